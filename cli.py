@@ -13,18 +13,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from analysis.commands import documents, logs, studies
+from analysis.commands import documents, logs, options, studies
 from analysis.commands.documents import validate
-from analysis.commands.options import (
-    JsonOption,
-    QuietOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
-    YesOption,
-    complete_formulas,
-    complete_kinds,
-)
 from analysis.commands.scenarios import compare, explain, init, kernels, run, topology
 from analysis.commands.terminal import DONE, NO, Commands, load_scenario, refuse, refuse_to_write, say, warn, write
 
@@ -88,7 +78,7 @@ for command in (
 
 @app.command()
 def trace(
-    scenario: ScenarioArgument,
+    scenario: options.ScenarioArgument,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="The file: .json, or .json.gz to compress it.")
     ] = None,
@@ -96,14 +86,14 @@ def trace(
         Path | None,
         typer.Option("--logs", metavar="DIR", help="Write the logs that its cluster would leave, for fit and track."),
     ] = None,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     replication: Annotated[int, typer.Option(metavar="N", help="Which replication, counted from 0.", min=0)] = 0,
     first: Annotated[
         str | None, typer.Option("--from", metavar="TIME", help="Leave out what is before it, such as 36 h.")
     ] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out what is behind it.")] = None,
-    yes: YesOption = False,
+    yes: options.YesOption = False,
 ) -> None:
     """Write one replication as a timeline for ui.perfetto.dev.
 
@@ -162,7 +152,7 @@ def _window(first: str | None, last: str | None) -> tuple[float, float]:
 
 
 @app.command()
-def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
+def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) -> None:
     """Check a scenario file without running it."""
     described = load_scenario(scenario, set_, None)
 
@@ -181,8 +171,8 @@ def check(scenario: ScenarioArgument, set_: SetOption = None) -> None:
 
 @app.command()
 def layouts(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
     job: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which job or service; without it, the first.")
     ] = None,
@@ -215,8 +205,8 @@ def layouts(
         Path | None,
         typer.Option("--csv", metavar="FILE", help="Of a service: also write the layouts shown to this file."),
     ] = None,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Rank the layouts of a job or of a service."""
     described = load_scenario(scenario, set_, None, must_fit=False)
@@ -285,10 +275,10 @@ def formula(
         typer.Argument(
             metavar="[NAME [--KEY AMOUNT]...]",
             help="A question, and its amounts; without amounts, what it needs; without a name, all questions.",
-            autocompletion=complete_formulas,
+            autocompletion=options.complete_formulas,
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Answer a question on paper: equation, number, source."""
     from analysis.formula import FormulaError, answered, format_formula, format_formulas, format_question
@@ -329,7 +319,7 @@ def list_(
         typer.Argument(
             metavar="KIND",
             help="One kind alone, such as studies or models; without it, all.",
-            autocompletion=complete_kinds,
+            autocompletion=options.complete_kinds,
         ),
     ] = None,
 ) -> None:

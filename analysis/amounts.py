@@ -20,19 +20,14 @@ if TYPE_CHECKING:
     from sim.units import Dimension
 
 _LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
-
 _TIMES = (("d", DAY, 2.0), ("h", HOUR, 1.0), ("min", MINUTE, 1.0), ("s", 1.0, 0.0))
-
 _ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("MJ", 1e6), ("J", 1.0))
-
 _MASSES = (("kt", 1e6), ("t", 1e3), ("kg", 1.0), ("g", 1e-3))
 
 _DIGITS = 3
-
 """Digits of a number without an interval."""
 
 _MOST = 6
-
 """Digits of any number at most."""
 
 
@@ -49,8 +44,6 @@ class Form(NamedTuple):
         Ends of what is possible: an interval does not pass them.
     step
         What stands behind a difference, where that is another word.
-    is_whole
-        Whether only whole numbers make sense.
     """
 
     unit: str
@@ -129,21 +122,17 @@ class Form(NamedTuple):
 PERCENT = Form("%", 0.01, 0.0, 1.0, "percentage points")
 
 POINTS = Form("percentage points", 0.01, -1.0, 1.0)
-
 """Differences of shares."""
 
 OF_HUNDRED = Form("", 0.01, 0.0, 1.0)
-
 """Shares as so many of a hundred."""
 
 COUNT = Form("")
 
 GPU_YEARS = Form("GPU-years")
-
 """A mean number of GPUs, as the GPU-years that they make in a year."""
 
 _LARGE_WORDS = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
-
 _TOKEN_WORDS = (("trillion ", 1e12), *_LARGE_WORDS)
 
 
@@ -249,27 +238,11 @@ def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str
     return Form(f"{word}{unit}", factor * size, 0.0)
 
 
-_WORDS = {
-    "d": "days",
-    "h": "hours",
-    "min": "minutes",
-    "s": "seconds",
-    "M": "million",
-    "G": "billion",
-    "T": "trillion",
-}
+_WORDS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "M": "million", "G": "billion", "T": "trillion"}
 
 
 class Shown(NamedTuple):
-    """How a metric is shown.
-
-    Parameters
-    ----------
-    metric, name
-        Its key, and what it is called in a sentence.
-    form
-        How its values are written.
-    """
+    """How a metric is shown."""
 
     metric: str
     name: str
@@ -402,7 +375,6 @@ def hours_of(amount: float, interval: tuple[float, float] | None = None) -> str:
 # Numbers as pictures write them: the digits that distinguish them, and no more.
 
 NOTHING = "no value"
-
 """What stands where the data say nothing."""
 
 
@@ -609,10 +581,6 @@ def phrase(title: str, label: str, noun: str = "") -> str:
 
     Parameters
     ----------
-    title
-        What the axis is called.
-    label
-        The value.
     noun
         What its values count; empty where they count nothing.
     """
@@ -622,15 +590,5 @@ def phrase(title: str, label: str, noun: str = "") -> str:
 
 
 def phrases(values: Mapping[str, str], names: Iterable[str], axes: Mapping[str, Any]) -> str:
-    """Return values of some axes of a study in words.
-
-    Parameters
-    ----------
-    values
-        Label of each axis.
-    names
-        The axes that are stated, in order.
-    axes
-        The axes of its document.
-    """
+    """Return values of some axes of a study in words."""
     return ", ".join(phrase(axes[name].title, values[name], axes[name].noun) for name in names)

@@ -30,13 +30,10 @@ if TYPE_CHECKING:
     from sim import Prepared, Result, Scenario
 
 __all__ = ["Plot", "Results", "compare", "fit", "load", "prepare", "report", "run", "simulate", "sweep"]
-
 DocumentT = TypeVar("DocumentT", bound="Document")
-
 _STATISTICS = ("mean", "mean_low95", "mean_high95", "std", "p05", "p50", "p95")
 
 _SHOWN = 40
-
 """Rows of a table in a notebook at most."""
 
 _WORDS = (
@@ -49,7 +46,6 @@ _WORDS = (
     (r"--set\b", "changes"),
     (r"--(vary|timezone|inventory|nodes)\b", r"\1"),
 )
-
 """What errors call an option of a command, and what it is called here."""
 
 

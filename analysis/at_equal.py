@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from sim import Prepared, Ratio
 
 Equal = Literal["gpus", "power", "cost"]
-
 """What unlike clusters are compared at."""
 
 _MW = 1e6
@@ -68,10 +67,6 @@ def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Se
 
     Parameters
     ----------
-    kind
-        What is equal.
-    variants
-        By name.
     differs
         What of model, precision, layout and accelerator is not the same in all variants; see `compare.what_differs`.
 
@@ -151,11 +146,9 @@ def _size_text(kind: Equal, found: Taken) -> str:
 
 
 _MOST_NAMED = 6
-
 """Cells of a study whose sizes are named one by one; of more, the smallest and the largest."""
 
 _UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")
-
 _UNLIKE_OF_JOBS = ("model", "precision", "parallelism", "mfu", "step_time", "calibration")
 
 

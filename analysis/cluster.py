@@ -19,17 +19,11 @@ if TYPE_CHECKING:
     from sim import ClusterSpec, Scenario, Topology
 
 _REACH = {"leaf": "same leaf switches", "pod": "same pod", "cluster": "anywhere"}
-
 _TIERS = ("node_leaf", "leaf_spine", "spine_core")
 
 
 def describe(cluster: ClusterSpec) -> dict[str, Any]:
     """Return what there is to say about a cluster, ready for JSON.
-
-    Parameters
-    ----------
-    cluster
-        The cluster as described by the user.
 
     Returns
     -------
@@ -117,8 +111,6 @@ def format_topology(content: dict[str, Any], *, width: int | None = None) -> str
     ----------
     content
         From `describe`.
-    width
-        Columns; by default those of the terminal.
     """
     page = Page()
     out = console(page, width=width)
@@ -204,13 +196,7 @@ _REACH_PLACEMENT = {
 
 
 def parts_named(texts: Sequence[str]) -> list[tuple[str, int]]:
-    """Return part class and number of each unit that is named as ``spine:3``.
-
-    Raises
-    ------
-    ValueError
-        If a text does not name one.
-    """
+    """Return part class and number of each unit that is named as ``spine:3``."""
     found = []
     for text in texts:
         part, colon, unit = text.partition(":")
@@ -281,10 +267,7 @@ def _print_job(out: Console, job: dict[str, Any]) -> None:
             (name.rstrip("s").replace("_", " "), each) for name, each in job["first_node_takes"].items()
         )
     )
-    rows = [
-        ("rank order", f"{', '.join(job['order'])} (neighbours first)"),
-        ("a lost node takes", lost),
-    ]
+    rows = [("rank order", f"{', '.join(job['order'])} (neighbours first)"), ("a lost node takes", lost)]
     if job["nodes_cut_off"]:
         rows.append(("cut off", f"{number_of(job['nodes_cut_off'], 'node')}; bandwidths are those of the others"))
     if job["gpus_stranded_then"]:

@@ -39,15 +39,12 @@ if TYPE_CHECKING:
     from sim import Prepared, Ratio, Result, Scenario
 
 _TEXTS = ("name", "description", "assumptions", "cluster.name")
-
 """Keys that no result depends on."""
 
 _LABELS = ("name", "store", "use")
-
 """Keys that identify the items of a list."""
 
 _BRIEF, _MOST_NAMES = 60, 4
-
 """Letters of a value, and names of variants, that a line about a key has at most."""
 
 
@@ -69,8 +66,6 @@ class Comparison:
     differences
         For each variant, how far each metric that both have is from the first's; ``None`` where the data do not show
         it. Empty for the first.
-    headline
-        Metric that they are compared by.
     differs
         What makes shares of the peak no measure of which variant is better: model, precision, layout or accelerator.
     precise
@@ -139,12 +134,6 @@ def compare(
         of the first variant's mean.
     at_equal
         What unlike clusters are compared at; it chooses the headline, see `analysis.at_equal`.
-    processes
-        Worker processes at most; 0 for one per core. The numbers do not depend on it.
-    progress
-        Called with the number of replications done, over all variants, and the total (``None`` if unknown).
-    most_events
-        How many events may be simulated.
 
     Raises
     ------
@@ -228,8 +217,6 @@ def keys_that_differ(scenarios: Mapping[str, Scenario], varied: Sequence[str]) -
 
     Parameters
     ----------
-    scenarios
-        By name.
     varied
         Dotted paths that differ on purpose: they and what is in them are left out.
     """
@@ -370,15 +357,12 @@ def _next_goal(done: int, excess: float) -> int:
 _PAIRS = {"[": "]", "{": "}", "(": ")"}
 
 _MOST = 200
-
 """Variants of one comparison; more are a slip of the pen."""
 
 _NAMED = 3
-
 """Variants that a line about several of them names."""
 
 _ADD_THEM = "to add them: --set checkpoint.from_preset=true"
-
 """What lines about stores of presets that are not used end with."""
 
 
@@ -390,13 +374,7 @@ class Variation(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Variation:
-        """Read ``path=a,b,c``.
-
-        Raises
-        ------
-        RequestError
-            If it is not that, or a value is missing or there twice.
-        """
+        """Read ``path=a,b,c``."""
         path, equals, rest = text.partition("=")
         path = path.strip()
         if not (equals and path):
@@ -419,10 +397,6 @@ class Recipe(NamedTuple):
 
     Parameters
     ----------
-    name
-        What it is called in results.
-    scenario
-        Its file, or the name of one that comes with the program.
     common, varied
         Texts ``a.b=c`` that replace values: those of all variants, then those that make this one.
     """
@@ -438,8 +412,6 @@ class Loaded(NamedTuple):
 
     Parameters
     ----------
-    scenarios, cannot_run
-        What can run, and why the others cannot.
     reasons
         Why they cannot, a line for each mistake with the names of the variants that have it.
     without_stores
@@ -453,13 +425,7 @@ class Loaded(NamedTuple):
 
 
 def split(text: str) -> tuple[str, ...]:
-    """Return the parts between commas that are in no bracket and in no quotes, without blanks around them.
-
-    Raises
-    ------
-    ValueError
-        If a bracket or a quotation has no end.
-    """
+    """Return the parts between commas that are in no bracket and in no quotes, without blanks around them."""
     parts = [""]
     ends: list[str] = []
     quote = ""
@@ -486,8 +452,6 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
 
     Parameters
     ----------
-    scenarios
-        Files, or names of shipped ones.
     varied
         Texts ``path=a,b,c``.
     common
@@ -531,8 +495,6 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
 
     Parameters
     ----------
-    wanted
-        The variants.
     split_stores
         Whether each variant whose recovery preset adds checkpoint stores is followed by one without these.
 
@@ -648,14 +610,6 @@ def compare_document(
 
     Parameters
     ----------
-    comparison
-        The variants that ran.
-    cannot_run
-        One line about each that cannot, by name.
-    command
-        The command, to be typed again.
-    varied
-        Dotted paths that differ on purpose.
     without_stores
         The variant without the checkpoint stores of a recovery preset, by the name of the one that has them.
     instead_of

@@ -63,11 +63,9 @@ if TYPE_CHECKING:
 # How each job recovers: observers, checkpoint stores, recovery strategies.
 
 _SLOW = 0.9
-
 """Pace of the slow GPU among the degraded steps [-]."""
 
 _NARROW = 0.5
-
 """What is left of a node's NICs among the degraded steps [-]."""
 
 
@@ -154,9 +152,7 @@ def _phases(stages: Any) -> dict[str, Phase]:
             mean_s=stage.mean,
             parts=[
                 PhasePart(
-                    name=phase.name,
-                    mean_s=phase.mean,
-                    faults=list(phase.faults) if phase.faults is not None else None,
+                    name=phase.name, mean_s=phase.mean, faults=list(phase.faults) if phase.faults is not None else None
                 )
                 for phase in stage.phases
             ],
@@ -166,7 +162,6 @@ def _phases(stages: Any) -> dict[str, Phase]:
 
 
 _LEAST_PUBLISHED = 16_384
-
 """GPUs of the smallest job whose communicators have a published time [-]."""
 
 _EXECUTION = (
@@ -187,12 +182,8 @@ def describe(prepared: Prepared, simulated: Ensemble | None = None, *, command: 
 
     Parameters
     ----------
-    prepared
-        The scenario.
     simulated
         Its replications, if the closed form is to be compared with some.
-    command
-        The command, to be typed again.
     """
     errors = steps.fit()["errors"]
     price = prepared.scenario.cost.gpu_hour if prepared.scenario.cost is not None else None
@@ -395,8 +386,7 @@ def _constants(plan: StepPlan) -> dict[str, Constant]:
     fitted = steps.fit()["constants"]
     return {
         entry.name: Constant(
-            value=getattr(plan.machine.constants, entry.name),
-            basis="fitted" if entry.name in fitted else "textbook",
+            value=getattr(plan.machine.constants, entry.name), basis="fitted" if entry.name in fitted else "textbook"
         )
         for entry in fields(Constants)
     }
@@ -467,10 +457,7 @@ def _utilisation(plan: StepPlan) -> dict[str, Utilisation]:
         again = work.whole_again * (flop / 3 - 2 * (1 + work.shape.depths) * work.shape.embedding)
         again += sum(share for module, share in _modules(work, attention).items() if module in work.again)
         found[name] = Utilisation(
-            flop_per_token=flop,
-            recomputed_flop_per_token=again,
-            mfu=flop * spent,
-            hfu=(flop + again) * spent,
+            flop_per_token=flop, recomputed_flop_per_token=again, mfu=flop * spent, hfu=(flop + again) * spent
         )
     return found
 

@@ -39,11 +39,8 @@ if TYPE_CHECKING:
 # What can be moved: positions of a slider, and what each replaces in the scenario.
 
 _FACTORS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.25, 1.5, 1.75, 2, 2.5, 3, 4, 5, 7, 10)
-
 _SIZES = (1 / 8, 1 / 4, 3 / 8, 1 / 2, 5 / 8, 3 / 4, 7 / 8, 1, 5 / 4, 3 / 2, 2, 3, 4)
-
 _MINUTES = (0.25, 0.5, 1, 2, 3, 4, 5, 7, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 360)
-
 _SPARES = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512)
 
 
@@ -60,12 +57,6 @@ class Knob(NamedTuple):
 
     Parameters
     ----------
-    name, title
-        Its key, and what it is called.
-    stops
-        Its positions, in order.
-    start
-        The position of the scenario.
     worth
         By how much ETTR changes if its number grows by a tenth, or by one where a tenth is less [-]; ``None`` without
         a closed form.
@@ -149,7 +140,6 @@ def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
 # One scenario that is explored.
 
 REPLICATIONS, PATIENCE = 32, 0.7
-
 """Replications of a setting; a request adds as many of them as fit into a time [s], one at least."""
 
 
@@ -184,10 +174,6 @@ class Explorer:
 
     Parameters
     ----------
-    name
-        The scenario as it was named.
-    template
-        The scenario as it was read.
     overrides
         What replaces values of it, ``a.b=c``.
 
@@ -433,8 +419,6 @@ class Server(ThreadingHTTPServer):
 
     Parameters
     ----------
-    explorer
-        What is asked.
     port
         0 for one that is free.
 

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sim import (
-    BIN_EDGES,
-    HISTOGRAMS,
-    JOB_SUMS,
-    LEVELS,
-    PREEMPTION,
-    ROOTS,
-    SERVICE_SUMS,
-    Bucket,
-    FleetAccount,
-    Ratio,
-)
+from sim import BIN_EDGES, HISTOGRAMS, JOB_SUMS, LEVELS, PREEMPTION, ROOTS, SERVICE_SUMS, Bucket, FleetAccount, Ratio
 from sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:
@@ -187,10 +176,6 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
 
     Parameters
     ----------
-    prepared
-        The scenario.
-    fleet
-        What its jobs came to.
     windows
         Which windows: jobs count in that of their submission, everything else in that in which it happened.
     """
@@ -269,8 +254,6 @@ def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]
     ----------
     prepared
         The scenario: where all tenants have a quota, these are what they are entitled to, else their weights.
-    buckets
-        GPU-seconds by account and bucket.
     """
     held = np.zeros(len(prepared.tenants))
     for account, spent in buckets.items():

@@ -11,13 +11,7 @@ from analysis.amounts import percent_text
 from analysis.page.charts.data import Curves, Dot, Scale, Series
 from analysis.page.formats import terminal
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
-from analysis.results.explained import (
-    KernelChange,
-    KernelComparison,
-    KernelRow,
-    KernelsDocument,
-    MeasuredKernel,
-)
+from analysis.results.explained import KernelChange, KernelComparison, KernelRow, KernelsDocument, MeasuredKernel
 from analysis.results.models import FORMAT
 from analysis.results.step import unit_text
 from analysis.statistics.estimates import t_quantile
@@ -34,17 +28,14 @@ if TYPE_CHECKING:
     from sim.steps.kernels import Benchmarks, Kernel
 
 Measured = dict[str, list[float]]
-
 """Measured times of kernels by themselves, by name [s]."""
 
 COLUMNS = (
     "kernel", "kind", "format", "m", "n", "k", "groups", "bytes", "ranks", "calls", "predicted_us", "measured_us",
 )  # fmt: skip
-
 """Columns of test cases: a measured file needs the first and the last one."""
 
 _COUNTED = ("gemm", "attention", "elementwise", "collective")
-
 _SIZE = {"T": 1e12, "us": 1e-6}
 
 
@@ -53,13 +44,7 @@ class MeasuredError(ValueError):
 
 
 def _kernels_of(prepared: Prepared, job: str | None) -> tuple[int, StepPlan, list[Kernel]]:
-    """Return the number of a job, its step and the kernels of that.
-
-    Raises
-    ------
-    ValueError
-        If there is no such job, or the step model lacks its inputs.
-    """
+    """Return the number of a job, its step and the kernels of that."""
     names = [one.name for one in prepared.scenario.jobs]
     if job is not None and job not in names:
         raise ValueError(f"--job: there is no job '{job}'{suggest(job, names)}")
@@ -312,11 +297,9 @@ def regressions(content: KernelsDocument) -> list[str]:
 # Kernels in the terminal, and on a page.
 
 _NAMED = 8
-
 """Kernels that a picture names."""
 
 _ACROSS, _UP = 72, 16
-
 """Letters of a roofline in the terminal."""
 
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
-from analysis.results.explained import (
-    LayoutRow,
-    LayoutsDocument,
-)
+from analysis.results.explained import LayoutRow, LayoutsDocument
 from analysis.results.models import FORMAT
 from analysis.results.step import sizes
 from analysis.terminal import Page, console
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
 Sort = Literal["goodput", "step"]
 
 ROOMY = 0.9
-
 """Share of the memory up to which a layout fits with certainty: counts are some per cent off [-]."""
 
 
@@ -87,8 +83,6 @@ def describe_layouts(
     sort
         By what: tokens of a day that survive failures, or time of a step; ``None`` for the former where a closed form
         says what failures leave, else the latter.
-    progress
-        Called with the number of layouts so far.
 
     Raises
     ------
@@ -210,12 +204,9 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     from rich.measure import measure_renderables
 
     other = "step" if content.sort == "goodput" else "goodput"
-    out.print(f"{content.scenario}, job {content.job}", style="bold", highlight=False)
+    out.print(f"{content.scenario}, job {content.job}", style="bold")
     kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
-    out.print(
-        f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}",
-        highlight=False,
-    )
+    out.print(f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}")
     rows_of = [*content.layouts, *([content.own] if content.own is not None else ())]
     # Where rows differ in them.
     options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows_of}) > 1]
@@ -238,15 +229,15 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     out.print()
     out.print(table)
     if any(row.memory_share > ROOMY for row in rows):
-        out.print(f"  + may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count", highlight=False)
+        out.print(f"  + may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count")
     if own is not None:
-        out.print("  * the scenario's own layout", highlight=False)
+        out.print("  * the scenario's own layout")
     for line in content.notes:
-        out.print(f"  note: {line}", highlight=False)
+        out.print(f"  note: {line}")
     for line in content.reasons:
-        out.print(f"  ETTR: the closed form does not apply: {line}", highlight=False)
+        out.print(f"  ETTR: the closed form does not apply: {line}")
     for line in content.assumptions:
-        out.print(f"  assumes: {line}", highlight=False)
+        out.print(f"  assumes: {line}")
 
 
 def _has_experts(content: LayoutsDocument) -> bool:

@@ -103,7 +103,6 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
 """Every bucket, in the order of the ledger."""
 
 RESTART = ("reschedule", "initialize", "restore")
-
 """Buckets that a closed form has as one, ``restart``."""
 
 
@@ -120,8 +119,6 @@ class Need(NamedTuple):
 
     Parameters
     ----------
-    has
-        Whether a scenario states it.
     rule
         What to say where it does not.
     every_job
@@ -149,9 +146,7 @@ _CARBON = Need(
 )
 
 _TENANTS = Need(lambda prepared: len(prepared.tenants) > 1, "it takes several tenants: give jobs of streams tenants")
-
 _STREAMS = Need(lambda prepared: bool(prepared.streams), "only jobs of streams have it: give the scenario streams")
-
 
 _ALARMS = Need(
     lambda prepared: any(source.is_watched for source in prepared.sources),
@@ -159,10 +154,7 @@ _ALARMS = Need(
 )
 
 _PARTS = Need(lambda prepared: bool(prepared.parts), "no repair waits for a part: give the scenario parts")
-
 _SERVICES = Need(lambda prepared: bool(prepared.services), "only services have it: give the scenario one")
-
-
 _TARGETS = Need(lambda prepared: bool(prepared.targets), "nothing is promised: give the scenario targets")
 
 _CREDITS = Need(
@@ -223,8 +215,6 @@ class Metric(NamedTuple):
 
     Parameters
     ----------
-    name
-        Its key in documents and studies.
     label
         In sentences and headings.
     plain
@@ -233,8 +223,6 @@ class Metric(NamedTuple):
         Of its values: SI, money, or per day.
     definition
         What is divided by what, or what is counted, for the reference; docs/reference/metrics.md is made of these.
-    better
-        Which of two values is the better one.
     of
         Whether each job has it, and all of them together, each service or target alike, or only the cluster.
     head
@@ -243,16 +231,10 @@ class Metric(NamedTuple):
         What may stand in brackets behind the head.
     counted
         What its numbers count, in words: ``tokens a day``.
-    needs
-        What the scenario must state.
-    is_plural
-        Whether its label takes a verb in the plural.
     is_probability
         Whether what it counts happens in a replication or does not.
     is_of_windows
         Whether it is the share of windows in which something happens.
-    is_signed
-        Whether it can be below zero.
     """
 
     name: str
@@ -292,7 +274,6 @@ class Metric(NamedTuple):
 
 
 TIME_SHARE = "time_shares."
-
 """What the names of metrics begin with that are the share of a bucket in the requested GPU-time."""
 
 # fmt: off
@@ -568,7 +549,6 @@ class _Metrics(Mapping[str, Metric]):
 
 
 METRICS: Mapping[str, Metric] = _Metrics((*_OWN, *_OF_TIME))
-
 """Every metric that a scenario may have; iteration gives those of all jobs, slices of them are found by name."""
 
 
@@ -583,7 +563,6 @@ def is_share(metric: str) -> bool:
 
 
 PROBABILITIES = frozenset(name for name, metric in METRICS.items() if metric.is_probability)
-
 """Metrics whose mean is a probability: what happens in a replication happens or does not."""
 
 
@@ -792,13 +771,6 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
 def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dict[str, Ratio]:
     """Return the metrics of one job in one replication.
 
-    Parameters
-    ----------
-    plan, job
-        What was asked for, and what came of it.
-    causes
-        For each source, whether its interruptions are planned.
-
     Returns
     -------
     dict
@@ -931,10 +903,6 @@ def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: in
     ----------
     times
         For how long how many were down, in all replications of a scenario [s].
-    nodes
-        Nodes of the cluster.
-    gpus
-        GPUs of a node.
     spares
         A number that `more_than` has in any case.
 

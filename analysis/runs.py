@@ -57,17 +57,7 @@ Row = TypeVar("Row", bound=tuple[float, ...])
 
 
 class Rows(Sequence[Row]):
-    """A sequence of rows, such as ratios, that are made when they are asked for; equal to any sequence of the same.
-
-    Parameters
-    ----------
-    numbers
-        One row after another.
-    width
-        Numbers of a row.
-    make
-        Makes a row of its numbers.
-    """
+    """A sequence of rows, such as ratios, that are made when they are asked for; equal to any sequence of the same."""
 
     __slots__ = ("_make", "_numbers", "_width")
 
@@ -111,11 +101,9 @@ class Rows(Sequence[Row]):
 Item = TypeVar("Item")
 
 _TRIAL = 0.3
-
 """Seconds of work here before more processes are thought of: a precision is often reached sooner [s]."""
 
 _PATIENCE = 1.5
-
 """Seconds of work left from which a process is worth its start [s]."""
 
 
@@ -128,10 +116,6 @@ def in_order(
     ----------
     work
         A function of a module, called with `prepared` and an index; it may use nothing else.
-    prepared
-        Sent to each process once.
-    indices
-        What to work on.
     processes
         Processes at most; 0 for one per core. What is yielded does not depend on it.
     """
@@ -221,7 +205,6 @@ def deaf() -> Iterator[None]:
 
 
 _ADOPTED: list[Prepared] = []
-
 """The scenario of a worker process; set once when it starts."""
 
 
@@ -348,19 +331,10 @@ class JobTally:
 class Tally:
     """What the replications of a scenario came to.
 
-    Parameters
-    ----------
-    prepared
-        The scenario.
-
     Attributes
     ----------
-    replications
-        How many there are.
     interrupted
         In how many of them a failure hit a job.
-    jobs
-        By job.
     owned, cluster
         GPU-time of the cluster [GPU s], in all and by bucket, shape (19,).
     requested, buckets
@@ -369,8 +343,6 @@ class Tally:
         GPU-seconds by bucket and cause, of all jobs.
     interruptions
         For each cause, the interruptions of each replication.
-    counts
-        Events by what became of them.
     down_times, unit_down_times
         For how long how many nodes were down, and how many units that are used as wholes [s].
     amounts
@@ -478,15 +450,12 @@ class Tally:
 
 
 BATCH = 10
-
 """Replications between two decisions; fixed, so that the number of processes changes nothing."""
 
 FEWEST = 30
-
 """Replications before the first decision: with fewer a calm sample stops the run too early."""
 
 MOST = 10_000
-
 """Replications after which a precision is given up."""
 
 
@@ -502,8 +471,6 @@ class Precision:
     ----------
     width
         In percentage points / 100, or as a part of the mean [-].
-    relative
-        Whether it is a part of the mean.
     """
 
     width: float
@@ -511,13 +478,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean).
-
-        Raises
-        ------
-        RequestError
-            If the text is neither.
-        """
+        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean)."""
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
         if match is None or float(match[1]) <= 0:
             raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
@@ -550,8 +511,6 @@ class Ensemble:
         Metrics, in order of replication.
     controls
         Control variates of each replication (`analysis.statistics.differences`); empty where they are not known.
-    tally
-        Everything else that they came to together.
     results
         The replications themselves, if they were to be kept: each takes some kilobytes.
     precise
@@ -567,15 +526,7 @@ class Ensemble:
 
 
 class Gathering:
-    """Replications of a scenario that are being simulated, of which an ensemble is made.
-
-    Parameters
-    ----------
-    prepared
-        The scenario.
-    keeps
-        Whether results are kept.
-    """
+    """Replications of a scenario that are being simulated, of which an ensemble is made."""
 
     def __init__(self, prepared: Prepared, *, keeps: bool = False) -> None:
         self.prepared = prepared
@@ -622,8 +573,6 @@ def replicate(
 
     Parameters
     ----------
-    prepared
-        The scenario.
     replications
         How many; with `precision`, ignored.
     precision, metric
@@ -704,14 +653,10 @@ def band(
 
     Parameters
     ----------
-    ensemble
-        The replications with the rates as they are stated.
     draws
         Parameter sets; at least 20, so that the band's ends are not its extremes.
     replications
         Replications of each set, at most.
-    processes, progress, most_events
-        As for `replicate`.
 
     Returns
     -------

@@ -26,7 +26,6 @@ from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.questions.sensitivity import tornado
 from analysis.study.questions.sobol import LEAST, indices
 from analysis.study.table import Cell, Table
-from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
 from analysis.sweep.task import blocks
 from sim.scenario.fields import RuleError
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from analysis.study.questions.sensitivity import Swing, Tornado
     from analysis.study.questions.sobol import Indices
     from analysis.study.table import Outcome
-    from analysis.sweep.journal import Journal
-    from analysis.sweep.workers import WorkerPool
+    from analysis.sweep.campaign import Campaign
 
 
 def sensitivity_document(found: Sensitivity, *, command: str) -> SensitivityDocument:
@@ -131,7 +129,6 @@ def _indices(found: Indices, samples: int) -> IndicesFound:
 METHODS = ("tornado", "sobol", "both")
 
 SAMPLES = 64
-
 """Points of a set, by default; with d axes 64 (d + 2) points are simulated."""
 
 
@@ -141,14 +138,8 @@ class Sensitivity:
 
     Parameters
     ----------
-    loaded
-        The study.
-    metric
-        What is looked at.
     replications, samples
         Replications of every point; points of a set of the Saltelli design.
-    center
-        What came of the central point.
     low
         Probability of the low end of what is unknown; the high one has as much above it [-].
     tornado
@@ -170,32 +161,6 @@ class Sensitivity:
     missing: str
 
 
-def run_sensitivity(
-    loaded: LoadedStudy,
-    journal: Journal,
-    worker_pool: WorkerPool,
-    progress: Callable[[int, int | None], None],
-    *,
-    method: str = "both",
-    samples: int | None = None,
-    metric: str = "",
-    replications: int | None = None,
-    command: str,
-) -> SensitivityDocument:
-    """Return the document of the sensitivity of a study; see `sensitivity` for what is asked.
-
-    Raises
-    ------
-    RequestError
-        If what is asked for makes no sense for the study.
-    JournalError
-        If the journal cannot be written.
-    """
-    campaign = Campaign(loaded, journal, worker_pool, progress)
-    found = sensitivity(campaign, method=method, samples=samples, metric=metric, replications=replications)
-    return sensitivity_document(found, command=command)
-
-
 def sensitivity(
     campaign: Campaign,
     *,
@@ -210,8 +175,6 @@ def sensitivity(
 
     Parameters
     ----------
-    campaign
-        The study, its journal and the workers.
     method
         ``tornado``, ``sobol`` or ``both``.
     samples
@@ -266,13 +229,7 @@ def _check(method: str, replications: int) -> None:
 
 
 def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
-    """Return what comes of the central point, which shows soon whether the rest makes sense.
-
-    Raises
-    ------
-    RequestError
-        If it cannot run, or does not have the metric.
-    """
+    """Return what comes of the central point, which shows soon whether the rest makes sense."""
     point = next(campaign.loaded.points())
     replace(campaign, progress=lambda _done, _total: None).simulate([point], replications)
     found = campaign.outcome(point, replications)

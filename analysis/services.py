@@ -346,11 +346,10 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
     """Return layouts of a service as text for standard output, `width` columns wide (that of the terminal)."""
     page = Page()
     out = console(page, width=width)
-    out.print(f"{content.scenario}, service {content.service}", style="bold", highlight=False)
+    out.print(f"{content.scenario}, service {content.service}", style="bold")
     out.print(
         f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
-        f"times are {content.basis}",
-        highlight=False,
+        f"times are {content.basis}"
     )
     table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "TTFT\nms", "tokens/s\na user",
                         "tokens/s\na GPU", "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
@@ -376,5 +375,5 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
     text = "  * the scenario's own layout; + mean TPOT or TTFT beyond the SLO"
     if any(row.prefill_replicas is not None for row in content.layouts):
         text += "; n + m of g: m prefill replicas of g GPUs"
-    out.print(text, highlight=False)
+    out.print(text)
     return page.text().rstrip()

@@ -26,11 +26,8 @@ if TYPE_CHECKING:
 # Lines of YAML with comments.
 
 _WIDTH = 116
-
 _COLUMN = 40
-
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan", "inf"})
 
 
@@ -59,7 +56,6 @@ def quoted(text: str) -> str:
 _MEBI = 2**20
 
 _LARGEST = 128e6
-
 """Tokens of the largest batch that is published [-] (MiniMax-01, arXiv 2501.08313)."""
 
 
@@ -75,16 +71,10 @@ class Parts(NamedTuple):
 
     Parameters
     ----------
-    wishes
-        What was asked for.
     chip, shape
         The accelerator and the model.
     nodes, per_node, spares
         Hosts, accelerators of each, and hosts that stand ready [-].
-    is_rack
-        Whether hosts are the trays of NVL72 racks.
-    fabric
-        Lines of the network.
     sequences
         Sequences of a batch [-].
     published
@@ -129,25 +119,11 @@ class Parts(NamedTuple):
 
 
 def text_of(parts: Parts, command: str, work: Workload | None, *, has_whole_racks: bool = False) -> str:
-    """Return the file; without a layout, what layouts can be looked for with.
-
-    Parameters
-    ----------
-    parts
-        What it says.
-    command
-        What wrote it.
-    work
-        The layout.
-    has_whole_racks
-        Whether each replica is to sit in racks of its own.
-    """
+    """Return the file; without a layout, what layouts can be looked for with."""
     wishes = parts.wishes
     title = " ".join(f"What {wishes.horizon} of {wishes.model} on {wishes.gpus:,} {wishes.accelerator} yield.".split())
     lines = [
-        *note(
-            f"A starter: it runs as it is, and every value is there to be replaced by yours. Written by: {command}",
-        ),
+        *note(f"A starter: it runs as it is, and every value is there to be replaced by yours. Written by: {command}"),
         "#",
         *note("To check, to run, and to have a report of it:"),
         "#",
@@ -310,10 +286,7 @@ def _switch_trays() -> list[str]:
         "A tray of NVLink switches that fails stops its rack. No rate is published; this is 3.6 % a year, where leaf "
         "switches of networks have 0.6 to 8 % (Alibaba HPN, SIGCOMM 2024; Azure, CCR 2021): assumption"
     )
-    return [
-        *note(f"{about}.", "  "),
-        f"  - {catalog.SWITCH_TRAYS}",
-    ]
+    return [*note(f"{about}.", "  "), f"  - {catalog.SWITCH_TRAYS}"]
 
 
 def _repaired(parts: Parts) -> int:
@@ -340,7 +313,7 @@ def _policies(parts: Parts, work: Workload | None) -> list[str]:
         "",
         *note(
             f"How the job recovers: {preset['title']}. Source: {preset['source']}. It brings the phases of a restart"
-            f"{' and who notices a failure, and when' if 'detection' in preset else ''}. Others: ettrick list.",
+            f"{' and who notices a failure, and when' if 'detection' in preset else ''}. Others: ettrick list."
         ),
         f"recovery: {{use: {parts.wishes.recovery}{width}}}",
         *said(f"spares: {{hot: {parts.spares}}}", f"{_share(parts)}; assumption"),
@@ -387,38 +360,30 @@ def _assumptions(parts: Parts) -> list[str]:
 
 
 _TRAY = 4
-
 """Accelerators of a host where the catalog has no node: hosts of TPUs and trays of NVL72 racks."""
 
 _RACK, _RACK_USE = 72, 64
-
 """GPUs of an NVL72 rack, and those of them that a job takes: a power of two, the others are in reserve."""
 
 _SPARES = 64
-
 """Nodes of a job for each hot spare."""
 
 _DOUBLED = 6
-
 """How often a number of GPUs is doubled at most to find one that is enough [-]."""
 
 _MOST_LAYOUTS = 4
-
 """Layouts that are evaluated with the recovery [-]."""
 
 _LARGE = 5e10
-
 """Parameters from which on batches are those of large models."""
 
 _PUBLISHED = {
     False: Published(1024, "Llama 3 405B on 16,384 GPUs (arXiv 2407.21783, table 4)"),
     True: Published(30_720, "DeepSeek-V3 on 2,048 GPUs (arXiv 2412.19437, section 4.2)"),
 }
-
 """Tokens of a batch for each GPU in a published run, of models without and with experts."""
 
 _NOTHING_FAILS = ("recovery={use: full-restart, initialize: 1 min}", "detection={time: 0 s}", "failures=[]")
-
 """What spares the search for the fastest layout all questions about failures."""
 
 
@@ -442,15 +407,6 @@ def starter(wishes: Wishes, command: str = "ettrick init", progress: Progress | 
     """Return a scenario file that can be run.
 
     The layout is the fastest one by the model of steps that leaves a tenth of the memory, or the fastest one that fits.
-
-    Parameters
-    ----------
-    wishes
-        What is asked for.
-    command
-        What made it, for the head of the file.
-    progress
-        Called with the number of layouts so far.
 
     Raises
     ------

@@ -47,7 +47,6 @@ def console(file: IO[str], *, width: int | None = None) -> Console:
 
 
 _EVERY = 30.0
-
 """Seconds between two lines [s]."""
 
 
@@ -56,17 +55,8 @@ class Progress:
 
     Parameters
     ----------
-    what
-        What is counted.
-    quiet
-        Whether to say nothing at all.
     lines
         Whether to write a line every half minute where standard error is no terminal, for what may take hours.
-
-    Attributes
-    ----------
-    done, total
-        When it was reported last.
     """
 
     def __init__(self, what: str, *, quiet: bool, lines: bool = False) -> None:
@@ -142,7 +132,6 @@ _WHOSE = {
     "scenario": "the scenario's",
     "bundle": "the bundle's",
 }
-
 """Whose repair applies, as `sim.failures.source.RepairFrom` has it."""
 
 

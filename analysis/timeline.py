@@ -99,12 +99,9 @@ def _named(what: str, pid: int, thread: dict[str, int], name: str, place: int) -
 
 
 STEPPING = (Bucket.PRODUCTIVE, Bucket.DEGRADED)
-
 """Buckets that a span has while its group steps; what saves, periodic work and rollbacks take of it is in it."""
 
-
 MOST_SPANS = 1_000_000
-
 """Stretches of time in a timeline at most: viewers take no more."""
 
 

@@ -10,17 +10,8 @@ import numpy as np
 
 import sim
 from analysis.compare import Variant, compare
-from analysis.results.explained import (
-    OnePoint,
-    WorthBase,
-    WorthDocument,
-    WorthGroup,
-    WorthRow,
-)
-from analysis.results.models import (
-    FORMAT,
-    DifferenceFound,
-)
+from analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
+from analysis.results.models import FORMAT, DifferenceFound
 from analysis.results.run import provenance, replays_a_log
 from analysis.statistics.differences import Difference, difference
 from analysis.statistics.estimates import contributions, means, summaries
@@ -40,13 +31,10 @@ if TYPE_CHECKING:
 # Changes of a scenario whose worth is asked for: a cause less, or a knob better by a tenth.
 
 _MORE, _LESS = 1.1, 0.9
-
 _TIMES = ("stall", "write", "restore", "read_in")
-
 _BANDWIDTHS = ("node_bandwidth", "aggregate", "network")
 
 _KEPT = ("replay", "rollout")
-
 """Entries of ``failures`` that stay when a cause of theirs is removed."""
 
 
@@ -55,14 +43,6 @@ class Change(NamedTuple):
 
     Parameters
     ----------
-    name
-        The cause that is gone, or the knob.
-    text
-        What is different, in words.
-    prepared
-        The changed scenario, ready to run.
-    has_formula
-        Whether a closed form may be asked for it.
     counts
         Whether it is one of those that are made all at once; the other ones are another reading of one that is.
     """
@@ -333,17 +313,12 @@ KNOBS: dict[str, Callable[[Scenario, Prepared], tuple[Scenario, str]]] = {
     "spares": _spares,
     "step_time": _step_time,
 }
-
 """What may be made better by a tenth, by name: from the scenario and what it was prepared to, the changed one."""
 
-
 METRICS = ("ettr", "goodput", "tokens_per_day")
-
 """What a change may be worth; those that are known, `ettr` always."""
 
-
 SAME = 1e-9
-
 """Width of an interval over its mean that is but the rounding of sums."""
 
 
@@ -353,18 +328,10 @@ class Worth:
 
     Parameters
     ----------
-    base
-        The scenario as it is.
-    formula
-        Its closed form, by metric.
     by
         The metric that changes are sorted by: tokens per day where they are known, else ETTR.
     price
         Cost of a unit of `by`, if there are prices: of a token, or of a productive GPU-second.
-    causes, knobs
-        Every cause removed, and every knob better by a tenth.
-    left_out
-        Why a change is not there, by name.
     """
 
     base: Ensemble
@@ -391,16 +358,8 @@ def worth(
 
     Parameters
     ----------
-    scenario
-        The scenario.
     replications
         How many of each change; at least 2, or there are no intervals. Those of fewer than 8 are not to be relied on.
-    processes
-        Worker processes at most; 0 for one per core. The numbers do not depend on it.
-    progress
-        Called with the number of replications done, over all changes, and the total.
-    most_events
-        How many events may be simulated.
 
     Raises
     ------
@@ -425,11 +384,7 @@ def worth(
     causes, knobs = (
         _group(
             [
-                _Simulated(
-                    change,
-                    next(rest),
-                    _less(_formula(change.prepared), formula) if change.has_formula else {},
-                )
+                _Simulated(change, next(rest), _less(_formula(change.prepared), formula) if change.has_formula else {})
                 for change in kind
             ],
             together is not None,

@@ -23,7 +23,7 @@ from analysis.metrics import METRICS, TIME_SHARE
 from analysis.page.glossary import terms
 from analysis.study.designs import DESIGNS
 from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.model import QUESTIONS
 from analysis.validation.lab import Lab
 from analysis.validation.measures import MEASURES
 from analysis.validation.table import load_table

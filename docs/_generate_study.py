@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from analysis.results.files import in_lines
 from analysis.study.designs import DESIGNS
 from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.model import study_schema
-from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.model import QUESTIONS, study_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -30,19 +30,15 @@ if TYPE_CHECKING:
 Keys: TypeAlias = tuple[str | int, ...]
 
 Data: TypeAlias = Any
-
 """Plain data: mappings by text, lists, text, numbers, truth values."""
 
 Table: TypeAlias = dict[str, Data]
 
 Event: TypeAlias = Any
-
 """What PyYAML reports of a text, or a mark of its own; it has no types."""
 
 _PARSER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 _UNPRINTABLE = yaml.reader.Reader.NON_PRINTABLE
-
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 
 _FLOAT = re.compile(
@@ -56,7 +52,6 @@ _WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
 }
 
 _DEEPEST = 100  # levels
-
 _LARGEST = 1_000_000  # values after aliases are expanded: a few lines of them can stand for billions
 
 
@@ -355,23 +350,18 @@ class _Dumper(yaml.SafeDumper):
 
 
 Locate: TypeAlias = Callable[[str, Path], Path]
-
 Known: TypeAlias = Callable[[Keys], Mapping[str, Path]]
 
 FILE_KEYS = ("file", "inventory")
-
 """Keys that name a file which a strategy reads."""
 
 FORMER_USE = ("law", "kind", "observer", "ask")
-
 """Former words for `use`, which names the choice whose parameters the other keys of its mapping are."""
 
 _log = logging.getLogger("ettrick")
-
 _hinted: set[str] = set()
 
 _NAMES = {"accelerator": "like"}
-
 """Keys at which a name may stand for a mapping, and the key in it that the name is for."""
 
 
@@ -381,8 +371,6 @@ class Document:
 
     Attributes
     ----------
-    data : plain data
-        Plain mappings, lists, text, numbers and truth values.
     keys, values : dict
         Path of keys and indices to the mark of the key, and of the value; ``()`` is the whole document.
     files : list of Path
@@ -479,18 +467,12 @@ def load(path: Path) -> Document:
 
 
 def extend(
-    path: Path,
-    *,
-    shorthand: Iterable[str] = (),
-    locate: Locate | None = None,
-    known: Known | None = None,
+    path: Path, *, shorthand: Iterable[str] = (), locate: Locate | None = None, known: Known | None = None
 ) -> Document:
     """Return what a file says together with everything that it extends.
 
     Parameters
     ----------
-    path : Path
-        The file.
     shorthand : iterable of str
         Dotted paths at which text is the name of a file: ``cluster: x.yaml`` means ``cluster: {extends: x.yaml}``.
     locate : callable, optional
@@ -623,11 +605,7 @@ class _Reader:
     """Reads files and follows ``extends``."""
 
     def __init__(
-        self,
-        shorthand: frozenset[str],
-        locate: Locate | None,
-        known: Known | None,
-        files: list[Path] | None = None,
+        self, shorthand: frozenset[str], locate: Locate | None, known: Known | None, files: list[Path] | None = None
     ) -> None:
         self.shorthand = shorthand
         self.locate = locate or (lambda name, source: source.parent / name)

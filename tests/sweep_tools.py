@@ -26,7 +26,7 @@ from analysis.results.run import plain as as_data
 from analysis.study.axis import Axis
 from analysis.study.designs import DESIGNS
 from analysis.study.load import LoadedStudy, load_study
-from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.model import QUESTIONS
 from analysis.study.table import Cell, Outcome, Table
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import _axes, _cell

@@ -24,7 +24,7 @@ from analysis.results import run as document
 from analysis.results.explained import results_schema
 from analysis.study.designs import DESIGNS
 from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.model import QUESTIONS
 from analysis.validation.table import load_table
 from sim import catalog
 from sim.cluster.spec import FABRICS

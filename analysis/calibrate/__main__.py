@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 _MARKS = {True: "ok", False: "MISSED", None: ""}
 
 _FEW = 5
-
 """Rows below which a fit to them alone says nothing [-]."""
 
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 Array: TypeAlias = npt.NDArray[np.float64]
 
 Key: TypeAlias = tuple[str, ...]
-
 """``("gemm", generation, precision)``, ``("attention", generation)``, ``("constants", name)`` or ``("trial",)``."""
 
 
@@ -164,7 +163,6 @@ def expert_priors() -> dict[Key, Prior]:
 # Errors of a fit as numbers and as text.
 
 LARGE = 1024
-
 """GPUs from which a job counts as large [-]."""
 
 
@@ -184,7 +182,6 @@ def significant(value: float, digits: int = 4) -> float:
 
 
 SCALE = 0.1
-
 """Error beyond which the loss grows with the error, not with its square [-]."""
 
 
@@ -197,17 +194,7 @@ class Fold(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A change to the model, to see what a part of it is worth.
-
-    Parameters
-    ----------
-    name
-        What is changed.
-    constants
-        Numbers that are fixed at another value, and not fitted.
-    links
-        What happens to the links of each row.
-    """
+    """A change to the model, to see what a part of it is worth."""
 
     name: str
     constants: Mapping[str, float] = {}
@@ -219,10 +206,6 @@ def fit(rows: Sequence[Row], priors: Mapping[Key, Prior], start: Numbers) -> Num
 
     Parameters
     ----------
-    rows
-        Measured steps.
-    priors
-        What is known of each fitted number.
     start
         All numbers; those that are fitted begin at the medians of their priors.
     """
@@ -300,16 +283,10 @@ class Trial(NamedTuple):
 
     Parameters
     ----------
-    name
-        What it is.
     prior
         What is known of its number beforehand; ``None`` where something is taken away instead.
     seconds
         What one of that number adds to a step [s].
-    rows
-        What else happens to each row.
-    constants
-        Numbers that are fixed at another value.
     """
 
     name: str
@@ -416,7 +393,6 @@ TRIALS = (
         lambda row, found: found.attention if row.work.shape.head_width < 128 else 0.0,
     ),
 )
-
 """For models without experts, families left out. Priors: p95 over median of MLPerf GPT-3 v3.1 per doubling of GPUs; the
 coefficient of products by themselves (ai-dynamo/aiconfigurator); exponentials that do not depend on the width."""
 
@@ -434,13 +410,8 @@ EXPERT_TRIALS = (
         Prior(256.0, 0.7),
         lambda row, _: _experts_products(row) / _tokens_of_an_expert(row),
     ),
-    Trial(
-        "multiprocessors that hidden all-to-all takes",
-        Prior(0.15, 0.5),
-        lambda row, _: _hidden_exchanges(row),
-    ),
+    Trial("multiprocessors that hidden all-to-all takes", Prior(0.15, 0.5), lambda row, _: _hidden_exchanges(row)),
 )
-
 """For models with experts, a model left out; of a constant that is not a number the touches of other bytes are meant.
 Priors: guesses, and 20 of 132 multiprocessors (arXiv 2412.19437, section 3.2.2)."""
 

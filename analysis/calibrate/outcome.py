@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SEED = 0
-
 """Of the five folds."""
 
 
@@ -102,14 +101,8 @@ class Outcome:
     ----------
     dense, mixed
         Steps of models without experts, and with.
-    products
-        Measured matrix products.
     numbers
         What is written down: fitted and assumed numbers, rounded.
-    fitted
-        Which of them are fitted, with their priors.
-    assumed
-        What stands in for the others.
     five, left, left_free
         Fits to four fifths; without each source in turn; the same with priors that say next to nothing.
     families, generations, newest
@@ -180,19 +173,11 @@ CHANGES = (
     Change("no launch, no overhead", {"launch": 0.0, "overhead": 0.0}),
     Change("tensor-parallel traffic almost hidden", {"tensor_hidden": 0.95}),
 )
-
 """What is taken from the model to see that it is needed."""
 
 
 def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> Outcome:
     """Return the fit to the tables of a folder, with all checks.
-
-    Parameters
-    ----------
-    folder
-        Where the tables are.
-    tick
-        Gets how many fits are done, and of how many.
 
     Raises
     ------
@@ -203,13 +188,7 @@ def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> O
 
 
 def fit_all(folder: Path) -> Outcome:
-    """Return the fit to all rows: models without experts first, then, with those numbers held, models with experts.
-
-    Raises
-    ------
-    ValueError
-        If a table is not there or not as it should be.
-    """
+    """Return the fit to all rows: models without experts first, then, with those numbers held, models with experts."""
     dense, mixed, products = read_steps(folder), read_mixed(folder), read_products(folder)
     first, second = dense_priors(dense.rows, products), expert_priors()
     numbers = rounded(fit(dense.rows, first, Numbers()), list(first))
@@ -328,11 +307,9 @@ def _large_product(generation: str, precision: str, products: Sequence[Product])
 # The calibrated numbers as a file of the catalog.
 
 _ELSEWHERE = 0.1
-
 """Further scatter where an efficiency is not fitted but taken from a kernel benchmark [-] (assumed)."""
 
 _PEAK_ONLY = 0.3
-
 """Scatter where only the peak is known [-] (assumed)."""
 
 _TITLE = (
@@ -529,23 +506,18 @@ def _share(value: float) -> str:
 # What the calibration has to reach, and whether it does.
 
 MEGATRON = ("megatron_sc21", "korthikanti", "mt_nlg")
-
 """Sources of the 22 steps of Megatron models on A100."""
 
 CALCULON = 0.106
-
 """Error on those 22 of Calculon as it is shipped (github calculon-ai/calculon, a100_80g) [-]."""
 
 EXCEPTIONS = {"mt_nlg": "another stack (DeepSpeed)"}
-
 """Sources whose bias may be beyond the bound, and why."""
 
 LESS = {"no launch, no overhead": "less, as known"}
-
 """Parts of the model that are worth less than in an earlier one."""
 
 STRONG = "megatron_h100_strong"
-
 """The source with one model on 96 to 4,608 GPUs."""
 
 
@@ -575,7 +547,6 @@ class Planned(NamedTuple):
 
 
 BEFORE = Planned(0.085, 0.051, "overall")
-
 """The earlier model without a change."""
 
 PLANNED = {
@@ -639,7 +610,6 @@ def _cell_checks(what: str, folds: Sequence[Fold], rows: Sequence[Row], sigma: f
 
 
 _MANY = 20
-
 """Steps from which the bias of a data set is not chance [-]."""
 
 

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
     from sim.steps.time import Breakdown
 
 Record: TypeAlias = dict[str, str]
-
 _Result = TypeVar("_Result")
 
 CAPPED = "torchtitan, 500 W"
-
 """Source of the steps on boards whose power was capped: nominal peaks are out of their reach."""
 
 _PARTS = {
@@ -38,7 +36,6 @@ _PARTS = {
     "GB200-NVL72": "gb200",
     "GB300-NVL72": "gb300",
 }
-
 """Accelerators of the catalog by name of the preset."""
 
 _GENERATIONS = {
@@ -52,7 +49,6 @@ _GENERATIONS = {
 }
 
 _PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
-
 _SHAPE = {"layers": "L", "hidden": "h", "ffn": "ffn", "heads": "heads", "kv_heads": "kv", "vocabulary": "vocab"}
 
 _LAYOUT = {
@@ -65,7 +61,6 @@ _LAYOUT = {
     "data": "dp",
     "virtual": "vpp",
 }
-
 """Columns by our names."""
 
 _MODELS = {
@@ -86,13 +81,9 @@ _REPORTED = {
     "Nemotron_3_Super": "state spaces, of which the fit has no other step",
     "tokendrop": "dropped tokens, precision not printed",
 }
-
 """Steps of models with experts that are reported and not fitted."""
 
-_SHAPELESS = {
-    "Nemotron_3": "no published shape",
-    "DeepSeekV4": "attention of a new kind: no shape for it",
-}
+_SHAPELESS = {"Nemotron_3": "no published shape", "DeepSeekV4": "attention of a new kind: no shape for it"}
 
 
 class Row(NamedTuple):
@@ -104,8 +95,6 @@ class Row(NamedTuple):
         The data set, or the model where steps of all models come from one source.
     model, release
         The model as its source calls it, and the release of the software where that is said.
-    chip, work, links
-        What was done, and on what.
     measured
         Time of the step [s].
     trial
@@ -137,7 +126,6 @@ _FRAMEWORKS = {
     "mlperf_gpt3": "NeMo",
     "megatron_bridge": "NeMo",
 }
-
 """The framework of each data set that shares one with others."""
 
 
@@ -208,13 +196,7 @@ def read_steps(folder: Path) -> Steps:
 
 
 def read_mixed(folder: Path) -> Steps:
-    """Return the steps of models with experts whose shape the catalog has.
-
-    Raises
-    ------
-    ValueError
-        As `read_steps`.
-    """
+    """Return the steps of models with experts whose shape the catalog has."""
     presets = _presets(folder)
     found = Steps([], [], [])
     reasons: Counter[tuple[str, str]] = Counter()
@@ -236,13 +218,7 @@ def read_mixed(folder: Path) -> Steps:
 
 
 def read_products(folder: Path) -> list[Product]:
-    """Return the measured matrix products of each part and precision.
-
-    Raises
-    ------
-    ValueError
-        As `read_steps`.
-    """
+    """Return the measured matrix products of each part and precision."""
 
     def product(record: Record) -> Product:
         precision = _PRECISIONS.get(record["dtype"], record["dtype"])
@@ -375,7 +351,6 @@ _GRAPHS = {
     "Nemotron_3_Nano": ("GB200", "GB300", "B200", "B300"),
     "Nemotron_3_Super": ("GB200", "GB300", "B300"),
 }
-
 """Where attention and routing were CUDA graphs, by model."""
 
 
@@ -405,13 +380,7 @@ def _row(
     network: float,
     preset: Record,
 ) -> Row:
-    """Return a row as a user's scenario describes it, with the links of its layout.
-
-    Raises
-    ------
-    ValueError
-        Where a scenario with it would be refused.
-    """
+    """Return a row as a user's scenario describes it, with the links of its layout."""
     sizes = _whole(record, _LAYOUT)
     gpus = sizes["tensor"] * sizes["context"] * sizes["pipeline"] * sizes["data"]
     layout: dict[str, Any] = {name: sizes[name] for name in ("tensor", "context", "pipeline", "data")}
@@ -534,7 +503,6 @@ WEAK = (
         {576: 17.20, 1152: 17.52, 2304: 17.62},
     ),
 )
-
 """At bf16, from as many GPUs as hold a replica: weak scaling."""
 
 BENCHMARKS = (
@@ -557,7 +525,6 @@ BENCHMARKS = (
     Benchmark(*("LoRA of Llama 2 13B", "llama2-13b", "h100", "fp8", 4096, 4.0, (1, 1, 1, 1)), {8: 1.120}, 16),
     Benchmark(*("LoRA of Llama 2 70B", "llama2-70b", "h100", "fp8", 4096, 4.0, (2, 1, 4, 1)), {8: 6.251}, 16),
 )
-
 """Benchmarks: github NVIDIA/dgxc-benchmarking, Nemotron4 340B (24.11), llama3.1 (24.09; GB200: its README). Training:
 arXiv 2406.11704, section 2 (8 tensor x 12 pipeline, interleaved; one sequence and one layer a piece are assumed).
 MLPerf: github mlcommons, training v5.0, NVIDIA tyche_ngpu512 and eos-dfw_n64, medians of the

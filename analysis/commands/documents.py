@@ -10,21 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from analysis.commands.options import (
-    JsonOption,
-    OverwriteOption,
-    ProcessesOption,
-    QuietOption,
-    ScenarioArgument,
-    SeedOption,
-    SetOption,
-)
+from analysis.commands import options
 from analysis.commands.terminal import (
     OutputFolder,
     changes,
     command_line,
     end,
     ending_tidily,
+    in_a_line,
     mistakes_in_lines,
     refuse,
     refuse_to_write,
@@ -56,7 +49,7 @@ def report(
         Literal["html", "md", "pptx"] | None,
         typer.Option("--format", help="A page (html), Markdown, or five slides; without it, by the ending of --out."),
     ] = None,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write a report of results: HTML, Markdown or slides.
 
@@ -77,11 +70,8 @@ def report(
     if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
         refuse_to_write(target)
     made = _made(folder, quiet=quiet)
-    try:
-        with damage_in_a_line(folder):
-            content = formats[kind](made)
-    except ReportError as error:
-        refuse(str(error))
+    with in_a_line(ReportError), damage_in_a_line(folder):
+        content = formats[kind](made)
     write(target, content)
     if not quiet:
         say(f"{target}: {made.title}, {_size(made, kind)}")
@@ -96,7 +86,7 @@ def plot(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf."),
     ] = None,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Draw one picture of a report, or list them."""
     from analysis.page import charts
@@ -118,11 +108,8 @@ def plot(
         return
     if picture not in pictures:
         refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")
-    try:
-        with damage_in_a_line(folder):
-            content = charts.render(charts.draw(pictures[picture].chart), out.suffix.lower())
-    except ReportError as error:
-        refuse(f"{folder}: {error}")
+    with in_a_line(ReportError, before=f"{folder}: "), damage_in_a_line(folder):
+        content = charts.render(charts.draw(pictures[picture].chart), out.suffix.lower())
     write(out, content)
 
 
@@ -142,20 +129,18 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     from analysis.page.report_data import ReportError, damage_in_a_line
     from analysis.terminal import Progress
 
-    try:
-        with damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
-            return report_of(folder, progress)
-    except ReportError as error:
-        refuse(f"{folder}: {error}")
+    before = f"{folder}: "
+    with in_a_line(ReportError, before=before), damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
+        return report_of(folder, progress)
 
 
 # The command that shows a scenario to be changed: ettrick explore.
 
 
 def explore(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     port: Annotated[
         int, typer.Option(metavar="N", help="Port of the page; without it, one that is free.", min=0, max=65535)
     ] = 0,
@@ -171,11 +156,8 @@ def explore(
     import sim
     from analysis.explore import ExploreError, Explorer, Server
 
-    with mistakes_in_lines(scenario, "scenario"):
-        try:
-            explorer = Explorer(scenario, sim.template(scenario), changes(set_, seed))
-        except ExploreError as error:
-            refuse(str(error))
+    with mistakes_in_lines(scenario, "scenario"), in_a_line(ExploreError):
+        explorer = Explorer(scenario, sim.template(scenario), changes(set_, seed))
     try:
         server = Server(explorer, port)
     except OSError as error:
@@ -200,14 +182,14 @@ def validate(
     seed: Annotated[
         str, typer.Option(metavar="N", help="Seed of all scenarios: a number, or random for a new one.")
     ] = "1",
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
+    jobs: options.ProcessesOption = 0,
+    as_json: options.JsonOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Write the JSON to this folder, for ettrick report."),
     ] = None,
-    overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare with published values, theory and other programs.
 
@@ -223,21 +205,13 @@ def validate(
 
     keep = OutputFolder(out, "validate.json", overwrite=overwrite)
     keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
-    try:
+    with in_a_line(ValueError, before="--seed: "):
         lab = Lab(seed_of(seed), jobs)
-    except ValueError as error:
-        refuse(f"--seed: {error}")
-    try:
-        with Progress("rows", quiet=quiet or as_json) as progress:
-            found = validate_table(load_table(), lab, only or (), progress)
-    except ValueError as error:
-        refuse(f"--only: {error}")
+    with in_a_line(ValueError, before="--only: "), Progress("rows", quiet=quiet or as_json) as progress:
+        found = validate_table(load_table(), lab, only or (), progress)
     content = describe(found, command=command_line())
     rendered = render(content)
-    complaint = keep.write(rendered, {})
-    say(rendered if as_json else validation.format_validation(content))
-    if complaint is not None:
-        refuse(complaint)
+    keep.write(rendered, {}, rendered if as_json else validation.format_validation(content))
     end(against(content))
 
 

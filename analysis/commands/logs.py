@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.commands.options import JsonOption, OverwriteOption, QuietOption
-from analysis.commands.terminal import NO, OutputFolder, command_line, end, refuse, say
+from analysis.commands import options
+from analysis.commands.terminal import OutputFolder, command_line, end, in_a_line, refuse, say
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from analysis.logs.pipeline import Request
 
 
@@ -18,7 +21,6 @@ STALE = (
     "failures-alternative.yaml", "attempts.csv", "fleet.yaml", "fleet-draws.csv", "fleet-study.yaml", "history.yaml",
     "jobs.csv", "phases.csv",
 )  # fmt: skip
-
 """Files of the folder that not every fit writes."""
 
 
@@ -72,9 +74,9 @@ def fit(
             "--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."
         ),
     ] = None,
-    as_json: JsonOption = False,
-    overwrite: OverwriteOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    overwrite: options.OverwriteOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Fit a failure model to logs, and say how sure it is.
 
@@ -97,23 +99,16 @@ def fit(
     is_quiet = quiet or as_json
     if keep_order and not anonymise:
         refuse("--keep-order: goes with --anonymise")
-    try:
+    with _log_errors_in_a_line():
         if anonymise:
             request = request._replace(hider=Hider(key_of(key, out), keep_order=keep_order))
         with Progress("MB of logs", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
             found = pipeline.run(request, provenance(command_line()), reading, checking)
-    except pipeline.LogError as error:
-        refuse(str(error))
-    except pipeline.NoModelError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(NO) from None
     rendered = render(found.document)
     made = chapter.report(found.document)
     reports = {"report.html": html.write(made).decode(), "report.md": markdown.write(made).decode()} if out else {}
-    complaint = keep.write(rendered, {**found.files, **reports}, stale=STALE)
-    say(rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False)))
-    if complaint is not None:
-        refuse(complaint)
+    shown = rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False))
+    keep.write(rendered, {**found.files, **reports}, shown, STALE)
     if out is not None and not as_json:
         say(f"\n{out}: {', '.join([*found.files, *reports, 'fit.json'])}")
 
@@ -132,18 +127,31 @@ def _request(
         if not equals or not matching:
             refuse(f"--as {text}: needs FILE=KIND, with one of the files that are given")
         stated.update(dict.fromkeys(matching, kind))
-    try:
+    with in_a_line(pipeline.LogError):
         whole = pipeline.spans([window], zones, "--window")[0] if window else None
         gaps = pipeline.spans(without, zones, "--without")
-    except pipeline.LogError as error:
-        refuse(str(error))
     return pipeline.Request(files, inventory, zones, stated, nodes, whole, gaps, rules, name)
+
+
+@contextlib.contextmanager
+def _log_errors_in_a_line() -> Iterator[None]:
+    """End with one line about what is wrong with logs or a model, or about why no model follows from them."""
+    import sim
+    from analysis.logs import pipeline
+
+    try:
+        yield
+    except (pipeline.LogError, sim.WorkError) as error:
+        refuse(str(error))
+    except sim.ScenarioError as error:
+        refuse(error.lines[0])
+    except pipeline.NoModelError as error:
+        end([str(error)])
 
 
 def track(
     folder: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out."),
+        Path, typer.Argument(metavar="DIR", help="Folder with the model in force, that fit or run filled with --out.")
     ],
     files: Annotated[
         list[str] | None,
@@ -160,14 +168,13 @@ def track(
     nodes: Annotated[int | None, typer.Option(metavar="N", help="How many nodes there are.", min=1)] = None,
     timezone: Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Of local times, as for fit.")] = None,
     rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, as for fit.")] = "",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
+    as_json: options.JsonOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare weeks of a cluster with a prediction.
 
     The weeks are kept in weeks.csv of the folder. The exit status is 1 if a regression is confirmed.
     """
-    import sim
     from analysis.logs import pipeline
     from analysis.logs import track as tracking
     from analysis.page.chapters import track as chapter
@@ -177,7 +184,7 @@ def track(
     from analysis.terminal import Progress
 
     zones, is_quiet = timezone or [], quiet or as_json
-    try:
+    with _log_errors_in_a_line():
         if not folder.is_dir():
             refuse(f"{folder}: is no folder")
         model = tracking.Model(folder, job)
@@ -200,13 +207,6 @@ def track(
             refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
         with Progress("simulations", quiet=is_quiet) as progress:
             found = tracking.track(rows, model, provenance(command_line()), threshold, progress)
-    except (pipeline.LogError, sim.WorkError) as error:
-        refuse(str(error))
-    except sim.ScenarioError as error:
-        refuse(error.lines[0])
-    except pipeline.NoModelError as error:
-        typer.echo(str(error), err=True)
-        raise typer.Exit(NO) from None
     rendered, made = render(found), chapter.report(found)
     beside = {"track.html": html.write(made).decode(), "track.md": markdown.write(made).decode()}
     weeks = {tracking.WEEKS: tracking.as_csv(kept)} if kept else {}

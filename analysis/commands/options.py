@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,11 +15,26 @@ def _begins(names: Iterable[str], incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-def complete_scenarios(incomplete: str) -> list[str]:
-    """Return names of scenarios for the shell to complete."""
-    import sim
+def complete_shipped(*kinds: Literal["scenarios", "scenarios/studies", "topologies"]) -> Callable[[str], list[str]]:
+    """Return what completes the name of a file that comes with Ettrick."""
 
-    return _begins(sim.shipped("scenarios"), incomplete)
+    def found(incomplete: str) -> list[str]:
+        import sim
+
+        return _begins(itertools.chain(*map(sim.shipped, kinds)), incomplete)
+
+    return found
+
+
+def complete_catalog(table: Literal["accelerators", "models", "bundles", "recoveries"]) -> Callable[[str], list[str]]:
+    """Return what completes a name of the catalog."""
+
+    def found(incomplete: str) -> list[str]:
+        from sim import catalog
+
+        return _begins(getattr(catalog, table)(), incomplete)
+
+    return found
 
 
 def complete_kinds(incomplete: str) -> list[str]:
@@ -35,54 +51,12 @@ def complete_formulas(incomplete: str) -> list[str]:
     return _begins(formulas(), incomplete)
 
 
-def complete_clusters(incomplete: str) -> list[str]:
-    """Return names of topologies and of scenarios, whose clusters do as well."""
-    import sim
-
-    return _begins([*sim.shipped("topologies"), *sim.shipped("scenarios")], incomplete)
-
-
-def complete_studies(incomplete: str) -> list[str]:
-    """Return names of studies."""
-    import sim
-
-    return _begins(sim.shipped("scenarios/studies"), incomplete)
-
-
-def complete_accelerators(incomplete: str) -> list[str]:
-    """Return names of accelerators."""
-    from sim import catalog
-
-    return _begins(catalog.accelerators(), incomplete)
-
-
-def complete_models(incomplete: str) -> list[str]:
-    """Return names of models."""
-    from sim import catalog
-
-    return _begins(catalog.models(), incomplete)
-
-
-def complete_bundles(incomplete: str) -> list[str]:
-    """Return names of failure bundles."""
-    from sim import catalog
-
-    return _begins(catalog.bundles(), incomplete)
-
-
-def complete_presets(incomplete: str) -> list[str]:
-    """Return names of recovery presets."""
-    from sim import catalog
-
-    return _begins(catalog.recoveries(), incomplete)
-
-
 ScenarioArgument = Annotated[
     str,
     typer.Argument(
         help="A scenario file, or the name of one that comes with Ettrick.",
         metavar="SCENARIO",
-        autocompletion=complete_scenarios,
+        autocompletion=complete_shipped("scenarios"),
     ),
 ]
 
@@ -91,7 +65,7 @@ ScenariosArgument = Annotated[
     typer.Argument(
         help="Scenario files, or names of ones that come with Ettrick.",
         metavar="SCENARIO",
-        autocompletion=complete_scenarios,
+        autocompletion=complete_shipped("scenarios"),
     ),
 ]
 
@@ -105,7 +79,7 @@ ClusterArgument = Annotated[
     typer.Argument(
         help="A topology or scenario file, or the name of one that comes with Ettrick.",
         metavar="CLUSTER",
-        autocompletion=complete_clusters,
+        autocompletion=complete_shipped("topologies", "scenarios"),
     ),
 ]
 
@@ -126,7 +100,6 @@ ProcessesOption = Annotated[
 ]
 
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
-
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
 StudyArgument = Annotated[
@@ -134,7 +107,7 @@ StudyArgument = Annotated[
     typer.Argument(
         help="A study file, or the name of one that comes with Ettrick.",
         metavar="STUDY",
-        autocompletion=complete_studies,
+        autocompletion=complete_shipped("scenarios/studies"),
     ),
 ]
 

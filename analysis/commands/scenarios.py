@@ -5,33 +5,17 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from analysis.commands.options import (
-    ClusterArgument,
-    ClusterSetOption,
-    EngineOption,
-    JsonOption,
-    OverwriteOption,
-    ProcessesOption,
-    QuietOption,
-    ScenarioArgument,
-    ScenariosArgument,
-    SeedOption,
-    SetOption,
-    YesOption,
-    complete_accelerators,
-    complete_bundles,
-    complete_models,
-    complete_presets,
-)
+from analysis.commands import options
 from analysis.commands.terminal import (
     OutputFolder,
     changes,
     command_line,
     end,
+    in_a_line,
     load_cluster,
     load_scenario,
     mistakes_in_lines,
@@ -54,18 +38,12 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     replications: Annotated[
         int | None,
-        typer.Option(
-            "--replications",
-            "-n",
-            metavar="N",
-            help="How many replications; 32, or 8 of streams.",
-            min=1,
-        ),
+        typer.Option("--replications", "-n", metavar="N", help="How many replications; 32, or 8 of streams.", min=1),
     ] = None,
     precision: Annotated[
         str | None,
@@ -81,9 +59,9 @@ def run(
             metavar="N", help="Draws of the failure rates from their uncertainty, for band90; 0 for none.", min=0
         ),
     ] = 0,
-    jobs: ProcessesOption = 0,
-    engine: EngineOption = None,
-    as_json: JsonOption = False,
+    jobs: options.ProcessesOption = 0,
+    engine: options.EngineOption = None,
+    as_json: options.JsonOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Write the resolved scenario and the JSON to this folder."),
@@ -95,9 +73,9 @@ def run(
         Path | None,
         typer.Option("--measured", metavar="FILE", help="CSV of weeks as for track: shares beside the simulated ones."),
     ] = None,
-    overwrite: OverwriteOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
     tables: Annotated[
         str | None,
         typer.Option(metavar="NAMES", help="With --out, of streams: also write tidy tables, such as metrics,ledger."),
@@ -123,41 +101,43 @@ def run(
     from analysis import runs
     from analysis.page.chapters.run import format_run
     from analysis.results import files as reasons
+    from analysis.results.fleet import OF_SINGLE_JOBS, TABLES
     from analysis.results.run import document, render
     from analysis.terminal import Progress
 
     is_quiet = quiet or as_json
     most = math.inf if yes else sim.MOST_EVENTS
     bands = None
-    try:
-        found = _replicated(
-            described,
-            replications,
-            precision,
-            metric,
-            jobs,
-            most,
-            keeps_log=node_log or _has_single_jobs(named),
-            is_quiet=is_quiet,
-        )
+    with in_a_line(runs.RequestError, sim.WorkError, sim.EngineError):
+        prepared = sim.prepare(described)
+        warn(prepared.warnings)
+        wanted = runs.Precision.parse(precision) if precision is not None else None
+        with Progress("replications", quiet=is_quiet) as progress:
+            found = runs.replicate(
+                prepared,
+                replications,
+                precision=wanted,
+                metric=metric,
+                processes=jobs,
+                progress=progress,
+                keeps_log=node_log or not OF_SINGLE_JOBS.isdisjoint(named),
+                most_events=most,
+            )
         if band:
             with Progress("draws of rates", quiet=is_quiet) as progress:
                 bands = runs.band(found, band, processes=jobs, progress=progress, most_events=most)
-    except (runs.RequestError, sim.WorkError, sim.EngineError) as error:
-        refuse(str(error))
     content = document(found, command=command_line(), bands=bands)
     if shares:
         content = content.model_copy(update={"measured": shares})
     text = render(content)
-    complaint = keep.write(text, _beside(described, found, content, has_log=node_log, tables=named), stale=_stale())
-    say(text if as_json else format_run(content, found.prepared))
+    shown = text if as_json else format_run(content, prepared)
     if shares and not as_json:
         from analysis.page.chapters.track import beside
         from analysis.page.formats import terminal
 
-        say("\n" + terminal.write([beside(shares, content.time_shares)]))
-    if complaint is not None:
-        refuse(complaint)
+        shown += "\n\n" + terminal.write([beside(shares, content.time_shares)])
+    stale = ["nodes.csv", *(f"{name}.csv" for name in TABLES)]
+    keep.write(text, _beside(described, found, content, has_log=node_log, tables=named), shown, stale)
     end(reasons.against_run(content.per_job, content.replications, precision, precise=found.precise))
 
 
@@ -177,22 +157,13 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
     return found
 
 
-def _has_single_jobs(tables: Sequence[str]) -> bool:
-    """Return whether some tables are about single jobs, so that results have to be kept."""
-    from analysis.results.fleet import OF_SINGLE_JOBS
-
-    return not OF_SINGLE_JOBS.isdisjoint(tables)
-
-
 def _measured(file: Path) -> dict[str, float]:
     """Return the measured shares of a file of weeks, or end with one line about it."""
     from analysis.logs import track
     from analysis.logs.tables import LogError
 
-    try:
+    with in_a_line(LogError, before="--measured "):
         found = track.mean_shares(track.rows_of(file))
-    except LogError as error:
-        refuse(f"--measured {error}")
     return found or refuse(f"--measured {file}: has no share of a bucket, such as a column 'productive'")
 
 
@@ -207,45 +178,6 @@ def _keeping(described: Scenario, out: Path | None, replications: int | None, *,
         replications,
     )
     return keep
-
-
-def _replicated(
-    described: Scenario,
-    replications: int,
-    precision: str | None,
-    metric: str | None,
-    jobs: int,
-    most_events: float,
-    *,
-    keeps_log: bool,
-    is_quiet: bool,
-) -> Ensemble:
-    """Return the replications of a scenario."""
-    from analysis import runs
-    from analysis.terminal import Progress
-    from sim import prepare
-
-    prepared = prepare(described)
-    warn(prepared.warnings)
-    wanted = runs.Precision.parse(precision) if precision is not None else None
-    with Progress("replications", quiet=is_quiet) as progress:
-        return runs.replicate(
-            prepared,
-            replications,
-            precision=wanted,
-            metric=metric,
-            processes=jobs,
-            progress=progress,
-            keeps_log=keeps_log,
-            most_events=most_events,
-        )
-
-
-def _stale() -> list[str]:
-    """Return files of an earlier run that go away where this one has none of them."""
-    from analysis.results.fleet import TABLES
-
-    return ["nodes.csv", *(f"{name}.csv" for name in TABLES)]
 
 
 def _beside(
@@ -264,7 +196,7 @@ def _beside(
 
 
 def compare(
-    scenarios: ScenariosArgument,
+    scenarios: options.ScenariosArgument,
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -272,8 +204,8 @@ def compare(
             help="Make a variant of each value, e.g. spares.hot=0,4,16. Repeatable: all combinations.",
         ),
     ] = None,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     replications: Annotated[
         int, typer.Option("--replications", "-n", metavar="N", help="How many replications of each variant.", min=2)
     ] = 32,
@@ -292,20 +224,18 @@ def compare(
         bool,
         typer.Option("--split", help="Also run the variants without the checkpoint stores that recovery presets add."),
     ] = False,
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
+    jobs: options.ProcessesOption = 0,
+    as_json: options.JsonOption = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="DIR", help="Write the resolved scenarios and the JSON to this folder."),
     ] = None,
-    overwrite: OverwriteOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    overwrite: options.OverwriteOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Compare variants on the same failures."""
-    from analysis import compare as compare_document
     from analysis import compare as variants
-    from analysis.compare import compare as compare_variants
     from analysis.page.chapters import compare as compare_text
     from analysis.results import files
     from analysis.results.run import render
@@ -314,13 +244,13 @@ def compare(
     from sim import MOST_EVENTS, EngineError, WorkError
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
-    try:
+    with in_a_line(RequestError, WorkError, EngineError):
         wanted = Precision.parse(precision) if precision is not None else None
         asked = None if precision else replications
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, asked, split_stores=split)
         with Progress("replications", quiet=quiet or as_json) as progress:
-            found = compare_variants(
+            found = variants.compare(
                 ready,
                 replications,
                 precision=wanted,
@@ -329,10 +259,8 @@ def compare(
                 progress=progress,
                 most_events=math.inf if yes else MOST_EVENTS,
             )
-    except (RequestError, WorkError, EngineError) as error:
-        refuse(str(error))
     base = wishes[0].name
-    content = compare_document.compare_document(
+    content = variants.compare_document(
         found,
         loaded.cannot_run,
         command=command_line(),
@@ -341,10 +269,8 @@ def compare(
         instead_of=base if base in loaded.cannot_run else None,
     )
     text = render(content)
-    complaint = keep.write(text, variants.resolved_files(loaded.scenarios), stale=["variant-*.resolved.yaml"])
-    say(text if as_json else compare_text.format_comparison(content))
-    if complaint is not None:
-        refuse(complaint)
+    shown = text if as_json else compare_text.format_comparison(content)
+    keep.write(text, variants.resolved_files(loaded.scenarios), shown, ["variant-*.resolved.yaml"])
     end(files.against_comparison(content, precision))
 
 
@@ -381,9 +307,9 @@ def _refuse_others(keep: OutputFolder, scenarios: Mapping[str, Scenario], asked:
 
 
 def explain(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
-    seed: SeedOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
+    seed: options.SeedOption = None,
     worth: Annotated[
         bool, typer.Option("--worth", help="What each cause removed, and each knob better by a tenth, is worth.")
     ] = False,
@@ -398,10 +324,10 @@ def explain(
             min=0,
         ),
     ] = None,
-    jobs: ProcessesOption = 0,
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    jobs: options.ProcessesOption = 0,
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Show what a scenario rests on: step, recovery, closed form.
 
@@ -430,17 +356,10 @@ def explain(
     too_large = _too_large(prepared)
     simulated = None
     if count and too_large is None and not described.services:
-        try:
-            with Progress("replications", quiet=quiet or as_json) as progress:
-                simulated = replicate(
-                    sim.prepare(described), count, processes=jobs, progress=progress, most_events=most
-                )
-        except sim.WorkError as error:
-            refuse(str(error))
-    try:
+        with in_a_line(sim.WorkError), Progress("replications", quiet=quiet or as_json) as progress:
+            simulated = replicate(sim.prepare(described), count, processes=jobs, progress=progress, most_events=most)
+    with in_a_line(sim.RequestError):
         content = describe(prepared, simulated, command=command_line())
-    except sim.RequestError as error:
-        refuse(str(error))
     say(render(content) if as_json else format_explanation(content))
     end([] if too_large is None else [too_large])
 
@@ -469,11 +388,8 @@ def _explain_worth(
     count = 16 if replications is None else replications
     if count < 8:
         refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
-    try:
-        with Progress("replications", quiet=quiet) as progress:
-            found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
-    except sim.WorkError as error:
-        refuse(str(error))
+    with in_a_line(sim.WorkError), Progress("replications", quiet=quiet) as progress:
+        found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
     warn(found.base.prepared.warnings)
     content = worth_document(found, command=command_line())
     say(render(content) if as_json else format_worth(content))
@@ -483,8 +399,8 @@ def _explain_worth(
 
 
 def kernels(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
     job: Annotated[str | None, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = None,
     top: Annotated[
         int | None, typer.Option(metavar="N", help="How many to show; without it, all. Others are added up.", min=1)
@@ -504,16 +420,14 @@ def kernels(
     noise: Annotated[
         float,
         typer.Option(
-            metavar="SHARE",
-            help="Relative standard deviation of a measurement, if none is repeated.",
-            min=0.0,
+            metavar="SHARE", help="Relative standard deviation of a measurement, if none is repeated.", min=0.0
         ),
     ] = 0.02,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="A page (.html), or the roofline (.svg, .png, .pdf)."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """List the kernels of a step and their bounds.
 
@@ -559,6 +473,12 @@ def kernels(
 # The command that writes a first scenario: ettrick init.
 
 
+def _of_catalog(table: Literal["accelerators", "models", "bundles", "recoveries"], metavar: str = "NAME") -> Any:
+    return typer.Option(
+        metavar=metavar, help="A name from ettrick list.", autocompletion=options.complete_catalog(table)
+    )
+
+
 def init(
     path: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="The file; without it, starter.yaml or what --name says.")
@@ -566,18 +486,10 @@ def init(
     gpus: Annotated[
         int, typer.Option(metavar="N", help="GPUs of the job: whole nodes, or 64 for each NVL72 rack.", min=1)
     ] = 1024,
-    accelerator: Annotated[
-        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_accelerators)
-    ] = "h100",
-    model: Annotated[
-        str, typer.Option(metavar="NAME", help="A name from ettrick list.", autocompletion=complete_models)
-    ] = "llama3-70b",
-    failures: Annotated[
-        str, typer.Option(metavar="BUNDLE", help="A name from ettrick list.", autocompletion=complete_bundles)
-    ] = "llama3-table5",
-    recovery: Annotated[
-        str, typer.Option(metavar="PRESET", help="A name from ettrick list.", autocompletion=complete_presets)
-    ] = "slurm-requeue",
+    accelerator: Annotated[str, _of_catalog("accelerators")] = "h100",
+    model: Annotated[str, _of_catalog("models")] = "llama3-70b",
+    failures: Annotated[str, _of_catalog("bundles", "BUNDLE")] = "llama3-table5",
+    recovery: Annotated[str, _of_catalog("recoveries", "PRESET")] = "slurm-requeue",
     horizon: Annotated[str, typer.Option(metavar="TIME", help="How long is simulated.")] = "30 d",
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the scenario; without it, that of the file.")
@@ -590,7 +502,7 @@ def init(
         Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
-    quiet: QuietOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Write a first scenario, with a comment on every value."""
     target = path or Path(f"{name or 'starter'}.yaml")
@@ -602,18 +514,13 @@ def init(
     if target.exists() and not overwrite:
         refuse(f"{target}: is there already; name another file or add --overwrite")
 
-    from analysis.results import files
-
     if topology_conf is not None and slurm_conf is None:
         refuse("--topology-conf: needs --slurm-conf")
     if slurm_conf is not None:
         from analysis.logs.slurm_conf import SlurmError, scenario
 
-        with mistakes_in_lines():
-            try:
-                text = scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
-            except SlurmError as error:
-                refuse(str(error))
+        with mistakes_in_lines(), in_a_line(SlurmError):
+            text = scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
         write(target, text.encode(), "")
         say(f"{target}: the cluster of {slurm_conf}; next: ettrick run {target}")
         return
@@ -622,14 +529,9 @@ def init(
     from analysis.terminal import Progress
 
     wishes = Wishes(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
-    try:
-        with Progress("layouts", quiet=quiet) as progress:
-            text = starter(wishes, command_line(), progress)
-    except StarterError as error:
-        refuse(str(error))
-    complaint = files.write_file(target, text.encode())
-    if complaint is not None:
-        refuse(f"{target}: {complaint}")
+    with in_a_line(StarterError), Progress("layouts", quiet=quiet) as progress:
+        text = starter(wishes, command_line(), progress)
+    write(target, text.encode(), "")
     say(f"{target}: {gpus:,} {accelerator}, {model}, {failures}, {recovery}; next: ettrick run {target}")
 
 
@@ -647,7 +549,9 @@ def list_topologies() -> None:
 
 
 @topology.command()
-def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonOption = False) -> None:
+def show(
+    cluster: options.ClusterArgument, set_: options.ClusterSetOption = None, as_json: options.JsonOption = False
+) -> None:
     """Show what a cluster is made of, and what each part takes."""
     described = load_cluster(cluster, set_)
 
@@ -659,13 +563,13 @@ def show(cluster: ClusterArgument, set_: ClusterSetOption = None, as_json: JsonO
 
 @topology.command()
 def place(
-    scenario: ScenarioArgument,
-    set_: SetOption = None,
+    scenario: options.ScenarioArgument,
+    set_: options.SetOption = None,
     failed: Annotated[
         list[str] | None,
         typer.Option(metavar="PART:UNIT", help="A part of the fabric that is out, such as spine:3. Repeatable."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Show where jobs are placed, and the bandwidth they get.
 
@@ -676,16 +580,14 @@ def place(
     import sim
     from analysis.cluster import describe_jobs, format_jobs, parts_named
 
-    try:
+    with in_a_line(ValueError, before="--failed "):
         content = describe_jobs(described, parts_named(failed or ()))
-    except ValueError as error:
-        refuse(f"--failed {error}")
     warn(sim.examine(described).warnings)
     say(json.dumps(content, indent=2) if as_json else format_jobs(content))
 
 
 @topology.command(name="check")
-def check_topology(cluster: ClusterArgument, set_: ClusterSetOption = None) -> None:
+def check_topology(cluster: options.ClusterArgument, set_: options.ClusterSetOption = None) -> None:
     """Check a topology file."""
     described = load_cluster(cluster, set_)
     nodes, gpus = described.hosts
@@ -694,11 +596,11 @@ def check_topology(cluster: ClusterArgument, set_: ClusterSetOption = None) -> N
 
 @topology.command()
 def plot(
-    cluster: ClusterArgument,
+    cluster: options.ClusterArgument,
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf.")
     ],
-    set_: ClusterSetOption = None,
+    set_: options.ClusterSetOption = None,
 ) -> None:
     """Draw a cluster: its parts, or its tiers if it is large."""
     from analysis.page import charts
@@ -712,12 +614,12 @@ def plot(
 
 @topology.command()
 def export(
-    cluster: ClusterArgument,
+    cluster: options.ClusterArgument,
     format_: Annotated[Literal["graphml", "json"], typer.Option("--format", help="How the graph is written.")],
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file; omitted: standard output.")
     ] = None,
-    set_: ClusterSetOption = None,
+    set_: options.ClusterSetOption = None,
 ) -> None:
     """Write a cluster as a graph of hosts, switches and cables."""
     if out is not None:

@@ -11,21 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from analysis.commands.options import (
-    AddressOption,
-    ExecutorOption,
-    JsonOption,
-    OutOption,
-    OverwriteOption,
-    ProcessesOption,
-    QuietOption,
-    SchedulerFileOption,
-    SeedOption,
-    StudyArgument,
-    StudyReplicationsOption,
-    StudySetOption,
-    YesOption,
-)
+from analysis.commands import options
 from analysis.commands.terminal import (
     INTERRUPTED,
     TERMINATED,
@@ -34,6 +20,7 @@ from analysis.commands.terminal import (
     command_line,
     end,
     ending_tidily,
+    in_a_line,
     mistakes_in_lines,
     refuse,
     say,
@@ -68,10 +55,8 @@ def load_study(
     from analysis.study.load import first_look
 
     if precision is not None:
-        try:
+        with in_a_line(RequestError, before="--precision: "):
             Precision.parse(precision)
-        except RequestError as error:
-            refuse(f"--precision: {error}")
     options = tuple(changes(overrides, seed))
     with mistakes_in_lines(name, "study"):
         loaded = load.load_study(load.find_study(name), options, replications=replications, precision=precision)
@@ -104,21 +89,13 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
         return None
     if out is None:
         refuse("--shard: needs --out, the folder of this shard alone")
-    try:
+    with in_a_line(ValueError, before="--shard: "):
         return Shard.parse(text)
-    except ValueError as error:
-        refuse(f"--shard: {error}")
 
 
 @contextlib.contextmanager
 def running(
-    loaded: LoadedStudy,
-    where: Where,
-    out: Path | None,
-    *,
-    overwrite: bool,
-    quiet: bool,
-    shard: Shard | None = None,
+    loaded: LoadedStudy, where: Where, out: Path | None, *, overwrite: bool, quiet: bool, shard: Shard | None = None
 ) -> Iterator[Workplace]:
     """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
     from analysis.sweep.command import TROUBLE, workplace
@@ -164,29 +141,29 @@ def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
 
 
 def sweep(
-    study: StudyArgument,
-    set_: StudySetOption = None,
-    seed: SeedOption = None,
-    replications: StudyReplicationsOption = None,
+    study: options.StudyArgument,
+    set_: options.StudySetOption = None,
+    seed: options.SeedOption = None,
+    replications: options.StudyReplicationsOption = None,
     precision: Annotated[
         str | None,
         typer.Option(
             metavar="WIDTH", help="Replicate each point until its 95 % interval's half-width is this: 0.1pt or 2%."
         ),
     ] = None,
-    out: OutOption = None,
-    overwrite: OverwriteOption = False,
+    out: options.OutOption = None,
+    overwrite: options.OverwriteOption = False,
     shard: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Simulate the I-th of N parts into --out; merge puts them together."),
     ] = None,
-    jobs: ProcessesOption = 0,
-    executor: ExecutorOption = None,
-    scheduler_address: AddressOption = "",
-    scheduler_file: SchedulerFileOption = "",
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None,
+    scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "",
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Run every point of a study and answer its questions."""
     from analysis.page.chapters.answers import sentences_of
@@ -219,8 +196,7 @@ def merge(
         list[Path], typer.Argument(metavar="DIR", help="Folders that shards of one study were written to.")
     ],
     out: Annotated[
-        Path,
-        typer.Option("--out", "-o", metavar="DIR", help="Where all of them go; sweep then goes on from there."),
+        Path, typer.Option("--out", "-o", metavar="DIR", help="Where all of them go; sweep then goes on from there.")
     ],
 ) -> None:
     """Merge the shards of a study into one folder.
@@ -230,17 +206,15 @@ def merge(
     from analysis.sweep.merge import MergeError
     from analysis.sweep.merge import merge as put_together
 
-    try:
+    with in_a_line(MergeError):
         merged = put_together(folders, out)
-    except MergeError as error:
-        refuse(str(error))
     say("\n".join([f"{out}:", *(f"  {line}" for line in merged.lines())]))
 
 
 def sensitivity(
-    study: StudyArgument,
-    set_: StudySetOption = None,
-    seed: SeedOption = None,
+    study: options.StudyArgument,
+    set_: options.StudySetOption = None,
+    seed: options.SeedOption = None,
     method: Annotated[
         Literal["tornado", "sobol", "both"],
         typer.Option(help="Each input alone (tornado), all at once at random (sobol), or both."),
@@ -252,16 +226,16 @@ def sensitivity(
     metric: Annotated[
         str, typer.Option(metavar="NAME", help="What is looked at; without it, the first metric of the study.")
     ] = "",
-    replications: StudyReplicationsOption = None,
-    out: OutOption = None,
-    overwrite: OverwriteOption = False,
-    jobs: ProcessesOption = 0,
-    executor: ExecutorOption = None,
-    scheduler_address: AddressOption = "",
-    scheduler_file: SchedulerFileOption = "",
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    replications: options.StudyReplicationsOption = None,
+    out: options.OutOption = None,
+    overwrite: options.OverwriteOption = False,
+    jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None,
+    scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "",
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Say which inputs of a study matter, and how much is noise.
 
@@ -269,7 +243,8 @@ def sensitivity(
     """
     from analysis.metrics import METRICS
     from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.sensitivity import run_sensitivity
+    from analysis.sensitivity import sensitivity as find
+    from analysis.sensitivity import sensitivity_document
     from analysis.sweep.command import keep
     from sim.yamlfile import suggest
 
@@ -278,48 +253,40 @@ def sensitivity(
     loaded = load_study(study, set_, seed, yes=yes)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        content = run_sensitivity(
-            loaded,
-            place.campaign.journal,
-            place.campaign.worker_pool,
-            place.campaign.progress,
-            method=method,
-            samples=samples,
-            metric=metric,
-            replications=replications,
-            command=command_line(),
-        )
+        found = find(place.campaign, method=method, samples=samples, metric=metric, replications=replications)
+        content = sensitivity_document(found, command=command_line())
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
     end(against(content))
 
 
 def optimize(
-    study: StudyArgument,
-    set_: StudySetOption = None,
-    seed: SeedOption = None,
+    study: options.StudyArgument,
+    set_: options.StudySetOption = None,
+    seed: options.SeedOption = None,
     trials: Annotated[
         int | None,
         typer.Option(
             metavar="N", help="Points that are evaluated, where a search is needed; without it, the study's.", min=4
         ),
     ] = None,
-    replications: StudyReplicationsOption = None,
-    out: OutOption = None,
-    overwrite: OverwriteOption = False,
-    jobs: ProcessesOption = 0,
-    executor: ExecutorOption = None,
-    scheduler_address: AddressOption = "",
-    scheduler_file: SchedulerFileOption = "",
-    as_json: JsonOption = False,
-    yes: YesOption = False,
-    quiet: QuietOption = False,
+    replications: options.StudyReplicationsOption = None,
+    out: options.OutOption = None,
+    overwrite: options.OverwriteOption = False,
+    jobs: options.ProcessesOption = 0,
+    executor: options.ExecutorOption = None,
+    scheduler_address: options.AddressOption = "",
+    scheduler_file: options.SchedulerFileOption = "",
+    as_json: options.JsonOption = False,
+    yes: options.YesOption = False,
+    quiet: options.QuietOption = False,
 ) -> None:
     """Find the best setting within the ranges of a study.
 
     It is confirmed on failures that were not used to find it.
     """
-    from analysis.optimize.optimize import run_optimize
+    from analysis.optimize.optimize import optimize as find
+    from analysis.optimize.optimize import optimum_document
     from analysis.optimize.problem import problem_of
     from analysis.page.chapters.optimum import against, format_optimum
     from analysis.sweep.command import keep
@@ -329,15 +296,8 @@ def optimize(
         problem_of(loaded)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        content = run_optimize(
-            loaded,
-            place.campaign.journal,
-            place.campaign.worker_pool,
-            place.campaign.progress,
-            trials=trials,
-            replications=replications,
-            command=command_line(),
-        )
+        found = find(place.campaign, trials=trials, replications=replications)
+        content = optimum_document(found, command=command_line())
         files = keep(place, content, "optimize.json")
     show_document(content, format_optimum, out, files, as_json=as_json)
     end(against(content))

@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     from sim import ClusterSpec, Scenario
 
 DONE, NO, WRONG = 0, 1, 2
-
 """Exit status: done; the answer is no; the input is wrong."""
 
 _MOST_MISTAKES = 20
-
 """Lines about the mistakes of a file; whoever has more wants to know how many, not each."""
 
 INTERRUPTED, TERMINATED = 130, 143
-
 """Exit status: stopped by Ctrl-C; asked to end, as by the end of a job of a cluster."""
 
 
@@ -125,6 +122,15 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
         raise typer.Exit(NO if error.is_answer else WRONG) from None
 
 
+@contextlib.contextmanager
+def in_a_line(*kinds: type[Exception], before: str = "") -> Iterator[None]:
+    """End with one line about an error of one of these kinds."""
+    try:
+        yield
+    except kinds as error:
+        refuse(f"{before}{error}")
+
+
 def say(text: str) -> None:
     """Print to standard output, or end with one line about why that cannot be done.
 
@@ -180,12 +186,7 @@ def write(path: Path, content: bytes, option: str = "--out") -> None:
 
 
 def show_document(
-    content: Document,
-    format_: Callable[[Any], str],
-    out: Path | None,
-    files: list[str],
-    *,
-    as_json: bool,
+    content: Document, format_: Callable[[Any], str], out: Path | None, files: list[str], *, as_json: bool
 ) -> None:
     """Print a document as JSON or as text, and where it is kept."""
     from analysis.results.run import render
@@ -212,7 +213,6 @@ _WORDS = (
     (r"^Input should be greater than or equal to (.+)$", r"must be at least \1"),
     (r"^Input should be less than or equal to (.+)$", r"must be at most \1"),
 )
-
 """What the reader of options says, and what we say."""
 
 
@@ -265,17 +265,7 @@ def _in_words(message: str) -> str:
 
 @dataclass(frozen=True)
 class OutputFolder:
-    """The folder of the results of a command.
-
-    Parameters
-    ----------
-    folder
-        The folder; ``None`` to keep nothing.
-    name
-        File of the document.
-    overwrite
-        Whether to replace what is there.
-    """
+    """The folder of the results of a command."""
 
     folder: Path | None
     name: str
@@ -288,10 +278,6 @@ class OutputFolder:
 
         Parameters
         ----------
-        same
-            What distinguishes results, given their document.
-        amount
-            How much it holds: replications, or rows.
         asked
             How much there will be; ``None`` if that is not known yet.
         """
@@ -317,26 +303,22 @@ class OutputFolder:
                 complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
             refuse(f"--out {self.folder}: {complaint}")
 
-    def write(self, text: str, beside: Mapping[str, str], stale: Sequence[str] = ()) -> str | None:
-        """Write the document, last of all, and what lies beside it; return what went wrong, in a line.
+    def write(self, text: str, beside: Mapping[str, str], shown: str, stale: Sequence[str] = ()) -> None:
+        """Write the document, last of all, and what lies beside it; print in any case, then say what went wrong.
 
         Parameters
         ----------
-        text
-            The document.
-        beside
-            Other files, by name.
         stale
             Patterns of files of an earlier run that go away if they are not among these.
         """
         from analysis.results import files
 
-        if self.folder is None:
-            return None
-        complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})
+        complaint = None
+        if self.folder is not None:
+            complaint = files.write_folder(self.folder, {**beside, self.name: text + "\n"})
+            for path in (path for pattern in stale for path in self.folder.glob(pattern)):
+                if path.name not in beside and complaint is None:
+                    path.unlink()
+        say(shown)
         if complaint is not None:
-            return f"--out {self.folder}: {complaint}"
-        for path in (path for pattern in stale for path in self.folder.glob(pattern)):
-            if path.name not in beside:
-                path.unlink()
-        return None
+            refuse(f"--out {self.folder}: {complaint}")

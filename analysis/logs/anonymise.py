@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from analysis.results.fitted import FitDocument
 
 WEEK = 7 * 86400.0
-
 _WORD = re.compile(r"[\w.@+-]*\w")
 
 _NET = re.compile(
@@ -126,14 +125,8 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
 
     Parameters
     ----------
-    tables, history
-        What is changed.
-    hosts
-        Expands lists of hosts.
     causes
         Names of causes that rules have; others are a column of the site's own.
-    hider
-        Gives the names.
     """
     shift = hider.shift
     by_node, slots = _namer(hider, "node"), dict[tuple[str, str], str]()

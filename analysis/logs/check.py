@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 SIMULATIONS = 100
 
 MOST_EVENTS = 3e6
-
 """Failures that a check simulates at most by events, all its replications together: some minutes."""
 
 NAMES = (
@@ -45,14 +44,12 @@ NAMES = (
 )
 
 WITH_ENDS = 2
-
 """How many of the last of them need ends of outages."""
 
 
 # What a trace of failures says about how far its nodes are from independent and alike.
 
 TICKS = 10_000
-
 """Resolution of the published trace [1/day]."""
 
 

@@ -31,19 +31,15 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 FEW, SOME = 5, 20
-
 """Events below which a cause gets a shared rate and nothing else; below which no law but the simplest is fitted."""
 
 BETTER = 4.0
-
 """By how much the AIC of a richer model must be lower."""
 
 CHI2 = 3.841458820694124
-
 """95 % quantile of chi-squared with one degree of freedom."""
 
 BORDER = 2.705543454095404
-
 """The same where the parameter lies on its border: half of the time the ratio is zero."""
 
 
@@ -126,7 +122,6 @@ class Mixed(NamedTuple):
 LEAST_SIGMA = 0.1
 
 MANY = 5000
-
 """Durations from which on a search counts them on a grid of half a percent, finer than any error of so many."""
 
 
@@ -137,8 +132,6 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
     ----------
     time, done
         Durations above 0, and whether each is complete; shape (n,).
-    parts
-        One law or two.
     entry
         Duration from which on each was seen, of one law alone.
     """
@@ -375,7 +368,6 @@ def split_half(first: ArrayLike, second: ArrayLike) -> Estimate:
 
 
 MOST_CV2 = 20.0
-
 """Squared variation [-] above which nothing is asked for."""
 
 
@@ -435,8 +427,6 @@ class Clustering:
         Of relapse; zero without.
     cv2
         Squared coefficient of variation of the frailty [-]; zero without.
-    log_likelihood
-        At the best point.
     """
 
     name: str
@@ -459,15 +449,12 @@ class Clustering:
 
 
 MANY = 5000
-
 """Events from which on fewer points of a likelihood have to do."""
 
 FEW_FACTORS = 8
-
 """Factors of a likelihood that are multiplied before a logarithm is taken."""
 
 POINTS = 40
-
 """Values of the frailty over which a likelihood is averaged, of equal probability."""
 
 
@@ -694,7 +681,6 @@ class Verdict(NamedTuple):
 
 
 HIDDEN = 0.1
-
 """Squared variation [-] that must be ruled out before nodes count as equal."""
 
 
@@ -707,8 +693,6 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
 
     Parameters
     ----------
-    spells
-        Stretches in which units were up.
     lasting
         Squared variation that lasts from one half of the window to the other (`split_half`). What a frailty above its
         upper end describes does not stay; one below its lower end misses a few nodes that are much worse than a Gamma

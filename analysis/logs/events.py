@@ -28,23 +28,18 @@ if TYPE_CHECKING:
     from analysis.logs.tables import Attempt, HostLists, Rules, Tables
 
 CHAIN = 5 * MINUTE
-
 """Codes of one node that follow within this [s] are one fault."""
 
 TOGETHER = 5 * MINUTE
-
 """Outages of one domain that begin within this [s] of the first are one incident."""
 
 BEFORE, AFTER = 10 * MINUTE, 5 * MINUTE
-
 """How long before and after the end of a job its nodes are looked at [s]."""
 
 GENERIC = ("unknown", "not_responding", "health_check", "reboot")
-
 """Causes that say how an outage was noticed; a code of the same node names a better one."""
 
 OF_NODES = frozenset(("node-events", "outages", "slurmctld", "kubernetes", "nodes", "nvsentinel", "prometheus"))
-
 """Kinds of logs that would say if a node were out of service."""
 
 TUPLE_GAPS = (0.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
@@ -74,8 +69,6 @@ class History:
         What kernel logs say, in order; all of them, whether an outage followed or not.
     has_ends
         Whether ends of outages are known at all.
-    basis
-        Where the exposure is from.
     """
 
     nodes: list[str]
@@ -118,10 +111,6 @@ def build(
 
     Parameters
     ----------
-    tables
-        What was read; findings are added.
-    hosts
-        Expands lists of hosts.
     nodes
         How many nodes there are, stated where there is no inventory.
     window
@@ -439,10 +428,6 @@ class Incidents(NamedTuple):
     ----------
     part
         ``rack`` or ``cluster``.
-    domains
-        How many domains there are.
-    groups
-        Numbers of the outages of each incident.
     by_chance
         Such groups that are expected without any incident [-].
     tuples
@@ -521,14 +506,8 @@ class Blame:
 
     Parameters
     ----------
-    ended
-        Attempts that ended with a failure.
-    attributed
-        Of these, how many to a node.
     by_chance
         How many are expected to be so without any connection [-].
-    rules
-        How many by each kind of evidence.
     hit, faults
         Of the outages of nodes on which one of the largest jobs ran, how many ended it, and all.
     """
@@ -605,7 +584,6 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
 
 
 _VICTIM = "exit -15"
-
 """How a process ends by SIGTERM: because another one failed."""
 
 

@@ -26,15 +26,12 @@ if TYPE_CHECKING:
     from sim import Prepared, Result, Span
 
 ORIGIN = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
-
 """When the simulation begins [s since 1970]: a Monday."""
 
 EVERY = 300.0
-
 """Time between two lines of the training log [s]."""
 
 PAUSED = 1800.0
-
 """Time between two pauses of the steps in it [s]."""
 
 _WAITING = frozenset((Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE))

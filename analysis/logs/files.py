@@ -52,21 +52,7 @@ class Reading:
 
 
 class Log:
-    """One file while it is read.
-
-    Parameters
-    ----------
-    source
-        Its row of the table of sources.
-    clock
-        Reads its moments.
-    reading
-        What is filled.
-    stream
-        Its content, unpacked.
-    advance
-        Is given the bytes of the file that were read.
-    """
+    """One file while it is read."""
 
     def __init__(
         self, source: Source, clock: Clock, reading: Reading, stream: io.BufferedReader[Any],
@@ -87,13 +73,7 @@ class Log:
         return self._stream.peek(1)[:65536].decode("utf-8-sig", errors="replace").splitlines()[0]
 
     def moment(self, text: str, line: int, empty: float = math.nan, column: str = "", scale: float = 1.0) -> float:
-        """Return a moment [s], or what an empty one stands for.
-
-        Raises
-        ------
-        ValueError
-            If it is none.
-        """
+        """Return a moment [s], or what an empty one stands for."""
         if text.lower() in OPEN:
             return empty
         try:

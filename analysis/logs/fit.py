@@ -31,13 +31,11 @@ if TYPE_CHECKING:
 WEEK = 7 * DAY
 
 DRAWS = 200
-
 """Joint draws of the parameters, the best estimate first."""
 
 FEWEST_INCIDENTS = 3
 
 PER = 1000 * DAY
-
 """Rates are per 1000 node-days; those of estimators are per second or per day."""
 
 NOT_KNOWN = (
@@ -148,10 +146,7 @@ def fit(
         attribution=_attribution(tables, blame) if blame is not None else None,
         training=_training(tables, history),
         checks=[],
-        findings=[
-            *tables.findings,
-            *_findings(history, verdict, trend, unused),
-        ],
+        findings=[*tables.findings, *_findings(history, verdict, trend, unused)],
         not_known=list(NOT_KNOWN),
         provenance=provenance,
     )
@@ -223,15 +218,7 @@ def _covered(spans: Sequence[tuple[float, float]], low: float, high: float) -> f
 
 
 def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
-    """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed.
-
-    Parameters
-    ----------
-    history
-        What happened.
-    incidents_relapse
-        Whether a node may relapse after an incident too.
-    """
+    """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed."""
     number = history.number
     events: dict[int, list[Event]] = defaultdict(list)
     for event in history.outages:

@@ -37,16 +37,8 @@ def read_files(
 
     Parameters
     ----------
-    files
-        Paths, gzip or plain.
-    reading
-        What is filled.
     zones
         Zones of local times: ``America/Chicago`` for all files, ``events.txt=UTC`` for one.
-    kinds
-        Kinds of files that are not to be guessed, by file.
-    progress
-        Is given the megabytes read, and of all; ``None`` where standard input has more.
 
     Raises
     ------

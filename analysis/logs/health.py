@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from analysis.logs.files import Log, Reading
 
 AGAIN = 60.0
-
 """A node that answered goes down again within this [s]: one outage."""
 
 MISSED = 2.5
-
 """More than so many steps between two samples are missing scrapes, in which nothing was watched."""
 
 
@@ -42,14 +40,10 @@ class Point(NamedTuple):
     ----------
     t
         When [s since 1970].
-    node
-        Which node.
     does
         ``down``, ``up``, or ``answers``: it may be back, if nothing says otherwise.
     key
         What went down: a node is out as long as anything is.
-    source, file, line
-        Where it is from.
     t_lo
         Earliest moment at which it can have gone down [s]; NaN if `t` is exact.
     """

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from analysis.logs.tables import Clock, Rules
 
 SAME_CODE = 30.0
-
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""
 
 XID = re.compile(rb"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
@@ -63,10 +62,7 @@ def read_kernel(log: Log) -> None:
         except LogError:
             raise
         except (ValueError, KeyError, IndexError) as error:
-            log.drop(
-                str(error) if isinstance(error, _NoMomentError) else "no moment that can be read",
-                number,
-            )
+            log.drop(str(error) if isinstance(error, _NoMomentError) else "no moment that can be read", number)
             continue
         used += 1
         if moment < source.first:
@@ -134,13 +130,7 @@ class _Stamps:
         self.jumps = 0
 
     def read(self, line: bytes, number: int) -> tuple[float, str]:
-        """Return the moment [s since 1970] and the host.
-
-        Raises
-        ------
-        ValueError
-            If the line has no moment.
-        """
+        """Return the moment [s since 1970] and the host."""
         moment, node = self._read(line, number)
         last = self._last.get(node, moment)
         if moment < last - 60:

@@ -39,15 +39,12 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 YEAR = 365.0
-
 """Days of a year, as the sources of lives have it."""
 
 DRAWS = 100
-
 """Simulated sets of lives, for the fit of a law and the band around it."""
 
 LEVEL = 0.05
-
 """Probability below which a law is rejected."""
 
 
@@ -273,13 +270,7 @@ def _limits(profile: Callable[[float], float], best: float, top: float, low: flo
 
 
 def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenance: Provenance) -> LivesDocument:
-    """Return which law the lives of each batch follow.
-
-    Raises
-    ------
-    NoModelError
-        If no part failed.
-    """
+    """Return which law the lives of each batch follow."""
     rows = _in_window(tables, window)
     if not any(row.failed for row, *_ in rows):
         raise NoModelError(f"no law of lives: none of {len(rows):,} parts failed")
@@ -418,7 +409,4 @@ def files(document: LivesDocument, tables: Tables) -> dict[str, str]:
         "# Fitted by ettrick fit to lives of parts. All parts are new when a run begins; 'part' is the class of part:\n"
         "# gpu, nic, leaf, ...\n"
     )
-    return {
-        "failures.yaml": head + sim.dump({"failures": [entry]}),
-        "dropped.csv": as_csv(tables.dropped, Dropped),
-    }
+    return {"failures.yaml": head + sim.dump({"failures": [entry]}), "dropped.csv": as_csv(tables.dropped, Dropped)}

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     Progress = Callable[[int, int | None], None]
 
 COSTS = 16
-
 """Runs of the scenario that say what the failures cost."""
 
 
@@ -95,13 +94,7 @@ def read_rules(own: str = "") -> Rules:
 
 
 def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, Reading]:
-    """Read all files of a request.
-
-    Raises
-    ------
-    LogError
-        If one cannot be read.
-    """
+    """Read all files of a request."""
     tables = Tables()
     reading = Reading(tables, read_rules(request.rules), HostLists())
     kinds = dict(request.kinds)
@@ -235,10 +228,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     gaps = np.diff(np.sort(data.start))
     places = np.unique(np.concatenate(([0.0], np.quantile(gaps, np.linspace(0, 1, 60))))) if len(gaps) else np.zeros(1)
     found = {}
-    for name, x, curve in (
-        ("cumulative", edges, cumulative),
-        ("gaps", places, lambda trace: longer(trace, places)),
-    ):
+    for name, x, curve in (("cumulative", edges, cumulative), ("gaps", places, lambda trace: longer(trace, places))):
         low, high = np.quantile([curve(trace) for trace in traces], [0.025, 0.975], axis=0)
         found[name] = CurveFound(
             x=[float(v) for v in x], y=[float(v) for v in curve(data)], low=[float(v) for v in low],
@@ -290,13 +280,7 @@ def _against_replay(cost: CostFound | None) -> list[str]:
 
 
 def moment(text: str, zones: Sequence[str]) -> float:
-    """Return a moment of an option [s since 1970].
-
-    Raises
-    ------
-    LogError
-        If it is none.
-    """
+    """Return a moment of an option [s since 1970]."""
     from zoneinfo import ZoneInfo
 
     from analysis.logs.tables import Clock
@@ -311,13 +295,7 @@ def moment(text: str, zones: Sequence[str]) -> float:
 
 
 def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple[float, float]]:
-    """Return stretches of time that an option states as START/END [s since 1970].
-
-    Raises
-    ------
-    LogError
-        If one is no stretch.
-    """
+    """Return stretches of time that an option states as START/END [s since 1970]."""
     result = []
     for text in texts:
         begin, slash, end = text.partition("/")

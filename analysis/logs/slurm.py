@@ -108,7 +108,6 @@ def read_node_events(log: Log) -> None:
 # sacct, as text and as JSON.
 
 _GPUS = re.compile(r"gres/gpu=(\d+)")
-
 _TYPED_GPUS = re.compile(r"gres/gpu:[^=,]+=(\d+)")
 
 
@@ -381,7 +380,6 @@ def _plain(value: Any) -> Any:
 # slurmctld.log.
 
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
-
 _RETURNS = ("IDLE", "RESUME", "UNDRAIN", "MIXED", "ALLOCATED", "UP")
 
 

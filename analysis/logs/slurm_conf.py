@@ -48,13 +48,7 @@ class Slurm(NamedTuple):
 
 
 def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the place and the settings of each line, keys in lower case; lines that go on are one.
-
-    Raises
-    ------
-    SlurmError
-        If the file cannot be read, or a line is no setting.
-    """
+    """Yield the place and the settings of each line, keys in lower case; lines that go on are one."""
     try:
         raw = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     except OSError as error:
@@ -161,14 +155,8 @@ class Site(NamedTuple):
     ----------
     nodes
         Names of the nodes of the cluster: those with the most common number of GPUs, by switch with a topology.
-    cluster, scheduler
-        As a scenario states them.
     queues
         Partitions that take jobs, the default one first.
-    priority
-        What a partition adds to the priority of its jobs.
-    assumed
-        What no file says, or Ettrick does not have.
     """
 
     nodes: tuple[str, ...]
@@ -212,11 +200,6 @@ def _time(settings: Mapping[str, str], key: str, usual: str) -> str:
     """Return a time of Slurm as a scenario states it; nothing for one without end.
 
     It is written as minutes, minutes:seconds, hours:minutes:seconds, or with days before a dash.
-
-    Raises
-    ------
-    ValueError
-        If it is no time.
     """
     text = settings.get(key.lower(), usual)
     if text.upper() in ("UNLIMITED", "INFINITE", "-1", "NONE"):
@@ -234,13 +217,7 @@ def _time(settings: Mapping[str, str], key: str, usual: str) -> str:
 
 
 def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
-    """Return a whole number of some settings.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Return a whole number of some settings."""
     text = settings.get(key.lower(), f"{usual}")
     if not text.isdecimal():
         raise ValueError(f"{key}: '{text}' is no whole number")
@@ -248,13 +225,7 @@ def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
 
 
 def site(slurm: Path, topology: Path | None = None) -> Site:
-    """Return what the files say of cluster, partitions and scheduler.
-
-    Raises
-    ------
-    SlurmError
-        If a file cannot be used.
-    """
+    """Return what the files say of cluster, partitions and scheduler."""
     found = read(slurm)
     assumed: list[str] = []
     sizes = Counter(count for count in found.gpus.values() if count)
@@ -412,7 +383,6 @@ def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
 
 
 LOAD = 0.7
-
 """Share of the GPUs that the jobs of a new scenario ask for [-]; assumed."""
 
 
@@ -423,12 +393,6 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
     ----------
     slurm, topology
         The files; without the second, switches are assumed.
-    name
-        Of the scenario.
-    failures, recovery
-        Names of a bundle of failures and of a preset.
-    horizon
-        How long is simulated.
 
     Raises
     ------

@@ -43,10 +43,6 @@ class Event:
         Earliest possible start [s]; NaN if `t` is exact.
     node, part, part_id
         Where: the node, the class of part (``gpu``, ``nic``, ``node``, ...) and its name on the node.
-    cause, cause_basis
-        The cause, and which rule gave it.
-    planned
-        Whether it is planned work.
     severity
         ``fatal``, ``degraded`` or ``info``.
     repair_kind
@@ -55,8 +51,6 @@ class Event:
         Number of the incident that it belongs to; -1 for none.
     raw_count
         Lines that it stands for.
-    job
-        The job that it names.
     text
         What the log says, for rules and for the commonest unknown texts; never written out.
     is_fault
@@ -286,8 +280,6 @@ class Clock:
         ----------
         text
             A date of ISO 8601, with or without an offset, or a number of seconds.
-        line
-            Where it stands, for messages.
         column
             Whose moments do not fall, where an hour occurs twice.
 

@@ -57,25 +57,20 @@ if TYPE_CHECKING:
     FloatArray = NDArray[np.float64]
 
 HEADLINES = {"productive": -1, "outages": 1, "unavailability": 1, "interruptions": 1}
-
 """The metrics that may alarm, and the sign of what is worse; all others explain."""
 
 WEEKS = "weeks.csv"
 
 DRAWS, EACH, YEAR = 200, 10, 52
-
 """Draws of the parameters, weeks of each for a rare shape of row (2,000 together), and for that of most rows."""
 
 SETTLING = 4
-
 """Weeks that a simulation runs before it counts: repairs and relapses are under way in a cluster that is watched."""
 
 FALSE_ALARMS = 0.05
-
 """Share of the simulated years with an alarm, at most."""
 
 REFERENCE = 0.5
-
 _CAUSE = "outages: "
 _FIELDS = ("week", "days", "job", "gpus", "node_days", "model")
 _KNOWN = (*JOB_BUCKETS, "outages", "unavailability", "step_time")
@@ -99,8 +94,6 @@ class Row(NamedTuple):
         reference [-], and ``outages: CAUSE``.
     model
         Digest of the model in force when the row was written.
-    replications
-        Of how many it is the mean.
     """
 
     week: str
@@ -434,7 +427,6 @@ class Model:
 
 
 _APART = 1_000_000
-
 """First replication of a prediction, so that results of the same seed are not held against themselves."""
 
 
@@ -490,8 +482,6 @@ def z_of(value: float, predicted: FloatArray, weights: FloatArray, at_random: fl
 
     Parameters
     ----------
-    value
-        What was measured.
     predicted
         Shape (draws, weeks).
     weights
@@ -532,8 +522,6 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
 
     Parameters
     ----------
-    names
-        Of the headline metrics.
     predicted
         Weeks of the headline metrics, shape (draws, weeks, metrics). The weeks of each draw are one history, predicted
         from those of all others.
@@ -598,16 +586,8 @@ def track(
 
     Parameters
     ----------
-    rows
-        In order of time.
-    model
-        The model.
-    provenance
-        How this was asked for.
     threshold
         Loss of productive time below which nothing is a regression, as a share.
-    progress
-        Is given the runs that are done, and their number.
 
     Raises
     ------
@@ -763,8 +743,6 @@ def moved(weeks: Sequence[WeekFound], sign: int) -> list[str]:
 
     Parameters
     ----------
-    weeks
-        The rows of the alarm.
     sign
         1 if it is for the worse: what rose explains it; -1: what fell.
     """

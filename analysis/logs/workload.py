@@ -47,25 +47,20 @@ if TYPE_CHECKING:
 FLEET, HISTORY, JOBS = "fleet.yaml", "history.yaml", "jobs.csv"
 
 ENOUGH = 50
-
 """Jobs from which a class of sizes has a stream of its own, and a tenant its share [-]."""
 
 WARM_UP = 0.05
-
 """Share of the history in which the simulated cluster fills."""
 
 MOST_JOBS = 20_000
-
 """Jobs of a history that are replayed, the last ones, and half of those of all replications of the streams."""
 
 REPLICATIONS = 16
-
 """Of the fitted streams; fewer where there are many jobs."""
 
 BATCHES = 20
 
 ROUND, POINT = 1 * MINUTE, 1e-3
-
 """Difference of two waits [s], and of two shares [-], that is none: passes of the scheduler are a minute apart."""
 
 _FAILED = ("FAILED", "OUT_OF_MEMORY")
@@ -106,20 +101,10 @@ class Workload:
 
     Parameters
     ----------
-    jobs
-        All jobs in order of submission.
     chain
         Names of those that are one training job in pieces, each submitted after the last one ended.
     origin, begin, end
         First submission, and the window in which jobs are compared [s since 1970].
-    found
-        The streams, each with what it rests on.
-    entries, partitions, scheduler
-        Streams and the rest as a scenario states them.
-    assumed
-        What no record says.
-    priority
-        What a partition adds to the priority of its jobs.
     """
 
     jobs: list[Job]
@@ -136,17 +121,7 @@ class Workload:
 
 
 def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Workload | None:
-    """Return what the job records say; ``None`` with too few jobs that ran.
-
-    Parameters
-    ----------
-    fitted
-        The failure model, with the nodes.
-    tables
-        The logs.
-    site
-        Partitions and scheduler by slurm.conf.
-    """
+    """Return what the job records say; ``None`` with too few jobs that ran."""
     history, per_node = fitted.history, fitted.document.gpus_per_node
     jobs = jobs_of(tables, per_node)
     ran = [job for job in jobs if job.run > 0 and job.gpus and not math.isnan(job.end)]
@@ -242,7 +217,6 @@ def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = m
 
 
 PAUSE = 6 * HOUR
-
 """Time between two runs of the training job beyond which it was not wanted [s]; assumed."""
 
 
@@ -497,7 +471,6 @@ class _Runs(NamedTuple):
 
 
 WHOLE, EARLY, LONGER = range(3)
-
 """What a run says of the work of its job: all of it, a uniform part of it, or that there was more."""
 
 
@@ -689,15 +662,6 @@ def backtest(
 
     The replay has the same jobs, so its interval is that of the paired differences of 20 batches of them. That of the
     fitted streams is for a single history: 95 % of those that the model makes are in it.
-
-    Parameters
-    ----------
-    fitted, load
-        The fit.
-    folder
-        Where its files are.
-    progress
-        Called with the number of runs that are done, and of all.
     """
     batches = _replayed(fitted, load, folder)
     progress(1, 1 + REPLICATIONS)

@@ -41,10 +41,6 @@ def sources(
 
     Parameters
     ----------
-    fitted
-        The fit.
-    clustering
-        Another fit of frailty and relapse than the chosen one.
     swings
         Stretch [d] and coefficient of variation [-] of swings of all rates; 0 for none.
     """

@@ -53,16 +53,8 @@ class Trial(NamedTuple):
         Its position among all trials, from 0.
     chosen
         One value for each axis that is chosen; empty for the scenario as it is.
-    cell
-        Its outcomes.
     aims
         What counts, in the order of the problem.
-    bounded
-        The metrics of the conditions, in their order.
-    verdicts
-        What their intervals say of the conditions.
-    is_met
-        Whether the means keep all conditions.
     """
 
     number: int
@@ -92,17 +84,7 @@ class Trial(NamedTuple):
 
 
 class Bench:
-    """Where combinations are evaluated, each once.
-
-    Parameters
-    ----------
-    problem
-        What is looked for.
-    campaign
-        Simulates the points.
-    replications
-        Of each point.
-    """
+    """Where combinations are evaluated, each once."""
 
     def __init__(self, problem: Problem, campaign: Campaign, replications: int) -> None:
         self.problem = problem
@@ -218,8 +200,6 @@ class TrialRanking(NamedTuple):
 
     Parameters
     ----------
-    order
-        The combinations.
     as_good
         Those that are not resolved as worse than another, the best among them.
     loss
@@ -240,8 +220,6 @@ class Member(NamedTuple):
 
     Parameters
     ----------
-    trial
-        The combination.
     is_certain
         Whether it holds the conditions, and of every other one that may hold them it is resolved that it is worse in
         something; 95 % for all pairs together.

@@ -34,7 +34,6 @@ from analysis.results.models import (
 from analysis.results.run import provenance
 from analysis.statistics.intervals import binomial_interval
 from analysis.study.amounts import label_of, settings_text
-from analysis.sweep.campaign import Campaign
 from analysis.sweep.sweep import replications_of
 from analysis.sweep.task import blocks
 
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from analysis.statistics.differences import Difference
     from analysis.study.amounts import Value
     from analysis.study.load import LoadedStudy
-    from analysis.sweep.journal import Journal
-    from analysis.sweep.workers import WorkerPool
+    from analysis.sweep.campaign import Campaign
 
 # The answer on failures that had no part in finding it.
 
@@ -61,8 +59,6 @@ class Confirmation(NamedTuple):
         Of the fresh failures, and of fresh draws of what is not known.
     trials
         The combinations, in the order in which they were given; the first is the answer.
-    start
-        The scenario as it is.
     gains
         For each of `trials` and each aim, by how much it is better than the scenario as it is.
     ahead
@@ -87,15 +83,6 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
     nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
     misses the bound by less than its doubt denies nothing.
-
-    Parameters
-    ----------
-    bench
-        Where they were found.
-    found
-        The combinations, the answer first.
-    replications
-        Of each.
 
     References
     ----------
@@ -254,10 +241,7 @@ def _top(top: Top, bench: Bench) -> TopFound:
     (line,) = bench.problem.domains.values()
     assert isinstance(line, Line)
     return TopFound(
-        number=top.number,
-        ci95=top.ci95,
-        label=line.label(top.number),
-        labels95=[line.label(end) for end in top.ci95],
+        number=top.number, ci95=top.ci95, label=line.label(top.number), labels95=[line.label(end) for end in top.ci95]
     )
 
 
@@ -335,7 +319,6 @@ def _formula(found: FormulaAnswer, bench: Bench) -> FormulaFound:
 
 
 _MOST_CONFIRMED = 8
-
 """Members of a front that are confirmed."""
 
 
@@ -345,12 +328,8 @@ class Found:
 
     Parameters
     ----------
-    bench
-        Where trials are.
     method
         ``curve``, ``edge``, ``all`` or ``search``.
-    ranking
-        The order of the trials.
     front
         With several aims, what no other combination beats in all of them.
     top
@@ -359,8 +338,6 @@ class Found:
         Where an axis is to be as low or high as conditions allow, up to where they hold.
     confirmation
         On fresh failures; ``None`` if nothing keeps the conditions.
-    formula
-        What the closed form calls the best.
     """
 
     bench: Bench
@@ -373,28 +350,11 @@ class Found:
     formula: FormulaAnswer | None
 
 
-def run_optimize(
-    loaded: LoadedStudy,
-    journal: Journal,
-    worker_pool: WorkerPool,
-    progress: Callable[[int, int | None], None],
-    *,
-    command: str,
-    trials: int | None = None,
-    replications: int | None = None,
-) -> OptimizeDocument:
-    """Return the document of an optimisation; what the journal has is not simulated again.
+def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
+    """Return what a study asks to be optimised, found and confirmed; what the journal has is not simulated again.
 
     Parameters
     ----------
-    loaded
-        The study.
-    journal, worker_pool
-        Where outcomes are, and what simulates the rest.
-    progress
-        Called with the number of tasks done, and about how many there will be.
-    command
-        The command, to be typed again.
     trials
         Combinations that are evaluated where a search is needed; ``None`` as the study says.
     replications
@@ -407,12 +367,6 @@ def run_optimize(
     RequestError
         If a search is needed, and Optuna is not installed.
     """
-    found = optimize(Campaign(loaded, journal, worker_pool, progress), trials=trials, replications=replications)
-    return optimum_document(found, command=command)
-
-
-def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
-    """Return what a study asks to be optimised, found and confirmed; parameters and mistakes as `run_optimize`."""
     problem = problem_of(campaign.loaded)
     replications = replications or replications_of(campaign.loaded.study)
     top, edge = None, None
@@ -441,7 +395,10 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     ranking = rank_trials(bench)
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
     if edge is not None and edge.answer is not None:
-        ranking = _from_edge(ranking, edge)
+        # What keeps the conditions from somewhere on first, before what keeps them by chance.
+        islands = [trial for trial in ranking.order if trial in edge.islands]
+        order = (*(trial for trial in ranking.order if trial not in islands), *islands)
+        ranking = ranking._replace(order=order, as_good=order[:1])
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
@@ -461,17 +418,9 @@ def _counted(progress: Callable[[int, int | None], None], expected: int) -> Call
     return count
 
 
-def _from_edge(ranking: TrialRanking, edge: Edge) -> TrialRanking:
-    """Return the ranking with what keeps the conditions from somewhere on first, before what keeps them by chance."""
-    islands = [trial for trial in ranking.order if trial in edge.islands]
-    order = (*(trial for trial in ranking.order if trial not in islands), *islands)
-    return ranking._replace(order=order, as_good=order[:1])
-
-
 # Why fresh failures confirm an answer, deny it, or do neither, and what would resolve it.
 
 _MOST = 100_000
-
 """Replications from which on a condition is not worth being resolved."""
 
 

@@ -26,23 +26,15 @@ if TYPE_CHECKING:
 # Where an optimum is looked for: what each chosen axis of a study may be.
 
 _NARROW = 0.01
-
 """Share of a range, or of a value on a log scale, below which two values are the same [-]."""
 
 _DIGITS = 3
-
 """Significant digits of the values that are evaluated: more would say nothing, and would be awkward to write down."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Values without an order.
-
-    Parameters
-    ----------
-    values
-        All of them.
-    """
+    """Values without an order."""
 
     values: tuple[Value, ...]
 
@@ -58,8 +50,6 @@ class Line:
 
     Parameters
     ----------
-    name, axis
-        The axis.
     steps
         The values, lowest first; empty where there are too many to be listed, or all between two ends count.
     """
@@ -174,7 +164,6 @@ def _place(value: Value) -> float:
 
 
 _DRAWS = 20
-
 """Draws of what is not known, unless the design of the study says how many."""
 
 
@@ -186,12 +175,8 @@ class Aim:
     ----------
     name
         A metric, or the name of an axis.
-    lowest
-        Whether the lowest value is the best.
     is_axis
         Whether it is an axis: then it is known without a simulation.
-    key
-        Where the study says so, for messages.
     """
 
     name: str
@@ -210,8 +195,6 @@ class Problem:
 
     Parameters
     ----------
-    loaded
-        The study and its scenario.
     spec
         Its section ``optimize``.
     domains
@@ -221,8 +204,6 @@ class Problem:
         conditions are to hold over them.
     aims
         What counts: one, or several that are weighed against each other.
-    conditions
-        What must hold.
     """
 
     loaded: LoadedStudy
@@ -263,13 +244,7 @@ class Problem:
 
 
 def problem_of(loaded: LoadedStudy) -> Problem:
-    """Return what a study asks to be optimised.
-
-    Raises
-    ------
-    ScenarioError
-        With one line for each mistake: file, line, column, path, rule.
-    """
+    """Return what a study asks to be optimised."""
     study = loaded.study
     spec = study.optimize
     if spec is None:
@@ -306,13 +281,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
 
 
 def check_metrics(problem: Problem, known: Sequence[str]) -> None:
-    """Refuse metrics that the scenario does not have.
-
-    Raises
-    ------
-    ScenarioError
-        With one line for each.
-    """
+    """Refuse metrics that the scenario does not have."""
     asked = [(aim.key, aim.name) for aim in problem.aims if not aim.is_axis]
     asked += [(("subject_to", index), condition.metric) for index, condition in enumerate(problem.conditions)]
     wrong = []

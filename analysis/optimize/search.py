@@ -30,11 +30,9 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
 
 ALL = 50
-
 """Combinations up to which all of them are evaluated."""
 
 BATCH = 8
-
 """Points that are suggested at once; fixed, so that the suggestions do not depend on where they are simulated."""
 
 _SEED = 1
@@ -144,7 +142,6 @@ def _misses(bench: Bench, found: Trial) -> list[float]:
 # One numeric axis: the top of a curve, or the end up to which conditions hold.
 
 COARSE = 7
-
 """Values of the first look: a top between two of them that is narrower than their distance is missed."""
 
 _ROUNDS = 16
@@ -155,8 +152,6 @@ class Top(NamedTuple):
 
     Parameters
     ----------
-    number
-        The place, in SI units.
     ci95
         Its interval, by the jackknife over replications; over draws, over these and replications. It ends where the
         line does.
@@ -360,8 +355,6 @@ class FormulaAnswer(NamedTuple):
 
     Parameters
     ----------
-    chosen
-        The combination.
     ettr
         ETTR there, by the closed form [-].
     ettr_of_answer

@@ -15,21 +15,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHORT = 4
-
 """Digits of a label, where they distinguish the values of an axis."""
 
 DIGITS = 12
-
 """Digits of the numbers that are worked out: more are rounding of floats."""
 
 EXACT = 17
-
 """Digits that distinguish any two numbers."""
 
 _POWERS = tuple(10.0**digits for digits in range(EXACT))
 
 _NEAR = 1e-9
-
 """Relative distance from which on two numbers are not the same, whatever floats make of units."""
 
 _NUMBER = re.compile(rf"\s*([+-]?{units.NUMBER})\s*(.*?)\s*", re.DOTALL)
@@ -113,7 +109,17 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
     for dimension in dimensions:
         for text in texts:
             _refuse(text, dimension)
-    return _with_words(texts)
+    found = [_NUMBER.fullmatch(text) for text in texts]
+    pairs = [(match[1], match[2]) for match in found if match is not None]
+    if len(pairs) < len(texts):
+        message = f"{_listed([text for text, match in zip(texts, found, strict=True) if match is None])} is no number"
+        raise ValueError(message)
+    if any(words != pairs[0][1] for _, words in pairs):
+        raise ValueError(f"{_listed(texts)}: must have the same unit")
+    numbers = tuple(float(number) for number, _ in pairs)
+    if any(number < 0 for number in numbers):
+        raise ValueError(f"{_listed(texts)}: must not be negative")
+    return Amounts(numbers, unit=pairs[0][1])
 
 
 def rounded(number: float) -> float:
@@ -127,21 +133,6 @@ def numbers_of(contents: Sequence[Any]) -> tuple[float | None, ...]:
         return amounts_of(contents).numbers
     except ValueError:
         return (None,) * len(contents)
-
-
-def _with_words(texts: Sequence[str]) -> Amounts:
-    """Return amounts such as those of rates, whose words are the same."""
-    found = [_NUMBER.fullmatch(text) for text in texts]
-    pairs = [(match[1], match[2]) for match in found if match is not None]
-    if len(pairs) < len(texts):
-        message = f"{_listed([text for text, match in zip(texts, found, strict=True) if match is None])} is no number"
-        raise ValueError(message)
-    if any(words != pairs[0][1] for _, words in pairs):
-        raise ValueError(f"{_listed(texts)}: must have the same unit")
-    numbers = tuple(float(number) for number, _ in pairs)
-    if any(number < 0 for number in numbers):
-        raise ValueError(f"{_listed(texts)}: must not be negative")
-    return Amounts(numbers, unit=pairs[0][1])
 
 
 def _reads(content: Any, dimension: units.Dimension) -> bool:
@@ -235,8 +226,6 @@ class Value(NamedTuple):
 
     Parameters
     ----------
-    label
-        What it is called in tables.
     number
         Where it lies on a numeric axis, in SI units; ``None`` for what has no order.
     settings
@@ -259,8 +248,6 @@ class Point(NamedTuple):
         The combination of decisions that it belongs to, from 0: points of one cell differ only in what is not known.
     draw
         0 where everything unknown has its central value, else the number of a draw of the unknowns.
-    values
-        One value for each axis, in the order of the study.
     """
 
     number: int

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
 # Ranges: numbers from one to another, by steps or by their number.
 
 _MOST = 10_000
-
 """Values of one range."""
 
 _SAME = 1e-9
-
 """Share of a step by which a value of a range may miss the end that it is meant to be."""
 
 
@@ -367,20 +365,7 @@ def _are_distinct(numbers: Sequence[float], label: Callable[[float], str]) -> bo
 
 
 def check_paths(axes: Mapping[str, Axis], common: Mapping[str, Any]) -> None:
-    """Refuse paths that a study cannot write to.
-
-    Parameters
-    ----------
-    axes
-        What varies, by name.
-    common
-        Values that hold at every point, by path.
-
-    Raises
-    ------
-    RuleError
-        At the first of them.
-    """
+    """Refuse paths that a study cannot write to."""
     for path in common:
         _check_path(path, ("set", path))
     taken: dict[str, str] = {}

@@ -28,13 +28,7 @@ class Design(Strategy):
     """Which points are looked at; ``use`` picks the entry of the registry."""
 
     def check(self, axes: Mapping[str, Axis]) -> None:
-        """Refuse axes that the design cannot vary.
-
-        Raises
-        ------
-        RuleError
-            At the first of them.
-        """
+        """Refuse axes that the design cannot vary."""
 
     def count(self, axes: Mapping[str, Axis]) -> int:
         """Return the number of points, without making them."""
@@ -45,8 +39,6 @@ class Design(Strategy):
 
         Parameters
         ----------
-        axes
-            What varies, by name.
         rng
             Source of random numbers, the same for the same study.
         """

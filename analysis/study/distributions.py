@@ -18,11 +18,9 @@ if TYPE_CHECKING:
     from typing import Self
 
 EDGE = 1e-9
-
 """The least probability of which quantiles are taken."""
 
 _P95 = 1.6448536269514722
-
 """Standard normal quantile of 95 %."""
 
 

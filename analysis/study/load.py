@@ -35,13 +35,10 @@ if TYPE_CHECKING:
 # What a study file says, with the options that change it, and with the files in it that it names.
 
 _OPTION = Path("--set")
-
 _SHORTHAND = ("cluster",)
-
 _LARGEST = 2**63
 
 _FORMER = re.compile(r"^(\s*(?:questions\.\d+|vary\..+\.distribution)\.)(?:ask|law)(?=\s*=)")
-
 """Paths of options that end in a former word for ``use``."""
 
 
@@ -53,8 +50,6 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
 
     Parameters
     ----------
-    path
-        The file.
     overrides
         Texts ``a.b=c`` that replace values; names of axes, and paths below ``set``, may have dots themselves.
 
@@ -253,7 +248,6 @@ def _file_label(content: Any) -> str:
 
 
 RESOLVED = "scenario.resolved.yaml"
-
 """File of the scenario beside a study that was written by the program."""
 
 
@@ -263,16 +257,8 @@ class LoadedStudy:
 
     Parameters
     ----------
-    study
-        What the file says.
-    template
-        Its scenario, as it was read.
     common
         Texts ``path=value`` that hold at every point.
-    document
-        Where everything was written, for messages.
-    most_events
-        How many events may be simulated.
     """
 
     study: Study
@@ -298,13 +284,7 @@ class LoadedStudy:
         return (*(text for text in self.common if text not in inside), *point.overrides, *inside)
 
     def scenario(self, point: Point) -> sim.Scenario:
-        """Return the scenario of a point.
-
-        Raises
-        ------
-        ScenarioError
-            With one line for each mistake.
-        """
+        """Return the scenario of a point."""
         return self.template.scenario(self.overrides(point))
 
     def content(self) -> dict[str, Any]:
@@ -329,29 +309,17 @@ class LoadedStudy:
 
 
 def find_study(name: str) -> Path:
-    """Return a study file: a path, or the name of one that comes with the program.
-
-    Raises
-    ------
-    ScenarioError
-        If there is no such file.
-    """
+    """Return a study file: a path, or the name of one that comes with the program."""
     return sim.locate(name, sim.shipped("scenarios/studies"), "study")
 
 
 def load_study(
-    path: str | Path,
-    overrides: tuple[str, ...] = (),
-    *,
-    replications: int | None = None,
-    precision: str | None = None,
+    path: str | Path, overrides: tuple[str, ...] = (), *, replications: int | None = None, precision: str | None = None
 ) -> LoadedStudy:
     """Return the study of a file.
 
     Parameters
     ----------
-    path
-        The file.
     overrides
         Texts ``a.b=c`` that replace values of the study; those that begin with ``set.`` reach its scenario.
     replications, precision
@@ -421,19 +389,15 @@ def _template(study: Study, document: Document, path: Path) -> sim.Template:
 # A first look at a study before it is simulated: every value is checked, and what no point can have is a mistake.
 
 MOST_POINTS = 100_000
-
 """Points of a study; more are a slip of the pen."""
 
 _LOADS = 60
-
 """Values that are checked: a scenario is read in some milliseconds, and a first look takes less than a second."""
 
 _TRIES = 3
-
 """Points in which a value is checked before it is called a mistake."""
 
 _LONGEST = 60
-
 """Letters of a label in a message."""
 
 
@@ -643,7 +607,6 @@ def kind_of(name: str) -> str:
 # Which metrics the points of a study can have, known before they are simulated.
 
 _MOST_PREPARED = 60
-
 """Points that are looked at: one takes some tens of milliseconds at most."""
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union
 
 from pydantic import Field, model_validator
 
@@ -13,23 +13,43 @@ from analysis.runs import Precision, RequestError
 from analysis.study.axis import Axis, check_paths
 from analysis.study.designs import DESIGNS, AnyDesign, Grid
 from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.questions.kinds import QUESTIONS, AnyQuestion
+from analysis.study.questions.along import Crossover, Threshold, Trend
+from analysis.study.questions.best import Best, Compare, Pareto
+from analysis.study.questions.sensitivity import Sensitivity
 from sim import units
-from sim.scenario.fields import Model, RuleError
+from sim.scenario.fields import Model, OneOf, RuleError
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Self
 
     from analysis.statistics.estimates import Interval
+    from analysis.study.questions.question import Question
     from sim.yamlfile import Keys
+
+QUESTIONS: Mapping[str, type[Question]] = {
+    "best": Best,
+    "compare": Compare,
+    "crossover": Crossover,
+    "pareto": Pareto,
+    "sensitivity": Sensitivity,
+    "threshold": Threshold,
+    "trend": Trend,
+}
+"""Questions that a study may ask; their files are in the folder ``questions``."""
+
+if TYPE_CHECKING:
+    AnyQuestion = Question
+else:
+    _KINDS = tuple(QUESTIONS.values())
+    AnyQuestion = Annotated[Union[_KINDS], OneOf("use", "questions", _KINDS)]  # noqa: UP007
 
 _NAME = "^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 # Conditions on the answer: a metric and the bound that it must keep.
 
 Verdict = Literal["holds", "fails", "open"]
-
 """What the interval of a metric says of a condition: it leaves the bound on the right side, on the wrong one, or in."""
 
 _FORM = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_.-]*(?:@\w+=[^@<>=\s]+)*)\s*(>=|<=)\s*(\S.*?)\s*", re.DOTALL)
@@ -40,10 +60,6 @@ class Condition(NamedTuple):
 
     Parameters
     ----------
-    text
-        As it was written.
-    metric
-        The metric.
     at_least
         Whether the bound is the smallest value that is allowed, else the largest.
     bound

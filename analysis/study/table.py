@@ -12,13 +12,7 @@ import numpy as np
 from analysis.metrics import PROBABILITIES
 from analysis.statistics.differences import Difference
 from analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
-from analysis.statistics.intervals import (
-    binomial_interval,
-    is_zero_or_one,
-    mean_estimate,
-    possible,
-    unseen,
-)
+from analysis.statistics.intervals import binomial_interval, is_zero_or_one, mean_estimate, possible, unseen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,8 +41,6 @@ class Outcome:
 
     Parameters
     ----------
-    point
-        The point.
     metrics
         For each metric that was kept, one ratio per replication; those of replication i are at i.
     controls
@@ -63,10 +55,6 @@ class Outcome:
         ``ok``, or as that of a record of which there is nothing: ``infeasible``, ``failed`` or ``crashed``.
     trouble
         Why there is nothing, in a line: the point cannot run, or its process crashed; empty where all is well.
-    warnings
-        What its scenario warns of.
-    no_formula
-        Why the closed form does not apply, a line each.
     job_rate
         How often its job is interrupted; ``None`` of several jobs.
     """
@@ -116,10 +104,6 @@ class Table:
     ----------
     axes
         What varies, by name, in the order of the values of a cell.
-    cells
-        The combinations.
-    metrics
-        Those that were kept, the headline first.
     seed
         Of all points, for numbers that answers draw themselves.
     currency
@@ -151,7 +135,6 @@ class Table:
 # replications have in common would no longer cancel between them. Differences use them.
 
 FEWEST_DRAWS = 20
-
 """Draws from which on there is a band: with fewer its ends would lie beyond all of them."""
 
 
@@ -167,13 +150,9 @@ class CellSummary(NamedTuple):
     method
         How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one, as where
         all replications are equal.
-    std, p05, p50, p95
-        Run-to-run variability.
     band90
         Where the mean is with a probability of 90 % as far as the distributions of unknown inputs show; ``None`` with
         fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.
-    replications
-        How many there are at the central values.
     censored, never_started
         Those in which a job was not finished at the horizon, or never got its nodes.
     """
@@ -196,8 +175,6 @@ class Predicted(NamedTuple):
 
     Parameters
     ----------
-    mean
-        Mean over draws of the ratio of sums.
     interval
         Its 95 % interval, as far as draws and replications show; ``None`` with fewer than two of either, and where all
         of them are equal.

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from analysis.sweep.workers import WorkerPool
 
 Item = TypeVar("Item")
-
 _INFINITE = float("inf")
 
 _LOOKED_AT = 9
-
 """Points whose events are estimated before all are simulated: each takes some hundredths of a second."""
 
 
@@ -52,14 +50,6 @@ class Campaign:
 
     Parameters
     ----------
-    loaded
-        The study and its scenario.
-    journal
-        Where outcomes are, and come to.
-    worker_pool
-        What simulates the rest.
-    progress
-        Called with the number of tasks done, and of all.
     mine
         Whether the task with a key is for this program: all of them, unless others have the rest.
     """

@@ -22,16 +22,12 @@ from sim import WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from analysis.results.models import (
-        Document,
-        SweepDocument,
-    )
+    from analysis.results.models import Document, SweepDocument
     from analysis.study.load import LoadedStudy
     from analysis.sweep.task import Shard
     from analysis.sweep.workers import Where
 
 TROUBLE = (RequestError, WorkError, JournalError, FolderError, WorkerError, VersionError)
-
 """What may be wrong with an order to simulate a study, in one line."""
 
 
@@ -90,22 +86,7 @@ def workplace(
 def run_sweep(
     place: Workplace, command: str, sentences: Callable[[SweepDocument], list[list[str]]]
 ) -> tuple[SweepDocument, list[str]]:
-    """Return the document of a study whose points are all simulated, and the files that were written.
-
-    Parameters
-    ----------
-    place
-        Where it is simulated.
-    command
-        The command, to be typed again.
-    sentences
-        What words the answers of the document, in order.
-
-    Raises
-    ------
-    RequestError, JournalError, FolderError, WorkerError, VersionError
-        If a precision does not suit its metric, or something cannot be simulated or written.
-    """
+    """Return the document of a study whose points are all simulated, and the files that were written."""
     campaign = place.campaign
     metrics = kept_metrics(campaign.loaded)
     how_far = simulate(campaign)
@@ -126,13 +107,7 @@ def run_sweep(
 
 
 def run_shard(place: Workplace) -> dict[str, int]:
-    """Simulate the tasks of a shard, and return how many outcomes there are of each status.
-
-    Raises
-    ------
-    JournalError, WorkerError, VersionError
-        If something cannot be simulated or written.
-    """
+    """Simulate the tasks of a shard, and return how many outcomes there are of each status."""
     simulate(place.campaign)
     counts: dict[str, int] = {}
     for record in place.campaign.journal:
@@ -141,13 +116,7 @@ def run_shard(place: Workplace) -> dict[str, int]:
 
 
 def keep(place: Workplace, content: Document, name: str) -> list[str]:
-    """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files.
-
-    Raises
-    ------
-    FolderError
-        If it cannot be written.
-    """
+    """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files."""
     if place.folder is None:
         return []
     place.folder.keep(name, render(content))

@@ -30,22 +30,11 @@ if TYPE_CHECKING:
     from sim import Scenario
 
 _MOST_NAMED = 10
-
 """Points that are named when something is wrong with many."""
 
 
 def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> SweepDocument:
-    """Return the document of a study.
-
-    Parameters
-    ----------
-    loaded
-        The study.
-    table
-        Its results.
-    command
-        The command, to be typed again.
-    """
+    """Return the document of a study."""
     study = loaded.study
     scenario = next((loaded.scenario(cell.stated.point) for cell in table.running), None)
     gpus = _gpus(scenario, table)

@@ -34,11 +34,9 @@ if TYPE_CHECKING:
 # A study as it is simulated, in files that can go anywhere: with its options, its scenario, and what that reads.
 
 STUDY_RESOLVED = "study.resolved.yaml"
-
 """The study, with its options; beside it lies its scenario."""
 
 INPUT = r"input-[0-9a-f]{12}(\.\w+)*"
-
 """Pattern of the names of files that the scenario reads, at any point."""
 
 
@@ -126,21 +124,15 @@ def _folder(document: Document, path: Keys, folder: Path) -> Path:
 
 
 STUDY = "study.json"
-
 """Which study a folder holds."""
 
 JOURNAL = "journal.jsonl"
-
 """Its outcomes."""
 
 _TABLES = ("results.csv", "points.csv")
-
 _PARQUET = ("results.parquet", "points.parquet")
-
 _RUN = "run.json"
-
 _DOCUMENTS = (_RUN, "sensitivity.json", "optimize.json")
-
 _OURS = frozenset({STUDY, JOURNAL, STUDY_RESOLVED, RESOLVED, *_TABLES, *_PARQUET, *_DOCUMENTS})
 
 
@@ -160,19 +152,10 @@ class StudyFolder:
     ----------
     path
         The folder; made if it is not there.
-    loaded
-        The study.
     shard
         The part of it that is simulated here, such as ``3/16``; ``None`` for all of it.
     overwrite
         Whether to throw away what a study has left here; no other files are touched.
-
-    Attributes
-    ----------
-    journal
-        Its outcomes.
-    notes
-        What the user should know of them, a line each.
 
     Raises
     ------
@@ -242,11 +225,6 @@ class StudyFolder:
             Content of ``run.json``.
         campaign, count, metrics
             See `analysis.sweep.results.write_tables`.
-
-        Raises
-        ------
-        FolderError
-            If they cannot be written.
         """
         parquet = _PARQUET if has_parquet() else ()
         names = [*_TABLES, *parquet, _RUN]
@@ -264,13 +242,7 @@ class StudyFolder:
         return names
 
     def keep(self, name: str, text: str) -> None:
-        """Write a document about a study: ``sensitivity.json`` or ``optimize.json``.
-
-        Raises
-        ------
-        FolderError
-            If it cannot be written.
-        """
+        """Write a document about a study: ``sensitivity.json`` or ``optimize.json``."""
         assert name in _DOCUMENTS, name
         complaint = write_file(self.path / name, f"{text}\n".encode())
         if complaint is not None:
@@ -293,13 +265,7 @@ class StudyFolder:
 
 
 def _held(path: Path) -> dict[str, Any]:
-    """Return what a folder says that it holds; empty for an empty folder.
-
-    Raises
-    ------
-    ValueError
-        If it holds something else than a study.
-    """
+    """Return what a folder says that it holds; empty for an empty folder."""
     names = sorted(file.name for file in path.iterdir() if not is_unfinished(file))
     if STUDY in names:
         with contextlib.suppress(ValueError):

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _FIELDS = frozenset(Record._fields)
 
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
-
 """End of a line: CRC-32 of what the line would be without it."""
 
 _HELD = (errno.EWOULDBLOCK, errno.EACCES)
@@ -82,13 +81,7 @@ class Journal:
         return reader
 
     def clear(self) -> None:
-        """Throw away all outcomes.
-
-        Raises
-        ------
-        JournalError
-            If that cannot be done.
-        """
+        """Throw away all outcomes."""
         try:
             self._writer.truncate(0)
         except OSError as error:

@@ -22,11 +22,9 @@ if TYPE_CHECKING:
     from analysis.sweep.task import Record
 
 _RESOLVED = "study.resolved.yaml"
-
 _COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
 
 _RANK = {"ok": 3, "infeasible": 2, "failed": 1, "crashed": 0}
-
 """Of two outcomes of a task the higher counts: somebody got further."""
 
 
@@ -40,10 +38,6 @@ class Merged:
 
     Parameters
     ----------
-    folders
-        How many were merged.
-    statuses
-        Number of outcomes by status.
     tasks
         How many the study has; ``None`` where that is unknown, because this is another version of the simulator.
     missing
@@ -81,13 +75,6 @@ def merge(folders: Sequence[Path], out: Path) -> Merged:
     """Return what a new folder has, with the outcomes of others: each once, the best that there is.
 
     A folder in which the same study was merged before keeps what it has, so that merging again only adds.
-
-    Parameters
-    ----------
-    folders
-        The folders, each written by a sweep of the same study.
-    out
-        The new one.
 
     Raises
     ------

@@ -35,15 +35,10 @@ class Column(NamedTuple):
 
 
 _POINT = tuple(Column(name, _WHOLE) for name in ("point", "cell", "draw"))
-
 _COUNTS = tuple(Column(name, _WHOLE) for name in ("censored", "never_started"))
-
 _STATUS = (Column("status", _TEXT), Column("reason", _TEXT), Column("replications", _WHOLE), *_COUNTS)
-
 _FORMULA = Column("formula", _NUMBER)
-
 _REPLICATION = Column("replication", _WHOLE)
-
 _LOW_HIGH = ("low", "high")
 
 
@@ -67,14 +62,8 @@ def write_tables(
 
     Parameters
     ----------
-    campaign
-        The study and its journal.
-    count
-        Returns how many replications of a point there are to be.
     metrics
         Those that are summarised in `points`.
-    results, points
-        The files.
 
     Raises
     ------
@@ -107,13 +96,7 @@ def has_parquet() -> bool:
 
 
 def write_parquet(table: Path, columns: Sequence[Column], target: Path) -> None:
-    """Write a table in CSV as Parquet: the same rows in the same order, the same numbers to the last bit.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a table in CSV as Parquet: the same rows in the same order, the same numbers to the last bit."""
     import duckdb
 
     kinds = ", ".join(f"{_quoted(name)}: '{kind}'" for name, kind in columns)

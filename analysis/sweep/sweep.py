@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 # a little too early.
 
 _FASTER = 4
-
 """How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
 
 
@@ -77,8 +76,6 @@ def simulate_until(
 
     Parameters
     ----------
-    spec
-        When it is enough.
     default_metric
         What it is about, unless `spec` says.
 
@@ -201,8 +198,6 @@ def next_goal(done: int, excess: float, most: int) -> int:
         Replications so far, whole blocks.
     excess
         How wide the interval is over what it should be [-]: it shrinks with the root of the replications.
-    most
-        Where to give up.
     """
     if excess <= 1 or math.isinf(excess):
         return done
@@ -210,11 +205,9 @@ def next_goal(done: int, excess: float, most: int) -> int:
 
 
 HowFar: TypeAlias = "Callable[[Point], tuple[int, bool | None]]"
-
 """The replications of a point, and whether a precision that was asked for was reached; ``None`` if none was."""
 
 REPLICATIONS = 16
-
 """Replications of a point, unless the study says how many."""
 
 

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from sim import Prepared
 
 RESULTS = ("ok", "infeasible")
-
 """Statuses of tasks that need not be simulated again."""
 
 BLOCK = 10
-
 """Replications of a task at most; fixed, so that what was done before is found again, whoever did it."""
 
 MAKERS = (
@@ -44,7 +42,6 @@ MAKERS = (
     "sweep/task.py",
     "targets.py",
 )
-
 """Files of this package that make a record of what was simulated: this one, and what it imports."""
 
 
@@ -59,12 +56,8 @@ class Task(NamedTuple):
     ----------
     key
         Address of the outcome, see `key_of`.
-    point
-        Number of the point in its study, for messages.
     overrides
         Texts ``path=value`` that make its scenario.
-    first, replications
-        The first one, and how many.
     """
 
     key: str
@@ -79,8 +72,6 @@ class Context(NamedTuple):
 
     Parameters
     ----------
-    packed
-        The scenario as it was read, pickled.
     digest
         SHA-256 of its content.
     model
@@ -266,13 +257,7 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
 
 
 def _number(value: float, what: str, replication: int) -> float:
-    """Return a number that the journal can hold.
-
-    Raises
-    ------
-    ArithmeticError
-        If it is none.
-    """
+    """Return a number that the journal can hold."""
     if not math.isfinite(value):
         raise ArithmeticError(f"{what} of replication {replication} is {value:g}, which is a mistake of the simulator")
     return float(value)
@@ -296,13 +281,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the shard that a text such as ``3/16`` means.
-
-        Raises
-        ------
-        ValueError
-            With a line that says what is wrong.
-        """
+        """Return the shard that a text such as ``3/16`` means."""
         match = _FORM.fullmatch(text.strip())
         if match is None:
             raise ValueError(f"'{text}' is no shard: write I/N, such as 3/16 for the third of sixteen")

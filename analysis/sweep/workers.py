@@ -36,11 +36,9 @@ if TYPE_CHECKING:
     from analysis.sweep.task import Context, Task
 
 KINDS = ("serial", "process", "dask")
-
 """Names of the executors."""
 
 AHEAD = 4
-
 """Tasks in flight for each that runs, so that no worker idles."""
 
 
@@ -117,13 +115,7 @@ class Serial(Backend):
 
 
 class Processes(Backend):
-    """A pool of processes, started when there is something to do, and anew after one of them has died.
-
-    Parameters
-    ----------
-    workers
-        How many.
-    """
+    """A pool of processes, started when there is something to do, and anew after one of them has died."""
 
     name = "processes"
     attempts = 3
@@ -207,7 +199,6 @@ class Processes(Backend):
 
 
 _NO_START = (OSError, EOFError, ImportError, NotImplementedError)
-
 """What comes of processes that cannot be started, or whose starter has ended."""
 
 
@@ -270,7 +261,6 @@ def worker_pool_at(where: Where) -> Iterator[WorkerPool]:
 # What runs the tasks of a study: a backend, a window of tasks in flight, and retries when processes die.
 
 _LOOK = 2.0
-
 """Seconds without an outcome after which the backend is asked whether any can still come [s]."""
 
 
@@ -300,10 +290,6 @@ class WorkerPool:
         ----------
         tasks
             The tasks; only as many are taken as are in flight.
-        context
-            What they share.
-        more
-            Asked after each outcome that was yielded: tasks that follow from it.
 
         Raises
         ------
@@ -334,11 +320,7 @@ class WorkerPool:
                 self.backend.stop()
 
     def _send(
-        self,
-        context: Context,
-        flying: dict[Future[Record], Task],
-        following: deque[Task],
-        waiting: Iterator[Task],
+        self, context: Context, flying: dict[Future[Record], Task], following: deque[Task], waiting: Iterator[Task]
     ) -> None:
         """Fill the window: first with what follows from earlier outcomes."""
         window = self.backend.window()
@@ -405,23 +387,18 @@ def _outcome(future: Future[Record], backend: Backend) -> Record | Death:
 # The Dask executor: the workers of a scheduler that is running already.
 
 _CONNECT = 5.0
-
 """Time in which a scheduler has to answer [s]."""
 
 _NO_WORKERS = 60.0
-
 """Time for which a scheduler may be without workers [s]."""
 
 _COUNT = 1.0
-
 """Time between two looks at how many workers there are [s]."""
 
 _LOUD = ("asyncio", "distributed", "tornado")
-
 """Loggers of the library, and of those that it stands on."""
 
 _TURN = threading.Lock()
-
 """Held by the thread of a worker that runs a task: a process keeps scenarios from task to task, for one thread."""
 
 
@@ -432,15 +409,7 @@ def one_at_a_time(function: Callable[..., Any], /, *args: Any, **kwargs: Any) ->
 
 
 class Dask(Backend):
-    """The workers of a Dask scheduler, those included that come later.
-
-    Parameters
-    ----------
-    client
-        A connection to it.
-    name
-        What the user called it.
-    """
+    """The workers of a Dask scheduler, those included that come later."""
 
     def __init__(self, client: Any, name: str) -> None:
         self.name = name

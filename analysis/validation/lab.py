@@ -24,8 +24,6 @@ class Estimate(NamedTuple):
 
     Parameters
     ----------
-    value
-        Ours, in the unit of the row.
     error
         Standard error of the mean [unit of the row]; 0 for what is not random.
     replications
@@ -52,10 +50,6 @@ class Lab:
 
     Parameters
     ----------
-    seed
-        Of all scenarios.
-    processes
-        Worker processes at most; 0 for one per core. The numbers do not depend on it.
     broken
         What changes every scenario before it is run, in a check that the table sees a defect; ``None`` for nothing.
     """

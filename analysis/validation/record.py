@@ -18,11 +18,7 @@ from analysis.validation.run import HEADS, LABELS, against, cells_of, describe, 
 from analysis.validation.table import load_table
 
 if TYPE_CHECKING:
-    from analysis.results.models import (
-        ValidateDocument,
-        ValidationGroup,
-        ValidationRow,
-    )
+    from analysis.results.models import ValidateDocument, ValidationGroup, ValidationRow
 
 # The page of a validation in the reference: Markdown.
 
@@ -88,7 +84,6 @@ def _escaped(text: str) -> str:
 
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
-
 """Where the page and its data are."""
 
 

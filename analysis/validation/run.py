@@ -7,14 +7,7 @@ import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
-from analysis.results.models import (
-    FORMAT,
-    NotChecked,
-    Together,
-    ValidateDocument,
-    ValidationGroup,
-    ValidationRow,
-)
+from analysis.results.models import FORMAT, NotChecked, Together, ValidateDocument, ValidationGroup, ValidationRow
 from analysis.results.run import provenance
 from analysis.validation.measures import MEASURES
 from analysis.validation.table import Table, chosen
@@ -32,14 +25,8 @@ class Findings(NamedTuple):
 
     Parameters
     ----------
-    table
-        The rows that were simulated.
     stochastic
         Rows of the whole table with random numbers in them, simulated or not: they share its error rate.
-    seed
-        Of all scenarios.
-    verdicts
-        One for each row, in the order of the table.
     together
         The p-value of those that are independent; ``None`` if none of them was simulated.
     """
@@ -62,21 +49,10 @@ def validate(
 
     Parameters
     ----------
-    table
-        The whole table.
-    lab
-        Where they are measured.
     only
         Groups and ids; without any, all rows.
     progress
         Called after each row with how many are done, and of how many.
-    measures
-        What makes our values.
-
-    Raises
-    ------
-    ValueError
-        If no group and no row has a name of `only`.
     """
     part = chosen(table, only)
     verdicts = []
@@ -88,13 +64,7 @@ def validate(
 
 
 def seed_of(text: str) -> int:
-    """Return a seed as it was typed: a number below 2**63, or ``random`` for a new one.
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
-    """
+    """Return a seed as it was typed: a number below 2**63, or ``random`` for a new one."""
     if text == "random":
         return secrets.randbelow(2**31)
     # So many digits are never below the limit, and Python refuses to read some thousands of them.
@@ -182,7 +152,6 @@ def against(found: ValidateDocument) -> list[str]:
 # What one cell of the table shows: numbers with their units, limits, conventions in words.
 
 HEADS = ("published", "ours", "delta", "limit", "verdict", "label", "replications", "conventions")
-
 """Columns beside the name of the row."""
 
 VERDICTS = {"pass": "pass", "fail": "FAIL", "skipped": "skipped"}
@@ -192,7 +161,6 @@ LABELS = {
     "emergent": "it comes out of the mechanism from other inputs",
     "sanity": "an identity, an inequality, a limit or an order",
 }
-
 """Labels, and what they mean."""
 
 _CONVENTIONS = {

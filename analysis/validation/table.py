@@ -82,15 +82,11 @@ class Row(_Stated):
         Name, unique in the table: ``daly-wallclock-15min``.
     group
         Which part of the table it belongs to; the name of its file.
-    quantity
-        What it is, in words.
     paper, where
         Who states it, and in which figure, table or section.
     provenance
         ``primary``: read in the source. ``secondary``: quoted by somebody else. ``derived``: worked out from stated
         figures. ``theory``: a closed form. ``program``: what another program printed.
-    inputs
-        What it rests on, in words.
     value
         The stated value; ``None`` where the measure works out what theory expects.
     label
@@ -102,8 +98,6 @@ class Row(_Stated):
         How many it simulates; 0 for a formula.
     independent
         Whether no other row rests on the same replications, so that its p-value counts in the combined one.
-    needs_data
-        Whether it needs reference data that are not part of the project.
     only_reads
         Whether it reads these data alone, and so checks the reading of them, not the simulator.
     """
@@ -153,9 +147,7 @@ class Unchecked(_Stated):
 
 
 _HERE = Path(__file__).parent
-
 _KEYS = ("group", "title", "rows", "unchecked")
-
 Stated = TypeVar("Stated", bound=BaseModel)
 
 
@@ -187,13 +179,6 @@ class Table(NamedTuple):
 def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> Table:
     """Return the table of a folder: ``tables/*.yaml`` in order of their names, and ``not_checked.yaml``.
 
-    Parameters
-    ----------
-    folder
-        Where both are.
-    measures
-        The measures that rows may name.
-
     Raises
     ------
     ValueError
@@ -217,13 +202,7 @@ def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> 
 
 
 def chosen(table: Table, only: Iterable[str] = ()) -> Table:
-    """Return the rows that are in the named groups or have the named ids; without names, all, and what is unchecked.
-
-    Raises
-    ------
-    ValueError
-        If nothing has such a name.
-    """
+    """Return the rows that are in the named groups or have the named ids; without names, all, and what is unchecked."""
     names = set(only)
     if not names:
         return table

@@ -29,15 +29,12 @@ if TYPE_CHECKING:
     from analysis.validation.table import Row
 
 FAMILY = 0.001
-
 """Probability of a false alarm in the whole table [-]."""
 
 LEAST = 1e-4
-
 """Smallest combined p-value that is not a failure [-]."""
 
 SKIPPED = "reference data not present"
-
 _TOO_FEW = "too few replications: the sampling error is larger than the tolerance"
 
 
@@ -46,8 +43,6 @@ class Verdict(NamedTuple):
 
     Parameters
     ----------
-    row
-        The row.
     state
         ``pass``, ``fail``, or ``skipped`` where reference data are not there.
     published
@@ -103,10 +98,6 @@ def judge(row: Row, estimate: Estimate, stochastic: int) -> Verdict:
 
     Parameters
     ----------
-    row
-        The row.
-    estimate
-        Ours.
     stochastic
         Rows of the whole table with random numbers in them, m.
     """

@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 # What bandwidth is left to each class of nodes, and to each node with dead access cables, kept up to date.
 
 _FEW = 4
-
 """So many classes, or blocks, are looked at one by one."""
 
 Hurt = dict[int, dict[int, set[int]]]
-
 """Places of the dead access cables of nodes that have any, by class and node."""
 
 

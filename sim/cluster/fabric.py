@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Some = Annotated[Count, Field(ge=1, le=1_000_000_000)]
-
 Ratio = Annotated[float, Field(ge=1, le=1e4)]
 
 
@@ -41,13 +40,7 @@ class FabricKind(Strategy, abc.ABC):
 
     @abc.abstractmethod
     def check(self, hosts: Hosts) -> None:
-        """Refuse what cannot be cabled.
-
-        Raises
-        ------
-        ValueError
-            In one line, with the number that is wrong and what would be right.
-        """
+        """Refuse what cannot be cabled."""
 
     @abc.abstractmethod
     def counts(self, hosts: Hosts) -> dict[str, int]:
@@ -141,22 +134,10 @@ class Clos(FabricKind):
 
     @abc.abstractmethod
     def plan(self, hosts: Hosts) -> Plan:
-        """Derive the integers and refuse what cannot be cabled.
-
-        Raises
-        ------
-        ValueError
-            In one line, with the number that is wrong.
-        """
+        """Derive the integers and refuse what cannot be cabled."""
 
     def check(self, hosts: Hosts) -> None:
-        """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins.
-
-        Raises
-        ------
-        ValueError
-            In one line.
-        """
+        """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins."""
         plan_of(self, hosts)
 
     def counts(self, hosts: Hosts) -> dict[str, int]:
@@ -340,7 +321,6 @@ def core_tier(pods: int, spines: int, spine_up: int, radix: int, switches: int |
 
 
 _PORTS = (64, 128, 256)
-
 """Ports of a switch at 400 Gb/s: 25.6, 51.2 and 102.4 Tb/s."""
 
 
@@ -431,11 +411,7 @@ class FatTree(Clos):
         down = self.leaf.nodes * (self.rails // plan.leaf_switches)
         above_leaf = plan.leaf_up / down if plan.groups > 1 else 1.0
         above_pod = plan.spines * plan.spine_up / (plan.leaves_per_pod * plan.leaf_up) if plan.pods > 1 else 1.0
-        return {
-            "leaf": self.nic,
-            "pod": self.nic * above_leaf,
-            "cluster": self.nic * above_leaf * min(1.0, above_pod),
-        }
+        return {"leaf": self.nic, "pod": self.nic * above_leaf, "cluster": self.nic * above_leaf * min(1.0, above_pod)}
 
     def nodes_behind(self, part: str, hosts: Hosts) -> int:
         """Return how many nodes one failed unit, alone, cuts off, where its domain is full [-].

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 Name: TypeAlias = str | int
 
 Said: TypeAlias = dict[str, object]
-
 """What is said about a vertex or an edge, by attribute."""
 
 VERTEX_NAMES = frozenset(
@@ -39,7 +38,6 @@ VERTEX_NAMES = frozenset(
 )
 
 EDGE_NAMES = frozenset(("bandwidth", "cables", "tier", "rail", "id", "key"))
-
 SUFFIXES = (".graphml", ".xml", ".json")
 
 
@@ -63,13 +61,7 @@ class GraphFile(FabricKind):
         return self._network().homes
 
     def check(self, hosts: Hosts) -> None:
-        """Refuse a file that is not a tiered network of these hosts.
-
-        Raises
-        ------
-        RuleError
-            In one line that names the file and the vertex or edge.
-        """
+        """Refuse a file that is not a tiered network of these hosts."""
         check_rails(hosts, self.rails)
         nodes = self._network().sizes[0]
         if nodes != hosts.nodes:
@@ -182,8 +174,6 @@ def read_network(path: str, stamp: tuple[int, int], rails: int, nic: float) -> N
 
     Parameters
     ----------
-    path : str
-        The file.
     stamp : tuple of int
         Time of its last change and its size: a file that changes is read again.
     rails : int
@@ -347,9 +337,7 @@ def _pods(path: str, understood: Understood, edges: Edges, hosts: int, block: ND
 # What a file says, understood: which tier and number each vertex has, and what each edge is.
 
 MOST_CABLES = 65536
-
 TIERED = "only tiered Clos networks can be imported"
-
 _T = TypeVar("_T")
 
 
@@ -378,19 +366,19 @@ class Understood(NamedTuple):
 
 
 def understand(path: str, description: Description) -> Understood:
-    """Check what a file says and give each vertex its tier and number.
-
-    Raises
-    ------
-    RuleError
-        In one line that names the file and the vertex or edge.
-    """
+    """Check what a file says and give each vertex its tier and number."""
     joins = [_join(path, link) for link in description.links]
     if description.directed:
         joins = _without_reverse(path, joins)
     tiers = _tiers(path, description, joins)
     for join in joins:
-        _check_tiers(path, join, tiers)
+        low, high = sorted((tiers[join.one], tiers[join.other]))
+        if high == 0:
+            refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
+        if high == low:
+            refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
+        if high > low + 1:
+            refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
     pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
     return Understood(_numbered(path, description, tiers), tiers, joins, pods)
 
@@ -502,17 +490,6 @@ def _part(path: str, name: Name, part: object) -> int | None:
     return VERTEX_PARTS.index(part)
 
 
-def _check_tiers(path: str, join: Join, tiers: dict[Name, int]) -> None:
-    """Refuse an edge that does not go from one tier to the next."""
-    low, high = sorted((tiers[join.one], tiers[join.other]))
-    if high == 0:
-        refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
-    if high == low:
-        refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
-    if high > low + 1:
-        refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
-
-
 def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tuple[Name, ...]:
     """Return the vertices in the order of their numbers: by tier, then by index, else in the order of the file."""
     names: list[Name] = []
@@ -558,11 +535,6 @@ def read_graph(path: str) -> Description:
 
     Attributes without a value are left out. Names of attributes are checked, their values are not.
 
-    Parameters
-    ----------
-    path : str
-        The file.
-
     Returns
     -------
     Description
@@ -597,13 +569,7 @@ def read_graph(path: str) -> Description:
 
 
 def refuse(path: str, rule: str) -> NoReturn:
-    """Refuse a file in one line.
-
-    Raises
-    ------
-    RuleError
-        Always.
-    """
+    """Refuse a file in one line."""
     raise RuleError(("file",), " ".join(f"{path}: {rule}".splitlines()))
 
 
@@ -855,5 +821,4 @@ def to_node_link(topology: Topology) -> str:
 
 
 GRAPH_FORMATS: dict[str, Callable[[Topology], str]] = {"graphml": to_graphml, "json": to_node_link}
-
 """What writes a graph, by the name of the format."""

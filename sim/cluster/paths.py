@@ -32,6 +32,10 @@ _ALL = slice(None)
 class Lines(ReadOnly):
     """Lines of each class of nodes: a *class* are nodes with the same leaf switches on every rail.
 
+    In its methods ``cut`` says of each leaf switch whether it is cut off, and ``lost`` what share of its bandwidth it
+    has lost [-], (leaves + 1,) each: the last entry stands for no switch, and is true. ``kind`` is a class, and
+    ``dead`` are the places of dead cables.
+
     Attributes
     ----------
     leaves, rails : int
@@ -72,33 +76,13 @@ class Lines(ReadOnly):
         return answer
 
     def cut_classes(self, cut: NDArray[np.bool_], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of some classes have a line without a path when leaf switches are cut off.
-
-        Parameters
-        ----------
-        cut : (leaves + 1,) bool
-            Leaf switches that are cut off; the last entry is true.
-        classes : (n,) int64
-            The classes asked for.
-
-        Returns
-        -------
-        (n,) bool
-        """
+        """Return which of some classes have a line without a path when leaf switches are cut off, (n,)."""
         pathless = np.logical_and.reduce(cut[self.leaf[:, :, classes]], axis=0)
         answer: NDArray[np.bool_] = np.logical_or.reduce(pathless, axis=0)
         return answer
 
     def shares(self, lost: NDArray[np.float64], kinds: Span = _ALL) -> NDArray[np.float64]:
-        """Return the share of bandwidth that is left to some classes, (n,) [-].
-
-        Parameters
-        ----------
-        lost : (leaves + 1,) float64
-            Share that each leaf switch has lost [-].
-        kinds : slice or (n,) int64
-            The classes asked for, all unless said otherwise.
-        """
+        """Return the share of bandwidth that is left to some classes, (n,) [-]."""
         taken = self.weight[:, :, kinds] * lost.take(self.leaf[:, :, kinds])
         # Slot by slot, as `share` does it, so that both round alike.
         by_line = np.add.accumulate(taken, axis=0)[-1] if len(taken) > 1 else taken[0]
@@ -106,17 +90,7 @@ class Lines(ReadOnly):
         return answer
 
     def share(self, kind: int, dead: Collection[int], lost: NDArray[np.float64]) -> float:
-        """Return the share of bandwidth that is left to a node of a class some of whose cables are dead [-].
-
-        Parameters
-        ----------
-        kind : int
-            Its class [-].
-        dead : collection of int
-            Places of the dead cables [-].
-        lost : (leaves + 1,) float64
-            Share that each leaf switch has lost [-].
-        """
+        """Return the share of bandwidth that is left to a node of a class some of whose cables are dead [-]."""
         leaves, weights = self._cables_of_class[kind]
         lines = self.leaf.shape[1]
         taken = [0.0] * lines
@@ -132,17 +106,7 @@ class Lines(ReadOnly):
         return list(zip(leaves, weights, strict=True))
 
     def is_cut(self, kind: int, dead: Collection[int], cut: NDArray[np.bool_]) -> bool:
-        """Return whether a line of a node of a class has no path, some of whose access cables are dead.
-
-        Parameters
-        ----------
-        kind : int
-            Its class [-].
-        dead : collection of int
-            Places of the dead cables [-].
-        cut : (leaves + 1,) bool
-            Leaf switches that are cut off; the last entry is true.
-        """
+        """Return whether a line of a node of a class has no path, some of whose access cables are dead."""
         lines = self.leaf.shape[1]
         pathless = [True] * lines
         for place, leaf in enumerate(self._cables_of_class[kind][0]):
@@ -225,7 +189,6 @@ def _classes(table: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.in
 
 
 SWITCH_PARTS = ("leaf", "spine", "core")
-
 """Part classes of the fabric that are vertices; the units of the others are one or more cables."""
 
 

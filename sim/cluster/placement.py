@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from sim.steps.workload import GroupKind
 
 Level: TypeAlias = Literal["scale_up", "leaf", "pod", "cluster"]
-
 _DOMAINS: tuple[Level, ...] = ("scale_up", "leaf", "pod")
-
 _LEVELS: tuple[Level, ...] = (*_DOMAINS, "cluster")
 
 

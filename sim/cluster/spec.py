@@ -63,13 +63,7 @@ class ScaleUp(Model):
         return self.gpus if self.use is None else self.use
 
     def check(self, gpus_per_node: int, nodes: int, nodes_per_rack: int) -> None:
-        """Refuse domains that nodes do not fill.
-
-        Raises
-        ------
-        RuleError
-            At the parameter that is wrong.
-        """
+        """Refuse domains that nodes do not fill."""
         if self.tray is not None and self.tray != gpus_per_node:
             raise RuleError(("tray",), f"is {self.tray} GPUs, but gpus_per_node is {gpus_per_node}; a tray is a node")
         for key, value in (("gpus", self.gpus), ("use", self.used)):
@@ -93,11 +87,7 @@ class ScaleUp(Model):
 
 # The kinds of fabric by name; adding one is a file and a line here.
 
-FABRICS: dict[str, type[FabricKind]] = {
-    "fat-tree": FatTree,
-    "dual-plane": DualPlane,
-    "graph-file": GraphFile,
-}
+FABRICS: dict[str, type[FabricKind]] = {"fat-tree": FatTree, "dual-plane": DualPlane, "graph-file": GraphFile}
 
 if TYPE_CHECKING:
     AnyFabric: TypeAlias = FabricKind
@@ -107,7 +97,6 @@ else:
 
 
 _MOST_GPUS = 10_000_000
-
 """A hundred times the largest clusters that are built; arrays over them still fit into memory."""
 
 NODES_OR_POOLS = "give exactly one of nodes and pools"

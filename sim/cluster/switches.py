@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sim.cluster.topology import Edges, Topology
 
 Span: TypeAlias = "slice | NDArray[np.int64]"
-
 """Positions in an array: a slice where they follow each other, because that is faster."""
 
 
@@ -122,11 +121,9 @@ def _arrays(values: Iterable[object]) -> list[NDArray[np.generic]]:
 # What is left of the switches, in whole units of bandwidth, so that what failed and was mended leaves no trace.
 
 _FASTEST = 2.0**30
-
 """Units in the fastest cable: eight million of these add up without rounding."""
 
 ROUNDING = 1e-8
-
 """Losses up to this come from speeds that are no whole number of units, and are none [-]."""
 
 
@@ -375,10 +372,7 @@ def switches(topology: Topology, cables: Edges) -> Switches:
 
     low = slice(leaf_cables)
     healthy = Capacity(
-        alive=np.ones(number),
-        living=living,
-        up=sums(lower, living, number),
-        down=sums(upper[low], living[low], number),
+        alive=np.ones(number), living=living, up=sums(lower, living, number), down=sums(upper[low], living[low], number)
     )
     healthy.down[:leaves] = sums(behind, units[:access], leaves)
     plane = components(lower, upper, number)
@@ -468,13 +462,7 @@ class Flow:
         self.recount(np.zeros(network.leaves + 1, dtype=np.bool_))
 
     def recount(self, cut: NDArray[np.bool_]) -> None:
-        """Work everything out anew; the others take it that no living leaf switch is cut off.
-
-        Parameters
-        ----------
-        cut : (leaves + 1,) bool
-            Leaf switches that are cut off.
-        """
+        """Work everything out anew for leaf switches that are cut off; the others take it that no living one is."""
         self.passed = self.network.passed(self.capacity, cut)
         self.ratio = self._ratios(slice(0, self.network.leaves))
         self.sums = np.vstack((self.network.tier_sums(self.passed), self.network.wanted(self.passed)))
@@ -516,25 +504,12 @@ class Flow:
         return Touched([], [block], [])
 
     def lost(self, leaves: Span, cut: NDArray[np.bool_], reach: Reach) -> NDArray[np.float64]:
-        """Return what share of its bandwidth each of some leaf switches has lost, for traffic of some reach.
+        """Return what share of its bandwidth each of some leaf switches has lost, for traffic of some reach, (n,) [-].
 
         A leaf switch passes the smaller of what comes from its hosts and what goes up: its ratio is that to what it
         passes when nothing is out. Of what goes beyond the pod its spines may pass less than is offered; those that
-        still send share that, and a leaf switch sends the smaller of its part and of what it passes.
-
-        Parameters
-        ----------
-        leaves : slice or (n,) int64
-            Their numbers [-].
-        cut : (leaves + 1,) bool
-            Leaf switches that are cut off: these lose all.
-        reach : Reach
-            How far the traffic goes.
-
-        Returns
-        -------
-        (n,) float64
-            From 0 to 1 [-].
+        still send share that, and a leaf switch sends the smaller of its part and of what it passes. Those that are
+        cut off (`cut`) lose all.
         """
         gone = cut[leaves]
         if reach == Reach.LEAF:

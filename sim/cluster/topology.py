@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
 
 FABRIC_PARTS = ("nic", "transceiver", *CABLES, "leaf", "spine", "core")
-
 """Part classes whose blast radius follows from the cables."""
 
 VERTEX_PARTS = ("node", "leaf", "spine", "core")
-
 """Part classes that are vertices of the graph, in the order of their numbers. GPUs are not vertices."""
 
 

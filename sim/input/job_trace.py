@@ -54,18 +54,15 @@ _STATES = {
     "stopped": "",
     "resizing": "",
 }
-
 """What states of Slurm and others mean here, in lower case: ended from outside is cancelled, not over is nothing."""
 
 _SWF = (
     *("job", "submit", "wait", "run", "allocated", "cpu_time", "memory", "requested", "requested_time"),
     *("requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding", "think"),
 )
-
 """The fields of the Standard Workload Format."""
 
 _SWF_STATES = {"1": "completed", "0": "failed", "5": "cancelled", "-1": "completed", "2": "completed", "3": "completed"}
-
 _LISTED = 10
 
 _KINDS = {
@@ -74,7 +71,6 @@ _KINDS = {
     "not_over": "are not over",
     "early": "are before the origin",
 }
-
 """Rows that are right but of no use here, and how a note calls them."""
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from sim.yamlfile import Data, Document, Keys, Mark, Table
 
 FROM_PRESET: Keys = ("checkpoint", "from_preset")
-
 """Whether a scenario asks for the stores of its preset."""
 
 _STORES: Keys = ("checkpoint", "tiers")

@@ -46,15 +46,12 @@ DEFAULTS = {
     "scheduler": "fifo",
     "streams": "generated",
 }
-
 """Strategy of a field, by its path, when the file names none."""
 
 _MAY_BE_EMPTY = ("jobs", "streams", "templates", "tenants", "partitions", "services", "parts", "targets")
-
 """Keys that are written down only where there is something in them."""
 
 _MOST_WINDOWS = 100_000
-
 """Windows of the rolling view: each has a table of buckets and causes."""
 
 
@@ -90,7 +87,6 @@ REGISTRIES: dict[str, Mapping[str, Data]] = {
     "repair": REPAIRS,
     "scheduler": SCHEDULERS,
 }
-
 """The strategies of each field by name."""
 
 if TYPE_CHECKING:

@@ -99,8 +99,6 @@ class OneOf:
 
     Parameters
     ----------
-    key
-        The key that distinguishes them.
     kind
         Under which other packages bring more of them (`sim.plugins`); without it, they cannot.
     models
@@ -204,15 +202,10 @@ def _quantity(dimension: units.Dimension) -> tuple[Any, ...]:
 
 
 Duration = Annotated[float, *_quantity(units.DURATION)]
-
 Size = Annotated[float, *_quantity(units.SIZE)]
-
 Bandwidth = Annotated[float, *_quantity(units.BANDWIDTH)]
-
 Flops = Annotated[float, *_quantity(units.FLOPS)]
-
 Power = Annotated[float, *_quantity(units.POWER)]
-
 Fraction = Annotated[float, *_quantity(units.FRACTION), Field(ge=0, le=1)]
 
 Count = Annotated[
@@ -244,8 +237,6 @@ def rate_of_whole(what: str, whole: str, *examples: str) -> tuple[Any, ...]:
 
     Parameters
     ----------
-    what
-        In the schema: what it is.
     whole
         What stands in the message about a rate per unit.
     examples

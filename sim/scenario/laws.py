@@ -55,7 +55,6 @@ PositiveDuration = Annotated[Duration, Field(gt=0)]
 
 # Below this shape a good part of all lives is shorter than a float can hold: they would come out as 0.
 Shape = Annotated[float, Field(ge=0.05)]
-
 Sample = Annotated[tuple[Duration, ...], AfterValidator(_sorted_sample)]
 
 
@@ -344,9 +343,7 @@ class Piecewise(LawModel):
 # Lives of several kinds of units that nobody can distinguish: each kind with a share and a law of its own.
 
 PlainLaws: TypeAlias = Exponential | Weibull | Gamma | Lognormal | Uniform | Empirical | Fixed | Piecewise
-
 PlainLaw = Annotated[PlainLaws, OneOf("use"), TextIsFixed()]
-
 _ROUNDING = 1e-9
 
 
@@ -421,7 +418,6 @@ class Mixture(LawModel):
 
 
 LAW_NAMES = frozenset(law.model_fields["use"].default for law in (*get_args(PlainLaws), Mixture))
-
 Law = Annotated[PlainLaws | Mixture, OneOf("use"), TextIsFixed()]
 
 

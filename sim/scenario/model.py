@@ -110,27 +110,10 @@ class ModelSpec(Model):
 
     def shape(self) -> ModelShape:
         """Return it as the step-time model takes it."""
-        return ModelShape(
-            layers=self.layers,
-            hidden=self.hidden,
-            ffn=self.ffn,
-            heads=self.heads,
-            kv_heads=self.kv_heads or self.heads,
-            vocabulary=self.vocabulary,
-            gated=self.gated,
-            tied=self.tied,
-            head=self.head or 0,
-            experts=Experts(**self.experts.model_dump()) if self.experts is not None else None,
-            latent=LatentAttention(**self.latent.model_dump()) if self.latent is not None else None,
-            window=self.window,
-            windowed=self.windowed,
-            recurrent=self.recurrent,
-            state=self.state,
-            mixer=StateSpace(**self.mixer.model_dump()) if self.mixer is not None else None,
-            depths=self.depths,
-            title="a model that the scenario describes",
-            source="the scenario",
-        )
+        values = self.model_dump() | {"kv_heads": self.kv_heads or self.heads, "head": self.head or 0}
+        for name, part in (("experts", Experts), ("latent", LatentAttention), ("mixer", StateSpace)):
+            values[name] = None if values[name] is None else part(**values[name])
+        return ModelShape(**values, title="a model that the scenario describes", source="the scenario")
 
 
 # What a user may say of an accelerator that the catalog does not have: what differs from one that it has.
@@ -190,11 +173,9 @@ AnyAccelerator: TypeAlias = Annotated[
 # What a user may say of the power and the price of a cluster.
 
 Money = Annotated[float, Field(ge=0, le=1e15)]
-
 """An amount in the currency of the cost section."""
 
 _OWNED = ("capex", "years", "energy", "storage", "repair", "labour")
-
 """Keys that say what owning costs."""
 
 
@@ -275,7 +256,6 @@ class PowerSpec(Model):
 
 
 _OfServices = Literal["slo_attainment", "served_share", "capacity_availability"]
-
 _OfJobs = Literal["ettr", "scheduling_goodput", "runtime_goodput"]
 
 OF_SERVICES, OF_JOBS = get_args(_OfServices), get_args(_OfJobs)
@@ -326,8 +306,7 @@ class CostSpec(Model):
     )
     labour: Money | None = Field(None, description="Owned: price of the work of a repair, whatever the part.")
     allocation: Literal["requested", "gpus"] | None = Field(
-        None,
-        description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs.",
+        None, description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs."
     )
 
     @model_validator(mode="after")
@@ -387,7 +366,6 @@ class PeriodicWork(Model):
 
 
 _MOST = 10**7
-
 """Ranks of a group at most; more are a slip of the pen."""
 
 
@@ -635,7 +613,6 @@ AnyWork: TypeAlias = Annotated[
     Annotated[Literal["horizon"], Tag("word")] | Annotated[Work, Tag("description")], Discriminator(_form)
 ]
 
-
 AnyModel: TypeAlias = Annotated[
     Annotated[str, Tag("word")] | Annotated[ModelSpec, Tag("description")], Discriminator(_form)
 ]
@@ -757,8 +734,7 @@ class Spares(Model):
         None, description="Part that jobs use whole, such as rack: when one of its nodes is out, all are."
     )
     idle: Literal["serve", "withhold"] = Field(
-        "serve",
-        description="Nodes beyond those of all jobs and these spares: they serve like spares, or stay unused.",
+        "serve", description="Nodes beyond those of all jobs and these spares: they serve like spares, or stay unused."
     )
 
     @property

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from sim.yamlfile import Data
 
 Outcome = Literal["completed", "failed", "cancelled"]
-
 OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled")
 
 
@@ -33,8 +32,6 @@ class Arrival(NamedTuple):
 
     Attributes
     ----------
-    number
-        Which job of its stream it is, from 0.
     submit
         When it enters the queue, from the start of the simulation, warm-up included [s].
     gpus

@@ -19,7 +19,7 @@ from analysis.metrics import job_ratios
 from analysis.optimize.optimize import Found, optimize
 from analysis.optimize.search import place
 from analysis.results.run import plain
-from analysis.sensitivity import run_sensitivity
+from analysis.sensitivity import sensitivity, sensitivity_document
 from analysis.statistics.estimates import t_quantile
 from analysis.study.axis import Axis
 from analysis.study.designs import Saltelli
@@ -703,14 +703,8 @@ def test_indices_of_the_simulator_are_those_of_its_closed_form(tmp_path: Path) -
         "  recovery.initialize: {distribution: {use: between, p05: 2 min, p95: 40 min}}\n"
     )
     with Journal(tmp_path / "journal.jsonl") as journal, worker_pool_at(Where("process")) as worker_pool:
-        document = run_sensitivity(
-            load_study(tmp_path / "s.yaml"),
-            journal,
-            worker_pool,
-            lambda _done, _total: None,
-            method="sobol",
-            command="",
-        )
+        campaign = Campaign(load_study(tmp_path / "s.yaml"), journal, worker_pool, lambda _done, _total: None)
+        document = sensitivity_document(sensitivity(campaign, method="sobol"), command="")
     rows = plain(document)["indices"]["by_axis"]
     assert [row["axis"] for row in rows] == ["recovery.initialize", "failures.0.scale"]
     for row in rows:

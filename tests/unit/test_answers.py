@@ -14,9 +14,9 @@ from pydantic import ValidationError
 
 from analysis.amounts import Form, form_of
 from analysis.statistics.estimates import mean_interval, t_quantile
+from analysis.study.model import QUESTIONS
 from analysis.study.questions.along import Curve
 from analysis.study.questions.best import front_of
-from analysis.study.questions.kinds import QUESTIONS
 from analysis.study.questions.question import is_log
 from analysis.study.table import JobRate
 from sim.scenario.fields import RuleError

@@ -12,13 +12,14 @@ from analysis.page.chapters import sensitivity as chapter
 from analysis.results.models import SensitivityDocument
 from analysis.results.run import render
 from analysis.runs import RequestError
-from analysis.sensitivity import run_sensitivity
+from analysis.sensitivity import sensitivity, sensitivity_document
 from analysis.study.axis import Axis
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.load import load_study
 from analysis.study.questions.sensitivity import Tornado, tornado
 from analysis.study.questions.sobol import estimates, indices
 from analysis.study.table import Cell, Outcome, Table
+from analysis.sweep.campaign import Campaign
 from analysis.sweep.journal import Journal
 from analysis.sweep.workers import Where, worker_pool_at
 from sim import Ratio
@@ -252,14 +253,9 @@ def simulated(
     (folder / "s.yaml").write_text(text)
     worded: list[tuple[int, int | None]] = []
     with Journal(folder / "journal.jsonl") as journal, worker_pool_at(Where("serial")) as worker_pool:
-        document = run_sensitivity(
-            load_study(folder / "s.yaml"),
-            journal,
-            worker_pool,
-            lambda done, total: worded.append((done, total)),
-            command="ettrick sensitivity s.yaml",
-            **asked,
-        )
+        study = load_study(folder / "s.yaml")
+        campaign = Campaign(study, journal, worker_pool, lambda done, total: worded.append((done, total)))
+        document = sensitivity_document(sensitivity(campaign, **asked), command="ettrick sensitivity s.yaml")
         return json.loads(render(document)), worded, len(journal)
 
 

@@ -22,8 +22,7 @@ from analysis.study.axis import Axis, Range
 from analysis.study.designs import DESIGNS, Design
 from analysis.study.distributions import DISTRIBUTIONS, Between
 from analysis.study.load import first_look, load_study
-from analysis.study.model import study_schema
-from analysis.study.questions.kinds import QUESTIONS
+from analysis.study.model import QUESTIONS, study_schema
 from sim import units, yamlfile
 from tests.cases import cases
 

@@ -50,14 +50,10 @@ class Crossing(NamedTuple):
 
     Parameters
     ----------
-    at
-        Where, on the axis.
     low, high
         95 % interval of that; ``None`` for an end that lies beyond the range, or is not known.
     before
         Position of the value before it; the next one is behind it.
-    rises
-        Whether the curve is above the level behind it.
     """
 
     at: float
@@ -81,12 +77,8 @@ class Curve:
     ----------
     numbers
         Places on the axis, rising.
-    means
-        The curve there.
     intervals
         95 % intervals of the means; ``None`` where there is none.
-    is_log
-        Whether the axis has a logarithmic scale.
 
     References
     ----------
@@ -151,10 +143,6 @@ class Verdict:
 
     Parameters
     ----------
-    others
-        The values of the other axes, by name.
-    rows
-        The values that have a mean, in order of the axis.
     silent
         Labels of the values without, and why.
     level, is_least
@@ -268,7 +256,6 @@ def verdict_of(
 
 
 _RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
-
 _LIFE = re.compile(r"failures\.\d+\.law\.(mean|scale)")
 
 
@@ -524,22 +511,14 @@ class Stage(NamedTuple):
 
     Parameters
     ----------
-    label, number
-        The value.
     order
         Those who compete and have a mean, best first.
     leaders
         The first, and those with the same values in every replication.
     open
         Those that may be best too; empty where it is resolved who is.
-    mean
-        Of the first.
     ranking
         Of all together, as `analysis.study.questions.best` has it; ``None`` of a single replication.
-    replications
-        Those that all have.
-    cells
-        By name.
     """
 
     label: str

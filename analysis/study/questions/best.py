@@ -133,7 +133,6 @@ class _Group(NamedTuple):
 # The front of several aims: what no other one is better than in everything, and how sure that is.
 
 _NEAREST = 64
-
 """Rivals that are looked at first: most of what is not sure fails against one of them."""
 
 

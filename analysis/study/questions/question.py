@@ -27,10 +27,6 @@ class Answer(NamedTuple):
 
     Parameters
     ----------
-    use
-        Kind of the question.
-    data
-        The numbers that it rests on, as plain data.
     silence
         Why nothing can be said, in a sentence; empty where something can.
     """
@@ -52,13 +48,7 @@ class Question(Model):
         return (metric,) if metric else ()
 
     def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
-        """Refuse a question that the axes of a study cannot answer.
-
-        Raises
-        ------
-        RuleError
-            At the key that is wrong.
-        """
+        """Refuse a question that the axes of a study cannot answer."""
 
     def answer(self, table: Table) -> Answer:
         """Return the answer that a table gives."""
@@ -115,8 +105,6 @@ class Line(NamedTuple):
     ----------
     others
         Names of the other axes that vary in the study, with the labels of their values.
-    cells
-        Those with results, in order of the axis.
     missing
         Those without.
     """
@@ -180,11 +168,7 @@ def is_log(table: Table, axis: str) -> bool:
     spec = table.axes[axis].range
     if spec is not None:
         return spec.scale == "log"
-    return _is_geometric(sorted({cell.values[position].number or 0.0 for cell in table.cells}))
-
-
-def _is_geometric(numbers: Sequence[float]) -> bool:
-    """Return whether values are spaced more evenly by factors than by steps."""
+    numbers = sorted({cell.values[position].number or 0.0 for cell in table.cells})
     if len(numbers) < 3 or numbers[0] <= 0:
         return False
     steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]

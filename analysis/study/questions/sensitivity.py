@@ -121,8 +121,6 @@ class Move(NamedTuple):
 
     Parameters
     ----------
-    value
-        The value.
     change
         By how much the metric is above that of the centre, on the same failures; ``None`` where the data do not show
         it.
@@ -146,10 +144,6 @@ class Swing(NamedTuple):
 
     Parameters
     ----------
-    axis
-        Its name.
-    center
-        Its value at the centre.
     moves
         The other values that were looked at, in the order of the study.
     """
@@ -181,17 +175,7 @@ class Swing(NamedTuple):
 
 
 class Tornado(NamedTuple):
-    """What each axis alone does to a metric.
-
-    Parameters
-    ----------
-    metric
-        The metric.
-    center
-        What came of the central point.
-    swings
-        One for each axis that has other values, the widest first.
-    """
+    """What each axis alone does to a metric."""
 
     metric: str
     center: Outcome

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 # Intervals of what is estimated from points x replications, by leaving out some of each.
 
 _BLOCKS = 16
-
 """Parts that the rows are left out in."""
 
 
@@ -110,11 +109,9 @@ def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
 # The results of a Saltelli design as numbers: sets of points x points of a set x replications.
 
 MOST_LEFT_OUT = 0.05
-
 """Share of the rows that may be left out [-]: without more of them the inputs would not be those of the study."""
 
 LEAST = 4
-
 """Rows, and replications, without which there is no estimate: intervals leave out some of each."""
 
 
@@ -208,7 +205,6 @@ def _overlap(mine: Sequence[Value], others: Sequence[Value]) -> bool:
 
 
 _SAME = 1e-12
-
 """Difference of two values, relative to their size, that is rounding."""
 
 
@@ -235,8 +231,6 @@ class Index(NamedTuple):
 
     Parameters
     ----------
-    axis
-        Its name.
     first
         The share that it brings alone: by how much the variance would fall, on average, if it were known.
     total
@@ -257,10 +251,6 @@ class Indices(NamedTuple):
 
     Parameters
     ----------
-    metric
-        The metric.
-    mean
-        Its mean over points and replications.
     rows, replications
         How many there are of each; a row is a point of A, one of B, and those between them.
     left_out, why_left_out
@@ -277,8 +267,6 @@ class Indices(NamedTuple):
         The axes, the one with the largest total index first; empty where `reason` says why.
     together
         Share of the variance of a(x) that the axes bring only together, one less the sum of the first-order indices.
-    reason
-        Why there are no indices.
     """
 
     metric: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.validation.measures import crossover, fleet, jobs, logs, nodes, oracle, recovery, services, steps
+from analysis.validation.measures import crossover, fleet, jobs, nodes, oracle, recovery, services, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ __all__ = ["MEASURES"]
 
 MEASURES: Mapping[str, Callable[..., Estimate]] = {
     name: measure
-    for file in (crossover, fleet, jobs, logs, nodes, oracle, recovery, services, steps)
+    for file in (crossover, fleet, jobs, nodes, oracle, recovery, services, steps)
     for name, measure in vars(file).items()
     if not name.startswith("_")
     and getattr(measure, "__module__", "") == file.__name__

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 
 _SPARES = 16
-
 """Hot spares: with repairs of an hour a node is at hand whenever one fails."""
 
 
@@ -229,8 +228,6 @@ def simulated_crossover(
 
     Parameters
     ----------
-    rivals
-        The two jobs.
     replications, horizon, seed
         How many runs of either, how long each is [s], and their noise.
 
@@ -331,7 +328,6 @@ class Published(NamedTuple):
 
 
 PUBLISHED = Published()
-
 """Llama 4 Scout on 64 H200 (clockwork.io, "Keeping distributed training running through failures", 2026)."""
 
 

@@ -277,14 +277,7 @@ def _occupancy(prepared: Prepared, replication: int) -> float:
 
 
 def large_job_ettr(
-    lab: Lab,
-    replications: int,
-    *,
-    gpus: int,
-    work: float,
-    rate: float,
-    days: float,
-    start: float | None = None,
+    lab: Lab, replications: int, *, gpus: int, work: float, rate: float, days: float, start: float | None = None
 ) -> Estimate:
     """Return the ETTR without the queue of jobs of some size and work [h] on fleet-rsc1, beside its renewal equations.
 
@@ -340,11 +333,7 @@ _DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 
 _LOGS: dict[str, tuple[str, int, dict[str, Any]]] = {
     "lublin": ("swf/lublin_256_synthetic.swf.gz", 256, {}),
-    "nasa": (
-        "fleet/nasa_ipsc_1993.csv.gz",
-        128,
-        {"columns": {"submit": "submit_s", "gpus": "procs", "run": "run_s"}},
-    ),
+    "nasa": ("fleet/nasa_ipsc_1993.csv.gz", 128, {"columns": {"submit": "submit_s", "gpus": "procs", "run": "run_s"}}),
 }
 """File, nodes, and what a stream needs to read it."""
 
@@ -441,12 +430,7 @@ def _written(folder: str, name: str, heads: list[str], rows: Iterable[Sequence[o
 
 
 def cascade(
-    lab: Lab,
-    replications: int,
-    *,
-    nodes: int,
-    of: Literal["preemptions", "delay"],
-    **scheduler: Any,
+    lab: Lab, replications: int, *, nodes: int, of: Literal["preemptions", "delay"], **scheduler: Any
 ) -> Estimate:
     """Return what a loss of its processes brings a job of eight nodes, among jobs of one node below it that never end.
 

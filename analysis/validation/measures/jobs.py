@@ -75,8 +75,6 @@ def one_job(
 
 
 DUMP, RESTART = 5 * MINUTE, 10 * MINUTE
-
-
 WORK = 500 * HOUR
 
 
@@ -165,13 +163,9 @@ def daly_gain(lab: Lab, replications: int, *, mtti_min: float, factor: float) ->
 
 
 SAVE, RECOVERY, DOWNTIME = 600.0, 600.0, 60.0
-
-
 INDIVIDUAL_MTBF = 125 * 365 * DAY
 
-
 FAILURES = 1000
-
 """Mean number of failures in a replication [-]."""
 
 
@@ -219,18 +213,12 @@ def inria_waste(lab: Lab, replications: int, *, log2_nodes: int) -> Estimate:
 
 
 NODE_FAILURES = 6.5
-
 """RSC-1: failures per 1000 node-days."""
 
-
 RSC_RESTART = 5 * MINUTE
-
-
 RSC_GPUS = 16000
 
-
 MTTF = 1000 * DAY / (RSC_GPUS / 8 * NODE_FAILURES)
-
 """Mean time to a failure of any node of a job of 16,000 GPUs, by hand [s]."""
 
 
@@ -286,22 +274,12 @@ def _rsc(lab: Lab, interval: float, gpus: int) -> Prepared:
 
 
 NODES = 2048
-
-
 WINDOW = 54 * DAY
-
-
 INTERRUPTIONS = 466
-
-
 PLANNED = "planned"
-
-
 NOT_HARDWARE = ("software_bug", "dependency", "network_switch_cable")
 
-
 RARE = 3
-
 """Causes of at most so many events are one class in the test of the mix."""
 
 
@@ -443,16 +421,10 @@ def llama3_useful(lab: Lab, replications: int, *, changes: Sequence[str] = ()) -
 
 
 COMPUTING = 256 * DAY
-
-
 SELECTION, PREEMPTION = 3 * MINUTE, 20 * MINUTE
-
-
 AUTOMATIC, MANUAL = 120 * MINUTE, 2880 * MINUTE
 
-
 RANDOM_FAILURES = 4096 * 0.01 * 256
-
 """Nodes that compute, failures a day of each, days of computing: what theory expects."""
 
 

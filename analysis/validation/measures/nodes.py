@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import gzip
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -11,7 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 import sim
+from analysis.logs import estimate as estimators
+from analysis.logs import lives
 from analysis.logs.check import STATISTICS, Faults
+from analysis.logs.lives import Lives
 from analysis.validation.lab import Estimate, bare, estimate
 from sim.formulas.arrays import enough_probability
 from sim.formulas.nodes import (
@@ -150,12 +154,9 @@ def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
 
 
 _LEAF_RATE = 0.08 / (365.25 * DAY)
-
 """Failures of one leaf switch [1/s], as in the scenario."""
 
-
 _LEAF_OUT = 8 * HOUR
-
 """How long it is out [s], as in the scenario."""
 
 
@@ -198,16 +199,15 @@ def _any_out(switches: int) -> float:
 # InfiniteHBD: the trace replayed, the catalog's model of it, and a model of independent nodes that must miss.
 
 
-LOG = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "infinitehbd" / "fault_events.csv"
+_DATA = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+"""Reference data that are not part of the project."""
 
+LOG = _DATA / "infinitehbd" / "fault_events.csv"
 """Reference data that are not part of the project: the trace as a table, a row for each fault."""
-
 
 NODES, DAYS = 400, 348.0
 
-
 SPREAD_OF_MEDIAN = 1.2533
-
 """Standard error of a median over that of a mean, of a normal distribution [-]."""
 
 
@@ -228,7 +228,7 @@ def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) 
     a share `level` of the time.
     """
     columns = {"unit": "node_id", "start": "start_day", "end": "end_day", "cause": "class"}
-    log = {"use": "replay", "file": str(_present()), "time_unit": "d", "columns": columns}
+    log = {"use": "replay", "file": str(_present(LOG)), "time_unit": "d", "columns": columns}
     result = lab.results(_traced(lab, log), 1)[0]
     down = result.down_node_seconds / result.node_seconds
     if statistic != "nodes down":
@@ -268,11 +268,15 @@ def _statistics(prepared: sim.Prepared, number: int) -> tuple[float, ...]:
     return tuple(statistic(faults) for statistic in STATISTICS.values())
 
 
-def _present() -> Path:
-    """Return where the log is."""
-    if not LOG.exists():
+def _present(path: Path) -> Path:
+    if not path.exists():
         raise FileNotFoundError("reference data not present")
-    return LOG
+    return path
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    content = _present(path).read_bytes()
+    return list(csv.DictReader((gzip.decompress(content) if path.suffix == ".gz" else content).decode().splitlines()))
 
 
 class _Logged(NamedTuple):
@@ -284,8 +288,7 @@ class _Logged(NamedTuple):
 
 def _logged() -> _Logged:
     """Return the log."""
-    with _present().open(newline="") as stream:
-        rows = list(csv.DictReader(stream))
+    rows = _rows(LOG)
     node = np.unique([row["node_id"] for row in rows], return_inverse=True)[1].astype(np.int64)
     start, end = (np.array([float(row[name]) for row in rows]) for name in ("start_day", "end_day"))
     return _Logged(np.array([row["level"] for row in rows]), Faults(node, start, end, NODES, DAYS))
@@ -332,3 +335,69 @@ def replicas_up(_: Lab, __: int, spares: int, of: Literal["share", "all"]) -> Es
     """Return the mean share of 24 replicas that serve, or the share of time in which all do [-]."""
     found = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
     return Estimate(found.share if of == "share" else float(found.pmf[24]))
+
+
+# Estimators of failure models beside textbooks and published records: lives of parts, and nodes that stay bad.
+
+AGES = [54, 187, 216, 240, 244, 335, 361, 373, 375, 386, *[500] * 10]
+"""Ages of 20 units of the NIST handbook; the ten of 500 were alive."""
+
+MOMENTS = [2.7, 10.3, 12.5, 30.6, 57.0, 61.3, 80.0, 109.5, 125.0, 128.6, 143.8, 167.9, 229.2, 296.7, 320.6, 328.2,
+           366.2, 396.7, 421.1, 438.2, 501.2, 620.0]  # fmt: skip
+"""Failures of a system that was watched for 620 h, of a textbook."""
+
+
+def textbook_fit(_: Lab, __: int, *, parameter: str) -> Estimate:
+    """Return a parameter of a fit to textbook data: ``shape`` and ``scale`` of lives, ``exponent``, ``factor``."""
+    if parameter in ("shape", "scale"):
+        fit = lives.weibull(Lives.of(AGES, [age < 500 for age in AGES]), intervals=False)
+        return Estimate(fit.parameters[parameter].value)
+    trend = estimators.trend(MOMENTS, MOMENTS[-1])
+    return Estimate(trend.scale if parameter == "factor" else trend.exponent.value)
+
+
+def lives_of_gpus(_: Lab, __: int, *, batch: str, statistic: str, age: float = 0.0) -> Estimate:
+    """Return what the lives of Titan's GPUs give, in years of 365 days.
+
+    ``shape`` and ``scale`` are of a Weibull law, ``alive`` is the share that lives longer than an `age`, ``hazard`` the
+    failures per GPU-year in the half year from it on, and ``gain`` by how much a hazard by age lowers the AIC of
+    the best smooth law.
+    """
+    mine = _batch(batch)
+    if statistic == "alive":
+        return Estimate(float(lives.survival(mine, [age])[0]))
+    edges = 0.5 * np.arange(12 if batch == "old" else 6)
+    if statistic == "hazard":
+        return Estimate(lives.piecewise(mine, list(edges)).parameters[f"from {age:g}"].value)
+    if statistic == "gain":
+        smooth = (lives.exponential(mine), lives.weibull(mine, intervals=False), lives.lognormal(mine))
+        return Estimate(min(law.aic for law in smooth) - lives.piecewise(mine, list(edges)).aic)
+    return Estimate(lives.weibull(mine, intervals=False).parameters[statistic].value)
+
+
+@functools.cache
+def _batch(batch: str) -> Lives:
+    rows = [row for row in _rows(_DATA / "titan_gpu_life/gpu_life.csv.gz") if row["batch"] == batch]
+    age = np.array([float(row["life_days"]) for row in rows]) / lives.YEAR
+    return Lives.of(age[age > 0], np.array([row["failed"] == "1" for row in rows])[age > 0])
+
+
+def lasting_difference_of_nodes(_: Lab, __: int, *, system: str, end: str = "value") -> Estimate:
+    """Return the squared variation that the nodes of both halves of a record share, or an ``end`` of its interval."""
+    if system == "infinitehbd":
+        faults = [(row["node_id"], float(row["start_day"])) for row in _rows(LOG)]
+        nodes, first, last = 400, 0.0, 348.0
+    else:
+        faults = [
+            (row["entity_id"], float(row["t_start_h"]))
+            for row in _rows(_DATA / "canonical/lanl_events.csv.gz")
+            if row["system"] == system and row["entity_id"] not in ("", "n0") and row["planned"] != "True"
+        ]
+        nodes = 511 if system == "sys20" else 1023
+        first, last = min(time for _, time in faults), max(time for _, time in faults)
+    number = {name: at for at, name in enumerate(dict.fromkeys(node for node, _ in faults))}
+    counts = np.zeros((2, nodes))
+    for node, time in faults:
+        if time <= last:
+            counts[int(time >= (first + last) / 2), number[node]] += 1
+    return Estimate(getattr(estimators.split_half(*counts), end))

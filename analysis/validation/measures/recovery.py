@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 
 _NEVER: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
 
-
 HOST, SOFTWARE = 0, 1
-
 """Indices of the two sources of a small scenario: a node that dies, and a process that ends."""
 
 
@@ -96,12 +94,9 @@ def phases(result: Result) -> list[Phase]:
 
 
 _APART = 10_000.0
-
 """Time between two failures that have nothing to do with each other [s]."""
 
-
 _FAILURES = 300
-
 """Of a replication in which they come one by one [-]."""
 
 
