@@ -72,7 +72,7 @@ def section(report_data: ReportData) -> Section:
         "Nothing depends on the date, on the machine or on the number of processes: every replication is drawn from "
         "the seed."
     ]
-    if report_data.kind == "run" and any(metric["band90"] for metric in report_data.main["metrics"].values()):
+    if report_data.kind == "run" and any(metric.get("band90") for metric in report_data.main["metrics"].values()):
         notes.append("The bands of the failure rates need the option --band of the command as it was typed.")
     focus = report_data.focus
     if focus is not None and focus.known is None:
