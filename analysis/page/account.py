@@ -90,9 +90,8 @@ def basis(focus: Focus) -> str:
     return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, simulated again."
 
 
+# What is written in capitals in the name of a cause.
 _ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
-
-"""What is written in capitals in the name of a cause."""
 
 
 def cause_name(cause: str) -> str:

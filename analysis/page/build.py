@@ -46,16 +46,9 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.
 
-_FEW = 40
-
-"""Values of an axis, at most, that can be chosen from a list."""
-
-_LINES = 12
-
-"""Values of an axis, at most, that begin as a line each."""
-
+_FEW = 40  # values of an axis, at most, that can be chosen from a list
+_LINES = 12  # values of an axis, at most, that begin as a line each
 _DIGITS = 9
-
 _UNITS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "T": "trillions", "G": "billions"}
 
 _UNITS |= {"M": "millions"}
@@ -236,9 +229,7 @@ OPENINGS: dict[str, Callable[[ReportData], FirstScreen]] = {
 }
 
 
-_MOST_NAMED = 4
-
-"""Variants that a title names."""
+_MOST_NAMED = 4  # variants that a title names
 
 
 def report_of(folder: Path, progress: Callable[[int, int | None], None] | None = None) -> Report:
@@ -295,11 +286,10 @@ def _chapters_of_plugins(report_data: ReportData) -> list[Section | None]:
     return made
 
 
+# Sections about one scenario, whatever the results are of.
 _OF_ONE = frozenset({
     "where-the-time-goes", "losses", "a-typical-run", "day-by-day", "missing-nodes", "scale", "the-step", "closed-form",
 })  # fmt: skip
-
-"""Sections about one scenario, whatever the results are of."""
 
 
 def _described(section: Section, report_data: ReportData) -> Section:
@@ -325,6 +315,5 @@ def _title(report_data: ReportData) -> str:
 #
 # A new format is a file with a function ``write(report) -> bytes``, and a line in `FORMATS`.
 
+# By the ending of the file.
 FORMATS: dict[str, Callable[[Report], bytes]] = {"html": html.write, "md": markdown.write, "pptx": slides.write}
-
-"""By the ending of the file."""

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from analysis.results.models import CellFound, SweepDocument
 
 _Item = TypeVar("_Item")
-
 _FEW_TICKS = 9
-
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 
 

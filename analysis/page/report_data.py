@@ -49,11 +49,8 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # One scenario of a report, looked at closely: simulated again, for what the results leave out.
 
+# Replications that are simulated again at most: enough for how a run looks; means come from the results.
 MOST_REPLICATIONS = 16
-
-"""Replications that are simulated again at most: enough for how a run looks; means come from the results."""
-
-
 _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 
@@ -130,13 +127,11 @@ class Focus:
 # A folder of results: which command left it, and its documents.
 
 RUN, COMPARE, VALIDATE, FIT = "run.json", "compare.json", "validate.json", "fit.json"
-
 SENSITIVITY, OPTIMIZE = "sensitivity.json", "optimize.json"
-
 STUDY_RESOLVED = "study.resolved.yaml"
-
 VARIANT = "variant-{}.resolved.yaml"
 
+# By kind of results, in order of precedence: its file, and keys that tell it from others.
 _KEYS = {
     "run": (RUN, {"scenario", "metrics", "time_shares", "loss_gpu_s"}),
     "sweep": (RUN, {"study", "axes", "cells", "answers"}),
@@ -147,8 +142,6 @@ _KEYS = {
     "fit": (FIT, {"causes", "clustering", "node_days_up"}),
     "lives": (FIT, {"batches", "not_known"}),
 }
-
-"""By kind of results, in order of precedence: its file, and keys that tell it from others."""
 
 
 class ReportError(ValueError):
@@ -489,9 +482,8 @@ class ReportData:
             raise ReportError(str(error)) from None
 
 
+# Columns of whole numbers of a sweep's table; what follows ``replication`` are numbers, or nothing.
 _WHOLE = ("point", "cell", "draw", "replication", "censored", "never_started")
-
-"""Columns of whole numbers of a sweep's table; what follows ``replication`` are numbers, or nothing."""
 
 
 def _mistake_in(row: Mapping[str | None, str | None]) -> str | None:

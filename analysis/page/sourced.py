@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from analysis.statistics.estimates import Interval
 
 _KEY_OF_A_PLACE = str.maketrans({"~": "~0", "/": "~1"})
-
 _LETTER = re.compile(r"\b[a-z]\b")
 
 
@@ -213,9 +212,7 @@ def worded(found: Estimate, form: Form) -> Words:
 # ----------------------------------------
 # Parts of sentences: lists, differences, whole numbers.
 
-_PARTS = Form("%", 0.01)
-
-"""Parts of a base."""
+_PARTS = Form("%", 0.01)  # parts of a base
 
 
 def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Words:

@@ -543,9 +543,9 @@ def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]
                 )
 
 
-OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})
-"""Tables that take every attempt of every job."""
+OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})  # tables that take every attempt of every job
 
+# Tidy tables of a run with streams by name; replication −1 is all of them together.
 TABLES: Mapping[str, Callable[[Ensemble, RunDocument], Iterator[Sequence[object]]]] = {
     "metrics": _metrics_table,
     "ledger": _ledger_table,
@@ -553,7 +553,6 @@ TABLES: Mapping[str, Callable[[Ensemble, RunDocument], Iterator[Sequence[object]
     "attempts": _attempts_table,
     "jobs": _jobs_table,
 }
-"""Tidy tables of a run with streams by name; replication −1 is all of them together."""
 
 
 def table_csv(name: str, ensemble: Ensemble, document: RunDocument) -> str:

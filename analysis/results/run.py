@@ -64,13 +64,9 @@ if TYPE_CHECKING:
     from sim import Prepared, Ratio, Scenario, TargetPlan
     from sim.steps.power import Facility, PowerState
 
+# Those that are always there; time that a job is starved of nodes is where it is known.
 _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")
-
-"""Those that are always there; time that a job is starved of nodes is where it is known."""
-
-_SAME = 1e-9
-
-"""Standard error over the mean that is but the rounding of sums."""
+_SAME = 1e-9  # standard error over the mean that is but the rounding of sums
 
 
 def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> ClosedForm:
@@ -284,11 +280,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_TWO_SIDED = 1.96
-"""Standard deviations beyond which lie 5 % of a normal law [-]."""
-
-_TIMES = ("mtti", "mtti_running", "mttf")
-"""Times between events, of which a run may see none."""
+_TWO_SIDED = 1.96  # standard deviations beyond which lie 5 % of a normal law [-]
+_TIMES = ("mtti", "mtti_running", "mttf")  # times between events, of which a run may see none
 
 
 def _metrics(

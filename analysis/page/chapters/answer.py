@@ -51,17 +51,12 @@ if TYPE_CHECKING:
 
     Draw = Callable[[str], Picture | None]
 
-_OF_REQUESTED = ("ettr", "scheduling_goodput")
-
-"""Shares of the GPU-time that jobs ask for."""
-
+_OF_REQUESTED = ("ettr", "scheduling_goodput")  # shares of the GPU-time that jobs ask for
 _RATE = re.compile(r"failures\.\d+\.scale")
-
 _WITHOUT_ARTICLE = ("goodput", "training speed")
 
+# Runs from which on it is stated how many would be enough: the spread of fewer is known to a factor of two.
 _FEWEST_FIRM = 10
-
-"""Runs from which on it is stated how many would be enough: the spread of fewer is known to a factor of two."""
 
 
 class AnswerText(NamedTuple):
@@ -130,9 +125,7 @@ def asked_text(asked: Asked) -> str:
     return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part)
 
 
-MOST_ROWS = 60
-
-"""Cells that the table has at most."""
+MOST_ROWS = 60  # cells that the table has at most
 
 
 # ----------------------------------------
@@ -181,9 +174,8 @@ class Rows:
 # ----------------------------------------
 # An answer of the document of a sweep, and what its metric, its axes and their values are called.
 
+# Combinations of one axis that a sentence names; where each has the values of several axes it is half of that.
 _MOST_OR = 4
-
-"""Combinations of one axis that a sentence names; where each has the values of several axes it is half of that."""
 
 
 @dataclass(frozen=True)
@@ -430,9 +422,7 @@ class Asked:
 # The one picture of a first screen: curves along an axis, means below each other, or a front.
 
 KEY = "the-answer"
-
 _MOST_BARS = 14
-
 _MEANING = "Bars and bands around a mean are its 95 % confidence interval."
 
 

@@ -66,9 +66,7 @@ if TYPE_CHECKING:
     from analysis.page.report_data import ReportData
     from analysis.results.models import CellFound, SweepDocument
 
-WORDS = 45
-
-"""Words of an answer at most, where it may leave out what its table has."""
+WORDS = 45  # words of an answer at most, where it may leave out what its table has
 
 
 def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
@@ -104,9 +102,7 @@ def sentences_of(content: SweepDocument) -> list[list[str]]:
     return [said.get(place, answer.sentences) for place, answer in enumerate(content.answers)]
 
 
-_DRAWN = ("best", "compare", "pareto")
-
-"""Questions whose picture no other section has."""
+_DRAWN = ("best", "compare", "pareto")  # questions whose picture no other section has
 
 
 def section(report_data: ReportData) -> Section | None:
@@ -240,13 +236,8 @@ def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str =
 # ----------------------------------------
 # Which combination is best, and which others may be as good.
 
-_MOST_PARTS = 6
-
-"""Rivals that a row of a table names."""
-
-_MOST_NAMED = 2
-
-"""Rivals that a sentence names; of more it tells how many."""
+_MOST_PARTS = 6  # rivals that a row of a table names
+_MOST_NAMED = 2  # rivals that a sentence names; of more it tells how many
 
 
 def best(asked: Asked) -> AnswerText | None:
@@ -459,9 +450,7 @@ def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
 # ----------------------------------------
 # Who is best along an axis, and where another one becomes the best.
 
-_LARGE = 1000.0
-
-"""What is counted from which on it is not stated to the last one."""
+_LARGE = 1000.0  # what is counted from which on it is not stated to the last one
 
 
 def crossover(asked: Asked) -> AnswerText | None:
@@ -500,9 +489,7 @@ def crossover(asked: Asked) -> AnswerText | None:
     )
 
 
-_MOST_SPANS = 3
-
-"""Parts of an axis that a sentence tells."""
+_MOST_SPANS = 3  # parts of an axis that a sentence tells
 
 
 class _Span(NamedTuple):
@@ -653,10 +640,7 @@ def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
 # ----------------------------------------
 # Which axis moves a metric most.
 
-_LEAST = 0.001
-
-"""A share of the variance that is stated."""
-
+_LEAST = 0.001  # a share of the variance that is stated
 _MOST_SHARES = 3
 
 
@@ -738,7 +722,6 @@ def _index(asked: Asked, place: int) -> Estimate | None:
 # What it takes for a metric to pass a value.
 
 _ONE = SourcedNumber(1.0, (), "1")
-
 _TIMES, _BARE = Form("times"), Form("")
 
 
@@ -830,7 +813,6 @@ def _rate_short(asked: Asked, need: _Need) -> Words:
 
 
 _HOURS = Form("h", HOUR)
-
 _RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
 
 
@@ -1065,12 +1047,8 @@ def _need_cell(asked: Asked, need: _Need, *, holds: bool = True) -> int | None:
 # What it takes to finish in time with some probability, over what is not known exactly.
 
 _METRIC = "p_finish_by"
-
 _NORMAL = 1.96
-
-_CLOSE = 0.01
-
-"""Half-width of an interval from which on it is stated that shares of runs are not known well."""
+_CLOSE = 0.01  # half-width of an interval from which on it is stated that shares of runs are not known well
 
 
 class _Setting(NamedTuple):
@@ -1279,6 +1257,7 @@ def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:
     return text if found["resolved"] else f"{text}, not resolved"
 
 
+# By kind of question: what its answer says, or ``None`` where there is nothing to say.
 ANSWERS: dict[str, Callable[[Asked], AnswerText | None]] = {
     "best": best,
     "compare": compare,
@@ -1288,5 +1267,3 @@ ANSWERS: dict[str, Callable[[Asked], AnswerText | None]] = {
     "threshold": threshold,
     "trend": trend,
 }
-
-"""By kind of question: what its answer says, or ``None`` where there is nothing to say."""

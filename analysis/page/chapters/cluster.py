@@ -249,10 +249,7 @@ def _seconds(value: float) -> str:
 # ----------------------------------------
 # A scenario explained, for the terminal: each job with its step and its recovery, and the closed form.
 
-_WIDTH = 100
-
-"""Columns without a terminal [-]."""
-
+_WIDTH = 100  # columns without a terminal [-]
 _GROUPS = {"data": "data and context", "expert_data": "replicas of experts", "shard": "shards of parameters"}
 
 _EXECUTION = {
@@ -581,6 +578,7 @@ def _update(job: PlannedJob) -> str:
     return f"{_constant(job, 'optimizer'):g} B a parameter, {PERCENT.brief(_constant(job, 'memory'))} of {rate}"
 
 
+# By term of the breakdown: what it rests on.
 _SOURCES: dict[str, Callable[[PlannedJob], str]] = {
     "gemm": _peak("gemm"),
     "attention": _peak("attention"),
@@ -604,16 +602,11 @@ _SOURCES: dict[str, Callable[[PlannedJob], str]] = {
     "overhead": lambda job: f"{1e3 * _constant(job, 'overhead'):.3g} ms a step",
 }
 
-"""By term of the breakdown: what it rests on."""
-
 
 # ----------------------------------------
 # The recovery of a job; every number of it is in the data.
 
-_LEAST = 0.005
-
-"""Share of a class below which an observer is not named [-]."""
-
+_LEAST = 0.005  # share of a class below which an observer is not named [-]
 _OBSERVERS = {"stated": "as stated", "human": "operator"}
 
 

@@ -54,14 +54,8 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The first screen.
 
-WITH_SPEED = ("goodput", "effective_mfu")
-
-"""Metrics in which useful time counts by the speed of a step."""
-
-_LEAST_CHANGE = 5e-4
-
-"""A change of shares that is worth a word."""
-
+WITH_SPEED = ("goodput", "effective_mfu")  # metrics in which useful time counts by the speed of a step
+_LEAST_CHANGE = 5e-4  # a change of shares that is worth a word
 _MOST_NAMES = 4
 
 
@@ -348,18 +342,11 @@ def _glance(contest: _Contest) -> Picture | None:
 # What was compared: tables for the terminal and for pages, and pictures.
 
 _MOST_BUCKETS = 7
+_LEAST_SHARE = 5e-5  # a share that rounds to 0.01 %; what is less in all variants is not shown
 
-_LEAST_SHARE = 5e-5
-
-"""A share that rounds to 0.01 %; what is less in all variants is not shown."""
-
+# Metrics beside the headline of the first table, in its order.
 _BESIDE = ("slo_attainment", "missed_windows", "goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
-
-"""Metrics beside the headline of the first table, in its order."""
-
-_SMALLEST_DIFFERENCE = 1e-6
-
-"""Part of a metric below which a difference is not in a table."""
+_SMALLEST_DIFFERENCE = 1e-6  # part of a metric below which a difference is not in a table
 
 
 def format_comparison(document: CompareDocument, *, width: int | None = None) -> str:
@@ -654,9 +641,8 @@ def _currency(document: CompareDocument) -> str:
     return costs[0].currency if costs else ""
 
 
+# Keys whose values are names of things that are known without the key.
 _SPEAKING = ("accelerator", "precision", "preset", "recovery", "scheduler", "use")
-
-"""Keys whose values are names of things that are known without the key."""
 
 
 def variant_labels(names: Sequence[str]) -> dict[str, str]:
@@ -675,14 +661,8 @@ def variant_labels(names: Sequence[str]) -> dict[str, str]:
 # From one scenario to another, bucket by bucket: what changed, and what that was worth.
 
 _PRODUCTIVE = f"{TIME_SHARE}productive"
-
-_SMALLEST = 1e-9
-
-"""Change of a share that is rounding [-]."""
-
-_SEEN = 0.01
-
-"""Part of the largest step below which a step is put together with others."""
+_SMALLEST = 1e-9  # change of a share that is rounding [-]
+_SEEN = 0.01  # part of the largest step below which a step is put together with others
 
 
 class Step(NamedTuple):

@@ -161,9 +161,7 @@ def missing_means(content: SweepDocument, metric: Shown) -> str:
 # ----------------------------------------
 # Which of many lines a picture shows.
 
-MOST_LINES = 8
-
-"""Lines that can be distinguished in a picture."""
+MOST_LINES = 8  # lines that can be distinguished in a picture
 
 
 def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tuple[list[Line], str]:

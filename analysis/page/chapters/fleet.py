@@ -55,6 +55,7 @@ _HEADLINE = (
     "preemptions", "second_order_share", "fairness",
 )  # fmt: skip
 
+# Why healthy GPUs had no job.
 _IDLE_WORDS = {
     "no_queue": "no job waits",
     "too_few": "too few for the first job",
@@ -65,7 +66,6 @@ _IDLE_WORDS = {
     "drain": "being drained",
     "exempt": "during an exempt time",
 }
-"""Why healthy GPUs had no job."""
 
 
 def delivered(document: RunDocument) -> Grid:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sim import Prepared, Scenario
     from sim.yamlfile import Keys
 
+# What a value rests on, and what that means.
 BASES = {
     "measured": "counted or timed on real hardware by the source",
     "published": "printed by the source: a data sheet, a paper, a documentation",
@@ -39,8 +40,7 @@ BASES = {
     "default": "left out of the scenario: what the program takes then",
 }
 
-"""What a value rests on, and what that means."""
-
+# Parts of a scenario, and its keys.
 GROUPS = {
     "Time": ("horizon", "warmup", "initial", "windows", "seed"),
     "Cluster": ("cluster",),
@@ -52,20 +52,12 @@ GROUPS = {
     "Power and cost": ("power", "cost"),
 }
 
-"""Parts of a scenario, and its keys."""
-
-LABELS = ("name", "description", "title", "source", "assumptions")
-
-"""Keys that name and explain: they are no inputs."""
-
-_COUNTED = ("rate", "law", "events", *yamlfile.FILE_KEYS)
-
-"""Values of a failure source that its own source is about."""
-
+LABELS = ("name", "description", "title", "source", "assumptions")  # keys that name and explain: they are no inputs
+_COUNTED = ("rate", "law", "events", *yamlfile.FILE_KEYS)  # values of a failure source that its own source is about
 _DIMENSIONS = (units.DURATION, units.FRACTION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER)
-
 _QUANTITY = re.compile(rf"({units.NUMBER})\s*([a-zA-Z%]+(?:/s)?)?")
 
+# By part of a scenario: words of which an assumption has one that speaks of it.
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("checkpoint", "save", "stall", "durable", "restore", "copies", "store"),
     "detection": ("detect",),
@@ -75,8 +67,6 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "cost": ("capital", "price", "cost", "usd", "kwh"),
     "power": ("power", "pue"),
 }
-
-"""By part of a scenario: words of which an assumption has one that speaks of it."""
 
 
 class Input(NamedTuple):
@@ -293,14 +283,13 @@ def _flat(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, A
 
 _UNITS = {"gpu": "GPU"}
 
+# By mark of a preset's note: what it rests on.
 _OF_NOTES = {
     "P": ("published", "read in the source"),
     "S": ("published", "quoted by others"),
     "D": ("published", "derived from published figures"),
     "A": ("assumed", "assumed"),
 }
-
-"""By mark of a preset's note: what it rests on."""
 
 
 def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
@@ -383,11 +372,8 @@ def _power(document: RunDocument) -> Iterator[Input]:
 # Every input, its value and where it comes from.
 
 _HEADS = ("input", "what it says", "value", "basis", "source")
-
 _NOT_STATED = "not stated"
-
 _CHOICE = "a choice"
-
 _MOST_PATHS = 3
 
 
@@ -475,6 +461,7 @@ def _values(axis: Axis, name: str) -> str:
     return ", ".join(value.label for value in axis.values(name))
 
 
+# Distributions in words, by law.
 _LAWS = {
     "uniform": "anything from {min} to {max}, all equally likely",
     "loguniform": "anything from {min} to {max}, all orders of magnitude equally likely",
@@ -485,12 +472,11 @@ _LAWS = {
     "draws": "joint draws of a fit, {file}",
 }
 
-"""Distributions in words, by law."""
-
 
 # ----------------------------------------
 # What the answer rests on: measured, published or assumed inputs.
 
+# Name and hue of each basis of an axis, in the order in which they are shown.
 _OF_AXES = {
     "measured": ("measured inputs", 0),
     "published": ("published inputs", 1),
@@ -499,8 +485,7 @@ _OF_AXES = {
     _CHOICE: ("what the study chooses", 4),
 }
 
-"""Name and hue of each basis of an axis, in the order in which they are shown."""
-
+# The same of each basis of an input.
 _OF_INPUTS = {
     "measured": ("measured", 0),
     "published": ("published", 1),
@@ -508,8 +493,6 @@ _OF_INPUTS = {
     "preset": ("of a preset", 3),
     "stated": ("stated without a source", 4),
 }
-
-"""The same of each basis of an input."""
 
 _SUMS = (
     "Each input counts with what it does alone, whatever the others are (its first-order index), and these shares add "
@@ -628,31 +611,22 @@ def _percent(share: float) -> str:
 # are inputs that rest on a few observations or on guesses (docs/explanation/uncertainty.md).
 
 _STATED = "This holds at exactly the stated {}; how well those are known is not in it."
+EXACTLY = _STATED.format("failure rates and times")  # for what rests on no unknown inputs
+PRICED = _STATED.format("failure rates, times and prices")  # the same where money is spoken of
 
-EXACTLY = _STATED.format("failure rates and times")
-
-"""For what rests on no unknown inputs."""
-
-PRICED = _STATED.format("failure rates, times and prices")
-
-"""The same where money is spoken of."""
-
+# For a log that is replayed.
 RECORDED = "This holds for exactly the recorded failures and the stated times; another period has other failures."
 
-"""For a log that is replayed."""
-
+# What no result covers.
 MODEL = (
     "Failures of kinds that are not described are not in it, nor is that the simulator itself may be wrong: "
     "ettrick validate holds it against published measurements."
 )
 
-"""What no result covers."""
-
 _MOST_NOTES, _MOST_ASSUMPTIONS = 2, 3
 
+# The warning that a recovery does not detect failures in its own way.
 _OWN_DETECTION = re.compile(r"recovery '(.+)' brings observers; the scenario's own detection is used instead")
-
-"""The warning that a recovery does not detect failures in its own way."""
 
 
 def stated(scenario: Scenario | None, *, priced: bool = False) -> str:

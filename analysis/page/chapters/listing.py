@@ -7,9 +7,7 @@ import textwrap
 import sim
 from analysis.terminal import Page, console
 
-_WIDEST_NAMES = 0.4
-
-"""Share of the width that names may take; longer ones have a line of their own."""
+_WIDEST_NAMES = 0.4  # share of the width that names may take; longer ones have a line of their own
 
 
 def kinds() -> list[str]:

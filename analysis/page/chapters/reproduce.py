@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from analysis.page.report_data import ReportData
 
 _DIGESTS = {"scenario_sha256": "scenario, SHA-256", "model": "simulator, digest"}
-
 _STUDY = "DIR/study.resolved.yaml"
 
 

@@ -79,28 +79,12 @@ if TYPE_CHECKING:
 # The first screen.
 
 _MOST_BARS = 8
-
 _LEAST_SHARE = 5e-5
-
-_MOST_JOBS = 20
-
-"""Jobs whose numbers are added up in a formula that somebody may still want to follow."""
-
-_FEW = 4
-
-"""Replications below which an interval does not say how many digits a mean deserves."""
-
-_SAME = 5e-4
-
-"""A difference of shares that rounds to nothing."""
-
-_NEXT = 0.1
-
-"""The second largest loss is named where it is at least this part of the largest."""
-
-_NORMAL = 1.96
-
-"""Half the width of a 95 % interval of a normal distribution, in standard deviations."""
+_MOST_JOBS = 20  # jobs whose numbers are added up in a formula that somebody may still want to follow
+_FEW = 4  # replications below which an interval does not say how many digits a mean deserves
+_SAME = 5e-4  # a difference of shares that rounds to nothing
+_NEXT = 0.1  # the second largest loss is named where it is at least this part of the largest
+_NORMAL = 1.96  # half the width of a 95 % interval of a normal distribution, in standard deviations
 
 
 class _Run(NamedTuple):
@@ -326,6 +310,7 @@ def _glance(run: _Run) -> Picture:
 
 _MWH = units.ENERGY.units["MWh"]
 
+# Metrics that a run is judged by: what says that one is the product of others, and what it is.
 _HEADLINE = {
     "ettr": ("", "effective training time ratio: share of the requested GPU-time that became training which was kept"),
     "scheduling_goodput": ("  ", "share of the requested GPU-time in which the jobs had their nodes"),
@@ -337,8 +322,6 @@ _HEADLINE = {
      "false_alarms_per_day", "alarm_precision", "alarm_recall", "fill_rate", "stock_outs", "parts_wait", "energy",
      "carbon", "cost", "cost_per_token"), ("", ""),
 )  # fmt: skip
-
-"""Metrics that a run is judged by: what says that one is the product of others, and what it is."""
 
 
 def goodput(document: RunDocument) -> Grid:
@@ -532,13 +515,8 @@ def _of_cluster(document: RunDocument, account: Account) -> Grid:
 # ----------------------------------------
 # What was lost to which cause, and in which phase.
 
-_MOST = 15
-
-"""Causes in rows of their own."""
-
-_DRAWN = 0.0005
-
-"""Share of all that is lost below which a phase has no column in the picture; it has one in the table."""
+_MOST = 15  # causes in rows of their own
+_DRAWN = 0.0005  # share of all that is lost below which a phase has no column in the picture; it has one in the table
 
 
 class Losses(NamedTuple):
@@ -751,21 +729,10 @@ def _rolling_series(
 # How many nodes are missing at once, beside what independent nodes would do.
 
 _MOST_POINTS = 400
-
-_LEAST = 1e-5
-
-"""Share of the time below which curves are not drawn [-]."""
-
-_TINY = 1e-4
-
-"""Share of the time below which no exact number is given [-]."""
-
-_WIDER = 1.2
-
-"""Variance over that of independent nodes from which on it is worth a word [-]."""
-
+_LEAST = 1e-5  # share of the time below which curves are not drawn [-]
+_TINY = 1e-4  # share of the time below which no exact number is given [-]
+_WIDER = 1.2  # variance over that of independent nodes from which on it is worth a word [-]
 _DAILY = "independent, mean of each day"
-
 _MOST_DAYS = 60
 
 
@@ -905,9 +872,7 @@ def down_at_once(down: NodesDown, curves: Exceedance | None = None, spares: int 
     return grid(f"{what.capitalize()} down at once", heads, rows)
 
 
-_LAST = 4
-
-"""Numbers of nodes of which the terminal says how often more are down."""
+_LAST = 4  # numbers of nodes of which the terminal says how often more are down
 
 
 def _more_than(down: NodesDown, what: str) -> Iterator[str]:
@@ -992,18 +957,10 @@ def _time(share: float) -> str:
 # What a formula says, beside what was simulated; `explain` shows it too.
 
 _LOST = ("lost_work", "detection", "restart", "checkpoint_stall", "starved")
-
 _ORDERS = {"exact": "exact", "first": "first order", "second": "second order"}
-
 _POINT = 0.01
-
-_CLOSE = 0.001
-
-"""Difference of shares that does not matter [-]."""
-
-TOO_FAR = 0.01
-
-"""Difference of shares from which on a formula is no guide to what else would be [-]."""
+_CLOSE = 0.001  # difference of shares that does not matter [-]
+TOO_FAR = 0.01  # difference of shares from which on a formula is no guide to what else would be [-]
 
 
 @of_focus

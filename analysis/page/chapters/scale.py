@@ -31,14 +31,8 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The scenario of a report at other sizes: what a formula says there, and what was simulated.
 
-_DOWN, _UP = 4, 3
-
-"""How many times the job is halved and doubled: what is far from it rests on nothing."""
-
-_LEAST, _MOST = 1024, 131_072
-
-"""Sizes between which it is halved and doubled [GPUs]; once in any case."""
-
+_DOWN, _UP = 4, 3  # how many times the job is halved and doubled: what is far from it rests on nothing
+_LEAST, _MOST = 1024, 131_072  # sizes between which it is halved and doubled [GPUs]; once in any case
 _GPUS = "jobs.0.gpus"
 
 
@@ -168,29 +162,12 @@ def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> At
 # ----------------------------------------
 # What a closed form says of a scenario whose failures are less frequent, and which recovers faster.
 
-FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))
-
-"""How many times as long between failures [-]."""
-
-SCALES = (0.5, 1.0, 2.0)
-
-"""Times of detection and recovery, relative to those of the scenario [-]."""
-
-LEVELS = (0.90, 0.95, 0.97)
-
-"""Shares of productive time that are asked for [-]."""
-
-_NEVER = 1e4
-
-"""A factor at which failures are so rare that they cost nothing but in proportion to their rate [-]."""
-
-_PLACES = 49
-
-"""Places of the picture in each direction [-]."""
-
-_NEAR = 5e-4
-
-"""How far from a level a factor may lead that is taken for the one that leads there [-]."""
+FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))  # how many times as long between failures [-]
+SCALES = (0.5, 1.0, 2.0)  # times of detection and recovery, relative to those of the scenario [-]
+LEVELS = (0.90, 0.95, 0.97)  # shares of productive time that are asked for [-]
+_NEVER = 1e4  # a factor at which failures are so rare that they cost nothing but in proportion to their rate [-]
+_PLACES = 49  # places of the picture in each direction [-]
+_NEAR = 5e-4  # how far from a level a factor may lead that is taken for the one that leads there [-]
 
 
 @dataclass(frozen=True)
@@ -309,10 +286,7 @@ def _shares(prepared: Prepared) -> dict[str, float]:
 # How reliable and how fast to recover: what it takes for 90, 95 and 97 %.
 
 _HALF = 0.5
-
-_LONGEST = 70
-
-"""Letters of a name that fits into a title."""
+_LONGEST = 70  # letters of a name that fits into a title
 
 _WORDS = (
     "How much higher the MTBF would have to be, or how much faster the job would have to recover, for a given share of "
@@ -446,13 +420,12 @@ def _times(factor: float) -> str:
 # ----------------------------------------
 # What was measured of large jobs, and by whom: points to lay over curves.
 
+# How the points are known, in words.
 BASES = {
     "primary": "read in the source",
     "derived": "computed from figures of the source",
     "secondary": "quoted by others",
 }
-
-"""How the points are known, in words."""
 
 _DATA = Path(__file__).parents[1] / "measured.yaml"
 
@@ -531,9 +504,7 @@ def _point(entry: Mapping[str, Any]) -> MeasuredPoint:
     )
 
 
-_LEAST_SCALE = 0.001
-
-"""Share of productive time below which no curve is drawn, and no number given [-]."""
+_LEAST_SCALE = 0.001  # share of productive time below which no curve is drawn, and no number given [-]
 
 _WORDS_SCALE = (
     "The curves are a formula: hardware fails in proportion to the number of GPUs, and what comes once a job, whatever "

@@ -156,22 +156,12 @@ def _warning(warning: Warned, content: SweepDocument) -> str:
 
 
 _MOST = 3
+_YES_OR_NO = "p_finish_by"  # of a single run it is 0 or 1, which does not scatter
 
-_YES_OR_NO = "p_finish_by"
-
-"""Of a single run it is 0 or 1, which does not scatter."""
-
+# Metrics that phases of time explain.
 _OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effective_mfu", _YES_OR_NO)
-
-"""Metrics that phases of time explain."""
-
-_LEAST = 0.001
-
-"""A change of a share of time that is stated."""
-
-_CLOSE = 0.005
-
-"""How far a formula may be from the interval of the simulation without a word about it."""
+_LEAST = 0.001  # a change of a share of time that is stated
+_CLOSE = 0.005  # how far a formula may be from the interval of the simulation without a word about it
 
 
 def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]) -> tuple[Words, ...]:
@@ -377,9 +367,7 @@ def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
 # ----------------------------------------
 # The first screen about a study.
 
-_FEWEST_VALUES = 3
-
-"""Values from which on an axis has a course that might go on."""
+_FEWEST_VALUES = 3  # values from which on an axis has a course that might go on
 
 _TROUBLES = (
     ("infeasible", "cannot run as they are stated and have no results"),
@@ -507,12 +495,8 @@ def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
 # How each metric moves along the axes of a study.
 
 _MOST_METRICS = 6
-
 _MOST_AXES = 3
-
-_MOST_PICTURES = 4
-
-"""Pictures that one is divided into, by the values of one axis."""
+_MOST_PICTURES = 4  # pictures that one is divided into, by the values of one axis
 
 
 def section(report_data: ReportData) -> Section | None:

@@ -24,21 +24,13 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parents[3]
 
+# Where the recorded run of the whole table is: in a checkout, and in an installed copy.
 _RECORDS = (_ROOT / "docs/reference/validation.json", _ROOT / "analysis/validation/recorded.json")
+_NUMBERS = 4  # of `HEADS`, those that are numbers
+_CONVENTIONS = "conventions"  # of `HEADS`, that which is stated below a table
 
-"""Where the recorded run of the whole table is: in a checkout, and in an installed copy."""
-
-_NUMBERS = 4
-
-"""Of `HEADS`, those that are numbers."""
-
-_CONVENTIONS = "conventions"
-
-"""Of `HEADS`, that which is stated below a table."""
-
+# Kinds of tolerance whose limit is how far off a row may be.
 TWO_SIDED = ("relative", "absolute", "printed", "sampling")
-
-"""Kinds of tolerance whose limit is how far off a row may be."""
 
 _LIMIT = (
     "The limit of a row is the tolerance that it states, and what sampling error may add: a quantile of Student's t "
@@ -135,6 +127,7 @@ def _has_plan(focus: Focus) -> bool:
     return any(job.plan is not None for job in focus.prepared.jobs)
 
 
+# By group of the table: why it bears on a scenario, and whether it does.
 _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
     "oracle": ("what a job loses to failures", lambda focus: bool(focus.scenario.failures)),
     "daly": ("checkpoints and restarts", lambda focus: bool(focus.scenario.failures)),
@@ -151,8 +144,6 @@ _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
     "collectives": ("communication and start of its job", _has_plan),
     "weaker": ("statements about runs like it", lambda focus: bool(focus.scenario.failures)),
 }
-
-"""By group of the table: why it bears on a scenario, and whether it does."""
 
 
 def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Section:
@@ -200,20 +191,16 @@ def _unrecorded() -> Section:
 # The first screen about a validation: whether the simulator agrees with what others found.
 
 _QUESTION = "Does the simulator agree with published measurements, with theory and with other programs?"
-
 _MOST_UNCHECKED = 3
 
+# What rows of each label are; what says most of the simulator comes first.
 _KINDS = {
     "emergent": "results that were not put in",
     "calibrated": "values that were put in or follow from an input",
     "sanity": "identities, bounds and orders",
 }
 
-"""What rows of each label are; what says most of the simulator comes first."""
-
-_PART = Form("%", 0.01, 0.0)
-
-"""Parts of a limit."""
+_PART = Form("%", 0.01, 0.0)  # parts of a limit
 
 
 class _Used(NamedTuple):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from analysis.results.models import DifferenceFound
 
+# Names of rows as people say them; the others stay as they are.
 _KNOBS = {
     "mtbf": "MTBF",
     "checkpoint_by_rule": "checkpoint",
@@ -39,8 +40,6 @@ _KNOBS = {
     "added": "these added up",
     "residual": "not additive by",
 }
-
-"""Names of rows as people say them; the others stay as they are."""
 
 
 def format_worth(content: WorthDocument, *, width: int | None = None) -> str:

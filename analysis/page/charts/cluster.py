@@ -22,13 +22,8 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # What a picture consists of: boxes, lines, bands and words at places in inches. Nothing here knows how to paint.
 
-PLAIN = -1
-
-"""Hue of what belongs to no plane or rail in particular."""
-
-_WIDTH_OF_LETTER, _WIDTH_OF_BOLD = 0.58, 0.75
-
-"""Of a letter of the sans-serif face, relative to its size [-]."""
+PLAIN = -1  # hue of what belongs to no plane or rail in particular
+_WIDTH_OF_LETTER, _WIDTH_OF_BOLD = 0.58, 0.75  # of a letter of the sans-serif face, relative to its size [-]
 
 
 class Box(NamedTuple):
@@ -148,9 +143,7 @@ def gigabits(bandwidth: float) -> str:
 # The picture of a small cluster: every host, switch and cable, tiers as rows.
 
 _MOST_VERTICES, _MOST_CABLES, _MOST_HUES = 400, 3000, 8
-
 _LEFT, _RIGHT = 1.9, 1.75  # margins for words [in]
-
 _PARTS = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core"}
 
 _DOMAINS = {
@@ -339,11 +332,8 @@ def _draw_domains(drawing: Drawing, hosts: _Row, names: list[str], ids: NDArray[
 # The picture of a large cluster: tiers as boxes with counts, cables as bands, a few of many pods.
 
 _BEFORE, _INNER, _BEHIND = 1.75, 7.0, 1.85  # margins for words, and what is between them [in]
-
 _HOSTS, _STEP, _HEIGHT = 1.5, 1.2, 0.55  # height of the lowest row, from row to row, of a box [in]
-
 _MOST_COLUMNS, _MOST_PLANES = 4, 4
-
 _Point: TypeAlias = tuple[float, float]
 
 

@@ -18,9 +18,7 @@ from analysis.metrics import bucket_label
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Range = tuple[float, float]
-
-"""Ends of an interval."""
+Range = tuple[float, float]  # ends of an interval
 
 
 class Value(NamedTuple):
@@ -32,9 +30,8 @@ class Value(NamedTuple):
     is_change: bool = False
 
 
+# A cell of a table: words, a number, an interval; ``None`` for a number that is not known.
 Cell = str | float | Value | Range | None
-
-"""A cell of a table: words, a number, an interval; ``None`` for a number that is not known."""
 
 
 class Table(NamedTuple):
@@ -137,13 +134,9 @@ class SlideChart(NamedTuple):
     is_overlaid: bool = False
 
 
+# What a chart of a slide has room for.
 _MOST_ROWS, _MOST_BARS, _MOST_SERIES, _MOST_NAMES, _MOST_WHISKERS = 14, 9, 8, 12, 24
-
-"""What a chart of a slide has room for."""
-
-_MOST_PLACES, _MOST_CONTOURS = 40, 9
-
-"""Rows of a table of curves, and rows and columns of one of heights, at most."""
+_MOST_PLACES, _MOST_CONTOURS = 40, 9  # rows of a table of curves, and rows and columns of one of heights, at most
 
 
 def _some(count: int, most: int) -> list[int]:
@@ -315,9 +308,8 @@ class Contours(NamedTuple):
         return Table([f"{self.y.title} / {self.x.title}", *heads], cells, f"in {self.unit}" if self.unit else "")
 
 
+# Whether another candidate beats one in both aims, in words.
 STANDINGS = {"front": "not beaten", "perhaps": "perhaps not beaten", "behind": "beaten"}
-
-"""Whether another candidate beats one in both aims, in words."""
 
 
 class FrontPoint(NamedTuple):

@@ -59,48 +59,17 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # Curves over a common axis.
 
-_MANY = 8
-
-"""More curves than these have a panel each."""
-
-_LABEL = 1.75
-
-"""Width of a name at the right at most [in]."""
-
-_LEADER = 0.28
-
-"""From the axes to the names at their right [in]."""
-
-_TOGETHER = 0.06
-
-"""Curves that are not further apart than this are together there [in]."""
-
-_FAR = 0.4
-
-"""Curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]."""
-
-_LINE = LINE * TEXT / 72
-
-"""Height of a line of text [in]."""
-
-_WORD = 3.4
-
-"""Width of a name above the axes at most [in]."""
-
-_NAME = 1.7
-
-"""Width of the name of a measured value, or of a candidate, at most [in]."""
-
-_CI95, _BAND90 = 0.32, 0.13
-
-"""Opacities of 95 % intervals and of the wider bands."""
-
-_FEW = 40
-
-"""Up to so many values each has a mark."""
-
+_MANY = 8  # more curves than these have a panel each
+_LABEL = 1.75  # width of a name at the right at most [in]
+_LEADER = 0.28  # from the axes to the names at their right [in]
+_TOGETHER = 0.06  # curves that are not further apart than this are together there [in]
+_FAR = 0.4  # curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]
+_LINE = LINE * TEXT / 72  # height of a line of text [in]
+_WORD = 3.4  # width of a name above the axes at most [in]
+_NAME = 1.7  # width of the name of a measured value, or of a candidate, at most [in]
+_CI95, _BAND90 = 0.32, 0.13  # opacities of 95 % intervals and of the wider bands
+_FEW = 40  # up to so many values each has a mark
 _DASHED: Any = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 2))}
-
 _DOTTED: Any = {"color": INK, "linewidth": 1.0, "linestyle": (0, (1, 1.5))}
 
 
@@ -369,15 +338,9 @@ def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
 # ----------------------------------------
 # Many curves: one panel each.
 
-_COLUMN = 2.1
-
-"""Width of a panel with the room around it at least [in]."""
-
+_COLUMN = 2.1  # width of a panel with the room around it at least [in]
 _HEIGHT = 1.15
-
-_MOST = 18
-
-"""Panels of a picture at most."""
+_MOST = 18  # panels of a picture at most
 
 
 def _draw_panels(chart: Curves) -> Figure:
@@ -437,9 +400,7 @@ def _panels_note(chart: Curves, shown: int) -> str:
 # ----------------------------------------
 # Two aims against each other.
 
-_FEW_FRONT = 12
-
-"""Up to so many candidates all have their names, beyond only those that may be on the front."""
+_FEW_FRONT = 12  # up to so many candidates all have their names, beyond only those that may be on the front
 
 _KEYS = {
     "front": Entry("not beaten in both", BLUE, 1.0, "dot"),
@@ -522,9 +483,7 @@ def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[Fro
 # ----------------------------------------
 # Heights over a plane, with lines of equal height.
 
-_OPACITIES = (0.06, 0.38)
-
-"""Of the lowest and of the highest ground."""
+_OPACITIES = (0.06, 0.38)  # of the lowest and of the highest ground
 
 
 @chart_kind(Contours)

@@ -106,9 +106,7 @@ def _draw_span(axes: Axes, place: float, span: Iterable[float] | None, color: st
 # ----------------------------------------
 # Horizontal bars, one or several in each row.
 
-_FILLED = 0.74
-
-"""Part of a row that its bars take."""
+_FILLED = 0.74  # part of a row that its bars take
 
 
 @chart_kind(Bars, breakdown=3, drivers=2)
@@ -141,9 +139,7 @@ def draw_bars(chart: Bars) -> Figure:
 # ----------------------------------------
 # Means with their intervals below each other.
 
-_WORDS = 2.1
-
-"""Width of a value and its note at most [in]."""
+_WORDS = 2.1  # width of a value and its note at most [in]
 
 
 @chart_kind(Intervals, breakdown=2, drivers=5)
@@ -207,13 +203,8 @@ def _draw_reference(axes: Axes, value: float, name: str) -> None:
 # ----------------------------------------
 # Tornadoes: what each input alone does.
 
-_FULL = 0.64
-
-"""Height of a bar that has its row to itself, in rows."""
-
-_LABEL = 1.1
-
-"""Width of the label of an end at most [in]."""
+_FULL = 0.64  # height of a bar that has its row to itself, in rows
+_LABEL = 1.1  # width of the label of an end at most [in]
 
 
 class _Arm(NamedTuple):
@@ -272,9 +263,8 @@ def _arms(row: int, swing: Swing) -> list[_Arm]:
 # ----------------------------------------
 # One bar that is made of parts.
 
+# Opacities of parts of one hue, one after another, so that neighbours can be distinguished.
 _FADED = (1.0, 0.7, 0.45, 0.3)
-
-"""Opacities of parts of one hue, one after another, so that neighbours can be distinguished."""
 
 
 @chart_kind(Stack, breakdown=4, drivers=4)
@@ -305,13 +295,8 @@ def draw_stack(chart: Stack) -> Figure:
 # ----------------------------------------
 # Waterfalls: from one total to another, step by step.
 
-_HALF = 0.31
-
-"""Half the height of a bar, in rows."""
-
-_SMALL = 0.4
-
-"""Changes that together take less of a full axis than this are drawn on one that begins above 0."""
+_HALF = 0.31  # half the height of a bar, in rows
+_SMALL = 0.4  # changes that together take less of a full axis than this are drawn on one that begins above 0
 
 
 @chart_kind(Waterfall, breakdown=1, drivers=6)

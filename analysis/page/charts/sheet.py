@@ -27,38 +27,25 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # Colours of all pictures, and formats of their files.
 
+# Characters that no document may hold, whatever a name holds (XML 1.0, section 2.2).
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
+SUFFIXES = (".svg", ".png", ".pdf")  # formats of pictures, by the end of the file's name
 
-"""Characters that no document may hold, whatever a name holds (XML 1.0, section 2.2)."""
-
-SUFFIXES = (".svg", ".png", ".pdf")
-
-"""Formats of pictures, by the end of the file's name."""
-
+# Colours that the colour-blind distinguish, after Okabe and Ito; the last two replace black and yellow.
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D1F")
-
-"""Colours that the colour-blind distinguish, after Okabe and Ito; the last two replace black and yellow."""
-
 BLUE, ORANGE, GREEN = HUES[:3]
 
+# What belongs to nothing in particular; type; lines of a grid.
 GREY, INK, FAINT = "#8a8f98", "#22262b", "#e6e8eb"
+QUIET = 0.75  # opacity of ink for what is read second; grey itself is too light for type
 
-"""What belongs to nothing in particular; type; lines of a grid."""
-
-QUIET = 0.75
-
-"""Opacity of ink for what is read second; grey itself is too light for type."""
-
+# Shades of tables from little to much: each is darker than the one before, so that they tell without colours too.
 RAMP = (
     "#fff3d3", "#f6d8a4", "#eebb78", "#e59d4e", "#da7f28", "#cb6100", "#b84500", "#a12a00", "#871107",
 )  # fmt: skip
 
-"""Shades of tables from little to much: each is darker than the one before, so that they tell without colours too."""
-
+# Type on shades. These stay as they are where a page is dark, because the shades do.
 ON_LIGHT, ON_DARK = "#0d0f12", "#fefefe"
-
-"""Type on shades. These stay as they are where a page is dark, because the shades do."""
-
 _DARK_FROM = 6
 
 
@@ -88,10 +75,7 @@ class Kind(NamedTuple):
 
 
 _Draw = TypeVar("_Draw", bound="Callable[[Any], Figure]")
-
-CHARTS: dict[type, Kind] = {}
-
-"""The kinds of pictures, by the type of their data."""
+CHARTS: dict[type, Kind] = {}  # the kinds of pictures, by the type of their data
 
 
 def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_Draw], _Draw]:
@@ -104,9 +88,7 @@ def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_D
     return register
 
 
-WIDTH, NARROW = 7.0, 4.6
-
-"""Width of a picture, and of one for the screen of a phone [in]."""
+WIDTH, NARROW = 7.0, 4.6  # width of a picture, and of one for the screen of a phone [in]
 
 
 def draw(chart: Any, width: float = WIDTH) -> Figure:
@@ -173,16 +155,9 @@ def render(figure: Figure, suffix: str) -> bytes:
 # ----------------------------------------
 # How wide words are, and how they are broken into lines and cut, so that nothing in a picture covers anything else.
 
-TITLE, TEXT = 11.0, 8.5
-
-"""Sizes of type [pt]: titles, and everything else."""
-
-LINE = 1.3
-
-"""From one line of a text to the next, in sizes of its type [-]."""
-
+TITLE, TEXT = 11.0, 8.5  # sizes of type [pt]: titles, and everything else
+LINE = 1.3  # from one line of a text to the next, in sizes of its type [-]
 _SLACK = 1.03
-
 _INCH = 72.0
 
 
@@ -262,7 +237,6 @@ def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
 
 
 _EDGE = 0.1
-
 _SWATCH = 0.2
 
 
@@ -400,13 +374,10 @@ def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, flo
 # ----------------------------------------
 # Where labels go so that none covers another: in a column, in lanes above the axes, and beside points.
 
-_DOT = 0.05
+_DOT = 0.05  # half the size of a point, which labels stay away from [in]
 
-"""Half the size of a point, which labels stay away from [in]."""
-
+# Directions in which a label may be, the best first [deg].
 _ANGLES = (0, 180, 45, -45, 135, -135, 90, -90, 22, -22, 158, -158, 68, -68, 112, -112)
-
-"""Directions in which a label may be, the best first [deg]."""
 
 
 class Box(NamedTuple):

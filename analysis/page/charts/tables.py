@@ -43,17 +43,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-_SMALLEST = 6.5
-
-"""Least size of type in cells [pt]: below it the picture is made wider."""
-
-_WIDEST = 1.4
-
-"""Width of a cell at most [in]."""
-
-_LONGEST = 3.0
-
-"""Length of a label that stands upright at most [in]."""
+_SMALLEST = 6.5  # least size of type in cells [pt]: below it the picture is made wider
+_WIDEST = 1.4  # width of a cell at most [in]
+_LONGEST = 3.0  # length of a label that stands upright at most [in]
 
 
 @chart_kind(HeatMap, drivers=3)
@@ -134,17 +126,11 @@ def _note(chart: HeatMap) -> str:
 # ----------------------------------------
 # One replication as a calendar.
 
-_HALF = 0.38
+_HALF = 0.38  # half the height of a row that is filled, in rows
+_COLUMNS = 200  # columns of a row at most: narrower ones could not be seen
 
-"""Half the height of a row that is filled, in rows."""
-
-_COLUMNS = 200
-
-"""Columns of a row at most: narrower ones could not be seen."""
-
+# How long a column may be [h]; where none is long enough, it is a number of days.
 _HOURS = (1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 4, 1 / 2, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0)
-
-"""How long a column may be [h]; where none is long enough, it is a number of days."""
 
 
 def color_of(bucket: str) -> tuple[str, float]:

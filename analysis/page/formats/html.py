@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 PAGE_LIGHT, PAGE_DARK = "#ffffff", "#15181c"
 
+# `HUES` as light as a dark page needs them, in order.
 _DARK_HUES = ("#4ba6e0", "#f0864a", "#35b98e", "#dd9bbe", "#e8ad2e", "#7cc5ee", "#a98bc4", "#bb9a45")
-
-"""`HUES` as light as a dark page needs them, in order."""
 
 _DARK = dict(zip(map(str.lower, HUES), _DARK_HUES, strict=True)) | {
     PAGE_LIGHT: PAGE_DARK,
@@ -39,13 +38,9 @@ _DARK = dict(zip(map(str.lower, HUES), _DARK_HUES, strict=True)) | {
     FAINT: "#2e343b",
 }
 
+# Shades of tables, and type on them: the shades carry their own light.
 _KEPT = frozenset(map(str.lower, (*RAMP, ON_LIGHT, ON_DARK)))
-
-"""Shades of tables, and type on them: the shades carry their own light."""
-
-_NEUTRAL = 0.12
-
-"""Colours whose channels differ by less than this are greys, which change places with each other."""
+_NEUTRAL = 0.12  # colours whose channels differ by less than this are greys, which change places with each other
 
 
 class Paint(NamedTuple):
@@ -85,23 +80,13 @@ def _dark(color: str) -> str:
 # Pictures for a page: SVG that stands in the text of the page, and whose colours follow it from light to dark.
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\b")
-
 _DECIMALS = re.compile(r"(\.\d\d)\d+")
-
 _LINK = re.compile(r"url\(#([^)]+)\)")
+_LEFT_OUT = ("metadata", "style")  # elements that tell nothing, or would tell it to the whole page
 
-_LEFT_OUT = ("metadata", "style")
-
-"""Elements that tell nothing, or would tell it to the whole page."""
-
+# Attributes whose numbers need no more than two decimals: hundredths of a point.
 _SHORT = ("d", "x", "y", "width", "height", "points", "transform", "cx", "cy", "r")
-
-"""Attributes whose numbers need no more than two decimals: hundredths of a point."""
-
-
-_LEAST = 0.97
-
-"""Pixels of a screen that a point of a narrow picture has at least, so that its type is read."""
+_LEAST = 0.97  # pixels of a screen that a point of a narrow picture has at least, so that its type is read
 
 
 class Inline(NamedTuple):
@@ -178,24 +163,13 @@ def _repaint(element: Element, colors: set[str]) -> None:
 
 
 _PAGE = Path(__file__).parent / "page"
-
 _EXPLORER = ("picture.js", "explorer.js")
+_LONG = 20  # rows of a table from which on it is folded
 
-_LONG = 20
-
-"""Rows of a table from which on it is folded."""
-
+# Letters of an answer from which on its type is smaller, so that the first screen holds more than it.
 _LONG_ANSWER = 140
-
-"""Letters of an answer from which on its type is smaller, so that the first screen holds more than it."""
-
-_LOW = 0.4
-
-"""Height over width of a first picture below which there is room for text under it."""
-
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")
-
-"""Where no line may end."""
+_LOW = 0.4  # height over width of a first picture below which there is room for text under it
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")  # where no line may end
 
 
 def write(report: Report) -> bytes:

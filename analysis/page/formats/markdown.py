@@ -65,7 +65,6 @@ def digits_of(values: Iterable[float | None]) -> int:
 
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>|$~&{}])")
-
 _STARTS = re.compile(r"^(?:(\d+)([.)])(?=\s|$)|()([#+=-]))")
 
 

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from analysis.page.charts.sheet import Kind
     from analysis.page.model import Number, Report, Words
 
-_BRIDGE = "bridge"
-
-"""The picture that says best what drives a difference, where there is one."""
-
+_BRIDGE = "bridge"  # the picture that says best what drives a difference, where there is one
 _MOST_LINES = 40
 
 
@@ -369,29 +366,15 @@ class Box(NamedTuple):
 
 
 _WIDTH, _HEIGHT = 13.333, 7.5
-
 _MARGIN = 0.6
-
 _TITLE = Box(_MARGIN, 0.4, _WIDTH - 2 * _MARGIN, 1.1)
-
 _FOOT = Box(_MARGIN, 7.02, _WIDTH - 2 * _MARGIN, 0.3)
-
-BODY = Box(_MARGIN, 1.65, _WIDTH - 2 * _MARGIN, 5.25)
-
-"""What is left to a slide below its title."""
-
-_TITLE_ONLY = 5
-
-"""The layout of a slide that has a title and nothing else, in the template of python-pptx."""
-
+BODY = Box(_MARGIN, 1.65, _WIDTH - 2 * _MARGIN, 5.25)  # what is left to a slide below its title
+_TITLE_ONLY = 5  # the layout of a slide that has a title and nothing else, in the template of python-pptx
 _ROW = 0.36
-
 _MOST_COLUMNS = 9
-
 _DATES = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")
-
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-
 _DAY = b"1980-01-01T00:00:00Z"
 
 
@@ -569,22 +552,10 @@ def _without_dates(content: bytes) -> bytes:
 # ----------------------------------------
 # How large a text may be so that it stays in its box: an estimate, for a format that cannot measure.
 
-REST = " … see the report"
-
-"""What ends a text that was cut."""
-
-_LINE = 1.22
-
-"""Height of a line over the size of the type [-]."""
-
-_GAP = 0.4
-
-"""Space after a paragraph over the size of the type [-]."""
-
-_POINTS = 72.0
-
-"""Points of an inch."""
-
+REST = " … see the report"  # what ends a text that was cut
+_LINE = 1.22  # height of a line over the size of the type [-]
+_GAP = 0.4  # space after a paragraph over the size of the type [-]
+_POINTS = 72.0  # points of an inch
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW@%GOQ…")
 
 
@@ -670,9 +641,8 @@ def _cut(paragraphs: tuple[str, ...], width: float, height: float, size: float) 
 # ----------------------------------------
 # Texts without signs that no XML may hold, such as control characters in the name of a part.
 
+# What a text of XML 1.0 may not hold, not even as a reference.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-"""What a text of XML 1.0 may not hold, not even as a reference."""
 
 
 def legible(value: Any) -> Any:

@@ -19,22 +19,10 @@ if TYPE_CHECKING:
 
     from analysis.page.model import Section
 
-_WIDTH = 200
-
-"""Columns where nobody says how many: a table that is cut helps nobody."""
-
-_LEAST_WIDTH = 40
-
-"""Columns that anybody is taken to have."""
-
-_HEADING = 16
-
-"""Letters in a line of the heading of a column of numbers."""
-
-_LONGEST_WORD = 20
-
-"""Letters of a label that are not broken."""
-
+_WIDTH = 200  # columns where nobody says how many: a table that is cut helps nobody
+_LEAST_WIDTH = 40  # columns that anybody is taken to have
+_HEADING = 16  # letters in a line of the heading of a column of numbers
+_LONGEST_WORD = 20  # letters of a label that are not broken
 _KEPT = "\N{NO-BREAK SPACE}"
 
 
