@@ -100,13 +100,11 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
 
 
 def _form(content: SweepDocument, metric: str) -> Form:
-    """Return how the numbers of a metric are stated."""
     means = [summary_of(cell, metric).mean for cell in content.cells]
     return form_of(metric, [mean for mean in means if mean is not None], content.currency or "")
 
 
 def _axes(content: SweepDocument) -> list[_Axis]:
-    """Return the axes along which cells differ."""
     found = []
     for key, axis in content.axes.items():
         numbers: dict[str, float | None] = {value.label: value.number for value in axis.values}
@@ -127,7 +125,6 @@ def _axes(content: SweepDocument) -> list[_Axis]:
 
 
 def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, Form]) -> dict[str, Any]:
-    """Return a cell as numbers and as texts."""
     at = [axis.values.index(cell.values[axis.key]) for axis in axes]
     numbers, texts = [], []
     for metric, form in forms.items():
@@ -138,7 +135,6 @@ def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, Form]) -> 
 
 
 def _ends(summary: CellSummary, key: str) -> tuple[float, float] | None:
-    """Return an interval, if both of its ends are known."""
     low, high = (summary.p05, summary.p95) if key == "one_run" else getattr(summary, key) or (None, None)
     return None if low is None or high is None else (low, high)
 
@@ -301,7 +297,6 @@ def _described(section: Section, report_data: ReportData) -> Section:
 
 
 def _title(report_data: ReportData) -> str:
-    """Return what the report is about, in a few words."""
     if report_data.kind == "compare":
         names = list(variant_labels(list(report_data.main["variants"])).values())
         return f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''} compared"

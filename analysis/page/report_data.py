@@ -262,7 +262,6 @@ def _check(kind: str, content: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return a document."""
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError):
@@ -458,7 +457,6 @@ class ReportData:
         return self._focus(name, self._scenario(VARIANT.format(number)), self.comparison.replications)
 
     def _center(self) -> Focus | None:
-        """Return what a sensitivity moves, or what an optimiser found."""
         study = self.study
         assert study is not None
         if self.kind == "sensitivity":
@@ -475,7 +473,6 @@ class ReportData:
         return self._focus(_name(found.axes, found.answer.values), scenario, found.replications)
 
     def _scenario(self, name: str) -> sim.Scenario:
-        """Return a scenario of the folder."""
         try:
             return sim.load(self.folder / name)
         except sim.ScenarioError as error:
@@ -509,7 +506,6 @@ def _content(axis: Axis, label: str) -> str | float:
 
 
 def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
-    """Return what a combination is called: its values in words."""
     return phrases(values, [axis for axis in axes if axis in values], axes)
 
 

@@ -170,12 +170,10 @@ def _renamed(found: SourcedNumber, sources: tuple[str, ...]) -> str:
 
 
 def _whole(formula: str) -> str:
-    """Return a formula as one operand."""
     return f"({formula})" if " " in formula or formula.startswith("-") else formula
 
 
 def _written(value: float) -> str:
-    """Return a plain number as a formula has it."""
     return repr(float(value)).removesuffix(".0")
 
 

@@ -172,7 +172,6 @@ def _by_gamma(summary: Summary, ratios: Sequence[Ratio]) -> Summary:
 
 
 def _of_batches(ratios: Sequence[Ratio]) -> tuple[float, float] | None:
-    """Return the interval of batches; ``None`` where they are too few or too much alike to be a sample."""
     values = contributions(ratios)
     if values is None or len(values) < BATCHES or np.all(values == values[0]) or are_correlated(values):
         return None
@@ -286,7 +285,6 @@ def _cause(fleet: FleetResult, bucket: int, cause: int) -> str:
 
 
 def _ledger(fleet: FleetResult) -> list[LedgerRow]:
-    """Return the ledger over all accounts and windows, in the order of the buckets, the largest first."""
     sums: dict[tuple[int, str, str], float] = {}
     for key, row in fleet.ledger.items():
         place = key.bucket, _cause(fleet, key.bucket, key.cause), VIAS[key.via]
@@ -299,7 +297,6 @@ def _ledger(fleet: FleetResult) -> list[LedgerRow]:
 
 
 def _stops(fleet: FleetResult) -> list[StopsFound]:
-    """Return stops by size, cause, via and size of who took the nodes."""
     sums: dict[tuple[int, int, int, int], npt.NDArray[np.float64]] = {}
     for key, rows in fleet.stops.items():
         place = key.account.size, key.via, key.cause, key.by

@@ -32,7 +32,6 @@ FORMAT = 1  # format of the documents; those of before it have no number
 
 
 def _number(value: Any) -> float | None:
-    """Return a number as plain Python, ``None`` for what JSON does not have."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
@@ -1251,7 +1250,6 @@ def with_todays_names(content: dict[str, Any]) -> bool:
 
 
 def _rename(content: Any, path: tuple[str, ...], name: str) -> int:
-    """Return how many keys were renamed."""
     key, *rest = path
     if key == "*":
         return sum(_rename(item, tuple(rest), name) for item in content) if isinstance(content, list) else 0

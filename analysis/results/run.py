@@ -105,7 +105,6 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
 
 
 def _by_bucket(causes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return the shares that are not productive by bucket, over all causes, and their total."""
     row = dict.fromkeys(_BUCKETS, 0.0)
     for buckets in causes.values():
         for name, value in buckets.items():
@@ -233,7 +232,6 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
 
 
 def _target(target: TargetPlan, metrics: Mapping[str, Summary], prepared: Prepared) -> TargetFound:
-    """Return the part of a document that is about a target."""
     width = target.windows * window_width(prepared)
     return TargetFound(
         of=target.of,
@@ -268,7 +266,6 @@ def checksum(content: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with plain Python numbers, and null for what is not finite."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -289,7 +286,6 @@ def _metrics(
     bands: Mapping[str, Interval | None],
     controls: Sequence[tuple[float, ...]] = (),
 ) -> dict[str, Summary]:
-    """Return the summaries of all metrics; with control variates too, where they are known."""
     metrics = {}
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
@@ -310,19 +306,16 @@ def _metrics(
 
 
 def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Return the shares of the requested GPU-time, ratios of sums [GPU s]."""
     # Of nothing there are no shares: not finite, they are null in the document.
     return dict(zip(JOB_BUCKETS, (sums / (total or math.nan)).tolist(), strict=True))
 
 
 def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
-    """Return the shares of all GPU-time owned."""
     shares = ensemble.tally.cluster / ensemble.tally.owned
     return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
 
 
 def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Often]:
-    """Return the interruptions of all jobs by cause, most frequent first."""
     rows = {}
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
@@ -332,7 +325,6 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Often]:
 
 
 def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the mean GPU-seconds that a replication's jobs lost, by cause and bucket."""
     mean = ensemble.tally.losses / len(ensemble.rows)
     buckets = [bucket for bucket in range(len(JOB_BUCKETS)) if bucket != Bucket.PRODUCTIVE]
     return {
@@ -342,13 +334,11 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, flo
 
 
 def _counts(ensemble: Ensemble) -> dict[str, float]:
-    """Return the mean number of events by what became of them."""
     counts = {name: number / len(ensemble.rows) for name, number in ensemble.tally.counts.items()}
     return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}
 
 
 def _windows(ensemble: Ensemble) -> list[Window]:
-    """Return the rolling view: shares of each window, over the replications that reached it."""
     windows = []
     for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
@@ -359,7 +349,6 @@ def _windows(ensemble: Ensemble) -> list[Window]:
 
 
 def _per_job(ensemble: Ensemble) -> dict[str, JobFound]:
-    """Return metrics and shares of each job."""
     count = len(ensemble.rows)
     return {
         plan.name: JobFound(
@@ -379,7 +368,6 @@ def _per_job(ensemble: Ensemble) -> dict[str, JobFound]:
 
 
 def _notes(ensemble: Ensemble, fleet: FleetFound | None) -> list[str]:
-    """Return what a reader must know before using the numbers."""
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = [] if fleet is None else list(fleet_notes(fleet, count))
@@ -445,7 +433,6 @@ def energy_content(tally: Tally) -> dict[str, Any] | None:
 
 
 def _assumptions(prepared: Prepared, facility: Facility, cluster: Any) -> list[str]:
-    """Return what the energy rests on that nobody has measured."""
     lines = [] if facility.node.measured else [f"power of a node: estimate ({facility.node.source})"]
     spent = dict(zip(CLUSTER_BUCKETS, cluster.tolist(), strict=True))
     for name, state in STATES.items():
@@ -465,7 +452,6 @@ def _assumptions(prepared: Prepared, facility: Facility, cluster: Any) -> list[s
 
 
 def _worded(state: PowerState) -> str:
-    """Return what a node in a state draws, in words."""
     if state.utilisation is None:
         return "off"
     if state.utilisation in (0, 1):

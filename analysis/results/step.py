@@ -50,7 +50,6 @@ def describe_step(prepared: Prepared, index: int) -> Step:
 
 
 def _basis(prepared: Prepared, index: int) -> str | None:
-    """Return what the time of a step rests on, in a word or two."""
     job = prepared.jobs[index]
     if job.is_measured:
         return "measured"

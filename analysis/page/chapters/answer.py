@@ -532,7 +532,6 @@ _FRONT = (
 
 
 def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
-    """Return where a cell is in an aim, and its interval, as people see them."""
     axis = asked.axis(aim)
     if axis is None:
         return _scaled(asked, cell, aim, asked.form_of(aim)) or (None, None)
@@ -545,7 +544,6 @@ def _mean(asked: Asked, cell: int) -> float | None:
 
 
 def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, tuple[float, float] | None] | None:
-    """Return the mean of a cell and its interval as people see them."""
     found = summary_of(asked.document.cells[cell], metric)
     if found.mean is None:
         return None
@@ -559,7 +557,6 @@ def _band(asked: Asked, cell: int) -> tuple[float, float] | None:
 
 
 def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
-    """Return the mean of a cell as text; empty where it has none."""
     found = asked.mean(cell, metric)
     return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
 

@@ -190,7 +190,6 @@ def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Se
 
 
 def _spread(cell: CellFound, metric: Shown) -> str:
-    """Return between what one run is."""
     found = summary_of(cell, metric.metric)
     if found.p05 is not None and found.p95 is not None:
         return metric.range((found.p05, found.p95)) or "all runs are equal"
@@ -201,7 +200,6 @@ def _spread(cell: CellFound, metric: Shown) -> str:
 
 
 def _notes(content: SweepDocument) -> Iterator[str]:
-    """Yield what to know before using the numbers."""
     numbers = content.replications
     if numbers:
         span = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
@@ -293,13 +291,11 @@ def best(asked: Asked) -> AnswerText | None:
 
 
 def _is_tie(group: Mapping[str, Any]) -> bool:
-    """Return whether all settings of a group come to exactly the same in every run."""
     order = group["order"]
     return len(order) > 1 and not any(entry["behind"] or any(entry["behind_ci95"] or ()) for entry in order)
 
 
 def _group_mean(asked: Asked, place: int) -> Estimate:
-    """Return the mean of the best of a group with its interval."""
     mean = asked.at("groups", place, "order", 0, "mean")
     found = asked.mean(asked.cell(asked.data["groups"][place]["best"]))
     assert mean is not None
@@ -326,7 +322,6 @@ def _lead(asked: Asked, place: int) -> Words:
 
 
 def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid:
-    """Return the best of each group, and how sure that is."""
     inner = [name for name in asked.varying if name not in each]
     rows = []
     for place in known:
@@ -361,7 +356,6 @@ def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str])
 
 
 def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
-    """Return the picture: curves along what is sought, or the candidates of the first group, best first."""
     inner = [name for name in asked.varying if name not in each]
     if each and len(inner) == 1 and asked.is_numeric(inner[0]):
         return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
@@ -431,7 +425,6 @@ def compare(asked: Asked) -> AnswerText | None:
 
 
 def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
-    """Return a difference in words."""
     content, axis = asked.data["lines"][place], asked.data["axis"]
     others = content["at"] if len(asked.data["lines"]) > 1 else {}
     where = line(" with ", asked.where({**others, axis: label}))
@@ -514,7 +507,6 @@ def _spans(asked: Asked, place: int) -> list[_Span]:
 
 
 def _span_who(asked: Asked, span: _Span) -> Words:
-    """Return who may be best in a part."""
     axis, most = asked.data["between"], _MOST_NAMED + 1
     names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
     who = either(names if len(names) == len(span.names) else [*names, ("others",)])
@@ -539,7 +531,6 @@ def _course(asked: Asked, place: int) -> Words:
 
 
 def _from_to(asked: Asked, place: int, span: _Span) -> Words:
-    """Return where a part is."""
     stages, along = asked.data["lines"][place]["best"], asked.data["along"]
     first, last = (stages[span.stages[end]]["value"] for end in (0, -1))
     return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
@@ -574,7 +565,6 @@ def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
 
 
 def _in_short(asked: Asked, place: int) -> Words:
-    """Return who is best at last, and from where on."""
     spans, at = _spans(asked, place), _crossing(asked, place)
     first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
     highest = f" the {asked.most} {asked.what}"
@@ -632,7 +622,6 @@ def pareto(asked: Asked) -> AnswerText | None:
 
 
 def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
-    """Return what a setting of the front reaches."""
     means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.data["metrics"]]
     return listed([worded(found, form) for found, form in means if found is not None])
 
@@ -651,7 +640,6 @@ def sensitivity(asked: Asked) -> AnswerText | None:
 
 
 def _tornado(asked: Asked) -> AnswerText | None:
-    """Return the axis that alone moves the metric most, and how far."""
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     if not axes or not axes[0]["swing"]:
         return None
@@ -676,7 +664,6 @@ def _tornado(asked: Asked) -> AnswerText | None:
 
 
 def _move(asked: Asked, place: int) -> Words:
-    """Return what one value of the first axis changes; empty where that is not known."""
     entry = asked.data["axes"][0]
     move = entry["moves"][place]
     found = None if move["difference"] is None else asked.difference("axes", 0, "moves", place, "difference")
@@ -692,7 +679,6 @@ def _move(asked: Asked, place: int) -> Words:
 
 
 def _indices(asked: Asked) -> AnswerText | None:
-    """Return which share of the variance the first axes make."""
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
     shares = [(place, _index(asked, place)) for place in order]
@@ -801,7 +787,6 @@ def _today(asked: Asked) -> Words:
 
 
 def _rate_short(asked: Asked, need: _Need) -> Words:
-    """Return how high the failure rate may be, or the MTBF must be, in a few words."""
     if need.crossing is None:
         return ("any evaluated rate" if need.holds else "no evaluated rate",)
     is_higher, times = _times(asked, need)
@@ -883,7 +868,6 @@ def _need_of(place: int, content: Mapping[str, Any]) -> _Need:
 
 
 def _hardness(asked: Asked, need: _Need) -> tuple[int, float]:
-    """Return how much a line takes, to sort by."""
     if need.crossing is None:
         return (0 if need.holds else 2), 0.0
     at = asked.data["lines"][need.place]["crossings"][need.crossing]["at"]
@@ -942,7 +926,6 @@ def _bracket(asked: Asked, need: _Need) -> tuple[int | None, int | None]:
 
 
 def _straight(asked: Asked, need: _Need) -> Words:
-    """Return where a straight line between the two neighbours passes the level."""
     at = _turned(asked, need, "at")
     assert at is not None
     return (" (about ", number(at, asked.axis_form(asked.data["along"], at.value)), " on a straight line)")
@@ -1190,7 +1173,6 @@ def trend(asked: Asked) -> AnswerText | None:
 
 
 def _trend_change(asked: Asked, change: _Change) -> Words:
-    """Return a change in words."""
     at = asked.data["lines"][change.place]["at"]
     where = line(" with ", asked.where(at)) if at else ""
     if not change.resolved:

@@ -220,7 +220,6 @@ def step_stack(step: Step) -> Stack | None:
 
 
 def _shares(step: Step) -> dict[str, float]:
-    """Return the share of each part of a step [-]."""
     total = sum(step.breakdown.values())
     return {part: sum(step.breakdown.get(term, 0.0) for term in terms) / total for part, terms in PARTS.items()}
 
@@ -293,7 +292,6 @@ def _explained(content: ExplainDocument) -> Iterator[Section]:
 
 
 def _fleet(fleet: ExplainedFleet) -> Iterator[Section]:
-    """Yield what the jobs of streams ask of the cluster."""
     heads = ("Streams", "jobs a day", "GPUs", "GPU-hours of a job", "offered load", "start", "saves every")
     rows = []
     for name, stream in fleet.streams.items():
@@ -321,12 +319,10 @@ def _fleet(fleet: ExplainedFleet) -> Iterator[Section]:
 
 
 def _labels(title: str, rows: Rows) -> Section:
-    """Return labels with texts beside them."""
     return Section("labels", title, (), (grid("", ("", ""), rows),))
 
 
 def _job(name: str, job: ExplainedJob, fit: Fit) -> Iterator[Section]:
-    """Yield all that there is to say about the step of a job."""
     gpus = f"{job.gpus:,} GPUs in {_nodes(job.nodes)}"
     beside = [*_power(job), _start_up(job)]
     if not isinstance(job, PlannedJob):
@@ -371,7 +367,6 @@ def _job(name: str, job: ExplainedJob, fit: Fit) -> Iterator[Section]:
 
 
 def _made_of(job: PlannedJob) -> Rows:
-    """Return what the model and the accelerator are."""
     model, chip = job.model, job.accelerator
     active = f", of which a token meets {amount_text(model.active_parameters)}" if model.has_experts else ""
     memory = f"{unit_text(chip.memory_bytes, 'B')} at {unit_text(chip.memory_bytes_per_s, 'B/s')}"
@@ -394,7 +389,6 @@ def _layout(layout: LayoutFound) -> str:
 
 
 def _how(job: PlannedJob) -> Rows:
-    """Return what the batch is and how the step is executed."""
     layout, execution = job.layout, job.execution
     ranks = f" over {execution['shard_ranks']} ranks" if execution["shard_ranks"] else ""
     words = [
@@ -410,7 +404,6 @@ def _how(job: PlannedJob) -> Rows:
 
 
 def _use(job: ExplainedJob) -> Rows:
-    """Return the use of the peak in all conventions, and tokens."""
     rows: Rows = []
     if isinstance(job, PlannedJob):
         causal, full = job.utilisation["causal"], job.utilisation["full"]
@@ -482,7 +475,6 @@ def _breakdown(job: PlannedJob) -> Section:
 
 
 def _band(job: PlannedJob, fit: Fit) -> str:
-    """Return which measured steps the band of a modelled step rests on."""
     chip, basis, step = job.accelerator, job.efficiencies["gemm"].basis, job.step
     of = f"{chip.generation} at {chip.precision}"
     text = f"{fit.steps} measured steps, "
@@ -504,7 +496,6 @@ def _band(job: PlannedJob, fit: Fit) -> str:
 
 
 def _degraded(job: PlannedJob, name: str) -> str:
-    """Return what is wrong with a degraded step."""
     row = job.degraded[name]
     return {
         "slow_gpu": f"slowest GPU at {PERCENT.brief(row.compute)}",
@@ -535,13 +526,11 @@ def _peak(kind: str) -> Callable[[PlannedJob], str]:
 
 
 def _hidden(job: PlannedJob, kind: str, hidden: float) -> str:
-    """Return the rate of a kind of groups, and which part of their traffic computing hides."""
     part = f"{PERCENT.brief(hidden)} hidden" if hidden else "nothing hidden"
     return f"{unit_text(job.groups[kind].reached_bytes_per_s, 'B/s')}, {part}"
 
 
 def _inside(job: PlannedJob) -> bool:
-    """Return whether tensor groups are inside scale-up domains."""
     return "tensor" in job.groups and job.groups["tensor"].through == "scale_up"
 
 
@@ -611,7 +600,6 @@ _OBSERVERS = {"stated": "as stated", "human": "operator"}
 
 
 def _recovery(recovery: Recovery, *, is_first: bool) -> Iterator[Section]:
-    """Yield the strategy, the classes of faults, the stores, and the rungs or phases."""
     preset = recovery.preset
     rows = [("strategy", f"{recovery.strategy}: {recovery.summary}")]
     if preset is not None:
@@ -642,7 +630,6 @@ def _recovery(recovery: Recovery, *, is_first: bool) -> Iterator[Section]:
 
 
 def _setting(name: str, value: Any) -> str:
-    """Return what the scenario states of a strategy."""
     if isinstance(value, bool):
         return name if value else f"not {name}"
     if isinstance(value, dict):
@@ -651,7 +638,6 @@ def _setting(name: str, value: Any) -> str:
 
 
 def _classes(recovery: Recovery) -> Grid:
-    """Return which classes of faults there are, and what detects them first."""
     rows = []
     for row in recovery.classes:
         often = sorted(row.first.items(), key=lambda item: -round(item[1], 6))
@@ -664,7 +650,6 @@ def _classes(recovery: Recovery) -> Grid:
 
 
 def _stores(stores: Sequence[Store]) -> Grid:
-    """Return where checkpoints are kept."""
     in_steps, corrupt = any(row.steps is not None for row in stores), any(row.unreadable for row in stores)
     heads = ["Checkpoints", "every", *(["steps"] if in_steps else []), "stall", "durable after", "read in"]
     heads += ["lost with", "kept", *(["unreadable"] if corrupt else [])]
@@ -681,7 +666,6 @@ def _stores(stores: Sequence[Store]) -> Grid:
 
 
 def _lost_with(row: Store) -> str:
-    """Return what takes a shard of a checkpoint."""
     words = {
         "peer": "last whole replica",
         "host": "reboot or swap",
@@ -693,7 +677,6 @@ def _lost_with(row: Store) -> str:
 
 
 def _rungs(rungs: Sequence[Rung]) -> Grid:
-    """Return the rungs of a ladder, with their mean times at the size of the job."""
     rows = []
     for rung in rungs:
         skips = ", ".join([*rung.not_for, *(["rank 0"] if rung.except_first else [])])
@@ -707,7 +690,6 @@ def _rungs(rungs: Sequence[Rung]) -> Grid:
 
 
 def _at_the_end(recovery: Recovery) -> Rows:
-    """Return phases that are needed after some faults alone, and what happens when no rung is left."""
     only = [
         (rung.name, f"and {_part(part)}")
         for rung in recovery.rungs
@@ -719,7 +701,6 @@ def _at_the_end(recovery: Recovery) -> Rows:
 
 
 def _escalation(operator: Human | None) -> str:
-    """Return what happens when no rung is left."""
     if operator is None:
         return "no operator escalation: some rung may always be attempted"
     vain = operator.no_progress
@@ -730,7 +711,6 @@ def _escalation(operator: Human | None) -> str:
 
 
 def _part(part: PhasePart) -> str:
-    """Return a part of a phase with its mean time, and after which faults alone it is needed."""
     only = "" if part.faults is None else f" (only after {', '.join(part.faults)})"
     return f"{part.name} {_time(part.mean_s)}{only}"
 

@@ -146,7 +146,6 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 
 def _answer(contest: _Contest) -> Words:
-    """Return the answer in one sentence."""
     document, labels = contest.document, contest.labels
     if len(labels) == 1:
         return (f"Only {next(iter(labels.values()))} can run, so that there is nothing to compare it with.",)
@@ -174,7 +173,6 @@ def _answer(contest: _Contest) -> Words:
 
 
 def _several(contest: _Contest, ranking: RankingFound) -> Words:
-    """Return which variants may be best, where that is not resolved."""
     labels = [contest.labels[name] for name in ranking.may_be_best]
     names = f"{', '.join(labels[:-1])} or {labels[-1]}"
     if len(labels) > _MOST_NAMES:
@@ -186,7 +184,6 @@ def _several(contest: _Contest, ranking: RankingFound) -> Words:
 
 
 def _unresolved(contest: _Contest, other: str, change: Estimate) -> Words:
-    """Return that two variants cannot be distinguished."""
     pair, runs = f"{contest.labels[contest.first]} and {contest.labels[other]}", contest.places.at("replications")
     assert runs is not None
     if change.low is None or change.high is None:
@@ -225,7 +222,6 @@ def _as_time(contest: _Contest, best: str, gain: Estimate, change: Estimate) -> 
 
 
 def _in_gpu_years(contest: _Contest, best: str, gain: Estimate) -> Words:
-    """Return what the gain in useful time comes to in a year."""
     gpus = contest.gpus(best)
     if gpus is None:
         return ()
@@ -254,7 +250,6 @@ def _in_money(contest: _Contest, best: str, gain: Estimate) -> Words:
 
 
 def _doubt(contest: _Contest, focus: Focus | None) -> Words:
-    """Return how sure the answer is."""
     runs, document = contest.places.at("replications"), contest.document
     is_priced = any(variant.cost is not None for variant in document.variants.values())
     parts: list[Words] = [(stated(None if focus is None else focus.scenario, priced=is_priced),)]
@@ -277,7 +272,6 @@ def _doubt(contest: _Contest, focus: Focus | None) -> Words:
 
 
 def _drivers(contest: _Contest) -> Iterator[Words]:
-    """Yield what drives the answer, the most important first."""
     best, labels, places = contest.document.order[0], contest.labels, contest.places
     other = contest.document.order[1] if best == contest.first else contest.first
     yield _where_time_is_found(contest, other, best)
@@ -304,7 +298,6 @@ def _drivers(contest: _Contest) -> Iterator[Words]:
 
 
 def _where_time_is_found(contest: _Contest, other: str, best: str) -> Words:
-    """Return which losses are smaller with the best variant."""
     found = []
     for bucket in contest.document.variants[best].time_shares:
         before, after = (contest.places.at("variants", name, "time_shares", bucket) for name in (other, best))
@@ -318,7 +311,6 @@ def _where_time_is_found(contest: _Contest, other: str, best: str) -> Words:
 
 
 def _glance(contest: _Contest) -> Picture | None:
-    """Return how far each variant is from the first one."""
     document, first = contest.document, contest.labels[contest.first]
     ranking = document.ranking
     sure = contest.is_resolved(contest.rival) if ranking is None else len(ranking.may_be_best) == 1
@@ -464,7 +456,6 @@ def _other_keys(document: CompareDocument, names: Mapping[str, str]) -> list[tup
 
 
 def _title(document: CompareDocument) -> str:
-    """Return what the comparison says in a sentence."""
     metric, labels = _shown(document), variant_labels(list(document.variants))
     order, ranking, name = [labels[name] for name in document.order], document.ranking, metric.name
     if len(labels) == 1:
@@ -497,7 +488,6 @@ def _is_equal(found: DifferenceFound | Behind) -> bool:
 
 
 def _notes(document: CompareDocument) -> Iterator[str]:
-    """Yield what checkpoint stores of presets gain, what is not resolved, and what to know before using the numbers."""
     metric, labels, ranking = _shown(document), variant_labels(list(document.variants)), document.ranking
     first = labels[document.first]
     for name, found in document.stores.items():
@@ -531,7 +521,6 @@ def _of_variants(document: CompareDocument, labels: Mapping[str, str]) -> Iterat
 
 
 def _more(needed: int | None, done: int) -> str:
-    """Return how many replications more would be enough, in words."""
     if needed is None:
         return f"more than {MANY:,} replications"
     return f"about {max(needed - done, 1):,} more {'replication' if needed - done <= 1 else 'replications'}"
@@ -549,7 +538,6 @@ def difference_note(found: DifferenceFound, replications: int) -> str:
 
 
 def _means(document: CompareDocument, metric: Shown) -> Picture | None:
-    """Return the headline metric of each variant."""
     labels, rows, texts = variant_labels(list(document.variants)), [], {}
     order = document.order or list(document.variants)
     for name in [*order, *(other for other in document.variants if other not in order)]:
@@ -569,7 +557,6 @@ def _means(document: CompareDocument, metric: Shown) -> Picture | None:
 
 
 def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> Picture:
-    """Return how far each variant is behind the best, by intervals that hold together."""
     ahead, rows = ranking.may_be_best, []
     for name, found in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
@@ -603,7 +590,6 @@ def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Gr
 
 
 def _metrics(document: CompareDocument) -> Grid:
-    """Return all metrics that the variants have, side by side."""
     variants, labels = document.variants.values(), variant_labels(list(document.variants))
     names = [name for name in METRICS if not name.startswith(TIME_SHARE) and name != "effective_mfu"]
     rows = []
@@ -899,7 +885,6 @@ def title_of(
 
 
 def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -> Grid:
-    """Return the bridge in numbers."""
     whole = ("ETTR", found.before, found.after, found.gain, found.whole)
     steps = [(capital(step.name), step.before, step.after, step.gain, step.found) for step in found.steps]
     glosses = [BUCKETS[step.bucket].gloss for step in found.steps]
@@ -915,7 +900,6 @@ def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -
 
 
 def _yearly(gain: float, found: Difference | None, hours: float) -> str:
-    """Return a gain as GPU-hours in a year, with its interval."""
     ends = _ends(found)
     return hours_of(gain * hours, None if ends is None else (ends[0] * hours, ends[1] * hours))
 

@@ -94,7 +94,6 @@ def curves_picture(
 
 
 def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
-    """Return a line as a curve."""
     found = [summary_of(cell, metric.metric) for cell in line.cells]
     numbers = [cell.numbers[axis.name] for cell in line.cells]
     bands = tuple(metric.ends(one.band90) for one in found)
@@ -118,7 +117,6 @@ def _formula(line: Line, axis: Axis, metric: Shown) -> Series | None:
 
 
 def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid:
-    """Return the same numbers: a row for each value of the axis, a column for each line."""
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
@@ -196,7 +194,6 @@ def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tup
 
 
 def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
-    """Return lines by the mean rank of their cells, best first."""
     cells = [cell for line in lines for cell in line.cells]
     rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
 
@@ -289,7 +286,6 @@ def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
 
 
 def _span(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
-    """Return between which values all curves are."""
     order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
     if low == high:
@@ -298,7 +294,6 @@ def _span(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
 
 
 def _is_apart(one: CellFound, other: CellFound, metric: Shown) -> bool:
-    """Return whether two cells differ by more than both of their intervals together."""
     means, halves = [], 0.0
     for cell in (one, other):
         means.append(mean_of(cell, metric.metric) or 0.0)

@@ -141,7 +141,6 @@ def section(report_data: ReportData) -> Section | None:
 
 
 def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[Sample], Axis | None]:
-    """Return the samples, those at central values if the first are of drawn inputs, and along which axis they are."""
     rows = report_data.table
     content = report_data.sweep
     if content is None or not rows or METRIC not in rows[0]:
@@ -158,13 +157,11 @@ def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[
 
 
 def _is_alike(focus: Focus) -> bool:
-    """Return whether a scenario is of one job with a fixed amount of work."""
     jobs = focus.prepared.jobs
     return len(jobs) == 1 and math.isfinite(jobs[0].target)
 
 
 def _simulated(focus: Focus) -> Sample:
-    """Return when the replications that were simulated again were finished."""
     jobs = [result.jobs[0] for result in focus.ensemble.results]
     times = sorted(job.end - job.arrival for job in jobs if job.finished)
     return Sample(focus.name, tuple(times), len(jobs))
@@ -184,7 +181,6 @@ def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mappi
 
 
 def _apart(samples: Sequence[Sample], time: float) -> float:
-    """Return by how much the chances to be finished by a time differ."""
     chances = [sample.chance(time) for sample in samples]
     return max(chances) - min(chances)
 
@@ -198,7 +194,6 @@ def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> f
 
 
 def _by(time: float | None, horizon: float) -> str:
-    """Return by when something was, as words; what was not at the horizon is after it."""
     return f"after day {horizon / DAY:.4g}" if time is None else f"by day {time / DAY:.4g}"
 
 
@@ -207,7 +202,6 @@ def _days(time: float) -> str:
 
 
 def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
-    """Return what the curves say: the chance to be in time, or when half of the runs are finished."""
     ends = list(dict.fromkeys((samples[0], samples[-1])))
     with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
     if deadline is not None:
@@ -227,7 +221,6 @@ def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *,
 
 
 def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
-    """Return what is to be seen."""
     worded = []
     for sample in samples:
         finished = PERCENT.plain(len(sample.times) / sample.runs)
@@ -237,7 +230,6 @@ def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
 
 
 def _caption(samples: Sequence[Sample], axis: Axis | None) -> str:
-    """Return what to know to read it."""
     runs = sorted({sample.runs for sample in samples})
     worded = number_of(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
     lines = f", one for each value of {axis.title}" if axis is not None else ""
@@ -252,7 +244,6 @@ def _table(
     deadline: float | None,
     horizon: float,
 ) -> Grid:
-    """Return the curves in numbers; with draws, beside them what it is at the central values of unknown inputs."""
     beside = {sample.name: sample for sample in central}
     columns = [Column("Runs" if axis is None else capital(axis.title), is_number=False)]
     columns += [Column("Finished by the deadline")] if deadline is not None else []
@@ -271,7 +262,6 @@ def _table(
 
 
 def _beside(sample: Sample | None, deadline: float | None) -> str:
-    """Return how many runs were finished, in time where there is a deadline."""
     if sample is None:
         return "not run"
     count = len(sample.times) if deadline is None else bisect.bisect_right(sample.times, deadline)
@@ -279,7 +269,6 @@ def _beside(sample: Sample | None, deadline: float | None) -> str:
 
 
 def _notes(report_data: ReportData, samples: Sequence[Sample], axis: Axis | None, *, has_draws: bool) -> list[str]:
-    """Return what is in the curves, and how sure they are."""
     notes = []
     content = report_data.sweep
     if has_draws:

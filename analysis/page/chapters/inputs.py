@@ -122,7 +122,6 @@ def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None)
 
 
 def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
-    """Yield the values of a model, with all that it holds."""
     whole = getattr(model, "dump", None)
     content = whole() if callable(whole) else model.model_dump(mode="json", exclude_none=True)
     for name, field in type(model).model_fields.items():
@@ -149,7 +148,6 @@ def _is_part(held: Any) -> bool:
 
 
 def _text(content: Any) -> str:
-    """Return plain data as people write it."""
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, int):
@@ -183,7 +181,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _amounts(content: Any) -> set[tuple[str, float]]:
-    """Return what a text may be an amount of, with the amount [SI]."""
     found = set()
     for dimension in _DIMENSIONS:
         try:
@@ -293,7 +290,6 @@ _OF_NOTES = {
 
 
 def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
-    """Yield the accelerator, the model and the step of the first job."""
     plan = prepared.jobs[0].plan
     if plan is not None:
         chip, shape, precision = plan.machine.chip, plan.work.shape, plan.work.precision
@@ -312,7 +308,6 @@ def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
 
 
 def _basis_of_step(step: Step) -> tuple[str, str]:
-    """Return what the time of a step rests on, and who says so."""
     if step.stated:
         return "stated", f"follows from {step.stated} of the scenario"
     if step.basis == "calibrated":
@@ -323,7 +318,6 @@ def _basis_of_step(step: Step) -> tuple[str, str]:
 
 
 def _failures(prepared: Prepared) -> Iterator[Input]:
-    """Yield the causes of the failure bundles."""
     names: list[Any] = [choice.use for choice in prepared.scenario.failures]
     for name in dict.fromkeys(name for name in names if name in catalog.bundles()):
         content = catalog.bundle(name)
@@ -354,7 +348,6 @@ def _preset(prepared: Prepared) -> Iterator[Input]:
 
 
 def _power(document: RunDocument) -> Iterator[Input]:
-    """Yield what a node draws, and what else the energy rests on."""
     energy = document.energy
     if energy is None or energy.node is None:
         return
@@ -439,7 +432,6 @@ def axis_basis(axis: Axis) -> str:
 
 
 def _axes(vary: Mapping[str, Axis]) -> Grid:
-    """Return what a study varies."""
     rows = []
     for name, axis in vary.items():
         paths = axis.targets(name)
@@ -451,7 +443,6 @@ def _axes(vary: Mapping[str, Axis]) -> Grid:
 
 
 def _values(axis: Axis, name: str) -> str:
-    """Return the values of an axis, or the distribution of an input that is not known."""
     if axis.distribution is not None:
         stated: Mapping[str, Any] = axis.distribution.model_dump(mode="json", exclude_defaults=True)
         law = axis.distribution.use
@@ -532,7 +523,6 @@ def _shares(content: Mapping[str, Any], vary: Mapping[str, Axis]) -> dict[str, f
 
 
 def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: Mapping[str, Axis]) -> Section:
-    """Return what the variance of a run comes from."""
     metric, indices = name_of(content["metric"]), content["indices"]
     known = [(basis, shares[_OF_AXES[basis][0]]) for basis in ("assumed", "measured") if _OF_AXES[basis][0] in shares]
     bring = " and ".join(f"{basis} inputs alone bring {_percent(share)}" for basis, share in known)
@@ -567,7 +557,6 @@ def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: 
 
 
 def _percent_in(estimate: Mapping[str, Any]) -> str:
-    """Return an estimate with its interval."""
     ends, text = estimate["ci95"], _percent(estimate["value"])
     return text if ends is None or None in ends else f"{text} [{_percent(ends[0])}, {_percent(ends[1])}]"
 

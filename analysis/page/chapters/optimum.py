@@ -207,7 +207,6 @@ class _Optimum:
 
 
 def _of_trial(trial: TrialFound, metric: str) -> AimFound | ConditionFound | None:
-    """Return the estimate of a metric: of an aim, or of what a condition is about."""
     return trial.aims.get(metric) or next((found for found in trial.conditions if found.metric == metric), None)
 
 
@@ -216,7 +215,6 @@ def _of_trial(trial: TrialFound, metric: str) -> AimFound | ConditionFound | Non
 
 
 def _title(optimum: _Optimum) -> str:
-    """Return what was found: of the section, and of the first picture."""
     content, answer = optimum.content, optimum.content.answer
     if answer is None:
         running = any(not trial.trouble for trial in content.trials)
@@ -258,7 +256,6 @@ def _no_answer(optimum: _Optimum) -> Words:
 
 
 def _in_words(conditions: Sequence[str]) -> str:
-    """Return conditions in words, such as that a metric is at least so much."""
     found = []
     for text in conditions:
         word = "at least" if ">=" in text else "at most"
@@ -268,7 +265,6 @@ def _in_words(conditions: Sequence[str]) -> str:
 
 
 def _closest(optimum: _Optimum) -> Iterator[Words]:
-    """Yield what comes closest to each condition."""
     for index, condition in enumerate(optimum.content.conditions):
         means = [(found.mean, place) for place, trial in enumerate(optimum.content.trials) if not trial.trouble
                  for found in [trial.conditions[index]] if found.mean is not None]  # fmt: skip
@@ -283,7 +279,6 @@ def _closest(optimum: _Optimum) -> Iterator[Words]:
 
 
 def _answer(optimum: _Optimum) -> Words:
-    """Return the answer in one sentence."""
     content, answer, aim = optimum.content, optimum.content.answer, optimum.aim
     assert answer is not None
     if content.front:
@@ -320,7 +315,6 @@ def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
 
 
 def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
-    """Return what fresh failures say of the answer against the scenario as it is."""
     at = ("confirmation", "trials", 0, "gain", optimum.aim.name)
     gain, runs = optimum.places.estimate(*at, interval="ci95"), optimum.places.at("confirmation", "replications")
     if gain is None or runs is None or optimum.aim.is_axis:
@@ -356,7 +350,6 @@ def _loss(optimum: _Optimum) -> Words:
 
 
 def _conditions(optimum: _Optimum) -> Iterator[Words]:
-    """Yield what the answer comes to in its conditions."""
     assert optimum.content.answer is not None
     for place, condition in enumerate(optimum.content.answer.conditions):
         value = optimum.places.estimate("answer", "conditions", place, interval="ci95")
@@ -366,7 +359,6 @@ def _conditions(optimum: _Optimum) -> Iterator[Words]:
 
 
 def _edge(optimum: _Optimum) -> Iterator[Words]:
-    """Yield up to where the conditions hold."""
     edge = optimum.content.edge
     if edge is None:
         return
@@ -379,7 +371,6 @@ def _edge(optimum: _Optimum) -> Iterator[Words]:
 
 
 def _top(optimum: _Optimum) -> Words:
-    """Return where the curve through what is as good is best."""
     top = optimum.content.top
     if top is None:
         return ()
@@ -388,7 +379,6 @@ def _top(optimum: _Optimum) -> Words:
 
 
 def _worst(optimum: _Optimum) -> Words:
-    """Return how much worse the worst that was evaluated is."""
     aim = optimum.aim
     known = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
              if (mean := _mean(trial, aim.name)) is not None]  # fmt: skip
@@ -407,7 +397,6 @@ def _mean(trial: TrialFound, metric: str) -> float | None:
 
 
 def _closed_form(optimum: _Optimum) -> Words:
-    """Return what the closed form calls the best."""
     form, ettr = optimum.content.closed_form, optimum.places.at("closed_form", "ettr")
     if form is None or ettr is None:
         return ()
@@ -418,7 +407,6 @@ def _closed_form(optimum: _Optimum) -> Words:
 
 
 def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
-    """Yield what fresh failures say, and why; and the command that simulates the answer at central values."""
     content, found = optimum.content, optimum.content.confirmation
     if found is not None:
         because = "; ".join(why(content))
@@ -432,7 +420,6 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
 
 
 def _notes(optimum: _Optimum) -> Iterator[str]:
-    """Yield how it was looked for, and what to know."""
     content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
     over = f" on each of {content.draws} draws of what is not known" if content.draws else ""
     runs = number_of(content.replications, "replication")
@@ -543,7 +530,6 @@ def _trials_table(optimum: _Optimum) -> Grid:
 
 
 def _text(trial: TrialFound, metric: Shown) -> str:
-    """Return what a setting comes to, for a table."""
     return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
 
 

@@ -85,7 +85,6 @@ def section(report_data: ReportData) -> Section:
 
 
 def _steps(report_data: ReportData) -> Iterator[str]:
-    """Yield what to do, one thing after another."""
     yield f"Install {_versions(report_data.main)}."
     for content in report_data.results.documents.values():
         if command := content["provenance"]["command"]:
@@ -98,7 +97,6 @@ def _steps(report_data: ReportData) -> Iterator[str]:
 
 
 def _from_folder(report_data: ReportData) -> Iterator[str]:
-    """Yield the commands that make the results again from what is in the folder."""
     main: Mapping[str, Any] = report_data.main
     if report_data.kind == "run":
         yield f"ettrick run DIR/scenario.resolved.yaml --replications {main['replications']} --out NEW"
@@ -116,7 +114,6 @@ def _from_folder(report_data: ReportData) -> Iterator[str]:
 
 
 def _lines(content: Mapping[str, Any], key: str) -> Iterator[str]:
-    """Yield the lines of a document, and of its variants."""
     for line in content.get(key, ()):
         yield line if isinstance(line, str) else f"{line['warning']} (cells: {line['cells']})"
     variants = content.get("variants", {})

@@ -165,7 +165,6 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 
 def _answer(run: _Run) -> Words:
-    """Return the answer in one sentence."""
     ettr = run.ettr
     if ettr is None:
         return ("No job got to run, so no time was asked for that could become training.",)
@@ -207,7 +206,6 @@ def _in_money(run: _Run, lost: Estimate) -> Words:
 
 
 def _finish(places: Places) -> Words:
-    """Return when a fixed amount of work is done; nothing without one."""
     done, in_time = places.estimate("metrics", "time_to_work"), places.estimate("metrics", "p_finish_by")
     parts: list[Words] = []
     if done is not None:
@@ -219,7 +217,6 @@ def _finish(places: Places) -> Words:
 
 
 def _largest(run: _Run) -> Words:
-    """Return the largest losses in GPU-hours."""
     if not run.losses:
         return ()
     (_, first), *others = run.named
@@ -232,7 +229,6 @@ def _largest(run: _Run) -> Words:
 
 
 def _interruptions(run: _Run) -> Words:
-    """Return how often failures hit, and which kind does so most often."""
     places, jobs = run.places, len(run.document.per_job)
     count, between = places.estimate("metrics", "interruptions"), places.estimate("metrics", "mtti")
     if count is None:
@@ -268,7 +264,6 @@ def _by_counts(run: _Run, found: Estimate, form: Form) -> Words:
 
 
 def _formula(run: _Run) -> Words:
-    """Return what a formula says of the same; nothing where there is none."""
     formula, ettr = run.places.at("closed_form", "ettr"), run.ettr
     if formula is None or ettr is None:
         return ()
@@ -282,7 +277,6 @@ def _formula(run: _Run) -> Words:
 
 
 def _costliest(run: _Run) -> Words:
-    """Return which cause loses most time."""
     found = []
     for cause, buckets in run.document.loss_gpu_s.items():
         parts = [run.places.at("loss_gpu_s", cause, name) for name, amount in buckets.items() if amount]
@@ -297,7 +291,6 @@ def _costliest(run: _Run) -> Words:
 
 
 def _glance(run: _Run) -> Picture:
-    """Return what the lost time goes to, as bars."""
     rows = tuple(
         Bar(capital(bucket_words(name)), (100 * share.value,)) for name, share in run.losses[:_MOST_BARS]
     )  # fmt: skip
@@ -387,7 +380,6 @@ def section(focus: Focus) -> Section | None:
 
 
 def _amounts(document: RunDocument, account: Account) -> tuple[str, ...]:
-    """Return what the jobs requested, and what the run took."""
     share = document.time_shares["productive"]
     days = "" if account.window is None else f" in {account.window / DAY:.3g} days"
     kept = f"{gpu_hours(share * account.requested)} became training whose result was kept"
@@ -470,7 +462,6 @@ def where(document: RunDocument, account: Account | None = None) -> Grid:
 
 
 def _main_cause(losses: Mapping[str, Mapping[str, float]], bucket: str) -> str:
-    """Return the cause that a bucket's time is charged to most, with its part."""
     amounts = {} if bucket == "productive" else {name: parts[bucket] for name, parts in losses.items()}
     if sum(amounts.values()) <= 0:
         return ""
@@ -498,7 +489,6 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
 
 
 def _of_cluster(document: RunDocument, account: Account) -> Grid:
-    """Return where the GPU-time of the whole cluster went."""
     shares, owned, price = document.cluster_shares, account.owned, account.price
     heads = ["all GPUs, in and outside jobs", "share of owned", *(["GPU-hours"] if owned is not None else [])]
     heads += [f"{account.currency} per run"] if price is not None else []
@@ -621,7 +611,6 @@ def heat_map(losses: Losses) -> HeatMap:
 
 
 def _losses_table(document: RunDocument, losses: Losses, account: Account) -> Grid:
-    """Return the losses with totals, shares, interruptions and money."""
     counts = {cause: row.mean for cause, row in document.interruptions_by_cause.items()}
     known = [0.0 if cause is None else counts.get(cause, 0.0) for cause in losses.causes]
     everything, amounts, price = sum(counts.values()), losses.amounts, account.price
@@ -876,7 +865,6 @@ _LAST = 4  # numbers of nodes of which the terminal says how often more are down
 
 
 def _more_than(down: NodesDown, what: str) -> Iterator[str]:
-    """Yield for how much of the time more than some numbers are down."""
     for row in down.more_than[-_LAST:]:
         yield f"more than {row.count:,} {what} ({row.gpus:,} GPUs) for {percent_text(row.time_share)} of the time"
 
@@ -900,7 +888,6 @@ def _exceedance_series(curves: Exceedance) -> tuple[Series, ...]:
 
 
 def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: Focus) -> Iterator[str]:
-    """Yield what the numbers mean for spares, and how far failures are from independent."""
     prepared, daily, spares = focus.prepared, curves.daily, focus.prepared.spares
     mean = form_of("nodes", [down.mean]).plain(down.mean)
     text = f"On average {mean} of {prepared.serving:,} nodes are missing."
@@ -932,7 +919,6 @@ def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: Focus) -> Iterato
 
 
 def _takes_several(prepared: Prepared) -> bool:
-    """Return whether a cause of the scenario can take several nodes at once."""
     sizes = {part: int(np.diff(offsets).max()) for part, (offsets, _) in prepared.blast.items() if len(offsets) > 1}
     return any(source.blast is not None or sizes.get(source.part, 1) > 1 for source in prepared.sources)
 
@@ -997,7 +983,6 @@ def beside_simulation(document: RunDocument) -> Section | None:
 
 
 def _formula_texts(formula: ClosedForm) -> Iterator[str]:
-    """Yield what the formula is, and whether it is inside the interval of what was simulated."""
     if formula.ettr is not None:
         yield f"ETTR {percent_text(formula.ettr)} by a formula ({formula.form}): expected shares in the long run."
     seen = formula.simulated
@@ -1034,7 +1019,6 @@ def beside(document: RunDocument) -> dict[str, tuple[float | None, float]]:
 
 
 def _beside_table(document: RunDocument) -> Grid:
-    """Return the shares of the formula beside those of the simulation."""
     rows = []
     for name, (formula, simulated) in beside(document).items():
         label = " + ".join(map(bucket_label, RESTART if name == "restart" else (name,)))
@@ -1171,7 +1155,6 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
 
 
 def _lines(document: RunDocument) -> Iterator[Section]:
-    """Yield what to know before the numbers are used."""
     for title, lines in (("Assumptions of the scenario", document.assumptions), ("Notes", document.notes)):
         if lines:
             yield Section("lines", title, (), (), tuple(" ".join(line.split()) for line in lines))
@@ -1226,13 +1209,11 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
 
 
 def _sizes(gpus: Mapping[int, float]) -> str:
-    """Return between which sizes the jobs of a stream are."""
     low, high = min(gpus, default=0), max(gpus, default=0)
     return f"{low:,} to {high:,} GPUs" if low < high else number_of(low, "GPU")
 
 
 def _checkpoints(job: PreparedJob) -> str:
-    """Return where checkpoints are kept and how often they are made; of a single store, how."""
     stores = stores_of(job)
     if len(stores) > 1:
         every = (f"{one.store} every {time_text(one.interval)}" if one.store != "peer" else "peer" for one in stores)
@@ -1263,7 +1244,6 @@ def _jobs(document: RunDocument) -> Grid | None:
 
 
 def _windows(document: RunDocument) -> Grid | None:
-    """Return the rolling view, of many windows an even choice."""
     step = -(-len(document.windows) // _MOST_WINDOWS)
     chosen = document.windows[:: step or 1]
     left_out = f" ({len(chosen)} of {len(document.windows)} windows)" if step > 1 else ""
@@ -1275,7 +1255,6 @@ def _windows(document: RunDocument) -> Grid | None:
 
 
 def _causes(document: RunDocument) -> Grid | None:
-    """Return how often each cause interrupted, and what that cost."""
     causes = {name: row for name, row in document.interruptions_by_cause.items() if row.mean}
     lost = {name: sum(document.loss_gpu_s[name].values()) / HOUR for name in causes}
     rows = [

@@ -129,7 +129,6 @@ def simulated_shares(report_data: ReportData, focus: Focus) -> list[Simulated]:
 
 
 def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[Simulated]:
-    """Return a simulated size; nothing where there is no mean."""
     return [] if mean is None else [Simulated(gpus, mean, ends_of(interval))]
 
 
@@ -244,7 +243,6 @@ class Requirement:
 
     @functools.cached_property
     def _scaled(self) -> tuple[Prepared, ...]:
-        """The scenario with faster and slower detection and recovery."""
         return tuple(_at_scale(self.prepared, scale) for scale in SCALES)
 
     @functools.cached_property
@@ -267,7 +265,6 @@ def _smooth(places: Any, shares: Any, at: Any) -> Any:
 
 
 def _at_scale(prepared: Prepared, scale: float) -> Prepared:
-    """Return the scenario with all times of detection and recovery so many times as long."""
     if scale == 1:
         return prepared
     parts = {name: getattr(prepared.scenario, name) for name in ("detection", "recovery")}
@@ -276,7 +273,6 @@ def _at_scale(prepared: Prepared, scale: float) -> Prepared:
 
 
 def _shares(prepared: Prepared) -> dict[str, float]:
-    """Return the shares of time by the closed form [-]."""
     found = shares_of(prepared)
     assert found is not None, "a closed form describes it"
     return found
@@ -378,7 +374,6 @@ def _plane(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
 
 
 def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float | None]) -> Grid:
-    """Return the factors that the levels take, as fast as now and twice as fast."""
     job = focus.prepared.jobs[0]
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
@@ -392,7 +387,6 @@ def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float 
 
 
 def _needed(factor: float | None, job: PreparedJob) -> str:
-    """Return a factor in words, with the reliability that it stands for."""
     if factor is None:
         return "out of reach: saves alone cost more"
     if factor == 0:
@@ -483,7 +477,6 @@ def largest_measured(quantity: str) -> int:
 
 @functools.cache
 def _points() -> dict[str, tuple[MeasuredPoint, ...]]:
-    """Return the points of the file by quantity, the smallest jobs first."""
     content: dict[str, Any] = load(_DATA).data
     return {name: tuple(sorted(map(_point, content[name]), key=lambda point: point.gpus)) for name in ("mtti", "ettr")}
 
@@ -577,7 +570,6 @@ def scale_section(report_data: ReportData) -> Section | None:
 
 
 def _curves(quantity: str, title: str, y: Scale, series: tuple[Series, ...], here: int) -> Curves:
-    """Return curves over the size of the job, with what was measured of a quantity."""
     size, points = HOUR if quantity == "mtti" else 0.01, measured_points(quantity)
     dots = tuple(
         Dot(

@@ -257,7 +257,6 @@ def _answer(asked: _Asked, sure: Sequence[_Move]) -> Words:
 
 
 def _effect(asked: _Asked, move: _Move) -> Words:
-    """Return what a value of an input changes."""
     size, step = move.change.changed(abs) if move.found.resolved else move.change, points_form(asked.form)
     start = f"{move.label} instead of {move.center} {'raises' if move.found.mean > 0 else 'lowers'} it by "
     if size.low is None or size.high is None:
@@ -266,7 +265,6 @@ def _effect(asked: _Asked, move: _Move) -> Words:
 
 
 def _unresolved(asked: _Asked) -> Words:
-    """Return the largest change that may be sampling error."""
     move = next((move for move in asked.largest if not move.found.resolved and move.found.mean), None)
     if move is None:
         return ()
@@ -276,7 +274,6 @@ def _unresolved(asked: _Asked) -> Words:
 
 
 def _without(largest: Sequence[_Move]) -> Words:
-    """Return the inputs that change nothing at all."""
     names = [move.title for move in largest if move.found.mean == 0 and move.change.interval is None]
     if not names or len(names) == len(largest):
         return ()
@@ -306,7 +303,6 @@ def _most_shares(asked: _Asked) -> Words:
 
 
 def _doubt(asked: _Asked) -> Words:
-    """Return how sure the answer is."""
     runs, low = asked.places.at("replications"), asked.places.at("low")
     center = asked.places.estimate("center", interval="ci95")
     assert runs is not None
@@ -370,7 +366,6 @@ def _tornado(asked: _Asked) -> Picture | None:
 
 
 def _tornado_title(asked: _Asked) -> str:
-    """Return which input moves the metric most, if that is resolved."""
     sure, metric = [move for move in asked.largest if move.found.resolved], asked.metric
     if sure:
         move, most = sure[0], max(abs(move.found.mean) for moves in asked.moves for move in moves)
@@ -384,14 +379,12 @@ def _tornado_title(asked: _Asked) -> str:
 
 
 def _swing(moves: Sequence[_Move], metric: Shown) -> Swing:
-    """Return the two values of an input that are drawn; of a single one the other end is the centre itself."""
     drawn = [(move.label, move.found.mean / metric.form.size, metric.gaps(move.found.ci95)) for move in moves]
     low, high = (drawn[place] for place in drawn_ends([move.found.mean for move in moves]))
     return Swing(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
 
 
 def _rows(swing: SwingFound, asked: _Asked) -> Iterator[tuple[str, ...]]:
-    """Yield every value of an input that was simulated."""
     metric, title = asked.metric, asked.title(swing.axis)
     for move in swing.moves:
         change, note = "no mean", move.trouble or "nothing to measure"
@@ -402,7 +395,6 @@ def _rows(swing: SwingFound, asked: _Asked) -> Iterator[tuple[str, ...]]:
 
 
 def _notes(asked: _Asked) -> Iterator[str]:
-    """Yield what to know before using the numbers."""
     content, metric = asked.content, asked.metric
     for move in (move for moves in asked.moves for move in moves):
         taken = None if move.found.resolved else move.found.controlled
@@ -427,7 +419,6 @@ _PARTS = ("parameters", "noise", "both")
 
 
 def _variance(asked: _Asked) -> Section | None:
-    """Return the section; ``None`` where it was not asked for."""
     found, missing = asked.content.indices, asked.content.indices_missing
     if found is None:
         title = "What the variance comes from cannot be stated"
@@ -449,7 +440,6 @@ def _variance(asked: _Asked) -> Section | None:
 
 
 def _of_a_run(asked: _Asked) -> Picture | None:
-    """Return what the variance of one run is made of; ``None`` where there is no variance."""
     content = asked.content
     assert content.indices is not None
     inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
@@ -473,7 +463,6 @@ def _share(found: IndexEstimate) -> str:
 
 
 def _by_input(asked: _Asked) -> Picture | None:
-    """Return the first-order and total index of every input; ``None`` where they are not known."""
     content = asked.content
     if content.indices is None or not content.indices.by_axis:
         return None

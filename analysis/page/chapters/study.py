@@ -80,7 +80,6 @@ def format_sweep(content: SweepDocument, *, width: int | None = None) -> str:
 
 
 def _chapters(content: SweepDocument) -> Iterator[Section]:
-    """Yield what is said of a study: what was run, each answer, all results, and what to know before using them."""
     warnings = [f"warning: {_warning(warning, content)}" for warning in content.warnings]
     question = [content.question] if content.question else []
     text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
@@ -110,7 +109,6 @@ def _chapters(content: SweepDocument) -> Iterator[Section]:
 
 
 def _setting(content: SweepDocument) -> str:
-    """Return what was run, in a line."""
     counts, design = content.counts, content.design["use"]
     numbers = content.replications
     parts = [f"scenario {content.scenario}", f"design {design}", number_of(counts.cells, "cell")]
@@ -124,7 +122,6 @@ def _setting(content: SweepDocument) -> str:
 
 
 def _precision(content: SweepDocument) -> Iterator[str]:
-    """Yield which precision was asked for, and in how many cells it was reached."""
     asked = content.precision
     if asked is None:
         return
@@ -150,7 +147,6 @@ def _troubles_text(content: SweepDocument) -> Iterator[str]:
 
 
 def _warning(warning: Warned, content: SweepDocument) -> str:
-    """Return a warning, with the number of cells unless it is about all of them."""
     count, total = warning.cells, content.counts.cells
     return warning.warning if count == total else f"{warning.warning} ({count} of {total} cells)"
 
@@ -243,7 +239,6 @@ def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
 
 
 def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
-    """Return what two cells have in common, and what is not so in the one and in the other."""
     ours, theirs = (asked.document.cells[cell].values for cell in (one, other))
     differ = [name for name in asked.varying if ours[name] != theirs[name]]
     common = {name: ours[name] for name in asked.varying if name not in differ}
@@ -282,7 +277,6 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
 def _steps(
     asked: Asked, mine: Mapping[str, str], name: str, here: Estimate
 ) -> list[tuple[str, str, Estimate, int]]:  # fmt: skip
-    """Return the steps along one axis: its name, the value there, the change of the metric, and the cell."""
     axis = asked.axis(name)
     labels = [entry.label for entry in asked.document.axes[name].values]
     if axis is not None and axis.is_numeric:
@@ -313,7 +307,6 @@ def _of_shares(asked: Asked, cell: int | None) -> Words:
 
 
 def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
-    """Return a share of time, of the document or else of the runs."""
     mean = asked.rows.mean(cell, name)
     return asked.mean(cell, name) or (None if mean is None else Estimate(mean))
 
@@ -424,7 +417,6 @@ def _presets(asked: Asked, first: AnswerText) -> list[tuple[str, str]]:
 
 
 def _silent(content: SweepDocument) -> Words:
-    """Return why there is no answer."""
     said = [text for answer in content.answers for text in answer.sentences]
     if said:
         return tuple(joined([(text,) for text in said]))
@@ -450,7 +442,6 @@ def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) ->
 
 
 def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
-    """Return what the ranges of the answer are."""
     if first.cell is None:
         return ()
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
@@ -543,7 +534,6 @@ def _pictures(content: SweepDocument) -> Iterator[Picture]:
 
 
 def _is_level(content: SweepDocument, metric: Shown) -> bool:
-    """Return whether a metric is the same in all combinations, to the digits that are stated."""
     means = [mean_of(cell, metric.metric) for cell in running(content)]
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 
@@ -559,7 +549,6 @@ def _axes(content: SweepDocument) -> list[Axis]:
 
 
 def _intervals(content: SweepDocument, metric: Shown) -> Picture:
-    """Return a picture of a study without an axis of numbers: a row for each combination."""
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
     kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
@@ -583,7 +572,6 @@ def _intervals(content: SweepDocument, metric: Shown) -> Picture:
 
 
 def _key(name: str) -> str:
-    """Return a name as it stands in links."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -684,7 +672,6 @@ def _picture(
 
 
 def _value(cell: CellFound | None, metric: Shown) -> float | None:
-    """Return what shades a cell."""
     return None if cell is None else metric.of(summary_of(cell, metric.metric).mean)
 
 
@@ -701,7 +688,6 @@ def _text(cell: CellFound | None, metric: Shown) -> str:
 
 
 def _heat_map_title(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
-    """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
     is_ = verb(metric.metric, "is", "are")
@@ -721,7 +707,6 @@ def _caption(
     columns: Sequence[str],
     fixed: Mapping[str, str],
 ) -> str:
-    """Return what to know to read it."""
     texts = ["Numbers in the cells are means; their intervals are in the table of all results."]
     for axis, kept in ((pair[0], rows), (pair[1], columns)):
         if len(kept) < len(axis.labels):

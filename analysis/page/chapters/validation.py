@@ -55,7 +55,6 @@ def recorded() -> ValidateDocument | None:
 
 
 def _whole(content: ValidateDocument) -> Section:
-    """Return all that a validation found but for its first screen."""
     items = [Grid("Labels", (Column("label", False), Column("meaning", False)), tuple(LABELS.items()))]
     for group in content.groups:
         items += [_rows(group), _sources(group)]
@@ -119,7 +118,6 @@ def bearing(focus: Focus) -> dict[str, str]:
 
 
 def _bundles(*names: str) -> Callable[[Focus], bool]:
-    """Return whether a scenario has failures of one of some bundles."""
     return lambda focus: any(getattr(choice, "use", "") in names for choice in focus.scenario.failures)
 
 
@@ -147,7 +145,6 @@ _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
 
 
 def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Section:
-    """Return how the groups did in the recorded run that bear on the scenario."""
     counts = content.counts
     rows, passed, compared = [], 0, 0
     for group in content.groups:
@@ -179,7 +176,6 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
 
 
 def _unrecorded() -> Section:
-    """Return what to do where no run of the table came with the program."""
     words = (
         "No recorded run of the validation table comes with this copy of the program. ettrick validate --out DIR runs "
         "it, in a few minutes, and ettrick report DIR shows every row with its source."
@@ -228,13 +224,11 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 
 def _compared(places: Places) -> tuple[SourcedNumber | None, SourcedNumber | None]:
-    """Return how many values were compared, and how many of them do not agree."""
     passed, failed = places.at("counts", "pass"), places.at("counts", "fail")
     return total(part for part in (passed, failed) if part is not None), failed
 
 
 def _answer(places: Places) -> Words:
-    """Return the answer in one sentence."""
     compared, failed = _compared(places)
     if compared is None or failed is None or compared.value == 0:
         return ("Nothing was compared, so this cannot be stated.",)
@@ -271,7 +265,6 @@ def _used(places: Places) -> list[_Used]:
 
 
 def _closest(places: Places) -> Words:
-    """Return which value is closest to its limit."""
     used = _used(places)
     if not used:
         return ()
@@ -288,7 +281,6 @@ def _read(places: Places) -> Words:
 
 
 def _doubt(places: Places) -> Words:
-    """Return how often sampling error alone gives a false alarm."""
     error = places.at("family_wise_error")
     compared, _ = _compared(places)
     if error is None or compared is None or compared.value == 0 or not places.get("stochastic_rows"):
@@ -298,7 +290,6 @@ def _doubt(places: Places) -> Words:
 
 
 def _failed(places: Places) -> list[Words]:
-    """Return the values that do not agree, each with what it should be."""
     found: list[Words] = []
     for first, group in enumerate(places.get("groups")):
         for second, row in enumerate(group.rows):
@@ -316,7 +307,6 @@ def _failed(places: Places) -> list[Words]:
 
 
 def _together(places: Places) -> Words:
-    """Return what all independent values say together."""
     rows = places.at("together", "rows")
     far = "no further" if places.get("together", "holds") else "further"
     end = f" independent values are, taken together, {far} off than sampling error explains."
@@ -324,7 +314,6 @@ def _together(places: Places) -> Words:
 
 
 def _not_covered(places: Places) -> tuple[Words, ...]:
-    """Return what was left out, and what agreement does not show."""
     found: list[Words] = []
     skipped = places.at("counts", "skipped")
     if skipped is not None and skipped.value > 0:

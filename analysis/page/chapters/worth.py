@@ -65,7 +65,6 @@ def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
 
 
 def _heading(content: WorthDocument) -> Iterator[str]:
-    """Yield what the scenario comes to as it is."""
     base = content.base
     yield f"{number_of(content.replications, 'replication')}, seed {content.seed}"
     formula = text_or_dash(base["ettr"].closed_form, percent_text)
@@ -92,14 +91,12 @@ def _table(content: WorthDocument, group: WorthGroup) -> Grid:
 
 
 def _label(row: WorthRow, *, is_cause: bool) -> str:
-    """Return what a row is called."""
     if row.name in ("all", "added", "residual"):
         return _KNOBS[row.name]
     return row.name if is_cause else f"{_KNOBS.get(row.name, row.name)} {row.change}"
 
 
 def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterator[str]:
-    """Yield the numbers of a row."""
     one_history = content.one_history
     yield from _both(row.gain["ettr"], points_text, one_history=one_history)
     yield text_or_dash(row.closed_form.get("ettr"), points_text)
@@ -110,14 +107,12 @@ def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterat
 
 
 def _both(found: DifferenceFound | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
-    """Return a difference, and its interval where there is something to tell it from."""
     if found is None:
         return "-", "-"
     return form(found.mean), range_text(found.ci95, form) if _varies(found) and not one_history else "-"
 
 
 def _varies(found: DifferenceFound) -> bool:
-    """Return whether replications differ in what they gain."""
     return found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)
 
 
@@ -137,7 +132,6 @@ def _status(row: WorthRow, content: WorthDocument) -> str:
 
 
 def _notes(content: WorthDocument) -> Iterator[str]:
-    """Yield what a reader must know before using the numbers."""
     yield "what changes are worth does not add up; 'not additive by' is all at once less the sum"
     yield "not resolved: the interval holds zero; so many replications would resolve a difference of this size"
     yield "same in all: every replication gains as much, and how much others would vary is not known: no interval"

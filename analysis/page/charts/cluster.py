@@ -236,7 +236,6 @@ def _rows(
 
 
 def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]) -> None:
-    """Draw the boxes of one tier, and what it is at its left."""
     topology = drawing.topology
     first = topology.vertices(part).start - topology.nodes
     forms = [[f"{_PARTS[part]} {index}" for index in range(row.x.size)], [f"{index}" for index in range(row.x.size)]]
@@ -257,7 +256,6 @@ def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], ra
 
 
 def _draw_cables(drawing: Drawing, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
-    """Draw every cable from a place of its own on one box to a place of its own on the other."""
     topology = drawing.topology
     weight = 0.9 if cables.lower.size <= 600 else 0.5
     names = list(_PARTS)
@@ -287,7 +285,6 @@ def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> ND
 
 
 def _name_planes(drawing: Drawing, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
-    """Write the name of each plane above its highest switches."""
     for plane in range(int(hue.max()) + 1):
         for part in reversed([part for part in rows if part != "node"]):
             here = np.flatnonzero(hue[np.array(drawing.topology.vertices(part)) - drawing.topology.nodes] == plane)
@@ -313,7 +310,6 @@ def _shared(topology: Topology) -> list[tuple[list[str], NDArray[np.int32]]]:
 
 
 def _draw_domains(drawing: Drawing, hosts: _Row, names: list[str], ids: NDArray[np.int32], y: float) -> None:
-    """Underline the hosts of each domain and number it."""
     half = (len(names) + 1) // 2
     every, each = ", ".join(names), of_each(ids)
     two_lines = f"{', '.join(names[:half])},\n{', '.join(names[half:])}"
@@ -422,7 +418,6 @@ def _tally(topology: Topology, cables: Any) -> _Tally:
 
 
 def _draw_pod(drawing: Drawing, tally: _Tally, pod: int, x: float, width: float, rows: list[float]) -> None:
-    """Draw hosts, leaf switches and spines of one pod, and the cables between them."""
     topology, inner = drawing.topology, width - 0.24
     top = min(len(rows), 3) - 1
     foot, head = rows[0] - _HEIGHT / 2 - 0.12, rows[top] + _HEIGHT / 2 + 0.12
@@ -454,7 +449,6 @@ def _cores(tally: _Tally) -> list[tuple[int, float, float]]:
 
 
 def _draw_switches(drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], at: _Point, width: float) -> None:
-    """Draw the leaf switches, or the spines, that a pod has in a plane."""
     count = int(tally.switches[tier][cell])
     if not count:
         return
@@ -501,7 +495,6 @@ def _draw_trunks(
 
 
 def _draw_margins(drawing: Drawing, cables: Any, rows: list[float]) -> None:
-    """Write the totals of the tiers at the left, of the cables at the right, and what hosts share below."""
     topology = drawing.topology
     names = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core switch"}
     for y, (part, name) in zip(rows, names.items(), strict=False):

@@ -88,7 +88,6 @@ def draw_curves(chart: Curves) -> Figure:
 
 
 def _with_names(draw: Any) -> Figure:
-    """Return a picture with a note on how many names it has no room for, if any."""
     figure, nameless = draw("")
     if nameless:
         figure, _ = draw(f"There is no room for {nameless} of the names.")
@@ -121,7 +120,6 @@ def _drawable(chart: Curves) -> Curves:
 
 
 def _ends_of(chart: Curves) -> tuple[Range, Range]:
-    """Return the ends of both axes: all that is drawn is within them."""
     across = [x for each in chart.series for x in each.x] + [place for place, _ in chart.edges]
     up = [y for each in chart.series for y in each.y] + [level for level, _ in chart.levels]
     up += [end for each in chart.series for span in (*each.ci95, *each.band90) if span is not None for end in span]
@@ -134,7 +132,6 @@ def _ends_of(chart: Curves) -> tuple[Range, Range]:
 
 
 def _key_of(series: Sequence[Series]) -> list[Entry]:
-    """Return what shaded bands are, where there are some."""
     words = ("95 % interval", _CI95), ("90 % band: inputs that are not known exactly", _BAND90)
     spans = [[span for each in series for span in each.ci95], [span for each in series for span in each.band90]]
     return [Entry(text, INK, opacity) for (text, opacity), found in zip(words, spans, strict=True) if any(found)]
@@ -203,7 +200,6 @@ def _flags(chart: Curves, ends: Range, across: float, right: float) -> list[tupl
 
 
 def _draw_ground(axes: Axes, chart: Curves, ends: Range) -> None:
-    """Draw heights to hold the curves against, and shade what is extrapolated."""
     for level, _ in chart.levels:
         axes.axhline(level, **_DASHED)
     if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
@@ -245,7 +241,6 @@ def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacit
 
 
 def _write_labels(plane: Plane, labels: Sequence[_Label]) -> None:
-    """Write names at the right of the axes, each joined to the end of its curve."""
     labels = _in_order(plane, labels)
     spots = [plane.inches(label.x, label.y) for label in labels]
     sizes = [block_height(label.text) for label in labels]
@@ -323,7 +318,6 @@ def _named(dot: Dot) -> str:
 
 
 def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
-    """Return small rectangles along the curves, which names should not cover."""
     found = []
     for each in series:
         spots = [plane.inches(x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None]
@@ -383,7 +377,6 @@ def _draw_panels(chart: Curves) -> Figure:
 
 
 def _panels_note(chart: Curves, shown: int) -> str:
-    """Return what the axes are and what the lines in all panels say."""
     total = len(chart.series)
     said = {
         f"Across: {chart.x.title}.": chart.x.title,
@@ -452,7 +445,6 @@ def _draw_of_front(chart: Front, points: Sequence[FrontPoint], note: str) -> tup
 
 
 def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
-    """Return the intervals of a candidate as lines."""
     return [
         *([[(x, point.y) for x in point.x_ci95]] if point.x_ci95 is not None else []),
         *([[(point.x, y) for y in point.y_ci95]] if point.y_ci95 is not None else []),
@@ -532,7 +524,6 @@ def _draw_heights(
 
 
 def _draw_here(plane: Plane, name: str, x: float, y: float) -> Box:
-    """Mark where the cluster is now and write its name beside; return what that takes [in]."""
     plane.axes.plot([x], [y], marker="o", markersize=8, color=ORANGE, markeredgecolor="white", clip_on=False, zorder=5)
     name = cut(name, plane.across / 2 - 0.3)
     spot = plane.inches(x, y)

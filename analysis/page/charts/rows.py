@@ -83,7 +83,6 @@ def _open_rows(
 
 
 def _write_aside(axes: Axes, place: float, text: str, *, is_known: bool, start: float, align: str) -> None:
-    """Write a label of the column at the right of the axes."""
     axes.text(
         start, place, text, transform=axes.get_yaxis_transform(), size=TEXT, va=align, color=INK,
         alpha=1.0 if is_known else QUIET,
@@ -91,7 +90,6 @@ def _write_aside(axes: Axes, place: float, text: str, *, is_known: bool, start: 
 
 
 def _write_at(axes: Axes, x: float, y: float, text: str, *, is_left: bool = False, weight: str = "normal") -> None:
-    """Write a label beside the end of a bar."""
     axes.annotate(
         text, (x, y), (-4 if is_left else 4, 0), textcoords="offset points", va="center_baseline", size=TEXT, color=INK,
         ha="right" if is_left else "left", weight=weight,
@@ -186,7 +184,6 @@ def _decimals(chart: Intervals) -> int:
 
 
 def _draw_reference(axes: Axes, value: float, name: str) -> None:
-    """Draw what the means are held against, and its name above it."""
     axes.axvline(value, color=ORANGE, linewidth=1.2)
     low, high = axes.get_xlim()
     place = axes.get_position()
@@ -339,7 +336,6 @@ def draw_waterfall(chart: Waterfall) -> Figure:
 
 
 def _note(chart: Waterfall, base: float) -> str:
-    """Return what to know to read the picture: where the axis begins, what changes are in, and what the lines are."""
     begin = f"The axis begins at {with_unit(f'{base:,.6g}', chart.unit)}, so the full bars are cut off."
     said = [begin] if base else []
     if chart.unit == "%" and chart.changes:
@@ -359,7 +355,6 @@ def _base(low: float, high: float) -> float:
 
 
 def _draw_total(axes: Axes, row: int, base: float, total: float) -> None:
-    """Draw a full bar, with a gap near its foot if it does not begin at 0."""
     axes.barh(row, total - base, left=base, height=2 * _HALF, color=BLUE, linewidth=0)
     if base:
         low, high = axes.get_xlim()

@@ -201,7 +201,6 @@ def cut(text: str, room: float, size: float = TEXT, is_bold: bool = False) -> st
 
 
 def _shortened(text: str, length: int) -> str:
-    """Return so many characters of a text with an ellipsis between them."""
     tail = length // 3
     return f"{text[: length - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
 
@@ -428,7 +427,6 @@ def pushed_apart(places: Sequence[float], sizes: Sequence[float], low: float, hi
 
 
 def _inside(blocks: Sequence[tuple[float, float, list[int]]], low: float, high: float) -> list[float]:
-    """Return where blocks begin when none may stand out of the column."""
     starts = [start for start, _, _ in blocks]
     for number in reversed(range(len(blocks))):
         starts[number] = min(starts[number], high - blocks[number][1])
@@ -555,7 +553,6 @@ def steps(low: float, high: float, count: int) -> list[float]:
 
 
 def _ratios(low: float, high: float, count: int) -> list[float]:
-    """Return round numbers at about equal ratios, at most so many."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1, 3), (1,)):
         found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
@@ -578,7 +575,6 @@ def ticks_of(scale: Scale, low: float, high: float, count: int, unit: str = "") 
 
 
 def _digits(value: float) -> int:
-    """Return the decimals that a round number needs."""
     return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
 
 

@@ -114,7 +114,6 @@ def _cells(texts: Sequence[Sequence[str]], room: float) -> _Cells:
 
 
 def _note(chart: HeatMap) -> str:
-    """Return what the shades say."""
     unit = "" if chart.unit in ("", "%") else f" {chart.unit}"
     ends = chart.ends()
     if ends is None or ends[0] == ends[1]:
@@ -206,7 +205,6 @@ def _runs(tops: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[tu
 def _corners(
     ends: NDArray[np.float64], row: int, first: int, last: int, low: float, high: float
 ) -> tuple[tuple[float, float], ...]:
-    """Return the corners of a rectangle in a row, from share to share of its height."""
     start, end = ends[[first, last]].tolist()
     bottom, top = (row + _HALF * (1 - 2 * share) for share in (low, high))
     return (start, bottom), (end, bottom), (end, top), (start, top), (start, bottom)

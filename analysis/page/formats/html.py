@@ -243,7 +243,6 @@ def explore_page(title: str, question: str, knobs: list[dict[str, Any]]) -> str:
 
 
 def _environment() -> Environment:
-    """Return what fills the templates."""
     import jinja2
 
     return jinja2.Environment(
@@ -272,12 +271,10 @@ def _without(chart: Any, heading: str) -> Any:
 
 
 def _part(name: str) -> str:
-    """Return a file that goes into the page as it is."""
     return (_PAGE / name).read_text(encoding="utf-8")
 
 
 def _safe(text: str) -> Markup:
-    """Return markup of our own as such."""
     from markupsafe import Markup
 
     return Markup(text)
@@ -317,7 +314,6 @@ def _markup(words: Words | str, terms: dict[str, str] | None = None) -> Markup:
 
 
 def _number(number: Number) -> Markup:
-    """Return a number with its value and where it comes from."""
     markup = _safe('<data value="{}" data-source="{}" data-formula="{}">{}</data>')
     text = number.text.replace(" ", "\N{NO-BREAK SPACE}", 1)
     return markup.format(repr(number.value), "\n".join(number.sources), number.formula, text)
@@ -342,6 +338,5 @@ def _explained(text: str, terms: dict[str, str]) -> Markup:
 
 
 def _numbers(first_screen: FirstScreen) -> Iterable[Number]:
-    """Return the numbers of the first screen, in order, each once."""
     texts = (first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered)
     return dict.fromkeys(part for words in texts for part in words if isinstance(part, Number))

@@ -92,7 +92,6 @@ def _answer(deck: Deck, report: Report) -> None:
 
 
 def _picture(deck: Deck, report: Report, shown: _Shown) -> None:
-    """Add a slide with a picture and what to know to read it."""
     slide = deck.slide(shown.title, _notes(*_about(shown), report.footer))
     _show(deck, slide, BODY, shown)
 
@@ -143,13 +142,11 @@ def _show(deck: Deck, slide: object, box: Box, shown: _Shown) -> None:
 
 
 def _sources(texts: Iterable[Words]) -> list[str]:
-    """Return of each number of some texts where it comes from."""
     numbers = [part for words in texts for part in words if not isinstance(part, str)]
     return [f"{one.text}: {_formula(one)}{', '.join(one.sources)}" for one in numbers]
 
 
 def _formula(number: Number) -> str:
-    """Return how a number follows from its places, where it is not the only one of them."""
     return "" if number.formula == "a" else f"{number.formula} of "
 
 
@@ -166,7 +163,6 @@ def _about(shown: _Shown) -> list[str]:
 
 
 def _notes(*parts: str | Sequence[str]) -> str:
-    """Return the notes of a slide; a heading with nothing below it is left out."""
     lines: list[str] = []
     for place, part in enumerate(parts):
         is_heading = isinstance(part, str) and part.endswith(":")
@@ -530,7 +526,6 @@ def _shade(grid: Grid, row: int, column: int) -> str:
 
 
 def _widths(lines: list[list[str]], width: float) -> list[float]:
-    """Return the widths of columns [in]: by their longest texts, none below an inch's half."""
     long = [min(max(len(line[place]) for line in lines), 60) + 4 for place in range(len(lines[0]))]
     return [max(width * one / sum(long), 0.5) for one in long]
 
@@ -611,18 +606,15 @@ def lines_of(text: str, width: float, size: float) -> int:
 
 
 def _width(text: str) -> float:
-    """Return the width of a text over the size of its type, in a wide face [-]."""
     return sum(0.34 if sign in _NARROW else 0.92 if sign in _WIDE else 0.7 if sign.isupper() else 0.58 for sign in text)
 
 
 def _height(paragraphs: tuple[str, ...], width: float, size: float) -> float:
-    """Return how high paragraphs are [in]."""
     lines = sum(lines_of(text, width, size) for text in paragraphs)
     return (lines * _LINE + len(paragraphs) * _GAP) * size / _POINTS
 
 
 def _cut(paragraphs: tuple[str, ...], width: float, height: float, size: float) -> tuple[str, ...]:
-    """Return as many words as fit, and where the rest is."""
     for last in range(len(paragraphs) - 1, -1, -1):
         words = paragraphs[last].split()
 
