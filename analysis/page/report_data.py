@@ -627,11 +627,7 @@ def _job(prepared: Prepared, job: PreparedJob, ratio: float, mtti: float) -> Pre
     """Return a job of another size [-] and mean time to interrupt [s]."""
     nodes = max(round(job.nodes * ratio), 1)
     sized = replace(
-        job,
-        gpus=nodes * prepared.gpus_per_node,
-        nodes=nodes,
-        replicas=max(round(job.replicas * ratio), 1),
-        mtti=mtti,
+        job, gpus=nodes * prepared.gpus_per_node, nodes=nodes, replicas=max(round(job.replicas * ratio), 1), mtti=mtti
     )
     return replace(sized, checkpoint=_checkpoint(prepared, sized))
 

@@ -27,18 +27,7 @@ from analysis.page.chapters.inputs import more_runs
 from analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
 from analysis.page.glossary import metric_words
 from analysis.page.model import Column, Grid, Picture, plain
-from analysis.page.sourced import (
-    Estimate,
-    Places,
-    SourcedNumber,
-    apart,
-    either,
-    line,
-    listed,
-    number,
-    ranged,
-    sentence,
-)
+from analysis.page.sourced import Estimate, Places, SourcedNumber, apart, either, line, listed, number, ranged, sentence
 from analysis.statistics.estimates import contributions
 from sim import Ratio
 
@@ -404,10 +393,7 @@ class Asked:
         return [Row(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
     def grid(
-        self,
-        axes: Sequence[str],
-        heads: Sequence[Column],
-        rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
+        self, axes: Sequence[str], heads: Sequence[Column], rows: Sequence[tuple[Mapping[str, str], Sequence[str]]]
     ) -> Grid:
         """Return a table of the answer: the values of some axes, and texts."""
         names = [name for name in axes if name in self.varying]

@@ -15,14 +15,7 @@ from sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.results.fitted import (
-        BacktestFound,
-        BatchFound,
-        CurveFound,
-        Estimated,
-        LawFound,
-        LivesDocument,
-    )
+    from analysis.results.fitted import BacktestFound, BatchFound, CurveFound, Estimated, LawFound, LivesDocument
 
 
 def report(document: FitDocument | LivesDocument) -> Report:

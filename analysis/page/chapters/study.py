@@ -46,16 +46,7 @@ from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
 from analysis.page.report_data import RUN
-from analysis.page.sourced import (
-    Estimate,
-    Places,
-    between,
-    line,
-    listed,
-    number,
-    sentence,
-    worded,
-)
+from analysis.page.sourced import Estimate, Places, between, line, listed, number, sentence, worded
 from sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:

@@ -24,11 +24,7 @@ from sim.units import HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from analysis.results.explained import (
-        WorthDocument,
-        WorthGroup,
-        WorthRow,
-    )
+    from analysis.results.explained import WorthDocument, WorthGroup, WorthRow
     from analysis.results.models import DifferenceFound
 
 # Names of rows as people say them; the others stay as they are.

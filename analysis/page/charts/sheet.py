@@ -466,10 +466,7 @@ def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[
 
 
 def beside(
-    points: Sequence[tuple[float, float]],
-    sizes: Sequence[tuple[float, float]],
-    room: Box,
-    filled: Sequence[Box],
+    points: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: Box, filled: Sequence[Box]
 ) -> list[Box | None]:
     """Return where the label of each point goes, or ``None`` where nothing near it is free.
 
