@@ -13,6 +13,7 @@ from analysis.page.account import of_focus
 from analysis.page.chapters.run import explained_formula
 from analysis.page.chapters.services import service_sections
 from analysis.page.charts.data import Part, Stack
+from analysis.page.formats import terminal
 from analysis.page.model import Picture, Section, grid
 from analysis.results.explained import PlannedJob
 from analysis.results.step import PARTS, unit_text
@@ -262,8 +263,6 @@ _EXECUTION = {
 
 def format_explanation(content: ExplainDocument, *, width: int | None = None) -> str:
     """Return the explanation as text for standard output, `width` columns wide (that of the terminal)."""
-    from analysis.page.formats import terminal
-
     return terminal.write(_explained(content), width=width, otherwise=_WIDTH)
 
 

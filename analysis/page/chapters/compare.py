@@ -34,6 +34,7 @@ from analysis.page.cells import axes_of
 from analysis.page.chapters.answers import chosen_cells
 from analysis.page.chapters.inputs import more_runs, not_covered, stated, variability
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
+from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.sourced import Places, number, ranged, worded
@@ -343,8 +344,6 @@ _SMALLEST_DIFFERENCE = 1e-6  # part of a metric below which a difference is not 
 
 def format_comparison(document: CompareDocument, *, width: int | None = None) -> str:
     """Return the document of a comparison as text, `width` columns wide (the terminal's)."""
-    from analysis.page.formats import terminal
-
     return terminal.write([_compared(document)], width=width)
 
 

@@ -25,6 +25,7 @@ from analysis.page.account import currency_of
 from analysis.page.cells import Axis
 from analysis.page.chapters.inputs import more_runs, not_covered, stated
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
+from analysis.page.formats import terminal
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.report_data import OPTIMIZE
@@ -58,8 +59,6 @@ _MOST_ROWS, _MOST_IN_TABLE = 12, 60
 
 def format_optimum(content: OptimizeDocument, *, width: int | None = None) -> str:
     """Return the document of an optimisation as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     optimum = _Optimum(content)
     aims = [f"the {'lowest' if aim.lowest else 'highest'} {optimum.title(aim.name)}" for aim in content.aims]
     question = f"{capital(' against '.join(aims))}{optimum.conditions}, in {content.scenario}"

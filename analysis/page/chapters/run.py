@@ -49,6 +49,7 @@ from analysis.page.charts.data import (
     Stack,
     Waterfall,
 )  # fmt: skip
+from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, cause_words, glossed
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.sourced import Estimate, Places, SourcedNumber, number, total, worded
@@ -1107,8 +1108,6 @@ _MOST_WINDOWS = 12
 
 def format_run(document: RunDocument, prepared: Prepared, *, width: int | None = None) -> str:
     """Return the document of a run as text for standard output, `width` columns wide (those of the terminal)."""
-    from analysis.page.formats import terminal
-
     return terminal.write(_chapters(document, prepared), width=width, otherwise=120)
 
 

@@ -24,6 +24,7 @@ from analysis.page.cells import summary_of
 from analysis.page.chapters.compare import difference_note
 from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
+from analysis.page.formats import terminal
 from analysis.page.glossary import glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.report_data import SENSITIVITY
@@ -44,8 +45,6 @@ _MOST_BARS = 10
 
 def format_sensitivity(content: SensitivityDocument, *, width: int | None = None) -> str:
     """Return the document of a sensitivity as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     asked = _Asked(content)
     metric, center = asked.metric, content.center
     mean = metric.worded({"mean": center.mean, "mean_ci95": center.ci95}) or "no mean"

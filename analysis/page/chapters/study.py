@@ -43,6 +43,7 @@ from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
 from analysis.page.charts.data import HeatMap, Interval, Intervals
+from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
 from analysis.page.report_data import RUN
@@ -65,8 +66,6 @@ _MOST_NAMED = 10
 
 def format_sweep(content: SweepDocument, *, width: int | None = None) -> str:
     """Return the document of a study (as read back from JSON) as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     return terminal.write(_chapters(content), width=width)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import COUNT, PERCENT, Form, listed
 from analysis.page.charts.data import Bar, Bars
+from analysis.page.formats import terminal
 from analysis.page.glossary import glossed
 from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
 from analysis.page.sourced import Places, SourcedNumber, number, total
@@ -365,8 +366,6 @@ _WHERE = "Quantity, paper and inputs of each row: --json, ettrick report, or the
 
 def format_validation(content: ValidateDocument, *, width: int | None = None) -> str:
     """Return the document of a validation as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     sections = [Section(group.name, f"{group.name}: {group.title}", (), (_rows(group, briefly=True),),
                         tuple(_failures(group))) for group in content.groups]  # fmt: skip
     if content.not_checked:

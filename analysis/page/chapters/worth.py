@@ -16,6 +16,7 @@ from analysis.amounts import (
     text_or_dash,
     time_form,
 )
+from analysis.page.formats import terminal
 from analysis.page.model import Column, Grid, Section
 from analysis.statistics.differences import MANY
 from analysis.worth import SAME
@@ -40,8 +41,6 @@ _KNOBS = {
 
 def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
     """Return the document as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     title = f"What everything is worth in {content.scenario}, on the same failures"
     groups = ((content.causes, "Each cause removed in turn"), (content.knobs, "Each knob better by a tenth"))
     point = content.one_point
