@@ -219,9 +219,14 @@ def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Wor
     kind = points_form(form)
     if form.step != "percentage points" and base is not None and base.value > 0:
         size, kind = size.changed(lambda change: change / base), _PARTS
+    return span(size, kind)
+
+
+def span(size: Estimate, form: Form) -> Words:
+    """Return a difference as a range, or as what it is in every run."""
     if size.low is None or size.high is None:
-        return (number(size.mean, kind),)
-    return ranged(size.low, size.high, kind)
+        return (number(size.mean, form),)
+    return ranged(size.low, size.high, form)
 
 
 def between(ours: Estimate, theirs: Estimate) -> Estimate:

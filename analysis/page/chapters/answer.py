@@ -26,8 +26,8 @@ from analysis.page.chapters.curves import curves_picture, known_lines
 from analysis.page.chapters.inputs import more_runs
 from analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
 from analysis.page.glossary import metric_words
-from analysis.page.model import Column, Grid, Picture, plain
-from analysis.page.sourced import Estimate, Places, SourcedNumber, apart, either, line, listed, number, ranged, sentence
+from analysis.page.model import Picture, grid, plain
+from analysis.page.sourced import Estimate, Places, SourcedNumber, apart, either, line, listed, number, sentence, span
 from analysis.statistics.estimates import contributions
 from sim import Ratio
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from analysis.page.cells import Axis
-    from analysis.page.model import Words
+    from analysis.page.model import Grid, Words
     from analysis.results.models import SweepDocument
 
     Draw = Callable[[str], Picture | None]
@@ -377,9 +377,7 @@ class Asked:
         if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:
             return ()
         size = found.changed(lambda change: (change * -1 if found.mean.value < 0 else change) * gpus)
-        if size.low is None or size.high is None:
-            return (" (", number(size.mean, GPU_YEARS), " a year)")
-        return (" (", *ranged(size.low, size.high, GPU_YEARS), " a year)")
+        return (" (", *span(size, GPU_YEARS), " a year)")
 
     def more_runs(self, *keys: str | int) -> Words:
         """Return how many runs would tell what is not resolved."""
@@ -393,15 +391,17 @@ class Asked:
         return [Row(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
     def grid(
-        self, axes: Sequence[str], heads: Sequence[Column], rows: Sequence[tuple[Mapping[str, str], Sequence[str]]]
-    ) -> Grid:
-        """Return a table of the answer: the values of some axes, and texts."""
+        self, axes: Sequence[str], heads: Sequence[str], rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
+        words: Sequence[int] = (),
+    ) -> Grid:  # fmt: skip
+        """Return a table of the answer: the values of some axes, and texts, of which some (`words`) are no numbers."""
         names = [name for name in axes if name in self.varying]
-        columns = [Column(capital(self.title(name)), is_number=False) for name in names]
+        columns = [*(capital(self.title(name)) for name in names), *heads]
+        no_numbers = [*range(len(names)), *(len(names) + place for place in words)]
         texts = [[*(label_text(at[name]) for name in names), *(text or "none" for text in row)] for at, row in rows]
         more = len(texts) - MOST_ROWS
         note = f"{number_of(more, 'more row')}: see run.json." if more > 0 else ""
-        return Grid(asked_text(self), [*columns, *heads], texts[:MOST_ROWS], note=note)
+        return grid(asked_text(self), columns, texts[:MOST_ROWS], no_numbers, note=note)
 
 
 # ----------------------------------------
@@ -438,12 +438,9 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
             bars.append(Interval(row.name, mean, ends, _band(asked, row.cell), row.note))
         texts = [_text(asked, row.cell) for row in shown]
         alt = f"{asked.what}: {'; '.join(f'{row.name}: {text}' for row, text in zip(shown[:6], texts, strict=False))}."
-        grid = Grid(
-            title,
-            (Column("setting", is_number=False), Column(asked.what), Column("", is_number=False)),
-            [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)],
-        )
-        return Picture(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, grid)
+        cells = [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)]
+        table = grid(title, ("setting", asked.what, ""), cells, (0, 2))
+        return Picture(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, table)
 
     return picture
 
@@ -503,10 +500,10 @@ def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Dr
                   for aim, word in zip(aims, words, strict=True)]  # fmt: skip
         lowest = [asked.is_lowest_best(aim) for aim in aims]
         chart = Front(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])
-        grid = Grid(title, (Column("setting", is_number=False), *map(Column, words), Column("", is_number=False)), rows)
+        table = grid(title, ("setting", *words, ""), rows, (0, 3))
         best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
         alt = f"{capital(words[0])} against {words[1]}. On the front, or perhaps: {best or 'none'}."
-        return Picture(KEY, chart, alt, f"{_MEANING} {_FRONT}", grid)
+        return Picture(KEY, chart, alt, f"{_MEANING} {_FRONT}", table)
 
     return picture
 

@@ -38,7 +38,7 @@ from analysis.page.chapters.answer import (
 )
 from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.glossary import metric_words
-from analysis.page.model import Column, Grid, Number, Picture, Section, joined, plain
+from analysis.page.model import Column, Grid, Number, Picture, Section, grid, joined, plain
 from analysis.page.report_data import RUN
 from analysis.page.sourced import (
     Estimate,
@@ -330,12 +330,7 @@ def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid
         doubt = f"may be as good: {rivals}" if rivals else plain(_lead(asked, place)).lstrip(":; ")
         who = plain(asked.some([group["best"]], *inner))
         rows.append((group["at"], [who, asked.text(_group_mean(asked, place)), doubt]))
-    heads = (
-        Column("Best", is_number=False),
-        Column(capital(name_of(asked.metric))),
-        Column("How sure", is_number=False),
-    )
-    return asked.grid(each, heads, rows)
+    return asked.grid(each, ("Best", capital(name_of(asked.metric)), "How sure"), rows, (0, 2))
 
 
 def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str]) -> Grid:
@@ -350,9 +345,8 @@ def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str])
             sure = "may be the best"
         behind = shown.distance(entry["behind"], entry["behind_ci95"]) if position else "0"
         rows.append((entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]))), behind, sure]))
-    heads = (Column(capital(name_of(asked.metric))), Column("Behind the best, 95 % together"),
-             Column("How sure", is_number=False))  # fmt: skip
-    return asked.grid(inner, heads, rows)
+    heads = (capital(name_of(asked.metric)), "Behind the best, 95 % together", "How sure")
+    return asked.grid(inner, heads, rows, (2,))
 
 
 def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
@@ -408,7 +402,7 @@ def compare(asked: Asked) -> AnswerText | None:
             if not entry["resolved"] and taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
                 doubt = f"without the sampling error of failures {_change_text(asked, {**taken, 'resolved': True})}"
             rows.append((labels, [asked.shown().form.change(entry["mean"], ends_of(entry["ci95"])), doubt]))
-    heads = (Column(f"Change from {label_text(against)}"), Column("How sure", is_number=False))
+    heads = (f"Change from {label_text(against)}", "How sure")
     others = [name for name in asked.varying if name != axis]
     numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
     picture = intervals(asked, asked.all_rows())
@@ -418,7 +412,7 @@ def compare(asked: Asked) -> AnswerText | None:
         sentence(*brief(line(start, texts[0]), texts[1:], before=" and ")),
         line(start, texts[0]),
         picture,
-        asked.grid([*others, axis], heads, rows) if len(rows) > 1 else None,
+        asked.grid([*others, axis], heads, rows, (1,)) if len(rows) > 1 else None,
         asked.cell({**lines[place]["at"], axis: label}),
         asked.cell({**lines[place]["at"], axis: against}),
     )
@@ -468,13 +462,13 @@ def crossover(asked: Asked) -> AnswerText | None:
             others = [name for name in entry["may_be_best"] if name != entry["best"]]
             rows.append(({**content["at"], along: entry["value"]},
                          [label_text(entry["best"]), lead, ", ".join(map(label_text, others))]))  # fmt: skip
-    heads = (Column("Best", is_number=False), Column("Ahead of the second"), Column("May be as good", is_number=False))
+    heads = ("Best", "Ahead of the second", "May be as good")
     where = asked.where(lines[last]["at"])
     return AnswerText(
         sentence(*brief(texts[last], texts[:last])),
         line("with " if where else "", where, " " if where else "", _in_short(asked, last)),
         curves(asked, along, between=who, edges=edges if len(lines) == 1 else ()),
-        asked.grid([*lines[last]["at"], along], heads, rows),
+        asked.grid([*lines[last]["at"], along], heads, rows, (0, 2)),
         asked.cell({**lines[last]["at"], along: stage["value"], who: stage["best"]}),
         next(
             (asked.cell({**lines[last]["at"], along: stage["value"], who: name}) for name in stage["order"][1:]), None
@@ -610,13 +604,13 @@ def pareto(asked: Asked) -> AnswerText | None:
     answer = sentence(start, listed(texts), more)
     if len(plain(answer).split()) > WORDS:
         answer = sentence(start, listed(best))
-    heads = (*(Column(capital(name_of(name))) for name in metrics), Column("Standing", is_number=False))
+    heads = (*(capital(name_of(name)) for name in metrics), "Standing")
     drawn = (*metrics, *asked.data["axes"])
     return AnswerText(
         answer,
         line("no other setting beats ", listed(best), " in ", aims, " at once"),
         front(asked, (drawn[0], drawn[1]), ranking),
-        asked.grid(asked.varying, heads, rows),
+        asked.grid(asked.varying, heads, rows, (len(metrics),)),
         asked.cell(entries[order[0]]["at"]),
     )
 
@@ -655,12 +649,11 @@ def _tornado(asked: Asked) -> AnswerText | None:
                 else asked.shown().form.change(change["mean"], ends_of(change["ci95"]))
             )
             rows.append([capital(asked.title(entry["axis"])), label_text(move["value"]), text])
-    grid = Grid(asked_text(asked), (Column("Axis", is_number=False), Column("Value", is_number=False),
-                                    Column(f"Change of {name_of(asked.metric)}")), rows)  # fmt: skip
+    table = grid(asked_text(asked), ("Axis", "Value", f"Change of {name_of(asked.metric)}"), rows, (0, 1))
     title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
     known = [text for text in moves if text]
     answer = sentence(*brief(line(start, known[0]), known[1:], before=" and "))
-    return AnswerText(answer, title, intervals(asked, asked.all_rows()), grid, 0)
+    return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 
 def _move(asked: Asked, place: int) -> Words:
@@ -688,12 +681,12 @@ def _indices(asked: Asked) -> AnswerText | None:
         return None
     rows = [[capital(asked.title(axes[place]["axis"])), PERCENT.value(share.mean.value, share.interval)]
             for place, share in shares if share is not None]  # fmt: skip
-    heads = (Column("Axis", is_number=False), Column("Share of the variance, with interactions"))
+    table = grid(asked_text(asked), ("Axis", "Share of the variance, with interactions"), rows)
     answer = sentence(
         "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
     )
     title = line(asked.title(axes[order[0]]["axis"]), " moves ", asked.subject, " most")
-    return AnswerText(answer, title, intervals(asked, asked.all_rows()), Grid(asked_text(asked), heads, rows), 0)
+    return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 
 def _index(asked: Asked, place: int) -> Estimate | None:
@@ -816,9 +809,8 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
     """Return where the condition holds in each combination of the other axes, and how sure that is."""
     along = asked.data["along"]
     heads = (
-        Column(f"{capital(asked.title(along))} for {plain(_condition(asked))}"), Column("95 % interval"),
-        Column("90 % band of unknown inputs"), Column("With 95 % confidence"),
-        *(Column(head) for _, head in _RELIABILITY),
+        f"{capital(asked.title(along))} for {plain(_condition(asked))}", "95 % interval", "90 % band of unknown inputs",
+        "With 95 % confidence", *(head for _, head in _RELIABILITY),
     )  # fmt: skip
     rows = []
     for need in needs:
@@ -1118,10 +1110,10 @@ def _likely_picture(asked: Asked, axis: Axis, settings: list[_Setting], level: t
              "" if mean is None else asked.form.value(mean.mean.value, mean.interval))
             for one, mean in zip(settings, means, strict=True)
         ]  # fmt: skip
-        heads = (Column(axis.title, is_number=False), Column("unknown inputs drawn"), Column("central values"))
+        heads = (axis.title, "unknown inputs drawn", "central values")
         shares = "; ".join(f"{row[1]} with {row[0]}" for row in rows)
         alt = f"{what} with unknown inputs drawn, along {axis.title}: {shares}."
-        return Picture(KEY, chart, alt, "Shares of runs that are in time.", Grid(title, heads, rows))
+        return Picture(KEY, chart, alt, "Shares of runs that are in time.", grid(title, heads, rows))
 
     return picture
 
@@ -1229,9 +1221,8 @@ def _trend_table(asked: Asked) -> Grid:
         spans = [f"{form.plain(end['mean'])} at {label_text(end['value'])}" for end in ends]
         course = _COURSES.get(content["course"], "")
         rows.append((content["at"], [*spans, _change_text(asked, change), largest, course]))
-    heads = (Column("First"), Column("Last"), Column("Change"), Column("Largest step", is_number=False),
-             Column("Course", is_number=False))  # fmt: skip
-    return asked.grid(list(asked.data["lines"][0]["at"]), heads, rows)
+    heads = ("First", "Last", "Change", "Largest step", "Course")
+    return asked.grid(list(asked.data["lines"][0]["at"]), heads, rows, (3, 4))
 
 
 def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:

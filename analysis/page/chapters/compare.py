@@ -37,7 +37,7 @@ from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Places, number, ranged, worded
+from analysis.page.sourced import Places, number, span, worded
 from analysis.statistics.differences import MANY, Difference, difference
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR
@@ -96,10 +96,7 @@ class _Contest:
 
     def amount(self, size: Estimate, step: Form | None = None) -> Words:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
-        form = step or points_form(self.form)
-        if size.low is None or size.high is None:
-            return (number(size.mean, form),)
-        return ranged(size.low, size.high, form)
+        return span(size, step or points_form(self.form))
 
     def of(self, between: str = "to") -> str:
         """Return of what a difference is, as it stands behind it."""
@@ -337,6 +334,7 @@ def _glance(contest: _Contest) -> Picture | None:
 _MOST_BUCKETS = 7
 _LEAST_SHARE = 5e-5  # a share that rounds to 0.01 %; what is less in all variants is not shown
 
+_OF_FLEETS = ("occupancy", "cluster_goodput", "ettr", "jct", "bounded_slowdown", "preemptions")
 # Metrics beside the headline of the first table, in its order.
 _BESIDE = ("slo_attainment", "missed_windows", "goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
 _SMALLEST_DIFFERENCE = 1e-6  # part of a metric below which a difference is not in a table
@@ -407,11 +405,25 @@ def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
 
 def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
     """Return the headline of each variant, how far it is from the first's, and what else a decision needs."""
-    variants, metric, currency = document.variants, document.headline, _currency(document)
-    forms = cell_forms(metric, currency)
-    beside = [name for name in _BESIDE if name != metric and all(name in row.metrics for row in variants.values())]
     ranks = {name: str(place) for place, name in enumerate(document.order, start=1)}
-    rows = []
+    title = f"{METRICS[document.headline].title} on the same failures"
+    return _beside_first(document, head, names, document.headline, _BESIDE, title, ranks)
+
+
+def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
+    """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
+    return _beside_first(document, head, names, "wait_first", _OF_FLEETS, "Waits of the same jobs", {})
+
+
+def _beside_first(
+    document: CompareDocument, head: str, names: Mapping[str, str], metric: str, others: Sequence[str], title: str,
+    ranks: Mapping[str, str],
+) -> Grid:  # fmt: skip
+    """Return a metric of each variant, how far it is from the first's, and the means of others."""
+    variants, currency = document.variants, _currency(document)
+    forms, rows = cell_forms(metric, currency), []
+    beside = [name for name in others if name not in (metric, document.headline)]
+    beside = [name for name in beside if all(name in variant.metrics for variant in variants.values())]
     for name, variant in variants.items():
         change, is_first = variant.difference.get(metric), name == document.first
         row = [names[name], *([ranks.get(name, "-")] if ranks else [])]
@@ -421,8 +433,7 @@ def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> Gr
         row += [text_or_dash(_mean(variant, other), cell_forms(other, currency).value) for other in beside]
         rows.append(row)
     heads = [head, *(["rank"] if ranks else []), METRICS[metric].short, "difference to the first", "95 % interval"]
-    heads += [METRICS[name].short for name in beside]
-    return grid(f"{METRICS[metric].title} on the same failures", heads, rows)
+    return grid(title, [*heads, *(METRICS[name].short for name in beside)], rows)
 
 
 def _where(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
@@ -569,23 +580,6 @@ def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> 
     chart = Intervals(title, metric.step, tuple(rows), (0.0, "the best"))
     alt = f"Behind the best in {metric.name}: {'; '.join(f'{row.name} {row.note}' for row in rows)}."
     return Picture("comparison-behind", chart, alt, caption)
-
-
-_OF_FLEETS = ("occupancy", "cluster_goodput", "ettr", "jct", "bounded_slowdown", "preemptions")
-
-
-def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
-    """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
-    rows, form, beside = [], cell_forms("wait_first"), [name for name in _OF_FLEETS if name != document.headline]
-    for name, variant in document.variants.items():
-        change, is_first = variant.difference.get("wait_first"), name == document.first
-        row = [names[name], text_or_dash(_mean(variant, "wait_first"), form.value)]
-        row += ["" if is_first else text_or_dash(change.mean if change else None, form.change)]
-        row += ["" if is_first else range_text(change.ci95 if change else None, form.change)]
-        row += [text_or_dash(_mean(variant, other), cell_forms(other).value) for other in beside]
-        rows.append(row)
-    heads = [head, METRICS["wait_first"].short, "difference", "95 % interval", *(METRICS[n].short for n in beside)]
-    return grid("Waits of the same jobs", heads, rows)
 
 
 def _metrics(document: CompareDocument) -> Grid:

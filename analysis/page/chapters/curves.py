@@ -23,11 +23,12 @@ from analysis.page.cells import (
     summary_of,
 )
 from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.model import Column, Grid, Picture
+from analysis.page.model import Picture, grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from analysis.page.model import Grid
     from analysis.results.models import CellFound, SweepDocument
 
 
@@ -120,10 +121,9 @@ def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
-    columns = [Column(capital(axis.title), is_number=False)]
+    heads = [capital(axis.title)]
     for curve in lines:
-        columns += [Column(curve.name or capital(metric.name))]
-        columns += [Column("90 % band of unknown inputs")] if has_band else []
+        heads += [curve.name or capital(metric.name), *(["90 % band of unknown inputs"] if has_band else [])]
     rows = []
     for label, _ in order:
         row = [label_text(label)]
@@ -133,7 +133,7 @@ def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid
             row += [band_text(cell, metric) if cell is not None else "no results"] if has_band else []
         if any(label in by_label for by_label in cells):
             rows.append(row)
-    return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
+    return grid(title, heads, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
 
 
 def cell_text(cell: CellFound | None, metric: Shown) -> str:

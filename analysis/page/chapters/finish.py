@@ -10,7 +10,7 @@ from analysis.amounts import PERCENT, capital, number_of
 from analysis.page.cells import axes_of, evenly
 from analysis.page.chapters.answers import chosen_cells
 from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.model import Column, Grid, Picture, Section
+from analysis.page.model import Picture, Section, grid
 from analysis.statistics.intervals import binomial_interval
 from sim.units import DAY
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analysis.page.cells import Axis
+    from analysis.page.model import Grid
     from analysis.page.report_data import Focus, ReportData
     from analysis.results.models import SweepDocument
 
@@ -203,21 +204,15 @@ def _days(time: float) -> str:
 
 def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
     ends = list(dict.fromkeys((samples[0], samples[-1])))
-    with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
     if deadline is not None:
-        shares = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
-        first = f"{shares[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g},{with_what[0]}"
-        worded = [
-            first.removesuffix(","),
-            *(f"{share}{name}" for share, name in zip(shares[1:], with_what[1:], strict=True)),
-        ]
+        said = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
+        first = f"{said[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g}{',' if ends[1:] else ''}"
     else:
-        halves = [sample.by(0.5) for sample in ends]
-        days = [_by(half, horizon) for half in halves]
-        worded = [f"half of the runs are finished {days[0]}{with_what[0]}"]
-        worded += [f"{day}{name}" for day, name in zip(days[1:], with_what[1:], strict=True)]
-    aside = ", unknown inputs drawn" if has_draws else ""
-    return capital(f"{', '.join(worded)}{aside}")
+        said = [_by(sample.by(0.5), horizon) for sample in ends]
+        first = f"half of the runs are finished {said[0]}"
+    names = [f" with {sample.name}" if ends[1:] else "" for sample in ends]
+    worded = ", ".join(f"{one}{name}" for one, name in zip([first, *said[1:]], names, strict=True))
+    return capital(f"{worded}{', unknown inputs drawn' if has_draws else ''}")
 
 
 def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
@@ -245,10 +240,10 @@ def _table(
     horizon: float,
 ) -> Grid:
     beside = {sample.name: sample for sample in central}
-    columns = [Column("Runs" if axis is None else capital(axis.title), is_number=False)]
-    columns += [Column("Finished by the deadline")] if deadline is not None else []
-    columns += [Column("Half finished by"), Column("90 % finished by"), Column("Finished at the horizon")]
-    columns += [Column("With inputs at their central values")] if beside else []
+    heads = ["Runs" if axis is None else capital(axis.title)]
+    heads += ["Finished by the deadline"] if deadline is not None else []
+    heads += ["Half finished by", "90 % finished by", "Finished at the horizon"]
+    heads += ["With inputs at their central values"] if beside else []
     rows = []
     for sample in samples:
         row = [sample.name]
@@ -258,7 +253,7 @@ def _table(
             row.append(_by(time, horizon).removeprefix("by "))
         row.append(f"{len(sample.times)} of {number_of(sample.runs, 'run')}")
         rows.append(row + ([_beside(beside.get(sample.name), deadline)] if beside else []))
-    return Grid(title, columns, rows)
+    return grid(title, heads, rows)
 
 
 def _beside(sample: Sample | None, deadline: float | None) -> str:

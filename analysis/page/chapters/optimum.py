@@ -27,15 +27,15 @@ from analysis.page.chapters.inputs import more_runs, not_covered, stated
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
 from analysis.page.formats import terminal
 from analysis.page.glossary import glossed, metric_words
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.report_data import OPTIMIZE
-from analysis.page.sourced import Places, SourcedNumber, line, number, ranged, sentence, worded
+from analysis.page.sourced import Places, SourcedNumber, line, number, sentence, span, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from analysis.amounts import Form, Shown
-    from analysis.page.model import Words
+    from analysis.page.model import Grid, Words
     from analysis.page.report_data import ReportData
     from analysis.results.models import Aim, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
 
@@ -327,9 +327,8 @@ def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
         needed = more_runs(optimum.places.at(*at, "replications_to_resolve"))
         return line(start, "cannot be stated from what the scenario has now; ", needed, ".")
     step, size = points_form(optimum.form(optimum.aim.name)), gain.changed(abs)
-    amount = (number(size.mean, step),) if size.low is None or size.high is None else ranged(size.low, size.high, step)
     way = "better" if gain.mean.value > 0 else "worse"
-    return line(start, f"is {way} than what the scenario has now by ", amount, ".")
+    return line(start, f"is {way} than what the scenario has now by ", span(size, step), ".")
 
 
 def _loss(optimum: _Optimum) -> Words:
@@ -457,8 +456,9 @@ def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
         for trial in content.trials for found in trial.conditions if found.metric == name and found.bound is not None
     ))  # fmt: skip
     texts = [(optimum.where(trial.values), metric.worded(found, "ci95")) for trial, found in known]
-    columns = (Column("Setting", is_number=False), Column(capital(metric.name)))
-    table = _trials_table(optimum) if is_first else Grid(title, columns, texts[:_MOST_IN_TABLE])
+    table = (
+        _trials_table(optimum) if is_first else grid(title, ("Setting", capital(metric.name)), texts[:_MOST_IN_TABLE])
+    )
     alt = f"{capital(metric.name)} of what was evaluated. {'; '.join(f'{where}: {text}' for where, text in texts[:6])}."
     missing = len(content.trials) - len(known)
     caption = [f"{missing} of {number_of(len(content.trials), 'setting')} have no mean of it."] if missing else []
@@ -509,11 +509,11 @@ def _trials_table(optimum: _Optimum) -> Grid:
     kept = (content.trials if content.method in ("curve", "edge") else _best_first(optimum))[:_MOST_IN_TABLE]
     metrics = [optimum.shown(aim.name) for aim in content.aims if not aim.is_axis]
     has_form = any(trial.closed_form is not None for trial in kept)
-    columns = [Column(capital(axis.title), is_number=False) for axis in content.axes.values()]
-    columns += [Column(capital(metric.name)) for metric in metrics]
+    heads = [capital(title) for title in (*(axis.title for axis in content.axes.values()), *(m.name for m in metrics))]
+    words = [*range(len(content.axes)), *range(len(heads) + 1, len(heads) + 2 * len(content.conditions), 2)]
     for text in content.conditions:
-        columns += [Column(text), Column("Verdict", is_number=False)]
-    columns += [Column("ETTR by the closed form")] if has_form else []
+        heads += [text, "Verdict"]
+    heads += ["ETTR by the closed form"] if has_form else []
     rows = []
     for trial in kept:
         row = [*trial.values.values(), *(_text(trial, metric) for metric in metrics)]
@@ -525,7 +525,7 @@ def _trials_table(optimum: _Optimum) -> Grid:
         rows.append(row)
     more = len(content.trials) - len(rows)
     note = f"{number_of(more, 'more setting')}: see {OPTIMIZE}." if more else ""
-    return Grid("What was evaluated", columns, rows, note=note)
+    return grid("What was evaluated", heads, rows, words, note=note)
 
 
 def _text(trial: TrialFound, metric: Shown) -> str:
@@ -553,10 +553,9 @@ def _front_picture(optimum: _Optimum) -> Picture | None:
             rows.append((where, *(_text(trial, metric) for metric in metrics), sure))
     title = _title(optimum)
     chart = Front(title, Scale(metrics[0].head), Scale(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest)
-    columns = (Column("Setting", is_number=False), *(Column(capital(metric.name)) for metric in metrics),
-               Column("On the front", is_number=False))  # fmt: skip
+    heads = ("Setting", *(capital(metric.name) for metric in metrics), "On the front")
     alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
-    return Picture("optimum-front", chart, alt, "", Grid(title, columns, rows[:_MOST_IN_TABLE]))
+    return Picture("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))
 
 
 def _key(trial: TrialFound) -> frozenset[tuple[str, str]]:
@@ -588,10 +587,9 @@ def _confirmation_picture(optimum: _Optimum) -> Picture | None:
     if all(row.mean is None for row in rows):
         return None
     has_gain = any(name in trial.gain for trial in fresh.trials)
-    columns = (Column("Setting", is_number=False), Column("Where found"), Column("On fresh failures"),
-               Column("Better than as it is"))  # fmt: skip
+    heads = ("Setting", "Where found", "On fresh failures", "Better than as it is")
     title, kept = _CONFIRMED[fresh.confirmed], 4 if has_gain else 3
-    table = Grid(title, columns[:kept], [row[:kept] for row in texts])
+    table = grid(title, heads[:kept], [row[:kept] for row in texts])
     alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
     caption = "The best of many looks better than it is where it was found; by fresh failures nothing was chosen."
     return Picture("confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, table)

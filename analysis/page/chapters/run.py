@@ -1112,48 +1112,34 @@ def format_run(document: RunDocument, prepared: Prepared, *, width: int | None =
 
 
 def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
-    described, down = prepared.scenario.description, document.nodes_down
+    described = prepared.scenario.description
     asked = grid("", ("", ""), list(_asked(document, prepared)))
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
-    if document.fleet is not None:
+    tables: list[Grid | None] = []
+    promised, is_fleet = None, document.fleet is not None
+    if is_fleet:
         from analysis.page.chapters import fleet
 
-        yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
-    promised, has_jobs = None, bool(document.per_job)
+        tables += fleet.terminal_tables(document)
     if document.per_service or document.per_target:
         from analysis.page.chapters import services
 
-        if document.per_service:
-            yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
+        tables += services.terminal_tables(document) if document.per_service else []
         promised = services.targets_table(document)
-    if document.fleet is not None:
-        yield from (Section("table", table.title, (), (table,)) for table in [promised] if table is not None)
-        yield from _lines(document)
-        return
-    tables = (
-        goodput(document) if has_jobs else None,
-        promised,
-        _jobs(document) if has_jobs else None,
-        where(document) if has_jobs and document.time_shares["productive"] is not None else None,
-        _windows(document) if has_jobs else None,
-        _causes(document),
-    )
+    has_jobs = bool(document.per_job) and not is_fleet
+    tables += [goodput(document) if has_jobs else None, promised]
+    if has_jobs:
+        kept = None if document.time_shares["productive"] is None else where(document)
+        tables += [_jobs(document), kept, _windows(document)]
+    tables += [] if is_fleet else [_causes(document)]
     yield from (Section("table", table.title, (), (table,)) for table in tables if table is not None)
-    if isinstance(down, NodesDown) and down.max:
-        table = down_at_once(down)
-        texts = (f"{_nodes_down_title(down, prepared)}.",)
-        yield Section("missing-nodes", table.title, texts, (table,), tuple(_more_than(down, "nodes")))
-    domains = document.domains_down
-    if isinstance(domains, NodesDown) and domains.max:
-        table = down_at_once(domains, what="domains")
-        yield Section("missing-domains", table.title, (), (table,), tuple(_more_than(domains, "domains")))
-    formula = beside_simulation(document)
-    if formula is not None and has_jobs:
-        yield formula
-    yield from _lines(document)
-
-
-def _lines(document: RunDocument) -> Iterator[Section]:
+    for what, down in (("nodes", document.nodes_down), ("domains", document.domains_down)):
+        if isinstance(down, NodesDown) and down.max and not is_fleet:
+            table = down_at_once(down, what=what)
+            texts = (f"{_nodes_down_title(down, prepared)}.",) if what == "nodes" else ()
+            yield Section(f"missing-{what}", table.title, texts, (table,), tuple(_more_than(down, what)))
+    formula = beside_simulation(document) if has_jobs else None
+    yield from () if formula is None else (formula,)
     for title, lines in (("Assumptions of the scenario", document.assumptions), ("Notes", document.notes)):
         if lines:
             yield Section("lines", title, (), (), tuple(" ".join(line.split()) for line in lines))

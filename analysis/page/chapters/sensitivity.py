@@ -26,9 +26,9 @@ from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
 from analysis.page.formats import terminal
 from analysis.page.glossary import glossed, metric_words
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.report_data import SENSITIVITY
-from analysis.page.sourced import Places, line, number, ranged, worded
+from analysis.page.sourced import Places, line, number, ranged, span, worded
 from analysis.results.models import DifferenceFound, SensitivityDocument
 
 if TYPE_CHECKING:
@@ -256,11 +256,8 @@ def _answer(asked: _Asked, sure: Sequence[_Move]) -> Words:
 
 
 def _effect(asked: _Asked, move: _Move) -> Words:
-    size, step = move.change.changed(abs) if move.found.resolved else move.change, points_form(asked.form)
     start = f"{move.label} instead of {move.center} {'raises' if move.found.mean > 0 else 'lowers'} it by "
-    if size.low is None or size.high is None:
-        return (start, number(abs(size.mean), step))
-    return (start, *ranged(size.low, size.high, step))
+    return (start, *span(move.change.changed(abs), points_form(asked.form)))
 
 
 def _unresolved(asked: _Asked) -> Words:
@@ -347,13 +344,9 @@ def _tornado(asked: _Asked) -> Picture | None:
     swings = tuple(_swing(moves, metric) for moves in asked.moves if moves)[:_MOST_BARS]
     chart = Tornado(title, metric.step, ("all inputs at their centres", center.mean / metric.form.size), swings)
     rows = [row for swing in content.tornado or () for row in _rows(swing, asked)]
-    columns = [
-        Column("Input", is_number=False), Column("From", is_number=False), Column("To", is_number=False),
-        Column(f"Change of {metric.name}, 95 % interval"), Column("How sure", is_number=False),
-        Column("By the closed form"),
-    ]  # fmt: skip
+    heads = ["Input", "From", "To", f"Change of {metric.name}, 95 % interval", "How sure", "By the closed form"]
     if not any(row[-1] for row in rows):
-        rows, columns = [row[:-1] for row in rows], columns[:-1]
+        rows, heads = [row[:-1] for row in rows], heads[:-1]
     at_center = metric.worded({"mean": center.mean, "mean_ci95": center.ci95})
     alt = f"{capital(metric.name)} is {at_center} with all inputs at their centres. "
     alt += f"{'; '.join(f'{row[0]} to {row[2]}: {row[3]}' for row in rows[:6])}."
@@ -361,7 +354,7 @@ def _tornado(asked: _Asked) -> Picture | None:
     if content.low is not None:
         ends = f"{100 * (1 - 2 * content.low):.0f} %"
         caption += f" Inputs that are not known go to the ends between which they are with a probability of {ends}."
-    return Picture("tornado", chart, alt, caption, Grid(title, columns, rows))
+    return Picture("tornado", chart, alt, caption, grid(title, heads, rows, (0, 1, 2, 4)))
 
 
 def _tornado_title(asked: _Asked) -> str:
@@ -451,10 +444,10 @@ def _of_a_run(asked: _Asked) -> Picture | None:
     makes = "make" if largest == "both" else "makes"
     title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"
     rows = [(names[key], _share(share)) for key, share in shares.items()]
-    columns = (Column("Part", is_number=False), Column("Share of the variance, 95 % interval"))
     alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
     caption = "Both together: the run-to-run variability is itself different from one set of inputs to another."
-    return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, Grid(title, columns, rows))
+    table = grid(title, ("Part", "Share of the variance, 95 % interval"), rows)
+    return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, table)
 
 
 def _share(found: IndexEstimate) -> str:
@@ -475,7 +468,7 @@ def _by_input(asked: _Asked) -> Picture | None:
     title = f"{asked.title(top.axis)} takes part in {_share(top.total)} of what the inputs make of the variance"
     title = capital(f"{title} of {metric}")
     texts = [(asked.title(row.axis), _share(row.first), _share(row.total)) for row in rows]
-    columns = (Column("Input", is_number=False), Column("Alone, 95 % interval"), Column("In all, 95 % interval"))
+    heads = ("Input", "Alone, 95 % interval", "In all, 95 % interval")
     together = content.indices.together
     note = "" if together is None else f"Only together, not one alone, they bring {_share(together)}."
     alt = f"Shares of the variance: {'; '.join(f'{row[0]} alone {row[1]}, in all {row[2]}' for row in texts[:6])}."
@@ -484,7 +477,7 @@ def _by_input(asked: _Asked) -> Picture | None:
         "takes part in, also together with others (total index); these may add up to more than 100 %."
     )
     chart = Bars(title, "%", ("alone", "in all"), bars)
-    return Picture("variance-by-input", chart, alt, caption, Grid(title, columns, texts, note=note))
+    return Picture("variance-by-input", chart, alt, caption, grid(title, heads, texts, note=note))
 
 
 def _percent(found: IndexEstimate) -> tuple[float, float] | None:

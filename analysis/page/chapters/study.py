@@ -45,7 +45,7 @@ from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered
 from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined, plain
 from analysis.page.report_data import RUN
 from analysis.page.sourced import Estimate, Places, between, line, listed, number, sentence, worded
 from sim import JOB_BUCKETS, catalog
@@ -553,12 +553,13 @@ def _intervals(content: SweepDocument, metric: Shown) -> Picture:
         texts.append((name, text))
     top = summary_of(best[0], metric.metric)
     title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
-    heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
     caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
-    return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, Grid(title, heads, texts))
+    return Picture(
+        f"{_key(metric.metric)}-of-all", chart, alt, caption, grid(title, ("Combination", capital(metric.name)), texts)
+    )
 
 
 def _key(name: str) -> str:
@@ -647,11 +648,12 @@ def _picture(
         title, metric.unit, down, across, values, texts, capital(pair[0].title), capital(pair[1].title),
         high_is_good=not lower_is_better(metric.metric),
     )  # fmt: skip
-    table = Grid(
-        title,
-        (Column(f"{capital(pair[0].title)} / {pair[1].title}", is_number=False), *(Column(label) for label in across)),
-        [(row, *line) for row, line in zip(down, texts, strict=True)],
-        note=f"{metric.head}, means at the central values of what is unknown.",
+    heads, note = (
+        (f"{capital(pair[0].title)} / {pair[1].title}", *across),
+        "means at the central values of what is unknown",
+    )
+    table = grid(
+        title, heads, [(row, *line) for row, line in zip(down, texts, strict=True)], note=f"{metric.head}, {note}."
     )
     worst = best[-1]
     alt = (

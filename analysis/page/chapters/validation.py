@@ -10,7 +10,7 @@ from analysis.amounts import COUNT, PERCENT, Form, listed
 from analysis.page.charts.data import Bar, Bars
 from analysis.page.formats import terminal
 from analysis.page.glossary import glossed
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, grid, joined
 from analysis.page.sourced import Places, SourcedNumber, number, total
 from analysis.results.models import ValidateDocument
 from analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
@@ -56,13 +56,12 @@ def recorded() -> ValidateDocument | None:
 
 
 def _whole(content: ValidateDocument) -> Section:
-    items = [Grid("Labels", (Column("label", False), Column("meaning", False)), tuple(LABELS.items()))]
+    items = [grid("Labels", ("label", "meaning"), tuple(LABELS.items()), (0, 1))]
     for group in content.groups:
         items += [_rows(group), _sources(group)]
     if content.not_checked:
-        heads = (Column("paper", False), Column("what", False), Column("why not", False))
         rows = tuple((entry.paper, entry.what, entry.why) for entry in content.not_checked)
-        items.append(Grid("Not checked", heads, rows))
+        items.append(grid("Not checked", ("paper", "what", "why not"), rows, range(3)))
     counts = content.counts
     skipped = f", {counts['skipped']} were skipped" if counts["skipped"] else ""
     compared = counts["pass"] + counts["fail"]
@@ -110,7 +109,7 @@ def _sources(group: ValidationGroup) -> Grid:
         found.setdefault(key, []).append(row.id)
     heads = ("paper", "where", "inputs", "tolerance", "rows")
     rows = tuple((*key, ", ".join(names)) for key, names in found.items())
-    return Grid(f"What they rest on: {group.title}", tuple(Column(head, False) for head in heads), rows)
+    return grid(f"What they rest on: {group.title}", heads, rows, range(5))
 
 
 def bearing(focus: Focus) -> dict[str, str]:
@@ -156,8 +155,8 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
         )
         passed, compared = passed + good, compared + good + bad
         rows.append((group.title, groups[group.name], f"{good}", f"{bad}", f"{skipped}"))
-    heads = (Column("group", False), Column("why it bears on this scenario", False))
-    grid = Grid("Groups that bear on this scenario", (*heads, *map(Column, ("pass", "fail", "skipped"))), tuple(rows))
+    heads = ("group", "why it bears on this scenario", "pass", "fail", "skipped")
+    table = grid("Groups that bear on this scenario", heads, rows, (0, 1))
     others = len(content.groups) - len(rows)
     words = (
         f"In the last recorded run of the whole table {counts['pass']} of {sum(counts.values())} rows pass. ettrick "
@@ -167,7 +166,7 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
         "validation",
         f"{passed} of {compared} comparisons that bear on this scenario are within their limits",
         (words, *against(content)),
-        (grid,),
+        (table,),
         (
             f"{others} more groups are about something that this scenario does not have.",
             "That a group passes says that the program does what its sources say, not that the inputs of this scenario "
@@ -346,7 +345,7 @@ def _picture(places: Places) -> Picture | None:
     title = f"Not everything agrees in: {'; '.join(failing)}" if failing else f"The closest is at {least} of its limit"
     ends = {group: (parts[0], parts[len(parts) // 2]) for group, parts in used.items()}
     bars = tuple(Bar(group, tuple(100 * part for part in parts)) for group, parts in ends.items())
-    heads = (Column("compared with", is_number=False), Column("rows"), Column("largest"), Column("median"))
+    heads = ("compared with", "rows", "largest", "median")
     rows = [(group, f"{len(used[group])}", *map(_PART.plain, parts)) for group, parts in ends.items()]
     note = "Of rows with a limit on both sides; bounds, intervals and models that must miss are in the tables below."
     return Picture(
@@ -354,7 +353,7 @@ def _picture(places: Places) -> Picture | None:
         Bars(title, "% of the limit", ("largest", "median"), bars),
         f"Bars of the difference over the limit, by what was compared with. {title}.",
         "At 100 % a row would fail.",
-        Grid(title, heads, rows, note=note),
+        grid(title, heads, rows, note=note),
     )
 
 
