@@ -231,12 +231,7 @@ _MOST_NAMED = 4  # variants that a title names
 def report_of(folder: Path, progress: Callable[[int, int | None], None] | None = None) -> Report:
     """Return the report of a folder of results.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    progress
-        Called with the number of sections and of replications of scenarios that are done, and the total.
+    `progress` is called with the number of sections and of replications that are done, and the total.
 
     Raises
     ------

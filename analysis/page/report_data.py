@@ -56,26 +56,13 @@ _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 @dataclass(frozen=True)
 class Focus:
-    """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed.
+    """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed."""
 
-    Parameters
-    ----------
-    name
-        What it is called: the values of its axes, or the name of the scenario.
-    scenario
-        What is simulated.
-    wanted
-        Replications in the results.
-    known
-        Its document, where the results hold all of it.
-    progress
-        Called with the number of replications done and the total.
-    """
-
-    name: str
-    scenario: Scenario
-    wanted: int
-    known: RunDocument | None = None
+    name: str  # what it is called: the values of its axes, or the name of the scenario
+    scenario: Scenario  # what is simulated
+    wanted: int  # replications in the results
+    known: RunDocument | None = None  # its document, where the results hold all of it
+    # Called with the number of replications done and the total.
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -149,22 +136,13 @@ class ReportError(ValueError):
 
 
 class Results(NamedTuple):
-    """What a folder holds.
+    """What a folder holds."""
 
-    Parameters
-    ----------
-    folder
-        Where it is.
-    kind
-        The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize``,
-        ``validate``, ``fit`` or ``lives``. Of several in one folder the first of these.
-    documents
-        What each command left, by the name of its file.
-    """
-
-    folder: Path
+    folder: Path  # where it is
+    # The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize``,
+    # ``validate``, ``fit`` or ``lives``. Of several in one folder the first of these.
     kind: str
-    documents: Mapping[str, Any]
+    documents: Mapping[str, Any]  # what each command left, by the name of its file
 
     @property
     def file(self) -> str:
@@ -284,17 +262,10 @@ def _refuse_constant(name: str) -> Any:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What sections and openings are made of. Whatever takes time is made when it is asked for, and once.
+    """What sections and openings are made of. Whatever takes time is made when it is asked for, and once."""
 
-    Parameters
-    ----------
-    results
-        The documents, and the command that the report is about.
-    progress
-        Called with the number of replications done and the total, while a scenario is simulated again.
-    """
-
-    results: Results
+    results: Results  # the documents, and the command that the report is about
+    # Called with the number of replications done and the total, while a scenario is simulated again.
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -514,21 +485,11 @@ def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
 
 
 class Rates(NamedTuple):
-    """How often the first job of a scenario is interrupted, and how that grows with its size.
+    """How often the first job of a scenario is interrupted, and how that grows with its size."""
 
-    Parameters
-    ----------
-    gpus
-        Size of the job [-].
-    fixed
-        Interruptions by what comes once a job, whatever its size [1/s].
-    growing
-        Interruptions by all else, at this size [1/s].
-    """
-
-    gpus: int
-    fixed: float
-    growing: float
+    gpus: int  # size of the job [-]
+    fixed: float  # interruptions by what comes once a job, whatever its size [1/s]
+    growing: float  # interruptions by all else, at this size [1/s]
 
     def mtti(self, gpus: float) -> float:
         """Return the mean time between interruptions of a job of a size [s]; infinite without any."""
@@ -539,12 +500,7 @@ class Rates(NamedTuple):
 def interruption_rates(prepared: Prepared, counted: str = "") -> Rates | None:
     """Return the rates of the first job; ``None`` where they cannot be distinguished.
 
-    Parameters
-    ----------
-    prepared
-        The scenario.
-    counted
-        A failure bundle of the catalog: its causes alone. Empty for all of the scenario.
+    `counted` is a failure bundle of the catalog: its causes alone; empty for all of the scenario.
     """
     job = prepared.jobs[0]
     of_job = {source.name for source in prepared.sources if source.part == "job"}

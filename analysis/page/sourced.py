@@ -29,17 +29,10 @@ _LETTER = re.compile(r"\b[a-z]\b")
 
 @dataclass(frozen=True)
 class SourcedNumber:
-    """A number and where it comes from; arithmetic keeps both.
+    """A number and where it comes from; arithmetic keeps both."""
 
-    Parameters
-    ----------
-    value
-        The number [SI].
-    sources, formula
-        As of `analysis.page.model.Number`.
-    """
-
-    value: float
+    value: float  # the number [SI]
+    # sources, formula: as of `analysis.page.model.Number`
     sources: tuple[str, ...]
     formula: str = "a"
 
@@ -91,18 +84,10 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Places:
-    """A document that numbers are read from.
+    """A document that numbers are read from."""
 
-    Parameters
-    ----------
-    file
-        Name of its file.
-    content
-        What it says.
-    """
-
-    file: str
-    content: Any
+    file: str  # name of its file
+    content: Any  # what it says
 
     def get(self, *keys: str | int) -> Any:
         """Return what stands at a place; ``None`` where nothing does."""
@@ -246,21 +231,9 @@ def bracket(
 ) -> tuple[int | None, int | None]:
     """Return between which of the evaluated values a place lies, sampling error included.
 
-    What a metric does between two evaluated neighbours is not known, so that no place is known more closely.
-
-    Parameters
-    ----------
-    numbers
-        The evaluated values, ascending.
-    inside
-        Positions of the neighbours between which it is best placed.
-    ends
-        Its interval; an end that is ``None`` lies beyond all values, and an interval of two such ends is not known.
-
-    Returns
-    -------
-    tuple of int or None
-        Positions of the last value below it and the first one above; ``None`` where it may be beyond all of them.
+    What a metric does between two evaluated neighbours is not known, so that no place is known more closely. `inside`
+    are positions of the neighbours between which it is best placed, `ends` its interval: an end that is ``None`` lies
+    beyond all values, and an interval of two such ends is not known. So may a position be ``None``.
     """
     first, last = ends
     if first is None and last is None:

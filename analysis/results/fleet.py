@@ -60,23 +60,14 @@ VIAS = ("direct", "preemption")
 
 
 class Settled(NamedTuple):
-    """The metrics of a fleet with the intervals that the data support, and how these were made.
+    """The metrics of a fleet with the intervals that the data support, and how these were made."""
 
-    Parameters
-    ----------
-    metrics
-        All of them, those of slices too.
-    intervals, batches, correlated
-        As in `FleetFound`.
-    growth
-        Of the queue; ``None`` where it is not known.
-    """
-
-    metrics: dict[str, Summary]
+    metrics: dict[str, Summary]  # all of them, those of slices too
+    # intervals, batches, correlated: as in `FleetFound`
     intervals: str
     batches: int
     correlated: list[str]
-    growth: Growth | None
+    growth: Growth | None  # of the queue; ``None`` where it is not known
 
 
 def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:

@@ -49,34 +49,18 @@ _FEWEST_FIRM = 10
 
 
 class AnswerText(NamedTuple):
-    """One answer.
+    """One answer."""
 
-    Parameters
-    ----------
-    answer
-        A sentence for who decides.
-    title
-        The same in short: what the picture says.
-    picture
-        What draws it, given its title; ``None`` where there is nothing to show.
-    table
-        All combinations, where the sentence leaves some out or says less of them.
-    cell, other
-        The combination that it comes down to, and the one to hold it against; ``None`` where there is no such.
-    band
-        How far what is not known exactly moves it; empty where the answer does not tell.
-    doubt
-        How sure it is, where that is not stated as of others; empty elsewhere.
-    """
-
-    answer: Words
-    title: Words
-    picture: Draw
-    table: Grid | None = None
+    answer: Words  # a sentence for who decides
+    title: Words  # the same in short: what the picture says
+    picture: Draw  # what draws it, given its title; ``None`` where there is nothing to show
+    table: Grid | None = None  # all combinations, where the sentence leaves some out or says less of them
+    # cell, other: the combination that it comes down to, and the one to hold it against; ``None`` where there is no
+    # such
     cell: int | None = None
     other: int | None = None
-    band: Words = ()
-    doubt: Words = ()
+    band: Words = ()  # how far what is not known exactly moves it; empty where the answer does not tell
+    doubt: Words = ()  # how sure it is, where that is not stated as of others; empty elsewhere
 
     @property
     def point(self) -> Words:
@@ -125,13 +109,7 @@ _FILE = "results.csv"
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of ``results.csv``, by cell.
-
-    Parameters
-    ----------
-    rows
-        The rows: one for each replication of each point.
-    """
+    """The rows of ``results.csv``, by cell."""
 
     rows: Sequence[Mapping[str, str]] = ()
 
@@ -169,17 +147,7 @@ _MOST_OR = 4
 
 @dataclass(frozen=True)
 class Asked:
-    """An answer of the document of a sweep, and what its words are.
-
-    Parameters
-    ----------
-    places
-        The document.
-    position
-        Position of the answer, from 0.
-    rows
-        The runs behind it, where the table of results is there.
-    """
+    """An answer of the document of a sweep, and what its words are."""
 
     places: Places
     position: int
@@ -448,16 +416,7 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
 def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = "") -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
-    Parameters
-    ----------
-    asked
-        The answer.
-    along
-        The axis.
-    edges
-        Places on the axis [SI] to hold the curves against, with names.
-    between
-        The axis that tells the curves apart, where their names shall be those of its values.
+    Edges are places on the axis [SI] with names; the values of `between` name the curves, where that is an axis.
     """
 
     def picture(title: str) -> Picture | None:
@@ -472,14 +431,7 @@ def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (),
 def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
     """Return what draws two aims, metrics or axes, against each other.
 
-    Parameters
-    ----------
-    asked
-        The answer.
-    aims
-        The aims: across, and up.
-    ranking
-        That of each cell, as in `FrontPoint`.
+    The ranking is that of each cell, as in `FrontPoint`.
     """
 
     def picture(title: str) -> Picture | None:
@@ -553,13 +505,6 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
 
     ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
     front with 95 % confidence, so that noise alone may pull the metrics apart, and without the replications.
-
-    Parameters
-    ----------
-    content
-        The document of a sweep.
-    rows
-        Rows of ``results.csv``.
     """
     import numpy as np
 

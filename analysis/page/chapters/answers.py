@@ -213,17 +213,7 @@ def _notes(content: SweepDocument) -> Iterator[str]:
 
 
 def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
-    """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one.
-
-    Parameters
-    ----------
-    first, end
-        What is stated in any case.
-    rest
-        What follows the first part, in order.
-    before
-        What stands between the first part and the rest.
-    """
+    """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one."""
     for kept in (list(rest), [*rest[:1], *rest[-1:]], rest[-1:]):
         found = (first, *((before, listed(kept, before)) if kept else ()), end)
         if len(plain(line(*found)).split()) <= WORDS:
@@ -705,21 +695,12 @@ _TIMES, _BARE = Form("times"), Form("")
 
 
 class _Need(NamedTuple):
-    """What one line takes.
+    """What one line takes."""
 
-    Parameters
-    ----------
-    place
-        Position of the line.
-    crossing
-        Position of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
-    holds
-        Whether it holds at the first value.
-    """
-
-    place: int
+    place: int  # position of the line
+    # Position of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
     crossing: int | None
-    holds: bool
+    holds: bool  # whether it holds at the first value
 
 
 def threshold(asked: Asked) -> AnswerText | None:

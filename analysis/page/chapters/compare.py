@@ -645,21 +645,13 @@ _SEEN = 0.01  # part of the largest step below which a step is put together with
 
 
 class Step(NamedTuple):
-    """What a bucket contributes to the change of ETTR.
+    """What a bucket contributes to the change of ETTR."""
 
-    Parameters
-    ----------
-    bucket
-        Its key.
-    before, after
-        Its share of the requested GPU-time in either scenario [-].
-    found
-        By how much it is smaller in the second one, which is a gain; ``None`` from a single replication.
-    """
-
-    bucket: str
+    bucket: str  # its key
+    # before, after: its share of the requested GPU-time in either scenario [-]
     before: float
     after: float
+    # By how much it is smaller in the second one, which is a gain; ``None`` from a single replication.
     found: Difference | None
 
     @property
@@ -674,25 +666,14 @@ class Step(NamedTuple):
 
 
 class Bridge(NamedTuple):
-    """From one ETTR to another.
+    """From one ETTR to another."""
 
-    Parameters
-    ----------
-    before, after
-        ETTR of either scenario [-].
-    steps
-        One for each bucket that changes, the largest gain first.
-    drawn
-        The same, with those that are too small to be seen put together.
-    whole
-        The difference of the two ETTR; ``None`` from a single replication.
-    """
-
+    # before, after: ETTR of either scenario [-]
     before: float
     after: float
-    steps: tuple[Step, ...]
-    drawn: tuple[Step, ...]
-    whole: Difference | None
+    steps: tuple[Step, ...]  # one for each bucket that changes, the largest gain first
+    drawn: tuple[Step, ...]  # the same, with those that are too small to be seen put together
+    whole: Difference | None  # the difference of the two ETTR; ``None`` from a single replication
 
     @property
     def gain(self) -> float:
@@ -704,12 +685,8 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
     """Return how the shares of time lead from one scenario to another; ``None`` if a job never asked for anything.
 
     All buckets but ``productive`` are losses, and both scenarios' shares sum to one, so that what the losses fall by is
-    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``.
-
-    Parameters
-    ----------
-    before, after
-        The same replications of both, in the same order, so that differences are paired.
+    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``. Both are the same replications in the same
+    order, so that differences are paired.
     """
     theirs, ours = ([time_shares(result) for result in results] for results in (before, after))
     bases = [sum(row[_PRODUCTIVE].base for row in rows) for rows in (theirs, ours)]

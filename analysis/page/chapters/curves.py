@@ -53,18 +53,7 @@ def curves_picture(
 ) -> Picture:
     """Return a picture of a metric along an axis: a curve for each line, of many lines for some.
 
-    Parameters
-    ----------
-    content, axis, metric
-        The document of a sweep, the axis, and how the metric is shown.
-    lines
-        Those of `known_lines`.
-    key
-        Of the picture.
-    title
-        What it says; empty for what follows from its numbers.
-    edges
-        Places on the axis [SI] to hold the curves against, with names.
+    Without a title it says what follows from its numbers; edges are places on the axis [SI], with names.
     """
     others = [other for other in axes_of(content) if other.name in lines[0].at]
     kept, which = few_lines(lines, others, metric.metric)
@@ -167,15 +156,6 @@ def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tup
 
     Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
     which moves the metric most. Else it is the best ones.
-
-    Parameters
-    ----------
-    lines
-        All of them.
-    others
-        The axes that they differ in.
-    metric
-        By which lines are ranked.
     """
     if len(lines) <= MOST_LINES:
         return list(lines), ""
@@ -224,13 +204,7 @@ _SAME = 1e-9
 
 
 def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
-    """Return what the curves of a metric along an axis say.
-
-    Parameters
-    ----------
-    lines
-        What is shown, each with two means or more.
-    """
+    """Return what the curves of a metric along an axis say. Each line has two means or more."""
     cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
     name = capital(metric.name)

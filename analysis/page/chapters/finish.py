@@ -26,21 +26,11 @@ METRIC = "time_to_work"
 
 
 class Sample(NamedTuple):
-    """When runs were finished.
+    """When runs were finished."""
 
-    Parameters
-    ----------
-    name
-        What the curve is called.
-    times
-        Time from arrival to the end of the work, of those that were finished [s], ascending.
-    runs
-        How many there were, unfinished ones too.
-    """
-
-    name: str
-    times: tuple[float, ...]
-    runs: int
+    name: str  # what the curve is called
+    times: tuple[float, ...]  # time from arrival to the end of the work, of those that were finished [s], ascending
+    runs: int  # how many there were, unfinished ones too
 
     def chance(self, time: float) -> float:
         """Return the share of runs that were finished by a time [s]."""
@@ -55,16 +45,8 @@ class Sample(NamedTuple):
 def chance_curve(sample: Sample, begin: float, end: float, hue: int) -> Series:
     """Return the empirical distribution of the end of the work: at each time the share of runs finished by it.
 
-    Runs that were unfinished at the horizon count as not finished, so that the curve never reaches 100 % with them.
-
-    Parameters
-    ----------
-    sample
-        When runs were finished.
-    begin, end
-        Where the curve begins and ends [s].
-    hue
-        Number of its colour.
+    Runs that were unfinished at the horizon count as not finished, so that the curve never reaches 100 % with them. It
+    begins and ends where it is told to [s].
     """
     times = list(dict.fromkeys(sample.times))
     places = [
@@ -81,16 +63,8 @@ def samples_along(
 ) -> list[Sample]:
     """Return when runs of a study were finished, one sample for each value of an axis.
 
-    Parameters
-    ----------
-    rows
-        Rows of ``results.csv``: an empty time is one of a run that was not finished.
-    axis
-        Along which; ``None`` for one sample of all.
-    fixed
-        Values of the other axes, by column.
-    drawn
-        Whether it is the draws of unknown inputs, and not their central values.
+    Without an axis it is one sample of all. `fixed` are values of the other axes by column; `drawn` takes the draws of
+    unknown inputs, not their central values. An empty time is that of a run that was not finished.
     """
     found: dict[str, list[str]] = {}
     for row in rows:

@@ -70,27 +70,13 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 
 
 class Input(NamedTuple):
-    """One value.
+    """One value."""
 
-    Parameters
-    ----------
-    path
-        Where the scenario has it; a name in words where it comes with something that the scenario names.
-    what
-        What it says.
-    value
-        With its unit.
-    basis
-        What it rests on: a key of `BASES`.
-    source
-        Who says so, or which assumption.
-    """
-
-    path: str
-    what: str
-    value: str
-    basis: str
-    source: str = ""
+    path: str  # where the scenario has it; a name in words where it comes with something that the scenario names
+    what: str  # what it says
+    value: str  # with its unit
+    basis: str  # what it rests on: a key of `BASES`
+    source: str = ""  # who says so, or which assumption
 
 
 class _Leaf(NamedTuple):
@@ -105,12 +91,7 @@ class _Leaf(NamedTuple):
 def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None) -> list[Input]:
     """Return every value of a scenario once, in order, but for `LABELS`.
 
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    varied
-        Of paths that a study writes to, what is known of the values there.
+    `varied` is what is known of the values at paths that a study writes to.
     """
     bases, found = _Bases(scenario, _preset_values(scenario), varied or {}), []
     for leaf in _leaves(scenario):
@@ -628,18 +609,7 @@ def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
 def not_known(places: Places, *summary: str | int, form: Form, what: str, otherwise: str = EXACTLY) -> Words:
     """Return how far what is not known exactly moves a value; or that it holds at exactly what is stated.
 
-    Parameters
-    ----------
-    places
-        The document.
-    summary
-        Keys of a summary, which may have a ``band90``.
-    form
-        Its form.
-    what
-        What the value is, as the subject of a sentence.
-    otherwise
-        What is said where all is known exactly.
+    The summary, which may have a ``band90``, is at some keys; `what` is the subject of the sentence.
     """
     band = places.ends(*summary, "band90")
     if band is None:

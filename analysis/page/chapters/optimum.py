@@ -233,12 +233,7 @@ def _title(optimum: _Optimum) -> str:
 def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
     """Return the answer, and what else is known of it, what matters most first.
 
-    Parameters
-    ----------
-    optimum
-        The document.
-    is_now
-        Whether the scenario has the settings of the answer already.
+    `is_now` says that the scenario has the settings of the answer already.
     """
     if optimum.content.answer is None:
         return [_no_answer(optimum), *_closest(optimum)]

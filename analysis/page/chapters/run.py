@@ -511,21 +511,11 @@ _DRAWN = 0.0005  # share of all that is lost below which a phase has no column i
 
 
 class Losses(NamedTuple):
-    """GPU-time lost by cause and phase [GPU s]: the largest cause first, those beyond 15 together in the last row.
+    """GPU-time lost by cause and phase [GPU s]: the largest cause first, those beyond 15 together in the last row."""
 
-    Parameters
-    ----------
-    causes
-        Keys; ``None`` for the last row of several causes, which may have any name.
-    phases
-        Buckets that are not empty.
-    amounts
-        By both.
-    """
-
-    causes: list[str | None]
-    phases: list[str]
-    amounts: NDArray[np.float64]
+    causes: list[str | None]  # keys; ``None`` for the last row of several causes, which may have any name
+    phases: list[str]  # buckets that are not empty
+    amounts: NDArray[np.float64]  # by both
 
     @property
     def names(self) -> list[str]:
@@ -727,18 +717,13 @@ _MOST_DAYS = 60
 
 
 class Exceedance(NamedTuple):
-    """For which share of the time more than so many nodes are missing at once.
+    """For which share of the time more than so many nodes are missing at once."""
 
-    Parameters
-    ----------
-    simulated, independent
-        ``P(X > k)`` for k = 0, 1, ..., N [-]: pooled over replications, and of N independent nodes with the same mean.
-    daily
-        The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little is known.
-    """
-
+    # simulated, independent: ``P(X > k)`` for k = 0, 1, ..., N [-]: pooled over replications, and of N independent
+    # nodes with the same mean
     simulated: NDArray[np.float64]
     independent: NDArray[np.float64]
+    # The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little is known.
     daily: NDArray[np.float64] | None = None
 
     @property
@@ -752,13 +737,6 @@ def exceedance_of(results: Sequence[Result], nodes: int) -> Exceedance | None:
     """Return the exceedance curves of the number of nodes that are down; ``None`` if none ever was.
 
     Time is pooled over replications, so that the sum of either curve is the mean number down.
-
-    Parameters
-    ----------
-    results
-        Replications of one scenario.
-    nodes
-        Nodes of the cluster, N.
 
     References
     ----------

@@ -37,27 +37,18 @@ _GPUS = "jobs.0.gpus"
 
 
 class AtSize(NamedTuple):
-    """What a formula says of a size; ``None`` where it says nothing.
+    """What a formula says of a size; ``None`` where it says nothing."""
 
-    Parameters
-    ----------
-    gpus
-        GPUs of the first job [-].
-    mtti, mtti_faster
-        Running time between interruptions [s], with hardware failures in proportion to the GPUs, and growing faster.
-    ettr, ettr_faster
-        Share of productive time [-], likewise; of a job that restarts as a whole, with spares enough to wait for nodes
-        as rarely as at its own size.
-    exponent
-        The power of the number of GPUs with which failures grow that grow faster [-]; 0 where none do.
-    """
-
-    gpus: int
+    gpus: int  # GPUs of the first job [-]
+    # mtti, mtti_faster: running time between interruptions [s], with hardware failures in proportion to the GPUs, and
+    # growing faster
     mtti: float
     mtti_faster: float | None
+    # ettr, ettr_faster: share of productive time [-], likewise; of a job that restarts as a whole, with spares enough
+    # to wait for nodes as rarely as at its own size
     ettr: float | None
     ettr_faster: float | None
-    exponent: float
+    exponent: float  # the power of the number of GPUs with which failures grow that grow faster [-]; 0 where none do
 
 
 class Simulated(NamedTuple):
@@ -171,13 +162,7 @@ _NEAR = 5e-4  # how far from a level a factor may lead that is taken for the one
 
 @dataclass(frozen=True)
 class Requirement:
-    """The share of productive time over the failure rate and the time to recover, by closed form.
-
-    Parameters
-    ----------
-    prepared
-        The scenario, which a closed form describes.
-    """
+    """The share of productive time over the failure rate and the time to recover, by closed form."""
 
     prepared: Prepared
 
@@ -209,17 +194,8 @@ class Requirement:
     def factor_for(self, level: float, scale: float) -> float | None:
         """Return how many times as long it has to be between failures for a level [-].
 
-        Parameters
-        ----------
-        level
-            Share of productive time [-].
-        scale
-            One of `SCALES`.
-
-        Returns
-        -------
-        float or None
-            The factor; 0 if the first of `FACTORS` is enough, infinite if the last is not, ``None`` if none could be.
+        The level is a share of productive time [-], the scale one of `SCALES`. 0 if the first of `FACTORS` is enough,
+        infinite if the last is not, ``None`` if none could be.
         """
         from scipy.optimize import brentq
 
@@ -425,39 +401,18 @@ _DATA = Path(__file__).parents[1] / "measured.yaml"
 
 
 class MeasuredPoint(NamedTuple):
-    """One published value.
+    """One published value."""
 
-    Parameters
-    ----------
-    name
-        Whose job it was.
-    gpus
-        Its size [-].
-    value
-        Time between interruptions [s], or share of productive time [-].
-    basis
-        How it is known: a key of `BASES`.
-    source
-        Who says so.
-    is_bound
-        Whether the true value is above it.
-    range
-        Ends of what the source leaves open, in the unit of the value; ``None`` where it states one number.
-    note
-        What else is in it, or is not.
-    doubt
-        Why it may be no measurement; empty where nobody doubts that.
-    """
-
-    name: str
-    gpus: int
-    value: float
-    basis: str
-    source: str
-    is_bound: bool = False
+    name: str  # whose job it was
+    gpus: int  # its size [-]
+    value: float  # time between interruptions [s], or share of productive time [-]
+    basis: str  # how it is known: a key of `BASES`
+    source: str  # who says so
+    is_bound: bool = False  # whether the true value is above it
+    # Ends of what the source leaves open, in the unit of the value; ``None`` where it states one number.
     range: tuple[float, float] | None = None
-    note: str = ""
-    doubt: str = ""
+    note: str = ""  # what else is in it, or is not
+    doubt: str = ""  # why it may be no measurement; empty where nobody doubts that
 
     @property
     def remarks(self) -> str:

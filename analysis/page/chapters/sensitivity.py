@@ -318,13 +318,7 @@ def _doubt(asked: _Asked) -> Words:
 
 
 def drawn_ends(changes: Sequence[float]) -> tuple[int, int]:
-    """Return which two values of an input a picture shows: those that change most either way, in the input's order.
-
-    Parameters
-    ----------
-    changes
-        What each value changes; one at least.
-    """
+    """Return which two values of an input a picture shows: those that change most either way, in the input's order."""
     places = range(len(changes))
     low, high = min(places, key=changes.__getitem__), max(places, key=changes.__getitem__)
     return (min(low, high), max(low, high)) if low != high else (0, len(changes) - 1)

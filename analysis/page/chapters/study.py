@@ -325,14 +325,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
 def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
     """Return what a formula says beside the simulation; empty where there is none.
 
-    Parameters
-    ----------
-    asked
-        The answer.
-    cell
-        The combination.
-    far
-        Whether it is stated if both are far apart, which is what the answer does not cover, or if they are not.
+    `far`: where both are far apart, which is what the answer does not cover; else where they are not.
     """
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")

@@ -37,11 +37,6 @@ def phases_of(prepared: Prepared, result: Result) -> tuple[Phase, ...]:
 
     Of what a rollback threw away only the amount is known, in seconds of healthy training. As much of the training
     before it becomes lost work: exact at the healthy pace, and else a little short.
-
-    Parameters
-    ----------
-    prepared, result
-        A scenario, and a replication of it with its timeline.
     """
     assert result.timeline is not None, "a result with its timeline"
     job = result.jobs[0]

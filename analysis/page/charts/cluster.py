@@ -169,13 +169,7 @@ def is_small(topology: Topology) -> bool:
 
 
 def draw_parts(topology: Topology) -> Drawing:
-    """Draw every host, switch and cable.
-
-    Parameters
-    ----------
-    topology
-        A cluster for which `is_small` holds.
-    """
+    """Draw every host, switch and cable."""
     cables = edges(topology)
     parts = [part for part in _PARTS if topology.counts[part]]
     shared = _shared(topology)
@@ -334,34 +328,16 @@ _Point: TypeAlias = tuple[float, float]
 
 
 class _Tally(NamedTuple):
-    """Switches and cables by pod and plane.
+    """Switches and cables by pod and plane, each an array of (pods, planes); cores by plane alone."""
 
-    Parameters
-    ----------
-    switches : list of (pods, planes) int64
-        Leaf switches and spines [-].
-    cores : (planes,) int64
-        Core switches [-].
-    cables : list of (pods, planes) int64
-        Cables of each tier; those to cores by the pod of their spine [-].
-    bandwidth : list of (pods, planes) float64
-        Their bandwidth [B/s].
-    """
-
-    switches: list[NDArray[np.int64]]
-    cores: NDArray[np.int64]
-    cables: list[NDArray[np.int64]]
-    bandwidth: list[NDArray[np.float64]]
+    switches: list[NDArray[np.int64]]  # leaf switches and spines [-]
+    cores: NDArray[np.int64]  # core switches [-], (planes,)
+    cables: list[NDArray[np.int64]]  # of each tier [-]; those to cores by the pod of their spine
+    bandwidth: list[NDArray[np.float64]]  # theirs [B/s]
 
 
 def draw_tiers(topology: Topology) -> Drawing:
-    """Draw the tiers of a cluster, and of more than four pods the first two and the last.
-
-    Parameters
-    ----------
-    topology
-        The cluster.
-    """
+    """Draw the tiers of a cluster, and of more than four pods the first two and the last."""
     cables = edges(topology)
     tally = _tally(topology, cables)
     tiers = [tier for tier in range(3) if (cables.tier == tier).any()]
@@ -521,13 +497,7 @@ def _draw_margins(drawing: Drawing, cables: Any, rows: list[float]) -> None:
 
 @chart_kind(Topology)
 def draw_topology(topology: Topology) -> Figure:
-    """Draw a cluster: every host, switch and cable of a small one, the tiers of a large one.
-
-    Parameters
-    ----------
-    topology
-        The cluster.
-    """
+    """Draw a cluster: every host, switch and cable of a small one, the tiers of a large one."""
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.figure import Figure
 

@@ -48,24 +48,8 @@ def _open_rows(
 ) -> tuple[Figure, Axes]:  # fmt: skip
     """Return a figure with one row for each name, the first at the top; row n is at height n of the axes.
 
-    Parameters
-    ----------
-    chart
-        What is drawn: it has a title and a unit.
-    names
-        What the rows are called.
-    ends
-        Least and largest value that is drawn.
-    row
-        Height of a row at least [in].
-    before, behind
-        Labels that are written at the left and right of what is drawn: there is room for the widest of them.
-    column
-        Labels that are written at the right of the axes.
-    top
-        Room above the axes [in].
-    note, key
-        What to know to read the picture.
+    `before` and `behind` are labels at the left and right of what is drawn, `column` those at the right of the axes:
+    there is room for the widest. A row is at least so high, with so much room above the axes [in].
     """
     aside = max((block_width(text) + 0.1 for text in column), default=0.0)
     pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]

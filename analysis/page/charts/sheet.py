@@ -132,15 +132,7 @@ def style(width: float = WIDTH) -> Iterator[None]:
 
 
 def render(figure: Figure, suffix: str) -> bytes:
-    """Return a picture as the content of a file: the same bytes each time.
-
-    Parameters
-    ----------
-    figure
-        The picture.
-    suffix
-        One of ``SUFFIXES``.
-    """
+    """Return a picture as the content of a file: the same bytes each time."""
     without_dates: dict[str, dict[str, Any]] = {
         ".svg": {"Date": None, "Creator": "Ettrick"},
         ".png": {"Software": "Ettrick"},
@@ -262,20 +254,8 @@ def open_sheet(
 ) -> tuple[Figure, Axes]:
     """Return a figure with a title at the left above, and axes below it.
 
-    Parameters
-    ----------
-    title
-        What the picture says, in as many lines as it takes (four at most).
-    body
-        Height of the axes [in].
-    margins
-        Room around the axes.
-    note
-        What to know to read it, below the title.
-    key
-        What colours mean, below that.
-    width
-        Of the figure, if it needs more than others [in].
+    The title takes four lines at most; the note and the key are below it. The axes are so high, and the figure so wide
+    if it needs more than others [in].
     """
     from matplotlib.figure import Figure
 
@@ -358,12 +338,7 @@ def open_message(title: str, text: str) -> Figure:
 def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, float]:
     """Return names of rows in lines, how wide the widest is, and how high each row has to be [in].
 
-    Parameters
-    ----------
-    names
-        What the rows are called.
-    room
-        Width for names at most [in].
+    Names have so much room at most [in].
     """
     lines = [wrapped(name, room, TEXT, 2) for name in names]
     across = max((width_of(line) for text in lines for line in text.split("\n")), default=0.0)
@@ -398,12 +373,7 @@ def pushed_apart(places: Sequence[float], sizes: Sequence[float], low: float, hi
     Neighbours that would touch form a block whose middle is the mean of where they want to be: no other places without
     overlap have a smaller sum of squared moves, weighted by size. A block is then moved inside the column.
 
-    Parameters
-    ----------
-    places, sizes
-        Where each wants its middle, and how much of the column it takes [in].
-    low, high
-        Ends of the column. If they do not fit, they go on above it.
+    Places are the wished middles and sizes what labels take of the column [in]; what does not fit goes on above it.
     """
     order = sorted(range(len(places)), key=lambda number: (places[number], number))
     blocks: list[tuple[float, float, list[int]]] = []  # where it begins, how long it is, who is in it
@@ -441,14 +411,8 @@ def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[
     """Return for each label above the axes where it begins and its lane, so that none covers another or its stem.
 
     A label stands at the right of its stem like a flag, in the lane above those whose stems it passes; where the room
-    ends, at the left of it.
-
-    Parameters
-    ----------
-    stems, widths
-        The place that each names, and how wide it is [in].
-    high
-        Where the room ends; it begins at 0.
+    ends, at the left of it. Stems are the places that labels name, and widths theirs [in]; the room is from 0 to
+    `high`.
     """
     found: dict[int, tuple[float, int]] = {}
     order = sorted(range(len(stems)), key=lambda number: (-stems[number], number))
@@ -471,16 +435,7 @@ def beside(
     """Return where the label of each point goes, or ``None`` where nothing near it is free.
 
     The places are evaluated from the nearest on, on the right first: a label is never on another one, on a point, or on
-    what is filled.
-
-    Parameters
-    ----------
-    points, sizes
-        Where each is, and how wide and high its label is [in].
-    room
-        Where labels may be.
-    filled
-        Where they may not be.
+    what is filled. Sizes are width and height of labels [in], which are inside the room and not on what is filled.
     """
     dots = [Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
     taken = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
@@ -639,22 +594,15 @@ def _fitting(ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callab
 
 
 class Plane(NamedTuple):
-    """Axes of a known size.
+    """Axes of a known size."""
 
-    Parameters
-    ----------
-    figure, axes
-        Where it is drawn.
-    across, up
-        Size of the axes [in].
-    x, y, x_ends, y_ends
-        The scales and their ends.
-    """
-
+    # figure, axes: where it is drawn
     figure: Figure
     axes: Axes
+    # across, up: size of the axes [in]
     across: float
     up: float
+    # x, y, x_ends, y_ends: the scales and their ends
     x: Scale
     y: Scale
     x_ends: Range
@@ -693,16 +641,7 @@ def open_plane(
 ) -> Plane:
     """Return a figure with two scales; the title of the vertical one is above it, where it can be read.
 
-    Parameters
-    ----------
-    scales, ends
-        Horizontal and vertical.
-    height
-        Of the axes [in].
-    right, above
-        Room for labels at the right of the axes and above them [in].
-    note, key
-        What to know to read the picture.
+    Scales and ends are horizontal and vertical; the axes are so high, with room for labels at the right and above [in].
     """
     (x, y), (x_ends, y_ends) = scales, ends
     left = left_of(y, y_ends)

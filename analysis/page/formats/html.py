@@ -101,14 +101,8 @@ class Inline(NamedTuple):
 def inline_svg(chart: Any, name: str, width: float = WIDTH) -> Inline:
     """Return a picture as a part of a page.
 
-    Parameters
-    ----------
-    chart
-        What is drawn: one of the types of `analysis.page.charts.CHARTS`.
-    name
-        What its ids begin with, so that no two pictures of a page share one.
-    width
-        How wide it is drawn [in]; one that is narrower than others is for the screen of a phone.
+    Its ids begin with the name, so that no two pictures of a page share one; what is narrower [in] than others is for
+    the screen of a phone.
     """
     from xml.etree import ElementTree
 
@@ -173,13 +167,7 @@ _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")  # where no line may end
 
 
 def write(report: Report) -> bytes:
-    """Return the content of the file.
-
-    Parameters
-    ----------
-    report
-        What it says.
-    """
+    """Return the content of the file."""
     environment = _environment()
     terms = dict(report.first_screen.glossary)
     environment.filters |= {
@@ -218,12 +206,7 @@ def write(report: Report) -> bytes:
 def explore_page(title: str, question: str, knobs: list[dict[str, Any]]) -> str:
     """Return the page of `ettrick explore`, which has its pictures from the program that shows it.
 
-    Parameters
-    ----------
-    title, question
-        The scenario, and what it is about.
-    knobs
-        Sliders: ``name``, ``title``, ``worth``, the texts of their ``stops``, and where they ``start``.
+    Knobs are sliders: ``name``, ``title``, ``worth``, the texts of their ``stops``, and where they ``start``.
     """
     scripts = [_part(name) for name in ("page.js", "explore.js")]
     return (
@@ -299,12 +282,7 @@ def _css_text(text: str) -> str:
 def _markup(words: Words | str, terms: dict[str, str] | None = None) -> Markup:
     """Return a text as HTML: numbers with the places that they come from, terms with what they mean at first sight.
 
-    Parameters
-    ----------
-    words
-        The text.
-    terms
-        What is still to be explained; what is explained is taken out.
+    What is explained is taken out of the terms.
     """
     parts = (words,) if isinstance(words, str) else words
     return _safe("").join(

@@ -384,15 +384,7 @@ def color_of(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Deck:
-    """A presentation that is being made.
-
-    Parameters
-    ----------
-    title
-        What stands below each slide.
-    presentation
-        That of python-pptx.
-    """
+    """A presentation that is being made."""
 
     title: str
     presentation: Any
@@ -564,14 +556,7 @@ class Fitted(NamedTuple):
 def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tuple[int, int]) -> Fitted:
     """Return texts at the largest size at which they fit; cut if they do not fit at the smallest.
 
-    Parameters
-    ----------
-    paragraphs
-        The texts.
-    width, height
-        The box [in].
-    sizes
-        Smallest and largest size of the type [pt].
+    The box is in inches, the smallest and largest size of the type in points.
     """
     smallest, largest = sizes
     for size in range(largest, smallest - 1, -1):
@@ -583,14 +568,7 @@ def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tupl
 def lines_of(text: str, width: float, size: float) -> int:
     """Return how many lines a text takes, rather too many than too few.
 
-    Parameters
-    ----------
-    text
-        A paragraph.
-    width
-        Width of the box [in].
-    size
-        Size of the type [pt].
+    The box is so wide [in], the type of a size [pt].
     """
     room = width * _POINTS / size
     lines, used = 1, 0.0
@@ -640,10 +618,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 def legible(value: Any) -> Any:
     """Return a report, or a part of one, with a sign in place of each that no XML may hold.
 
-    Parameters
-    ----------
-    value
-        Texts; tuples, lists and data classes of them. Whatever else there is stays as it is.
+    It goes through tuples, lists and data classes; whatever else there is stays as it is.
     """
     if isinstance(value, str):
         return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", value)

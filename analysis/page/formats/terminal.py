@@ -29,14 +29,8 @@ _KEPT = "\N{NO-BREAK SPACE}"
 def write(sections: Iterable[Section], *, width: int | None = None, otherwise: int | None = None) -> str:
     """Return sections as text: of pictures their tables.
 
-    Parameters
-    ----------
-    sections
-        What is written, in order; the title of the first one has no empty line before it.
-    width
-        Columns; omitted: those of ``COLUMNS``, or of the terminal.
-    otherwise
-        Columns where nobody says how many; omitted: sentences are not broken.
+    Without a width it is that of ``COLUMNS``, or of the terminal, or else `otherwise`; without any sentences are not
+    broken.
     """
     sheet = _Sheet(width, otherwise)
     for place, section in enumerate(sections):
@@ -59,11 +53,7 @@ def write(sections: Iterable[Section], *, width: int | None = None, otherwise: i
 class _Sheet:
     """What is written for a reader.
 
-    Parameters
-    ----------
-    width, otherwise
-        As of `write`. Where nobody says how many columns there are, sentences are not broken, so that other programs
-        find them whole.
+    Where nobody says how many columns there are, sentences are not broken, so that other programs find them whole.
     """
 
     def __init__(self, width: int | None = None, otherwise: int | None = None) -> None:
