@@ -86,7 +86,9 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     axes = _axes(content)
     if not axes or not content.metrics or len(content.cells) < 2:
         return None
-    forms = {metric: _form(content, metric) for metric in content.metrics}
+    means = {metric: [summary_of(cell, metric).mean for cell in content.cells] for metric in content.metrics}
+    forms = {metric: form_of(metric, [mean for mean in known if mean is not None], content.currency or "")
+             for metric, known in means.items()}  # fmt: skip
     return {
         "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],
         "metrics": [
@@ -97,11 +99,6 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
         "unknown": [str(axis.title) for axis in content.axes.values() if axis.unknown],
         "start": _start(content, axes),
     }
-
-
-def _form(content: SweepDocument, metric: str) -> Form:
-    means = [summary_of(cell, metric).mean for cell in content.cells]
-    return form_of(metric, [mean for mean in means if mean is not None], content.currency or "")
 
 
 def _axes(content: SweepDocument) -> list[_Axis]:

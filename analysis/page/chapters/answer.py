@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from analysis.page.cells import Axis
+    from analysis.page.charts.data import Range
     from analysis.page.model import Grid, Words
     from analysis.results.models import SweepDocument
 
@@ -397,13 +398,12 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
     """Return what draws some means below each other."""
 
     def picture(title: str) -> Picture | None:
-        shown = [row for row in rows if _mean(asked, row.cell) is not None][:_MOST_BARS]
-        if not shown:
+        places = [(row, _scaled(asked, row.cell, asked.metric, asked.form)) for row in rows]
+        known = [(row, place) for row, place in places if place is not None][:_MOST_BARS]
+        if not known:
             return None
-        bars = []
-        for row in shown:
-            mean, ends = _scaled(asked, row.cell, asked.metric, asked.form) or (None, None)
-            bars.append(Interval(row.name, mean, ends, _band(asked, row.cell), row.note))
+        bars = [Interval(row.name, mean, ends, band, row.note) for row, (mean, ends, band) in known]
+        shown = [row for row, _ in known]
         texts = [_text(asked, row.cell) for row in shown]
         alt = f"{asked.what}: {'; '.join(f'{row.name}: {text}' for row, text in zip(shown[:6], texts, strict=False))}."
         cells = [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)]
@@ -469,26 +469,18 @@ _FRONT = (
 def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
     axis = asked.axis(aim)
     if axis is None:
-        return _scaled(asked, cell, aim, asked.form_of(aim)) or (None, None)
+        return (_scaled(asked, cell, aim, asked.form_of(aim)) or (None, None))[:2]
     at = asked.document.cells[cell].numbers.get(aim)
     return (None if at is None else at / axis.size), None
 
 
-def _mean(asked: Asked, cell: int) -> float | None:
-    return summary_of(asked.document.cells[cell], asked.metric).mean
-
-
-def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, tuple[float, float] | None] | None:
+def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, Range | None, Range | None] | None:
+    """Return a mean, its interval and the band of unknown inputs as people see them; ``None`` without a mean."""
     found = summary_of(asked.document.cells[cell], metric)
     if found.mean is None:
         return None
-    ends = found.mean_ci95
-    return found.mean / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
-
-
-def _band(asked: Asked, cell: int) -> tuple[float, float] | None:
-    ends = summary_of(asked.document.cells[cell], asked.metric).band90
-    return None if ends is None else (ends[0] / asked.form.size, ends[1] / asked.form.size)
+    ends, band = (span and (span[0] / form.size, span[1] / form.size) for span in (found.mean_ci95, found.band90))
+    return found.mean / form.size, ends, band
 
 
 def _text(asked: Asked, cell: int | None, metric: str = "") -> str:

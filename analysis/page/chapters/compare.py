@@ -725,7 +725,12 @@ def bridge_section(report_data: ReportData) -> Section | None:
     if found is None:
         return None
     first, second, short, same = names_apart(report_data, before, after)
-    hours, whole = _hours_a_year(before, after), _documented(report_data, before.name, after.name)
+    # What the jobs request in a year, if those of the two are of one size.
+    ours, theirs = (sorted(job.gpus for job in focus.prepared.jobs) for focus in (after, before))
+    hours, whole = (
+        sum(ours) * YEAR / HOUR if ours == theirs else None,
+        _documented(report_data, before.name, after.name),
+    )
     speeds = _speeds(before, after, count)
     place = f" (both: {same})" if same else ""
     title = title_of(found, (short, second), place, whole, speeds)
@@ -758,7 +763,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
             "This is about time alone. While they train, the two do not use their GPUs equally well: "
             f"{PERCENT.plain(speeds[0])} of the peak with {first}, {PERCENT.plain(speeds[1])} with {second}."
         )
-    changes = tuple(Change(step.name, 100 * step.gain, _points(step.found)) for step in found.drawn)
+    changes = tuple(Change(step.name, 100 * step.gain, _ends(step.found, 100)) for step in found.drawn)
     chart = Waterfall(title, "%", (first, 100 * found.before), changes, (second, 100 * found.after))
     steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in found.steps[:6])
     alt = f"From {PERCENT.plain(found.before)} of {first} to {PERCENT.plain(found.after)} of {second}: {steps}."
@@ -787,12 +792,6 @@ def names_apart(report_data: ReportData, before: Focus, after: Focus) -> tuple[s
         short = label_text(label) if label[:1].isdigit() else f"“{label_text(label)}”"
     same = [axis.name for axis in axes_of(content) if ours[axis.name] == theirs[axis.name]]
     return first, second, short, phrases(ours, same, content.axes)
-
-
-def _hours_a_year(before: Focus, after: Focus) -> float | None:
-    """Return the GPU-hours that the jobs request in a year; ``None`` if those of the two are not of one size."""
-    sizes = [sorted(job.gpus for job in focus.prepared.jobs) for focus in (before, after)]
-    return sum(sizes[0]) * YEAR / HOUR if sizes[0] == sizes[1] else None
 
 
 def _documented(report_data: ReportData, before: str, after: str) -> Difference | None:
@@ -870,17 +869,11 @@ def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -
 
 
 def _yearly(gain: float, found: Difference | None, hours: float) -> str:
-    ends = _ends(found)
-    return hours_of(gain * hours, None if ends is None else (ends[0] * hours, ends[1] * hours))
+    return hours_of(gain * hours, _ends(found, hours))
 
 
-def _ends(found: Difference | None) -> tuple[float, float] | None:
+def _ends(found: Difference | None, size: float = 1.0) -> tuple[float, float] | None:
     """Return an interval within what is possible; ``None`` without width: all replications differ by as much."""
     if found is None or found.ci95[0] >= found.ci95[1]:
         return None
-    return max(found.ci95[0], -1.0), min(found.ci95[1], 1.0)
-
-
-def _points(found: Difference | None) -> tuple[float, float] | None:
-    ends = _ends(found)
-    return None if ends is None else (100 * ends[0], 100 * ends[1])
+    return size * max(found.ci95[0], -1.0), size * min(found.ci95[1], 1.0)

@@ -161,7 +161,17 @@ def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tup
         return list(lines), ""
     ranked = _ranked(lines, metric)
     if len(others) > 1:
-        sets = [(axis, _apart_in(axis, lines, ranked[0])) for axis in others]
+        sets = [
+            (
+                axis,
+                [
+                    line
+                    for line in lines
+                    if all(line.at[name] == ranked[0].at[name] for name in line.at if name != axis.name)
+                ],
+            )
+            for axis in others
+        ]
         axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
         if len(found) > 1:
             fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
@@ -181,11 +191,6 @@ def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
         return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
 
     return sorted(lines, key=place)
-
-
-def _apart_in(axis: Axis, lines: Sequence[Line], best: Line) -> list[Line]:
-    """Return the lines that differ from the best one in an axis alone, and that one itself."""
-    return [line for line in lines if all(line.at[name] == best.at[name] for name in line.at if name != axis.name)]
 
 
 def _spread(lines: Sequence[Line], metric: str) -> float:

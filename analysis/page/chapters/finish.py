@@ -92,7 +92,7 @@ _MOST_CURVES = 8
 def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     focus = report_data.focus
-    if focus is None or len(focus.prepared.jobs) != 1 or not math.isfinite(focus.prepared.jobs[0].target):
+    if focus is None or not _is_alike(focus):
         return None
     samples, central, axis = _samples(report_data, focus)
     has_draws = bool(central)
@@ -103,7 +103,7 @@ def section(report_data: ReportData) -> Section | None:
     begin = min(sample.times[0] for sample in samples if sample.times)
     end = max(focus.scenario.horizon, max(sample.times[-1] for sample in samples if sample.times))
     series = tuple(chance_curve(sample, begin, _end(end, deadline, samples), hue) for hue, sample in enumerate(samples))
-    edges = () if deadline is None else ((deadline / DAY, f"deadline: {_days(deadline)}"),)
+    edges = () if deadline is None else ((deadline / DAY, f"deadline: {deadline / DAY:.3g} days"),)
     chart = Curves(title, Scale("Days since the job arrived"), Scale("Chance to be finished [%]"), series, edges=edges)
     picture = Picture(
         "finish",
@@ -151,13 +151,9 @@ def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mappi
         samples = samples_along(rows, axis, fixed, drawn=False)
         times = sorted(time for sample in samples for time in sample.times)
         if len(samples) > 1 and times:
-            found.append((max(_apart(samples, time) for time in times), axis))
+            chances = ([sample.chance(time) for sample in samples] for time in times)
+            found.append((max(max(each) - min(each) for each in chances), axis))
     return max(found, key=lambda pair: pair[0])[1] if found else None
-
-
-def _apart(samples: Sequence[Sample], time: float) -> float:
-    chances = [sample.chance(time) for sample in samples]
-    return max(chances) - min(chances)
 
 
 def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> float:
@@ -170,10 +166,6 @@ def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> f
 
 def _by(time: float | None, horizon: float) -> str:
     return f"after day {horizon / DAY:.4g}" if time is None else f"by day {time / DAY:.4g}"
-
-
-def _days(time: float) -> str:
-    return f"{time / DAY:.3g} days"
 
 
 def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:

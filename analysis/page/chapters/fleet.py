@@ -368,11 +368,12 @@ def section(report_data: ReportData) -> Section | None:
         levels=((float(fleet.gpus), "the whole cluster"),) if most.queued_gpus > fleet.gpus / 4 else (),
     )
     parts = _stack(fleet)
+    said = f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in parts.parts)}."
     caption = "Means over windows of time and over replications."
     items = (
         Picture("occupancy-over-time", over_time, alt, caption),
         Picture("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
-        Picture("every-gpu-hour", parts, _words(parts), "All GPUs of the cluster, used or not.", where(fleet)),
+        Picture("every-gpu-hour", parts, said, "All GPUs of the cluster, used or not.", where(fleet)),
         delivered(document),
     )
     runs = number_of(document.replications, "replication")
@@ -401,10 +402,6 @@ def _stack(fleet: FleetFound) -> Stack:
     if largest is not None:
         title += f"; the largest other part is {largest.name}, {largest.amount:.2g} %"
     return Stack(title, "%", shown)
-
-
-def _words(stack: Stack) -> str:
-    return f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in stack.parts)}."
 
 
 # ----------------------------------------

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from analysis.page.chapters.answer import AnswerText
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
-    from analysis.results.models import CellFound, SweepDocument, Warned
+    from analysis.results.models import CellFound, SweepDocument
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.
@@ -70,7 +70,9 @@ def format_sweep(content: SweepDocument, *, width: int | None = None) -> str:
 
 
 def _chapters(content: SweepDocument) -> Iterator[Section]:
-    warnings = [f"warning: {_warning(warning, content)}" for warning in content.warnings]
+    total = content.counts.cells
+    warnings = [f"warning: {one.warning}{'' if one.cells == total else f' ({one.cells} of {total} cells)'}"
+                for one in content.warnings]  # fmt: skip
     question = [content.question] if content.question else []
     text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
     yield Section("study", content.study, text)
@@ -134,11 +136,6 @@ def _troubles_text(content: SweepDocument) -> Iterator[str]:
     for (status, reason), places in reasons.items():
         more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
         yield f"{', '.join(places[:_MOST_NAMED])}{more}: {status}: {reason}"
-
-
-def _warning(warning: Warned, content: SweepDocument) -> str:
-    count, total = warning.cells, content.counts.cells
-    return warning.warning if count == total else f"{warning.warning} ({count} of {total} cells)"
 
 
 _MOST = 3
@@ -631,8 +628,9 @@ def _picture(
     if not best:
         return None
     rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
-    values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
-    texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
+    shown = [[cells.get((row, column)) for column in columns] for row in rows]
+    values = [[metric.of(summary_of(cell, metric.metric).mean if cell else None) for cell in line] for line in shown]
+    texts = [[_text(cell, metric) for cell in line] for line in shown]
     place = phrases(fixed, fixed, content.axes)
     title = _heat_map_title(best, pair, metric, f"with {place}" if place else "")
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
@@ -654,10 +652,6 @@ def _picture(
         f"{place_of(worst, pair)} to {cell_mean(best[0], metric)} with {place_of(best[0], pair)}."
     )
     return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
-
-
-def _value(cell: CellFound | None, metric: Shown) -> float | None:
-    return None if cell is None else metric.of(summary_of(cell, metric.metric).mean)
 
 
 def _text(cell: CellFound | None, metric: Shown) -> str:

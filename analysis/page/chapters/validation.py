@@ -45,8 +45,9 @@ def section(report_data: ReportData) -> Section | None:
         return _whole(report_data.validation)
     if report_data.focus is None:
         return None
-    content = recorded()
-    return _unrecorded() if content is None else _of_scenario(content, bearing(report_data.focus))
+    content, focus = recorded(), report_data.focus
+    groups = {group: why for group, (why, applies) in _BEARS.items() if applies(focus)}
+    return _unrecorded() if content is None else _of_scenario(content, groups)
 
 
 def recorded() -> ValidateDocument | None:
@@ -110,11 +111,6 @@ def _sources(group: ValidationGroup) -> Grid:
     heads = ("paper", "where", "inputs", "tolerance", "rows")
     rows = tuple((*key, ", ".join(names)) for key, names in found.items())
     return grid(f"What they rest on: {group.title}", heads, rows, range(5))
-
-
-def bearing(focus: Focus) -> dict[str, str]:
-    """Return the groups of the table that bear on a scenario, each with why."""
-    return {group: why for group, (why, applies) in _BEARS.items() if applies(focus)}
 
 
 def _bundles(*names: str) -> Callable[[Focus], bool]:

@@ -240,17 +240,12 @@ def _environment() -> Environment:
 def _drawn(report: Report) -> dict[str, Inline]:
     """Return the pictures of all sections by their keys, each with ids of its own; none repeats a heading."""
     charts = {
-        item.key: _without(item.chart, section.title)
+        item.key: item.chart._replace(title="") if getattr(item.chart, "title", "") == section.title else item.chart
         for section in report.sections
         for item in section.items
         if isinstance(item, Picture)
     }
     return {key: inline_svg(chart, f"v{number}") for number, (key, chart) in enumerate(charts.items())}
-
-
-def _without(chart: Any, heading: str) -> Any:
-    """Return what is drawn below a heading: without its title, if that is the heading."""
-    return chart._replace(title="") if getattr(chart, "title", "") == heading else chart
 
 
 def _part(name: str) -> str:

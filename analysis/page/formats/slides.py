@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from analysis.page.charts.data import Scale, SlideChart, SlideSeries
     from analysis.page.charts.sheet import Kind
-    from analysis.page.model import Number, Report, Words
+    from analysis.page.model import Report, Words
 
 _BRIDGE = "bridge"  # the picture that says best what drives a difference, where there is one
 _MOST_LINES = 40
@@ -143,11 +143,8 @@ def _show(deck: Deck, slide: object, box: Box, shown: _Shown) -> None:
 
 def _sources(texts: Iterable[Words]) -> list[str]:
     numbers = [part for words in texts for part in words if not isinstance(part, str)]
-    return [f"{one.text}: {_formula(one)}{', '.join(one.sources)}" for one in numbers]
-
-
-def _formula(number: Number) -> str:
-    return "" if number.formula == "a" else f"{number.formula} of "
+    return [f"{one.text}: {'' if one.formula == 'a' else f'{one.formula} of '}{', '.join(one.sources)}"
+            for one in numbers]  # fmt: skip
 
 
 def _about(shown: _Shown) -> list[str]:
@@ -461,7 +458,8 @@ class Deck:
                 is_number = grid.columns[place].is_number and place > 0
                 _write(cell.text_frame, (text,), inner, (8, 12), color=INK, is_bold=number == 0, is_right=is_number)
                 cell.text_frame.paragraphs[0].space_after = Pt(0)
-                _fill(cell, _shade(grid, number - 1, place) if number else FAINT)
+                cell.fill.solid()
+                cell.fill.fore_color.rgb = color_of(_shade(grid, number - 1, place) if number else FAINT)
 
     def content(self) -> bytes:
         """Return the file: the same bytes from the same slides, whenever they are made."""
@@ -501,11 +499,6 @@ def _write(
         run = paragraph.add_run()
         run.text = text
         run.font.size, run.font.bold, run.font.color.rgb = Pt(made.size), is_bold, color_of(color)
-
-
-def _fill(cell: Any, color: str) -> None:
-    cell.fill.solid()
-    cell.fill.fore_color.rgb = color_of(color)
 
 
 def _shade(grid: Grid, row: int, column: int) -> str:
