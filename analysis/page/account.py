@@ -21,27 +21,14 @@ _Share = TypeVar("_Share", float, "SourcedNumber")
 
 
 class Account(NamedTuple):
-    """What a mean replication requested, owned and paid.
+    """What a mean replication requested, owned and paid."""
 
-    Parameters
-    ----------
-    requested
-        GPU-time that its jobs requested [GPU s].
-    owned
-        All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if it is not known.
-    window
-        Length of the accounting window [s]; ``None`` with `owned`.
-    price
-        All that was paid over the GPU-time owned [currency / GPU s]; ``None`` without prices.
-    currency
-        Of the price; empty without prices.
-    """
-
-    requested: float
+    requested: float  # GPU-time that its jobs requested [GPU s]
+    # All GPU-time of the cluster in the accounting window [GPU s]; ``None`` if it is not known.
     owned: float | None = None
-    window: float | None = None
-    price: float | None = None
-    currency: str = ""
+    window: float | None = None  # length of the accounting window [s]; ``None`` with `owned`
+    price: float | None = None  # all that was paid over the GPU-time owned [currency / GPU s]; ``None`` without prices
+    currency: str = ""  # of the price; empty without prices
 
     @property
     def a_year(self) -> float | None:
@@ -90,9 +77,8 @@ def basis(focus: Focus) -> str:
     return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, simulated again."
 
 
+# What is written in capitals in the name of a cause.
 _ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
-
-"""What is written in capitals in the name of a cause."""
 
 
 def cause_name(cause: str) -> str:

@@ -46,16 +46,9 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.
 
-_FEW = 40
-
-"""Values of an axis, at most, that can be chosen from a list."""
-
-_LINES = 12
-
-"""Values of an axis, at most, that begin as a line each."""
-
+_FEW = 40  # values of an axis, at most, that can be chosen from a list
+_LINES = 12  # values of an axis, at most, that begin as a line each
 _DIGITS = 9
-
 _UNITS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "T": "trillions", "G": "billions"}
 
 _UNITS |= {"M": "millions"}
@@ -93,7 +86,9 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     axes = _axes(content)
     if not axes or not content.metrics or len(content.cells) < 2:
         return None
-    forms = {metric: _form(content, metric) for metric in content.metrics}
+    means = {metric: [summary_of(cell, metric).mean for cell in content.cells] for metric in content.metrics}
+    forms = {metric: form_of(metric, [mean for mean in known if mean is not None], content.currency or "")
+             for metric, known in means.items()}  # fmt: skip
     return {
         "axes": [axis._asdict() | {"few": len(axis.values) <= _FEW} for axis in axes],
         "metrics": [
@@ -106,14 +101,7 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
     }
 
 
-def _form(content: SweepDocument, metric: str) -> Form:
-    """Return how the numbers of a metric are stated."""
-    means = [summary_of(cell, metric).mean for cell in content.cells]
-    return form_of(metric, [mean for mean in means if mean is not None], content.currency or "")
-
-
 def _axes(content: SweepDocument) -> list[_Axis]:
-    """Return the axes along which cells differ."""
     found = []
     for key, axis in content.axes.items():
         numbers: dict[str, float | None] = {value.label: value.number for value in axis.values}
@@ -134,7 +122,6 @@ def _axes(content: SweepDocument) -> list[_Axis]:
 
 
 def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, Form]) -> dict[str, Any]:
-    """Return a cell as numbers and as texts."""
     at = [axis.values.index(cell.values[axis.key]) for axis in axes]
     numbers, texts = [], []
     for metric, form in forms.items():
@@ -145,7 +132,6 @@ def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, Form]) -> 
 
 
 def _ends(summary: CellSummary, key: str) -> tuple[float, float] | None:
-    """Return an interval, if both of its ends are known."""
     low, high = (summary.p05, summary.p95) if key == "one_run" else getattr(summary, key) or (None, None)
     return None if low is None or high is None else (low, high)
 
@@ -236,20 +222,13 @@ OPENINGS: dict[str, Callable[[ReportData], FirstScreen]] = {
 }
 
 
-_MOST_NAMED = 4
-
-"""Variants that a title names."""
+_MOST_NAMED = 4  # variants that a title names
 
 
 def report_of(folder: Path, progress: Callable[[int, int | None], None] | None = None) -> Report:
     """Return the report of a folder of results.
 
-    Parameters
-    ----------
-    folder
-        The folder.
-    progress
-        Called with the number of sections and of replications of scenarios that are done, and the total.
+    `progress` is called with the number of sections and of replications that are done, and the total.
 
     Raises
     ------
@@ -295,11 +274,10 @@ def _chapters_of_plugins(report_data: ReportData) -> list[Section | None]:
     return made
 
 
+# Sections about one scenario, whatever the results are of.
 _OF_ONE = frozenset({
     "where-the-time-goes", "losses", "a-typical-run", "day-by-day", "missing-nodes", "scale", "the-step", "closed-form",
 })  # fmt: skip
-
-"""Sections about one scenario, whatever the results are of."""
 
 
 def _described(section: Section, report_data: ReportData) -> Section:
@@ -311,7 +289,6 @@ def _described(section: Section, report_data: ReportData) -> Section:
 
 
 def _title(report_data: ReportData) -> str:
-    """Return what the report is about, in a few words."""
     if report_data.kind == "compare":
         names = list(variant_labels(list(report_data.main["variants"])).values())
         return f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''} compared"
@@ -325,6 +302,5 @@ def _title(report_data: ReportData) -> str:
 #
 # A new format is a file with a function ``write(report) -> bytes``, and a line in `FORMATS`.
 
+# By the ending of the file.
 FORMATS: dict[str, Callable[[Report], bytes]] = {"html": html.write, "md": markdown.write, "pptx": slides.write}
-
-"""By the ending of the file."""

@@ -20,30 +20,21 @@ if TYPE_CHECKING:
     from analysis.results.models import CellFound, SweepDocument
 
 _Item = TypeVar("_Item")
-
 _FEW_TICKS = 9
-
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 
 
 class Axis(NamedTuple):
-    """An axis whose values were chosen.
+    """An axis whose values were chosen."""
 
-    Parameters
-    ----------
-    name, title
-        Its key, and what it is called.
-    labels, numbers
-        Its values as text and in SI units, in order of the study; numbers are ``None`` without an order.
-    noun
-        What its values count; empty where they count nothing.
-    """
-
+    # name, title: its key, and what it is called
     name: str
     title: str
+    # labels, numbers: its values as text and in SI units, in order of the study; numbers are ``None`` without an
+    # order
     labels: tuple[str, ...]
     numbers: tuple[float | None, ...]
-    noun: str = ""
+    noun: str = ""  # what its values count; empty where they count nothing
 
     @property
     def is_numeric(self) -> bool:
@@ -88,21 +79,11 @@ class Axis(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Cells that differ in one axis alone.
+    """Cells that differ in one axis alone."""
 
-    Parameters
-    ----------
-    name
-        Their values of the other axes, in short; empty without any.
-    at
-        The same by axis.
-    cells
-        In order of the axis.
-    """
-
-    name: str
-    at: Mapping[str, str]
-    cells: tuple[CellFound, ...]
+    name: str  # their values of the other axes, in short; empty without any
+    at: Mapping[str, str]  # the same by axis
+    cells: tuple[CellFound, ...]  # in order of the axis
 
 
 def axes_of(content: SweepDocument) -> list[Axis]:
@@ -224,18 +205,10 @@ def _written(axis: Axis) -> tuple[float, str]:
 
 
 class Level(NamedTuple):
-    """A value that a metric has to reach, or must not pass.
+    """A value that a metric has to reach, or must not pass."""
 
-    Parameters
-    ----------
-    height
-        In the unit that is shown.
-    name
-        What it is called: ``at least 95 %``.
-    """
-
-    height: float
-    name: str
+    height: float  # in the unit that is shown
+    name: str  # what it is called: ``at least 95 %``
 
 
 def levels_of(content: SweepDocument, axis: Axis, metric: Shown) -> tuple[Level, ...]:

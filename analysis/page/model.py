@@ -208,9 +208,7 @@ class Number(NamedTuple):
     formula: str = "a"
 
 
-Words = tuple[str | Number, ...]
-
-"""A text with numbers in it."""
+Words = tuple[str | Number, ...]  # a text with numbers in it
 
 
 def plain(words: Words | str) -> str:

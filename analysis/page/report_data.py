@@ -49,36 +49,20 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # One scenario of a report, looked at closely: simulated again, for what the results leave out.
 
+# Replications that are simulated again at most: enough for how a run looks; means come from the results.
 MOST_REPLICATIONS = 16
-
-"""Replications that are simulated again at most: enough for how a run looks; means come from the results."""
-
-
 _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 
 @dataclass(frozen=True)
 class Focus:
-    """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed.
+    """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed."""
 
-    Parameters
-    ----------
-    name
-        What it is called: the values of its axes, or the name of the scenario.
-    scenario
-        What is simulated.
-    wanted
-        Replications in the results.
-    known
-        Its document, where the results hold all of it.
-    progress
-        Called with the number of replications done and the total.
-    """
-
-    name: str
-    scenario: Scenario
-    wanted: int
-    known: RunDocument | None = None
+    name: str  # what it is called: the values of its axes, or the name of the scenario
+    scenario: Scenario  # what is simulated
+    wanted: int  # replications in the results
+    known: RunDocument | None = None  # its document, where the results hold all of it
+    # Called with the number of replications done and the total.
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -130,13 +114,11 @@ class Focus:
 # A folder of results: which command left it, and its documents.
 
 RUN, COMPARE, VALIDATE, FIT = "run.json", "compare.json", "validate.json", "fit.json"
-
 SENSITIVITY, OPTIMIZE = "sensitivity.json", "optimize.json"
-
 STUDY_RESOLVED = "study.resolved.yaml"
-
 VARIANT = "variant-{}.resolved.yaml"
 
+# By kind of results, in order of precedence: its file, and keys that tell it from others.
 _KEYS = {
     "run": (RUN, {"scenario", "metrics", "time_shares", "loss_gpu_s"}),
     "sweep": (RUN, {"study", "axes", "cells", "answers"}),
@@ -148,30 +130,19 @@ _KEYS = {
     "lives": (FIT, {"batches", "not_known"}),
 }
 
-"""By kind of results, in order of precedence: its file, and keys that tell it from others."""
-
 
 class ReportError(ValueError):
     """There is nothing to report; the message is one line without the place."""
 
 
 class Results(NamedTuple):
-    """What a folder holds.
+    """What a folder holds."""
 
-    Parameters
-    ----------
-    folder
-        Where it is.
-    kind
-        The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize``,
-        ``validate``, ``fit`` or ``lives``. Of several in one folder the first of these.
-    documents
-        What each command left, by the name of its file.
-    """
-
-    folder: Path
+    folder: Path  # where it is
+    # The command that the report is about: ``run``, ``compare``, ``sweep``, ``sensitivity``, ``optimize``,
+    # ``validate``, ``fit`` or ``lives``. Of several in one folder the first of these.
     kind: str
-    documents: Mapping[str, Any]
+    documents: Mapping[str, Any]  # what each command left, by the name of its file
 
     @property
     def file(self) -> str:
@@ -269,7 +240,6 @@ def _check(kind: str, content: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return a document."""
     try:
         content = json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except (OSError, ValueError, RecursionError):
@@ -292,17 +262,10 @@ def _refuse_constant(name: str) -> Any:
 
 @dataclass(frozen=True)
 class ReportData:
-    """What sections and openings are made of. Whatever takes time is made when it is asked for, and once.
+    """What sections and openings are made of. Whatever takes time is made when it is asked for, and once."""
 
-    Parameters
-    ----------
-    results
-        The documents, and the command that the report is about.
-    progress
-        Called with the number of replications done and the total, while a scenario is simulated again.
-    """
-
-    results: Results
+    results: Results  # the documents, and the command that the report is about
+    # Called with the number of replications done and the total, while a scenario is simulated again.
     progress: Callable[[int, int | None], None] | None = None
 
     @property
@@ -465,7 +428,6 @@ class ReportData:
         return self._focus(name, self._scenario(VARIANT.format(number)), self.comparison.replications)
 
     def _center(self) -> Focus | None:
-        """Return what a sensitivity moves, or what an optimiser found."""
         study = self.study
         assert study is not None
         if self.kind == "sensitivity":
@@ -482,16 +444,14 @@ class ReportData:
         return self._focus(_name(found.axes, found.answer.values), scenario, found.replications)
 
     def _scenario(self, name: str) -> sim.Scenario:
-        """Return a scenario of the folder."""
         try:
             return sim.load(self.folder / name)
         except sim.ScenarioError as error:
             raise ReportError(str(error)) from None
 
 
+# Columns of whole numbers of a sweep's table; what follows ``replication`` are numbers, or nothing.
 _WHOLE = ("point", "cell", "draw", "replication", "censored", "never_started")
-
-"""Columns of whole numbers of a sweep's table; what follows ``replication`` are numbers, or nothing."""
 
 
 def _mistake_in(row: Mapping[str | None, str | None]) -> str | None:
@@ -517,7 +477,6 @@ def _content(axis: Axis, label: str) -> str | float:
 
 
 def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
-    """Return what a combination is called: its values in words."""
     return phrases(values, [axis for axis in axes if axis in values], axes)
 
 
@@ -526,21 +485,11 @@ def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
 
 
 class Rates(NamedTuple):
-    """How often the first job of a scenario is interrupted, and how that grows with its size.
+    """How often the first job of a scenario is interrupted, and how that grows with its size."""
 
-    Parameters
-    ----------
-    gpus
-        Size of the job [-].
-    fixed
-        Interruptions by what comes once a job, whatever its size [1/s].
-    growing
-        Interruptions by all else, at this size [1/s].
-    """
-
-    gpus: int
-    fixed: float
-    growing: float
+    gpus: int  # size of the job [-]
+    fixed: float  # interruptions by what comes once a job, whatever its size [1/s]
+    growing: float  # interruptions by all else, at this size [1/s]
 
     def mtti(self, gpus: float) -> float:
         """Return the mean time between interruptions of a job of a size [s]; infinite without any."""
@@ -551,12 +500,7 @@ class Rates(NamedTuple):
 def interruption_rates(prepared: Prepared, counted: str = "") -> Rates | None:
     """Return the rates of the first job; ``None`` where they cannot be distinguished.
 
-    Parameters
-    ----------
-    prepared
-        The scenario.
-    counted
-        A failure bundle of the catalog: its causes alone. Empty for all of the scenario.
+    `counted` is a failure bundle of the catalog: its causes alone; empty for all of the scenario.
     """
     job = prepared.jobs[0]
     of_job = {source.name for source in prepared.sources if source.part == "job"}
@@ -639,11 +583,7 @@ def _job(prepared: Prepared, job: PreparedJob, ratio: float, mtti: float) -> Pre
     """Return a job of another size [-] and mean time to interrupt [s]."""
     nodes = max(round(job.nodes * ratio), 1)
     sized = replace(
-        job,
-        gpus=nodes * prepared.gpus_per_node,
-        nodes=nodes,
-        replicas=max(round(job.replicas * ratio), 1),
-        mtti=mtti,
+        job, gpus=nodes * prepared.gpus_per_node, nodes=nodes, replicas=max(round(job.replicas * ratio), 1), mtti=mtti
     )
     return replace(sized, checkpoint=_checkpoint(prepared, sized))
 

@@ -24,23 +24,15 @@ if TYPE_CHECKING:
     from analysis.statistics.estimates import Interval
 
 _KEY_OF_A_PLACE = str.maketrans({"~": "~0", "/": "~1"})
-
 _LETTER = re.compile(r"\b[a-z]\b")
 
 
 @dataclass(frozen=True)
 class SourcedNumber:
-    """A number and where it comes from; arithmetic keeps both.
+    """A number and where it comes from; arithmetic keeps both."""
 
-    Parameters
-    ----------
-    value
-        The number [SI].
-    sources, formula
-        As of `analysis.page.model.Number`.
-    """
-
-    value: float
+    value: float  # the number [SI]
+    # sources, formula: as of `analysis.page.model.Number`
     sources: tuple[str, ...]
     formula: str = "a"
 
@@ -92,18 +84,10 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Places:
-    """A document that numbers are read from.
+    """A document that numbers are read from."""
 
-    Parameters
-    ----------
-    file
-        Name of its file.
-    content
-        What it says.
-    """
-
-    file: str
-    content: Any
+    file: str  # name of its file
+    content: Any  # what it says
 
     def get(self, *keys: str | int) -> Any:
         """Return what stands at a place; ``None`` where nothing does."""
@@ -171,12 +155,10 @@ def _renamed(found: SourcedNumber, sources: tuple[str, ...]) -> str:
 
 
 def _whole(formula: str) -> str:
-    """Return a formula as one operand."""
     return f"({formula})" if " " in formula or formula.startswith("-") else formula
 
 
 def _written(value: float) -> str:
-    """Return a plain number as a formula has it."""
     return repr(float(value)).removesuffix(".0")
 
 
@@ -213,9 +195,7 @@ def worded(found: Estimate, form: Form) -> Words:
 # ----------------------------------------
 # Parts of sentences: lists, differences, whole numbers.
 
-_PARTS = Form("%", 0.01)
-
-"""Parts of a base."""
+_PARTS = Form("%", 0.01)  # parts of a base
 
 
 def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Words:
@@ -224,9 +204,14 @@ def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Wor
     kind = points_form(form)
     if form.step != "percentage points" and base is not None and base.value > 0:
         size, kind = size.changed(lambda change: change / base), _PARTS
+    return span(size, kind)
+
+
+def span(size: Estimate, form: Form) -> Words:
+    """Return a difference as a range, or as what it is in every run."""
     if size.low is None or size.high is None:
-        return (number(size.mean, kind),)
-    return ranged(size.low, size.high, kind)
+        return (number(size.mean, form),)
+    return ranged(size.low, size.high, form)
 
 
 def between(ours: Estimate, theirs: Estimate) -> Estimate:
@@ -246,21 +231,9 @@ def bracket(
 ) -> tuple[int | None, int | None]:
     """Return between which of the evaluated values a place lies, sampling error included.
 
-    What a metric does between two evaluated neighbours is not known, so that no place is known more closely.
-
-    Parameters
-    ----------
-    numbers
-        The evaluated values, ascending.
-    inside
-        Positions of the neighbours between which it is best placed.
-    ends
-        Its interval; an end that is ``None`` lies beyond all values, and an interval of two such ends is not known.
-
-    Returns
-    -------
-    tuple of int or None
-        Positions of the last value below it and the first one above; ``None`` where it may be beyond all of them.
+    What a metric does between two evaluated neighbours is not known, so that no place is known more closely. `inside`
+    are positions of the neighbours between which it is best placed, `ends` its interval: an end that is ``None`` lies
+    beyond all values, and an interval of two such ends is not known. So may a position be ``None``.
     """
     first, last = ends
     if first is None and last is None:

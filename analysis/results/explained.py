@@ -722,6 +722,7 @@ class FormulaDocument(Document):
     reference: str = Field(description="Its source.")
 
 
+# All documents by command; `worth` is ``explain --worth``.
 DOCUMENTS: dict[str, type[Document]] = {
     **models.DOCUMENTS,
     "explain": ExplainDocument,
@@ -734,7 +735,6 @@ DOCUMENTS: dict[str, type[Document]] = {
     "service_layouts": ServiceLayoutsDocument,
     "track": TrackDocument,
 }
-"""All documents by command; `worth` is ``explain --worth``."""
 
 
 def results_schema() -> dict[str, Any]:

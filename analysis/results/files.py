@@ -14,10 +14,7 @@ if TYPE_CHECKING:
 
     from analysis.results.models import CompareDocument, JobFound
 
-ELSEWHERE = "name another folder or add --overwrite"
-
-"""What helps where a folder holds something else."""
-
+ELSEWHERE = "name another folder or add --overwrite"  # what helps where a folder holds something else
 _UNFINISHED = ".unfinished"
 
 

@@ -27,21 +27,7 @@ from analysis.fleet import (
     tenant_shares,
 )
 from analysis.metrics import METRICS
-from analysis.results.models import (
-    EndsFound,
-    FleetFound,
-    FleetWindow,
-    GroupFound,
-    LedgerRow,
-    OfJobs,
-    QueueGrowth,
-    ServiceFound,
-    ServiceWindow,
-    StandingFound,
-    StopsFound,
-    Summary,
-    TenantFound,
-)
+from analysis.results import models
 from analysis.statistics.estimates import Interval, contributions, mean_interval, rate, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
@@ -52,7 +38,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from analysis.results.models import RunDocument
     from analysis.runs import Ensemble
     from sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
 
@@ -60,26 +45,17 @@ VIAS = ("direct", "preemption")
 
 
 class Settled(NamedTuple):
-    """The metrics of a fleet with the intervals that the data support, and how these were made.
+    """The metrics of a fleet with the intervals that the data support, and how these were made."""
 
-    Parameters
-    ----------
-    metrics
-        All of them, those of slices too.
-    intervals, batches, correlated
-        As in `FleetFound`.
-    growth
-        Of the queue; ``None`` where it is not known.
-    """
-
-    metrics: dict[str, Summary]
+    metrics: dict[str, models.Summary]  # all of them, those of slices too
+    # intervals, batches, correlated: as in `FleetFound`
     intervals: str
     batches: int
     correlated: list[str]
-    growth: Growth | None
+    growth: Growth | None  # of the queue; ``None`` where it is not known
 
 
-def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
+def settled(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> Settled:
     """Return the metrics of a run with streams, given those whose intervals are of its replications.
 
     Of few replications intervals are those of batch means. Where the queue grows without end, what depends on it has no
@@ -110,7 +86,7 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> Settled:
         if part is not None and (part.metric, part.by) == ("mttf", "size") and part.least >= per_node:
             found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
     if growth is not None and growth.is_saturated:
-        empty = Summary(mean=None, mean_ci95=None)
+        empty = models.Summary(mean=None, mean_ci95=None)
         found = {name: empty if name.partition("@")[0] in ON_QUEUE else summary for name, summary in found.items()}
     intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
     return Settled(found, intervals, count, correlated, growth)
@@ -162,7 +138,7 @@ def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
     return Growth(rate, (rate - half, rate + half), queued, seconds)
 
 
-def _by_gamma(summary: Summary, ratios: Sequence[Ratio]) -> Summary:
+def _by_gamma(summary: models.Summary, ratios: Sequence[Ratio]) -> models.Summary:
     """Return an MTTF with the interval of a constant rate, of all its failures; few of them are no sample of means."""
     failures, seconds = sum(ratio.base for ratio in ratios), sum(ratio.amount for ratio in ratios)
     if not failures or not seconds:
@@ -172,7 +148,6 @@ def _by_gamma(summary: Summary, ratios: Sequence[Ratio]) -> Summary:
 
 
 def _of_batches(ratios: Sequence[Ratio]) -> tuple[float, float] | None:
-    """Return the interval of batches; ``None`` where they are too few or too much alike to be a sample."""
     values = contributions(ratios)
     if values is None or len(values) < BATCHES or np.all(values == values[0]) or are_correlated(values):
         return None
@@ -185,15 +160,15 @@ def _has_spread(ratios: Sequence[Ratio]) -> bool:
     return values is not None and len(values) >= BATCHES and bool(np.any(values != values[0]))
 
 
-def fleet_found(ensemble: Ensemble, found: Settled) -> FleetFound:
+def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetFound:
     """Return the part of a document that is about streams of jobs."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     count, growth = fleet.replications, found.growth
-    groups: dict[str, dict[str, GroupFound]] = {}
+    groups: dict[str, dict[str, models.GroupFound]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
         groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, found.metrics, by, name)
-    return FleetFound(
+    return models.FleetFound(
         gpus=fleet.gpus,
         jobs=float(fleet.job_sum("submitted_job").sum()) / count,
         owned_gpu_s=float(fleet.owned.sum()) / count,
@@ -202,13 +177,13 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> FleetFound:
         correlated=found.correlated,
         growth=None
         if growth is None
-        else QueueGrowth(
+        else models.QueueGrowth(
             gpus_per_day=growth.rate * DAY,
             ci95=(growth.ci95[0] * DAY, growth.ci95[1] * DAY),
             saturated=growth.is_saturated,
         ),
         outcomes={
-            name: EndsFound(jobs=jobs / count, gpu_s=gpu_s / count)
+            name: models.EndsFound(jobs=jobs / count, gpu_s=gpu_s / count)
             for place, name in enumerate(OUTCOMES)
             for jobs, gpu_s in [sum((row for key, row in fleet.outcomes.items() if key[1] == place), np.zeros(2))]
             if jobs
@@ -219,7 +194,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> FleetFound:
         stops=_stops(fleet),
         tenants=_tenants(prepared, fleet),
         windows=[
-            FleetWindow(
+            models.FleetWindow(
                 start_s=float(fleet.edges[place]),
                 end_s=float(fleet.edges[place + 1]),
                 **{
@@ -237,16 +212,16 @@ def _group(
     prepared: Prepared,
     fleet: FleetResult,
     accounts: Sequence[FleetAccount],
-    metrics: Mapping[str, Summary],
+    metrics: Mapping[str, models.Summary],
     by: str,
     name: str,
-) -> GroupFound:
+) -> models.GroupFound:
     count, mine = fleet.replications, {}
     for key, summary in metrics.items():
         part = Slice.parse(key)
         if part is not None and (part.by, part.group) == (by, name):
             mine[part._replace(by="", group="").name] = summary
-    return GroupFound(
+    return models.GroupFound(
         jobs=float(fleet.job_sum("submitted_job", accounts).sum()) / count,
         gpu_s=float(fleet.job_sum("submitted_gpu_time", accounts).sum()) / count,
         metrics=mine,
@@ -267,45 +242,45 @@ def _expected_mttf(prepared: Prepared, fleet: FleetResult, accounts: Sequence[Fl
     return seconds / failures if failures else None
 
 
-def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, TenantFound]:
+def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, models.TenantFound]:
     if len(prepared.tenants) < 2:
         return {}
     buckets: dict[FleetAccount, npt.NDArray[np.float64]] = {}
     for key, row in fleet.ledger.items():
         buckets.setdefault(key.account, np.zeros(len(Bucket)))[key.bucket] += row.sum()
     shares = zip(prepared.tenants, tenant_shares(prepared, buckets), strict=True)
-    return {tenant.name: TenantFound(held_share=held, entitled_share=entitled) for tenant, (held, entitled) in shares}
+    return {
+        tenant.name: models.TenantFound(held_share=held, entitled_share=entitled) for tenant, (held, entitled) in shares
+    }
 
 
-def _single_jobs(fleet: FleetResult, accounts: Sequence[FleetAccount]) -> dict[str, OfJobs]:
-    return {name: OfJobs(**found) for name, found in quantiles(fleet, accounts).items()}
+def _single_jobs(fleet: FleetResult, accounts: Sequence[FleetAccount]) -> dict[str, models.OfJobs]:
+    return {name: models.OfJobs(**found) for name, found in quantiles(fleet, accounts).items()}
 
 
 def _cause(fleet: FleetResult, bucket: int, cause: int) -> str:
     return IDLE[cause] if bucket == Bucket.UNALLOCATED else fleet.causes[cause]
 
 
-def _ledger(fleet: FleetResult) -> list[LedgerRow]:
-    """Return the ledger over all accounts and windows, in the order of the buckets, the largest first."""
+def _ledger(fleet: FleetResult) -> list[models.LedgerRow]:
     sums: dict[tuple[int, str, str], float] = {}
     for key, row in fleet.ledger.items():
         place = key.bucket, _cause(fleet, key.bucket, key.cause), VIAS[key.via]
         sums[place] = sums.get(place, 0.0) + float(row.sum()) / fleet.replications
     return [
-        LedgerRow(bucket=CLUSTER_BUCKETS[bucket], cause=cause, via=via, gpu_s=amount)
+        models.LedgerRow(bucket=CLUSTER_BUCKETS[bucket], cause=cause, via=via, gpu_s=amount)
         for (bucket, cause, via), amount in sorted(sums.items(), key=lambda item: (item[0][0], -item[1]))
         if amount
     ]
 
 
-def _stops(fleet: FleetResult) -> list[StopsFound]:
-    """Return stops by size, cause, via and size of who took the nodes."""
+def _stops(fleet: FleetResult) -> list[models.StopsFound]:
     sums: dict[tuple[int, int, int, int], npt.NDArray[np.float64]] = {}
     for key, rows in fleet.stops.items():
         place = key.account.size, key.via, key.cause, key.by
         sums[place] = sums.get(place, np.zeros(3)) + rows.sum(axis=0) / fleet.replications
     return [
-        StopsFound(
+        models.StopsFound(
             size=size,
             cause=fleet.causes[cause],
             via=VIAS[via],
@@ -319,7 +294,7 @@ def _stops(fleet: FleetResult) -> list[StopsFound]:
     ]
 
 
-def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[str, ServiceFound]:
+def services_found(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> dict[str, models.ServiceFound]:
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with services"
@@ -333,12 +308,12 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[s
         formula = None
         if plan.scale is None and plan.upgrade is None and plan.readers is None:
             standing = examined.standing()
-            formula = StandingFound(
+            formula = models.StandingFound(
                 capacity_share=standing.share,
                 all_serving=float(standing.pmf[-1]),
                 capacity_availability=examined.capacity_availability(),
             )
-        found[plan.name] = ServiceFound(
+        found[plan.name] = models.ServiceFound(
             replicas=plan.replicas,
             gpus=plan.gpus,
             capacity_per_s=plan.capacity,
@@ -355,7 +330,7 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[s
             recomputed_s=amount["recomputed"],
             closed_form=formula,
             windows=[
-                ServiceWindow(
+                models.ServiceWindow(
                     start_s=float(fleet.edges[place]),
                     end_s=float(fleet.edges[place + 1]),
                     demand_per_s=float(sums["offered"][place] / seconds[place]),
@@ -371,7 +346,7 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, Summary]) -> dict[s
     return found
 
 
-def interval_method(found: FleetFound, replications: int, warmup: str) -> str:
+def interval_method(found: models.FleetFound, replications: int, warmup: str) -> str:
     """Return what intervals are made of, in words; empty where there is none."""
     of = number_of(replications, "replication")
     if found.intervals == "batch means":
@@ -383,7 +358,7 @@ def interval_method(found: FleetFound, replications: int, warmup: str) -> str:
 _MOST_NAMED = 4
 
 
-def fleet_notes(found: FleetFound, replications: int) -> Iterator[str]:
+def fleet_notes(found: models.FleetFound, replications: int) -> Iterator[str]:
     """Yield what a reader must know of the numbers of a fleet."""
     growth = found.growth
     if growth is not None and growth.saturated:
@@ -412,7 +387,7 @@ def fleet_notes(found: FleetFound, replications: int) -> Iterator[str]:
 # Tidy tables: long form, one row for each number.
 
 
-def _metrics_table(ensemble: Ensemble, document: RunDocument) -> Iterator[Sequence[object]]:
+def _metrics_table(ensemble: Ensemble, document: models.RunDocument) -> Iterator[Sequence[object]]:
     assert document.fleet is not None, "a run with streams"
     metrics = dict(document.metrics)
     for by, groups in document.fleet.by.items():
@@ -446,7 +421,7 @@ def _blank(value: float | None) -> float | str:
     return "" if value is None else value
 
 
-def _ledger_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
+def _ledger_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "account", *BY, "bucket", "cause", "via", "gpu_s")
@@ -459,7 +434,7 @@ def _ledger_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[objec
             yield ("", -1, *edges, account, *groups, *what, float(row[place]))
 
 
-def _series_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
+def _series_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "entity", "quantity", "value")
@@ -475,7 +450,7 @@ def _series_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[objec
             yield ("", -1, *fleet.edges[window : window + 2].tolist(), *place, value)
 
 
-def _attempts_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
+def _attempts_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
     prepared = ensemble.prepared
     causes = [NO_FAILURE, *(source.name for source in prepared.sources), *ROOTS]
     yield ("replication", "stream", "job", "gpus", "submit", "start", "end", "state", "root", "via", "lost")
@@ -487,7 +462,7 @@ def _attempts_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[obj
             yield (result.replication, name, one.job, one.gpus, *times, one.state, *cause, one.lost)
 
 
-def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]]:
+def _jobs_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
     """Yield a row for each job that was submitted after the warm-up; a stream reads these columns, but for the first.
 
     `eligible` is when it last entered the queue, `run` how long it had nodes in all, `lost` what work stops undid [s].
@@ -543,20 +518,19 @@ def _jobs_table(ensemble: Ensemble, _: RunDocument) -> Iterator[Sequence[object]
                 )
 
 
-OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})
-"""Tables that take every attempt of every job."""
+OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})  # tables that take every attempt of every job
 
-TABLES: Mapping[str, Callable[[Ensemble, RunDocument], Iterator[Sequence[object]]]] = {
+# Tidy tables of a run with streams by name; replication −1 is all of them together.
+TABLES: Mapping[str, Callable[[Ensemble, models.RunDocument], Iterator[Sequence[object]]]] = {
     "metrics": _metrics_table,
     "ledger": _ledger_table,
     "series": _series_table,
     "attempts": _attempts_table,
     "jobs": _jobs_table,
 }
-"""Tidy tables of a run with streams by name; replication −1 is all of them together."""
 
 
-def table_csv(name: str, ensemble: Ensemble, document: RunDocument) -> str:
+def table_csv(name: str, ensemble: Ensemble, document: models.RunDocument) -> str:
     """Return a tidy table of a run with streams as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(TABLES[name](ensemble, document))

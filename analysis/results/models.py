@@ -28,12 +28,10 @@ from pydantic_core import PydanticCustomError
 
 from sim.yamlfile import dotted, suggest
 
-FORMAT = 1
-"""Format of the documents; those of before it have no number."""
+FORMAT = 1  # format of the documents; those of before it have no number
 
 
 def _number(value: Any) -> float | None:
-    """Return a number as plain Python, ``None`` for what JSON does not have."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
@@ -74,34 +72,30 @@ def _pair(value: Any) -> tuple[float | None, ...] | None:
 
 _NUMBER = {"type": ["number", "null"]}
 
+# A number, null where the data do not support one or it is not finite.
 Number: TypeAlias = Annotated[float | None, PlainValidator(_number), WithJsonSchema(_NUMBER)]
-"""A number, null where the data do not support one or it is not finite."""
-
 Real: TypeAlias = Annotated[float, PlainValidator(_finite), WithJsonSchema({"type": "number"})]
-
 Whole: TypeAlias = Annotated[int, PlainValidator(_whole), WithJsonSchema({"type": "integer"})]
-
 Count: TypeAlias = Annotated[Whole, Field(ge=0)]
 
+# Both ends of an interval; an end that is not finite is null.
 Pair: TypeAlias = Annotated[
     tuple[float, float] | None,
     PlainValidator(_pair),
     WithJsonSchema({"type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2}),
 ]
-"""Both ends of an interval; an end that is not finite is null."""
 
+# As `Pair`, of what always has an interval in documents that this version writes.
 Ends: TypeAlias = Annotated[
     tuple[float, float],
     PlainValidator(_pair),
     WithJsonSchema({"type": "array", "items": _NUMBER, "minItems": 2, "maxItems": 2}),
 ]
-"""As `Pair`, of what always has an interval in documents that this version writes."""
 
 Texts: TypeAlias = list[str]
 
+# Numbers by name; all of them are null where there is nothing that they are shares of.
 Numbers: TypeAlias = dict[str, Annotated[float, PlainValidator(_number), WithJsonSchema(_NUMBER)]]
-"""Numbers by name; all of them are null where there is nothing that they are shares of."""
-
 Labels: TypeAlias = dict[str, str]
 
 
@@ -1209,6 +1203,7 @@ class ValidateDocument(Document):
 # ----------------------------------------
 # Reading them.
 
+# By command, of those that leave their document in a folder.
 DOCUMENTS: dict[str, type[Document]] = {
     "run": RunDocument,
     "compare": CompareDocument,
@@ -1217,7 +1212,6 @@ DOCUMENTS: dict[str, type[Document]] = {
     "optimize": OptimizeDocument,
     "validate": ValidateDocument,
 }
-"""By command, of those that leave their document in a folder."""
 
 
 _RULES = {
@@ -1256,7 +1250,6 @@ def with_todays_names(content: dict[str, Any]) -> bool:
 
 
 def _rename(content: Any, path: tuple[str, ...], name: str) -> int:
-    """Return how many keys were renamed."""
     key, *rest = path
     if key == "*":
         return sum(_rename(item, tuple(rest), name) for item in content) if isinstance(content, list) else 0

@@ -14,27 +14,8 @@ import numpy as np
 
 from analysis.fleet import OF_TARGETS, Slice
 from analysis.metrics import nodes_down
+from analysis.results import models
 from analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
-from analysis.results.models import (
-    FORMAT,
-    ClosedForm,
-    Controlled,
-    Cost,
-    Document,
-    Energy,
-    Extrapolated,
-    JobFound,
-    NodesDown,
-    Nothing,
-    Often,
-    Part,
-    Provenance,
-    RunDocument,
-    Simulated,
-    Summary,
-    TargetFound,
-    Window,
-)
 from analysis.results.step import describe_step
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
@@ -58,26 +39,21 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from analysis.results.models import FleetFound
     from analysis.runs import Ensemble, Tally
     from analysis.statistics.estimates import Interval
     from sim import Prepared, Ratio, Scenario, TargetPlan
     from sim.steps.power import Facility, PowerState
 
+# Those that are always there; time that a job is starved of nodes is where it is known.
 _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")
-
-"""Those that are always there; time that a job is starved of nodes is where it is known."""
-
-_SAME = 1e-9
-
-"""Standard error over the mean that is but the rounding of sums."""
+_SAME = 1e-9  # standard error over the mean that is but the rounding of sums
 
 
-def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> ClosedForm:
+def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> models.ClosedForm:
     """Return the closed form of a scenario, beside its replications if there are any."""
     found = closed_form(prepared)
     waste = found.waste
-    return ClosedForm(
+    return models.ClosedForm(
         applies=not found.reasons,
         reasons=list(found.reasons),
         ettr=found.ettr,
@@ -93,7 +69,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
             for order, causes in waste.items()
         },
         extrapolated=[
-            Extrapolated(
+            models.Extrapolated(
                 bundle=row.bundle,
                 counted_on_gpus=list(row.counted),
                 job=row.job,
@@ -109,7 +85,6 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
 
 
 def _by_bucket(causes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """Return the shares that are not productive by bucket, over all causes, and their total."""
     row = dict.fromkeys(_BUCKETS, 0.0)
     for buckets in causes.values():
         for name, value in buckets.items():
@@ -122,7 +97,7 @@ def replays_a_log(prepared: Prepared) -> bool:
     return any(getattr(entry, "spread_unknown", "") == "once" for entry in prepared.scenario.failures)
 
 
-def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
+def _simulated(ensemble: Ensemble, formula: float | None) -> models.Simulated:
     """Return the simulated ETTR, and how far that of the formula is from it.
 
     There is no interval where replications do not vary, or not by chance: where
@@ -140,7 +115,7 @@ def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
         if formula is not None:
             apart = (mean - formula) / error
             outside = max(interval[0] - formula, formula - interval[1], 0.0)
-    return Simulated(
+    return models.Simulated(
         replications=len(ensemble.rows),
         ettr=mean,
         ettr_ci95=interval,
@@ -154,11 +129,11 @@ def _simulated(ensemble: Ensemble, formula: float | None) -> Simulated:
 # By what and how the numbers of a document were made.
 
 
-def provenance(command: str, scenario: Scenario | None = None, **more: str) -> Provenance:
+def provenance(command: str, scenario: Scenario | None = None, **more: str) -> models.Provenance:
     """Return by what and how numbers were made, of one scenario or of none in particular."""
     if scenario is not None:
         more["scenario_sha256"] = scenario_digest(scenario)
-    return Provenance(
+    return models.Provenance(
         version=metadata.version("ettrick"),
         python=platform.python_version(),
         numpy=np.__version__,
@@ -179,7 +154,9 @@ def scenario_digest(scenario: Scenario) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None) -> RunDocument:
+def document(
+    ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None
+) -> models.RunDocument:
     """Return the document of a run."""
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
@@ -201,8 +178,8 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
             tally.unit_down_times, len(units.nodes), gpus * len(units.nodes[0]), prepared.spares // len(units.nodes[0])
         )
     )
-    return RunDocument(
-        format=FORMAT,
+    return models.RunDocument(
+        format=models.FORMAT,
         scenario=prepared.name,
         engine="des",
         replications=len(ensemble.rows),
@@ -218,10 +195,10 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
         loss_gpu_s=_losses(ensemble, names),
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
         counts=_counts(ensemble),
-        nodes_down=NodesDown.model_validate(down) if down else Nothing(),
-        domains_down=NodesDown.model_validate(domains) if domains else None,
-        energy=None if energy is None else Energy.model_validate(energy),
-        cost=None if cost is None else Cost.model_validate(cost),
+        nodes_down=models.NodesDown.model_validate(down) if down else models.Nothing(),
+        domains_down=models.NodesDown.model_validate(domains) if domains else None,
+        energy=None if energy is None else models.Energy.model_validate(energy),
+        cost=None if cost is None else models.Cost.model_validate(cost),
         windows=_windows(ensemble),
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
@@ -236,10 +213,9 @@ def document(ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval |
     )
 
 
-def _target(target: TargetPlan, metrics: Mapping[str, Summary], prepared: Prepared) -> TargetFound:
-    """Return the part of a document that is about a target."""
+def _target(target: TargetPlan, metrics: Mapping[str, models.Summary], prepared: Prepared) -> models.TargetFound:
     width = target.windows * window_width(prepared)
-    return TargetFound(
+    return models.TargetFound(
         of=target.of,
         metric=target.metric,
         at_least=target.least,
@@ -251,13 +227,13 @@ def _target(target: TargetPlan, metrics: Mapping[str, Summary], prepared: Prepar
     )
 
 
-def plain(found: Part) -> dict[str, Any]:
+def plain(found: models.Part) -> dict[str, Any]:
     """Return a document, or a part of one, as plain data; numbers that JSON does not have are ``None``."""
     content: dict[str, Any] = _plain(found.model_dump(exclude_unset=True, by_alias=True))
     return content
 
 
-def render(found: Document) -> str:
+def render(found: models.Document) -> str:
     """Return a document as JSON text, with a checksum of all but how it was made."""
     content = plain(found)
     if "provenance" in content:
@@ -272,7 +248,6 @@ def checksum(content: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with plain Python numbers, and null for what is not finite."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -284,19 +259,15 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_TWO_SIDED = 1.96
-"""Standard deviations beyond which lie 5 % of a normal law [-]."""
-
-_TIMES = ("mtti", "mtti_running", "mttf")
-"""Times between events, of which a run may see none."""
+_TWO_SIDED = 1.96  # standard deviations beyond which lie 5 % of a normal law [-]
+_TIMES = ("mtti", "mtti_running", "mttf")  # times between events, of which a run may see none
 
 
 def _metrics(
     rows: Sequence[Mapping[str, Ratio]],
     bands: Mapping[str, Interval | None],
     controls: Sequence[tuple[float, ...]] = (),
-) -> dict[str, Summary]:
-    """Return the summaries of all metrics; with control variates too, where they are known."""
+) -> dict[str, models.Summary]:
     metrics = {}
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
@@ -305,41 +276,37 @@ def _metrics(
         interval = exact or possible(name, summary.mean_ci95)
         found = controlled(ratios, controls) if controls else None
         bound = {"lower_bound95": lower_bound(rows, name)} if name.partition("@")[0] in _TIMES else {}
-        taken = found and Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth)
+        taken = found and models.Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth)
         more: dict[str, object] = {
             "mean_ci95": interval,
             "method": "exact" if exact else "t" if interval else None,
             "controlled": taken,
         }
         more |= {"band90": possible(name, bands.get(name)), **bound}
-        metrics[name] = Summary.model_validate(summary).model_copy(update=more)
+        metrics[name] = models.Summary.model_validate(summary).model_copy(update=more)
     return metrics
 
 
 def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Return the shares of the requested GPU-time, ratios of sums [GPU s]."""
     # Of nothing there are no shares: not finite, they are null in the document.
     return dict(zip(JOB_BUCKETS, (sums / (total or math.nan)).tolist(), strict=True))
 
 
 def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
-    """Return the shares of all GPU-time owned."""
     shares = ensemble.tally.cluster / ensemble.tally.owned
     return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
 
 
-def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, Often]:
-    """Return the interruptions of all jobs by cause, most frequent first."""
+def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, models.Often]:
     rows = {}
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
         interval = possible("interruptions", summary.mean_ci95)
-        rows[name] = Often(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
+        rows[name] = models.Often(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
     return dict(sorted(rows.items(), key=lambda row: row[1].mean, reverse=True))
 
 
 def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Return the mean GPU-seconds that a replication's jobs lost, by cause and bucket."""
     mean = ensemble.tally.losses / len(ensemble.rows)
     buckets = [bucket for bucket in range(len(JOB_BUCKETS)) if bucket != Bucket.PRODUCTIVE]
     return {
@@ -349,27 +316,26 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, flo
 
 
 def _counts(ensemble: Ensemble) -> dict[str, float]:
-    """Return the mean number of events by what became of them."""
     counts = {name: number / len(ensemble.rows) for name, number in ensemble.tally.counts.items()}
     return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}
 
 
-def _windows(ensemble: Ensemble) -> list[Window]:
-    """Return the rolling view: shares of each window, over the replications that reached it."""
+def _windows(ensemble: Ensemble) -> list[models.Window]:
     windows = []
     for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
         windows.append(
-            Window(start_s=start, end_s=end, replications=replications, ettr=shares["productive"], time_shares=shares)
+            models.Window(
+                start_s=start, end_s=end, replications=replications, ettr=shares["productive"], time_shares=shares
+            )
         )
     return windows
 
 
-def _per_job(ensemble: Ensemble) -> dict[str, JobFound]:
-    """Return metrics and shares of each job."""
+def _per_job(ensemble: Ensemble) -> dict[str, models.JobFound]:
     count = len(ensemble.rows)
     return {
-        plan.name: JobFound(
+        plan.name: models.JobFound(
             gpus=plan.gpus,
             requested_gpu_s=float(np.mean(mine.requested)),
             metrics=_metrics(mine.rows, {}),
@@ -385,8 +351,7 @@ def _per_job(ensemble: Ensemble) -> dict[str, JobFound]:
     }
 
 
-def _notes(ensemble: Ensemble, fleet: FleetFound | None) -> list[str]:
-    """Return what a reader must know before using the numbers."""
+def _notes(ensemble: Ensemble, fleet: models.FleetFound | None) -> list[str]:
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = [] if fleet is None else list(fleet_notes(fleet, count))
@@ -452,7 +417,6 @@ def energy_content(tally: Tally) -> dict[str, Any] | None:
 
 
 def _assumptions(prepared: Prepared, facility: Facility, cluster: Any) -> list[str]:
-    """Return what the energy rests on that nobody has measured."""
     lines = [] if facility.node.measured else [f"power of a node: estimate ({facility.node.source})"]
     spent = dict(zip(CLUSTER_BUCKETS, cluster.tolist(), strict=True))
     for name, state in STATES.items():
@@ -472,7 +436,6 @@ def _assumptions(prepared: Prepared, facility: Facility, cluster: Any) -> list[s
 
 
 def _worded(state: PowerState) -> str:
-    """Return what a node in a state draws, in words."""
     if state.utilisation is None:
         return "off"
     if state.utilisation in (0, 1):

@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from sim import Prepared, PreparedJob
     from sim.steps import Workload
 
+# The terms of a step, in the order of tables.
 PARTS = {
     "computing": ("gemm", "attention", "elementwise", "launch", "logits"),
     "communication": ("tensor", "context", "expert", "pipeline", "data", "offload"),
     "bubble": ("bubble",),
     "rest": ("optimizer", "overhead"),
 }
-
-"""The terms of a step, in the order of tables."""
 
 _CONVENTION = "model FLOP without recomputation, causal half of attention, over the dense peak"
 
@@ -51,7 +50,6 @@ def describe_step(prepared: Prepared, index: int) -> Step:
 
 
 def _basis(prepared: Prepared, index: int) -> str | None:
-    """Return what the time of a step rests on, in a word or two."""
     job = prepared.jobs[index]
     if job.is_measured:
         return "measured"

@@ -48,9 +48,8 @@ from analysis.calibrate.outcome import (
 from analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_steps
 from analysis.metrics import ratios
 from analysis.page import charts
-from analysis.page.charts import StepErrors
+from docs.pictures.steps import StepErrors, draw_step_errors, panels
 from docs.pictures.steps import main as main_
-from docs.pictures.steps import panels
 from sim import catalog
 from sim.catalog import accelerators, models, steps
 from sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links
@@ -496,7 +495,7 @@ def test_page_has_the_errors_of_all_steps() -> None:
 
 def test_each_step_is_a_dot_where_it_belongs() -> None:
     """Dots of all groups have their ratio, and their size but for a step aside of less than half; none is outside."""
-    figure = charts.draw_step_errors(INVENTED)
+    figure = draw_step_errors(INVENTED)
     for axes, panel in zip(figure.axes, INVENTED, strict=True):
         (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
         for drawn, (name, wanted) in zip(axes.collections, panel.groups.items(), strict=True):
@@ -510,7 +509,7 @@ def test_each_step_is_a_dot_where_it_belongs() -> None:
 
 def test_nothing_is_cut_off() -> None:
     """Titles, legends and labels are inside the picture."""
-    figure = charts.draw_step_errors(INVENTED)
+    figure = draw_step_errors(INVENTED)
     with charts.style():
         canvas = FigureCanvasAgg(figure)
         canvas.draw()

@@ -26,19 +26,8 @@ from analysis.page.chapters.curves import curves_picture, known_lines
 from analysis.page.chapters.inputs import more_runs
 from analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
 from analysis.page.glossary import metric_words
-from analysis.page.model import Column, Grid, Picture, plain
-from analysis.page.sourced import (
-    Estimate,
-    Places,
-    SourcedNumber,
-    apart,
-    either,
-    line,
-    listed,
-    number,
-    ranged,
-    sentence,
-)
+from analysis.page.model import Picture, grid, plain
+from analysis.page.sourced import Estimate, Places, SourcedNumber, apart, either, line, listed, number, sentence, span
 from analysis.statistics.estimates import contributions
 from sim import Ratio
 
@@ -46,53 +35,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from analysis.page.cells import Axis
-    from analysis.page.model import Words
+    from analysis.page.charts.data import Range
+    from analysis.page.model import Grid, Words
     from analysis.results.models import SweepDocument
 
     Draw = Callable[[str], Picture | None]
 
-_OF_REQUESTED = ("ettr", "scheduling_goodput")
-
-"""Shares of the GPU-time that jobs ask for."""
-
+_OF_REQUESTED = ("ettr", "scheduling_goodput")  # shares of the GPU-time that jobs ask for
 _RATE = re.compile(r"failures\.\d+\.scale")
-
 _WITHOUT_ARTICLE = ("goodput", "training speed")
 
+# Runs from which on it is stated how many would be enough: the spread of fewer is known to a factor of two.
 _FEWEST_FIRM = 10
-
-"""Runs from which on it is stated how many would be enough: the spread of fewer is known to a factor of two."""
 
 
 class AnswerText(NamedTuple):
-    """One answer.
+    """One answer."""
 
-    Parameters
-    ----------
-    answer
-        A sentence for who decides.
-    title
-        The same in short: what the picture says.
-    picture
-        What draws it, given its title; ``None`` where there is nothing to show.
-    table
-        All combinations, where the sentence leaves some out or says less of them.
-    cell, other
-        The combination that it comes down to, and the one to hold it against; ``None`` where there is no such.
-    band
-        How far what is not known exactly moves it; empty where the answer does not tell.
-    doubt
-        How sure it is, where that is not stated as of others; empty elsewhere.
-    """
-
-    answer: Words
-    title: Words
-    picture: Draw
-    table: Grid | None = None
+    answer: Words  # a sentence for who decides
+    title: Words  # the same in short: what the picture says
+    picture: Draw  # what draws it, given its title; ``None`` where there is nothing to show
+    table: Grid | None = None  # all combinations, where the sentence leaves some out or says less of them
+    # cell, other: the combination that it comes down to, and the one to hold it against; ``None`` where there is no
+    # such
     cell: int | None = None
     other: int | None = None
-    band: Words = ()
-    doubt: Words = ()
+    band: Words = ()  # how far what is not known exactly moves it; empty where the answer does not tell
+    doubt: Words = ()  # how sure it is, where that is not stated as of others; empty elsewhere
 
     @property
     def point(self) -> Words:
@@ -130,9 +99,7 @@ def asked_text(asked: Asked) -> str:
     return " ".join(part for part in (_ASKED[content["use"]], what, level, *parts, *over) if part)
 
 
-MOST_ROWS = 60
-
-"""Cells that the table has at most."""
+MOST_ROWS = 60  # cells that the table has at most
 
 
 # ----------------------------------------
@@ -143,13 +110,7 @@ _FILE = "results.csv"
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of ``results.csv``, by cell.
-
-    Parameters
-    ----------
-    rows
-        The rows: one for each replication of each point.
-    """
+    """The rows of ``results.csv``, by cell."""
 
     rows: Sequence[Mapping[str, str]] = ()
 
@@ -181,24 +142,13 @@ class Rows:
 # ----------------------------------------
 # An answer of the document of a sweep, and what its metric, its axes and their values are called.
 
+# Combinations of one axis that a sentence names; where each has the values of several axes it is half of that.
 _MOST_OR = 4
-
-"""Combinations of one axis that a sentence names; where each has the values of several axes it is half of that."""
 
 
 @dataclass(frozen=True)
 class Asked:
-    """An answer of the document of a sweep, and what its words are.
-
-    Parameters
-    ----------
-    places
-        The document.
-    position
-        Position of the answer, from 0.
-    rows
-        The runs behind it, where the table of results is there.
-    """
+    """An answer of the document of a sweep, and what its words are."""
 
     places: Places
     position: int
@@ -396,9 +346,7 @@ class Asked:
         if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:
             return ()
         size = found.changed(lambda change: (change * -1 if found.mean.value < 0 else change) * gpus)
-        if size.low is None or size.high is None:
-            return (" (", number(size.mean, GPU_YEARS), " a year)")
-        return (" (", *ranged(size.low, size.high, GPU_YEARS), " a year)")
+        return (" (", *span(size, GPU_YEARS), " a year)")
 
     def more_runs(self, *keys: str | int) -> Words:
         """Return how many runs would tell what is not resolved."""
@@ -412,27 +360,24 @@ class Asked:
         return [Row(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
     def grid(
-        self,
-        axes: Sequence[str],
-        heads: Sequence[Column],
-        rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
-    ) -> Grid:
-        """Return a table of the answer: the values of some axes, and texts."""
+        self, axes: Sequence[str], heads: Sequence[str], rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
+        words: Sequence[int] = (),
+    ) -> Grid:  # fmt: skip
+        """Return a table of the answer: the values of some axes, and texts, of which some (`words`) are no numbers."""
         names = [name for name in axes if name in self.varying]
-        columns = [Column(capital(self.title(name)), is_number=False) for name in names]
+        columns = [*(capital(self.title(name)) for name in names), *heads]
+        no_numbers = [*range(len(names)), *(len(names) + place for place in words)]
         texts = [[*(label_text(at[name]) for name in names), *(text or "none" for text in row)] for at, row in rows]
         more = len(texts) - MOST_ROWS
         note = f"{number_of(more, 'more row')}: see run.json." if more > 0 else ""
-        return Grid(asked_text(self), [*columns, *heads], texts[:MOST_ROWS], note=note)
+        return grid(asked_text(self), columns, texts[:MOST_ROWS], no_numbers, note=note)
 
 
 # ----------------------------------------
 # The one picture of a first screen: curves along an axis, means below each other, or a front.
 
 KEY = "the-answer"
-
 _MOST_BARS = 14
-
 _MEANING = "Bars and bands around a mean are its 95 % confidence interval."
 
 
@@ -453,21 +398,17 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
     """Return what draws some means below each other."""
 
     def picture(title: str) -> Picture | None:
-        shown = [row for row in rows if _mean(asked, row.cell) is not None][:_MOST_BARS]
-        if not shown:
+        places = [(row, _scaled(asked, row.cell, asked.metric, asked.form)) for row in rows]
+        known = [(row, place) for row, place in places if place is not None][:_MOST_BARS]
+        if not known:
             return None
-        bars = []
-        for row in shown:
-            mean, ends = _scaled(asked, row.cell, asked.metric, asked.form) or (None, None)
-            bars.append(Interval(row.name, mean, ends, _band(asked, row.cell), row.note))
+        bars = [Interval(row.name, mean, ends, band, row.note) for row, (mean, ends, band) in known]
+        shown = [row for row, _ in known]
         texts = [_text(asked, row.cell) for row in shown]
         alt = f"{asked.what}: {'; '.join(f'{row.name}: {text}' for row, text in zip(shown[:6], texts, strict=False))}."
-        grid = Grid(
-            title,
-            (Column("setting", is_number=False), Column(asked.what), Column("", is_number=False)),
-            [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)],
-        )
-        return Picture(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, grid)
+        cells = [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)]
+        table = grid(title, ("setting", asked.what, ""), cells, (0, 2))
+        return Picture(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, table)
 
     return picture
 
@@ -475,16 +416,7 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
 def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = "") -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
-    Parameters
-    ----------
-    asked
-        The answer.
-    along
-        The axis.
-    edges
-        Places on the axis [SI] to hold the curves against, with names.
-    between
-        The axis that tells the curves apart, where their names shall be those of its values.
+    Edges are places on the axis [SI] with names; the values of `between` name the curves, where that is an axis.
     """
 
     def picture(title: str) -> Picture | None:
@@ -499,14 +431,7 @@ def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (),
 def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
     """Return what draws two aims, metrics or axes, against each other.
 
-    Parameters
-    ----------
-    asked
-        The answer.
-    aims
-        The aims: across, and up.
-    ranking
-        That of each cell, as in `FrontPoint`.
+    The ranking is that of each cell, as in `FrontPoint`.
     """
 
     def picture(title: str) -> Picture | None:
@@ -527,10 +452,10 @@ def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Dr
                   for aim, word in zip(aims, words, strict=True)]  # fmt: skip
         lowest = [asked.is_lowest_best(aim) for aim in aims]
         chart = Front(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])
-        grid = Grid(title, (Column("setting", is_number=False), *map(Column, words), Column("", is_number=False)), rows)
+        table = grid(title, ("setting", *words, ""), rows, (0, 3))
         best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
         alt = f"{capital(words[0])} against {words[1]}. On the front, or perhaps: {best or 'none'}."
-        return Picture(KEY, chart, alt, f"{_MEANING} {_FRONT}", grid)
+        return Picture(KEY, chart, alt, f"{_MEANING} {_FRONT}", table)
 
     return picture
 
@@ -542,34 +467,23 @@ _FRONT = (
 
 
 def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
-    """Return where a cell is in an aim, and its interval, as people see them."""
     axis = asked.axis(aim)
     if axis is None:
-        return _scaled(asked, cell, aim, asked.form_of(aim)) or (None, None)
+        return (_scaled(asked, cell, aim, asked.form_of(aim)) or (None, None))[:2]
     at = asked.document.cells[cell].numbers.get(aim)
     return (None if at is None else at / axis.size), None
 
 
-def _mean(asked: Asked, cell: int) -> float | None:
-    return summary_of(asked.document.cells[cell], asked.metric).mean
-
-
-def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, tuple[float, float] | None] | None:
-    """Return the mean of a cell and its interval as people see them."""
+def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, Range | None, Range | None] | None:
+    """Return a mean, its interval and the band of unknown inputs as people see them; ``None`` without a mean."""
     found = summary_of(asked.document.cells[cell], metric)
     if found.mean is None:
         return None
-    ends = found.mean_ci95
-    return found.mean / form.size, None if ends is None else (ends[0] / form.size, ends[1] / form.size)
-
-
-def _band(asked: Asked, cell: int) -> tuple[float, float] | None:
-    ends = summary_of(asked.document.cells[cell], asked.metric).band90
-    return None if ends is None else (ends[0] / asked.form.size, ends[1] / asked.form.size)
+    ends, band = (span and (span[0] / form.size, span[1] / form.size) for span in (found.mean_ci95, found.band90))
+    return found.mean / form.size, ends, band
 
 
 def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
-    """Return the mean of a cell as text; empty where it has none."""
     found = asked.mean(cell, metric)
     return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
 
@@ -583,13 +497,6 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
 
     ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
     front with 95 % confidence, so that noise alone may pull the metrics apart, and without the replications.
-
-    Parameters
-    ----------
-    content
-        The document of a sweep.
-    rows
-        Rows of ``results.csv``.
     """
     import numpy as np
 

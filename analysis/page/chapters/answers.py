@@ -38,7 +38,7 @@ from analysis.page.chapters.answer import (
 )
 from analysis.page.charts.data import Curves, Scale, Series
 from analysis.page.glossary import metric_words
-from analysis.page.model import Column, Grid, Number, Picture, Section, joined, plain
+from analysis.page.model import Column, Grid, Number, Picture, Section, grid, joined, plain
 from analysis.page.report_data import RUN
 from analysis.page.sourced import (
     Estimate,
@@ -66,9 +66,7 @@ if TYPE_CHECKING:
     from analysis.page.report_data import ReportData
     from analysis.results.models import CellFound, SweepDocument
 
-WORDS = 45
-
-"""Words of an answer at most, where it may leave out what its table has."""
+WORDS = 45  # words of an answer at most, where it may leave out what its table has
 
 
 def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
@@ -104,9 +102,7 @@ def sentences_of(content: SweepDocument) -> list[list[str]]:
     return [said.get(place, answer.sentences) for place, answer in enumerate(content.answers)]
 
 
-_DRAWN = ("best", "compare", "pareto")
-
-"""Questions whose picture no other section has."""
+_DRAWN = ("best", "compare", "pareto")  # questions whose picture no other section has
 
 
 def section(report_data: ReportData) -> Section | None:
@@ -194,7 +190,6 @@ def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Se
 
 
 def _spread(cell: CellFound, metric: Shown) -> str:
-    """Return between what one run is."""
     found = summary_of(cell, metric.metric)
     if found.p05 is not None and found.p95 is not None:
         return metric.range((found.p05, found.p95)) or "all runs are equal"
@@ -205,7 +200,6 @@ def _spread(cell: CellFound, metric: Shown) -> str:
 
 
 def _notes(content: SweepDocument) -> Iterator[str]:
-    """Yield what to know before using the numbers."""
     numbers = content.replications
     if numbers:
         span = f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
@@ -219,17 +213,7 @@ def _notes(content: SweepDocument) -> Iterator[str]:
 
 
 def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
-    """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one.
-
-    Parameters
-    ----------
-    first, end
-        What is stated in any case.
-    rest
-        What follows the first part, in order.
-    before
-        What stands between the first part and the rest.
-    """
+    """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one."""
     for kept in (list(rest), [*rest[:1], *rest[-1:]], rest[-1:]):
         found = (first, *((before, listed(kept, before)) if kept else ()), end)
         if len(plain(line(*found)).split()) <= WORDS:
@@ -240,13 +224,8 @@ def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str =
 # ----------------------------------------
 # Which combination is best, and which others may be as good.
 
-_MOST_PARTS = 6
-
-"""Rivals that a row of a table names."""
-
-_MOST_NAMED = 2
-
-"""Rivals that a sentence names; of more it tells how many."""
+_MOST_PARTS = 6  # rivals that a row of a table names
+_MOST_NAMED = 2  # rivals that a sentence names; of more it tells how many
 
 
 def best(asked: Asked) -> AnswerText | None:
@@ -302,13 +281,11 @@ def best(asked: Asked) -> AnswerText | None:
 
 
 def _is_tie(group: Mapping[str, Any]) -> bool:
-    """Return whether all settings of a group come to exactly the same in every run."""
     order = group["order"]
     return len(order) > 1 and not any(entry["behind"] or any(entry["behind_ci95"] or ()) for entry in order)
 
 
 def _group_mean(asked: Asked, place: int) -> Estimate:
-    """Return the mean of the best of a group with its interval."""
     mean = asked.at("groups", place, "order", 0, "mean")
     found = asked.mean(asked.cell(asked.data["groups"][place]["best"]))
     assert mean is not None
@@ -335,7 +312,6 @@ def _lead(asked: Asked, place: int) -> Words:
 
 
 def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid:
-    """Return the best of each group, and how sure that is."""
     inner = [name for name in asked.varying if name not in each]
     rows = []
     for place in known:
@@ -344,12 +320,7 @@ def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid
         doubt = f"may be as good: {rivals}" if rivals else plain(_lead(asked, place)).lstrip(":; ")
         who = plain(asked.some([group["best"]], *inner))
         rows.append((group["at"], [who, asked.text(_group_mean(asked, place)), doubt]))
-    heads = (
-        Column("Best", is_number=False),
-        Column(capital(name_of(asked.metric))),
-        Column("How sure", is_number=False),
-    )
-    return asked.grid(each, heads, rows)
+    return asked.grid(each, ("Best", capital(name_of(asked.metric)), "How sure"), rows, (0, 2))
 
 
 def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str]) -> Grid:
@@ -364,13 +335,11 @@ def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str])
             sure = "may be the best"
         behind = shown.distance(entry["behind"], entry["behind_ci95"]) if position else "0"
         rows.append((entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]))), behind, sure]))
-    heads = (Column(capital(name_of(asked.metric))), Column("Behind the best, 95 % together"),
-             Column("How sure", is_number=False))  # fmt: skip
-    return asked.grid(inner, heads, rows)
+    heads = (capital(name_of(asked.metric)), "Behind the best, 95 % together", "How sure")
+    return asked.grid(inner, heads, rows, (2,))
 
 
 def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
-    """Return the picture: curves along what is sought, or the candidates of the first group, best first."""
     inner = [name for name in asked.varying if name not in each]
     if each and len(inner) == 1 and asked.is_numeric(inner[0]):
         return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
@@ -423,7 +392,7 @@ def compare(asked: Asked) -> AnswerText | None:
             if not entry["resolved"] and taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
                 doubt = f"without the sampling error of failures {_change_text(asked, {**taken, 'resolved': True})}"
             rows.append((labels, [asked.shown().form.change(entry["mean"], ends_of(entry["ci95"])), doubt]))
-    heads = (Column(f"Change from {label_text(against)}"), Column("How sure", is_number=False))
+    heads = (f"Change from {label_text(against)}", "How sure")
     others = [name for name in asked.varying if name != axis]
     numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
     picture = intervals(asked, asked.all_rows())
@@ -433,14 +402,13 @@ def compare(asked: Asked) -> AnswerText | None:
         sentence(*brief(line(start, texts[0]), texts[1:], before=" and ")),
         line(start, texts[0]),
         picture,
-        asked.grid([*others, axis], heads, rows) if len(rows) > 1 else None,
+        asked.grid([*others, axis], heads, rows, (1,)) if len(rows) > 1 else None,
         asked.cell({**lines[place]["at"], axis: label}),
         asked.cell({**lines[place]["at"], axis: against}),
     )
 
 
 def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
-    """Return a difference in words."""
     content, axis = asked.data["lines"][place], asked.data["axis"]
     others = content["at"] if len(asked.data["lines"]) > 1 else {}
     where = line(" with ", asked.where({**others, axis: label}))
@@ -459,9 +427,7 @@ def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
 # ----------------------------------------
 # Who is best along an axis, and where another one becomes the best.
 
-_LARGE = 1000.0
-
-"""What is counted from which on it is not stated to the last one."""
+_LARGE = 1000.0  # what is counted from which on it is not stated to the last one
 
 
 def crossover(asked: Asked) -> AnswerText | None:
@@ -486,13 +452,13 @@ def crossover(asked: Asked) -> AnswerText | None:
             others = [name for name in entry["may_be_best"] if name != entry["best"]]
             rows.append(({**content["at"], along: entry["value"]},
                          [label_text(entry["best"]), lead, ", ".join(map(label_text, others))]))  # fmt: skip
-    heads = (Column("Best", is_number=False), Column("Ahead of the second"), Column("May be as good", is_number=False))
+    heads = ("Best", "Ahead of the second", "May be as good")
     where = asked.where(lines[last]["at"])
     return AnswerText(
         sentence(*brief(texts[last], texts[:last])),
         line("with " if where else "", where, " " if where else "", _in_short(asked, last)),
         curves(asked, along, between=who, edges=edges if len(lines) == 1 else ()),
-        asked.grid([*lines[last]["at"], along], heads, rows),
+        asked.grid([*lines[last]["at"], along], heads, rows, (0, 2)),
         asked.cell({**lines[last]["at"], along: stage["value"], who: stage["best"]}),
         next(
             (asked.cell({**lines[last]["at"], along: stage["value"], who: name}) for name in stage["order"][1:]), None
@@ -500,9 +466,7 @@ def crossover(asked: Asked) -> AnswerText | None:
     )
 
 
-_MOST_SPANS = 3
-
-"""Parts of an axis that a sentence tells."""
+_MOST_SPANS = 3  # parts of an axis that a sentence tells
 
 
 class _Span(NamedTuple):
@@ -527,7 +491,6 @@ def _spans(asked: Asked, place: int) -> list[_Span]:
 
 
 def _span_who(asked: Asked, span: _Span) -> Words:
-    """Return who may be best in a part."""
     axis, most = asked.data["between"], _MOST_NAMED + 1
     names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
     who = either(names if len(names) == len(span.names) else [*names, ("others",)])
@@ -552,7 +515,6 @@ def _course(asked: Asked, place: int) -> Words:
 
 
 def _from_to(asked: Asked, place: int, span: _Span) -> Words:
-    """Return where a part is."""
     stages, along = asked.data["lines"][place]["best"], asked.data["along"]
     first, last = (stages[span.stages[end]]["value"] for end in (0, -1))
     return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
@@ -587,7 +549,6 @@ def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
 
 
 def _in_short(asked: Asked, place: int) -> Words:
-    """Return who is best at last, and from where on."""
     spans, at = _spans(asked, place), _crossing(asked, place)
     first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
     highest = f" the {asked.most} {asked.what}"
@@ -633,19 +594,18 @@ def pareto(asked: Asked) -> AnswerText | None:
     answer = sentence(start, listed(texts), more)
     if len(plain(answer).split()) > WORDS:
         answer = sentence(start, listed(best))
-    heads = (*(Column(capital(name_of(name))) for name in metrics), Column("Standing", is_number=False))
+    heads = (*(capital(name_of(name)) for name in metrics), "Standing")
     drawn = (*metrics, *asked.data["axes"])
     return AnswerText(
         answer,
         line("no other setting beats ", listed(best), " in ", aims, " at once"),
         front(asked, (drawn[0], drawn[1]), ranking),
-        asked.grid(asked.varying, heads, rows),
+        asked.grid(asked.varying, heads, rows, (len(metrics),)),
         asked.cell(entries[order[0]]["at"]),
     )
 
 
 def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
-    """Return what a setting of the front reaches."""
     means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.data["metrics"]]
     return listed([worded(found, form) for found, form in means if found is not None])
 
@@ -653,10 +613,7 @@ def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
 # ----------------------------------------
 # Which axis moves a metric most.
 
-_LEAST = 0.001
-
-"""A share of the variance that is stated."""
-
+_LEAST = 0.001  # a share of the variance that is stated
 _MOST_SHARES = 3
 
 
@@ -667,7 +624,6 @@ def sensitivity(asked: Asked) -> AnswerText | None:
 
 
 def _tornado(asked: Asked) -> AnswerText | None:
-    """Return the axis that alone moves the metric most, and how far."""
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     if not axes or not axes[0]["swing"]:
         return None
@@ -683,16 +639,14 @@ def _tornado(asked: Asked) -> AnswerText | None:
                 else asked.shown().form.change(change["mean"], ends_of(change["ci95"]))
             )
             rows.append([capital(asked.title(entry["axis"])), label_text(move["value"]), text])
-    grid = Grid(asked_text(asked), (Column("Axis", is_number=False), Column("Value", is_number=False),
-                                    Column(f"Change of {name_of(asked.metric)}")), rows)  # fmt: skip
+    table = grid(asked_text(asked), ("Axis", "Value", f"Change of {name_of(asked.metric)}"), rows, (0, 1))
     title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
     known = [text for text in moves if text]
     answer = sentence(*brief(line(start, known[0]), known[1:], before=" and "))
-    return AnswerText(answer, title, intervals(asked, asked.all_rows()), grid, 0)
+    return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 
 def _move(asked: Asked, place: int) -> Words:
-    """Return what one value of the first axis changes; empty where that is not known."""
     entry = asked.data["axes"][0]
     move = entry["moves"][place]
     found = None if move["difference"] is None else asked.difference("axes", 0, "moves", place, "difference")
@@ -708,7 +662,6 @@ def _move(asked: Asked, place: int) -> Words:
 
 
 def _indices(asked: Asked) -> AnswerText | None:
-    """Return which share of the variance the first axes make."""
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
     shares = [(place, _index(asked, place)) for place in order]
@@ -718,12 +671,12 @@ def _indices(asked: Asked) -> AnswerText | None:
         return None
     rows = [[capital(asked.title(axes[place]["axis"])), PERCENT.value(share.mean.value, share.interval)]
             for place, share in shares if share is not None]  # fmt: skip
-    heads = (Column("Axis", is_number=False), Column("Share of the variance, with interactions"))
+    table = grid(asked_text(asked), ("Axis", "Share of the variance, with interactions"), rows)
     answer = sentence(
         "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
     )
     title = line(asked.title(axes[order[0]]["axis"]), " moves ", asked.subject, " most")
-    return AnswerText(answer, title, intervals(asked, asked.all_rows()), Grid(asked_text(asked), heads, rows), 0)
+    return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 
 def _index(asked: Asked, place: int) -> Estimate | None:
@@ -738,26 +691,16 @@ def _index(asked: Asked, place: int) -> Estimate | None:
 # What it takes for a metric to pass a value.
 
 _ONE = SourcedNumber(1.0, (), "1")
-
 _TIMES, _BARE = Form("times"), Form("")
 
 
 class _Need(NamedTuple):
-    """What one line takes.
+    """What one line takes."""
 
-    Parameters
-    ----------
-    place
-        Position of the line.
-    crossing
-        Position of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
-    holds
-        Whether it holds at the first value.
-    """
-
-    place: int
+    place: int  # position of the line
+    # Position of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
     crossing: int | None
-    holds: bool
+    holds: bool  # whether it holds at the first value
 
 
 def threshold(asked: Asked) -> AnswerText | None:
@@ -818,7 +761,6 @@ def _today(asked: Asked) -> Words:
 
 
 def _rate_short(asked: Asked, need: _Need) -> Words:
-    """Return how high the failure rate may be, or the MTBF must be, in a few words."""
     if need.crossing is None:
         return ("any evaluated rate" if need.holds else "no evaluated rate",)
     is_higher, times = _times(asked, need)
@@ -830,7 +772,6 @@ def _rate_short(asked: Asked, need: _Need) -> Words:
 
 
 _HOURS = Form("h", HOUR)
-
 _RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
 
 
@@ -849,9 +790,8 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
     """Return where the condition holds in each combination of the other axes, and how sure that is."""
     along = asked.data["along"]
     heads = (
-        Column(f"{capital(asked.title(along))} for {plain(_condition(asked))}"), Column("95 % interval"),
-        Column("90 % band of unknown inputs"), Column("With 95 % confidence"),
-        *(Column(head) for _, head in _RELIABILITY),
+        f"{capital(asked.title(along))} for {plain(_condition(asked))}", "95 % interval", "90 % band of unknown inputs",
+        "With 95 % confidence", *(head for _, head in _RELIABILITY),
     )  # fmt: skip
     rows = []
     for need in needs:
@@ -901,7 +841,6 @@ def _need_of(place: int, content: Mapping[str, Any]) -> _Need:
 
 
 def _hardness(asked: Asked, need: _Need) -> tuple[int, float]:
-    """Return how much a line takes, to sort by."""
     if need.crossing is None:
         return (0 if need.holds else 2), 0.0
     at = asked.data["lines"][need.place]["crossings"][need.crossing]["at"]
@@ -960,7 +899,6 @@ def _bracket(asked: Asked, need: _Need) -> tuple[int | None, int | None]:
 
 
 def _straight(asked: Asked, need: _Need) -> Words:
-    """Return where a straight line between the two neighbours passes the level."""
     at = _turned(asked, need, "at")
     assert at is not None
     return (" (about ", number(at, asked.axis_form(asked.data["along"], at.value)), " on a straight line)")
@@ -1065,12 +1003,8 @@ def _need_cell(asked: Asked, need: _Need, *, holds: bool = True) -> int | None:
 # What it takes to finish in time with some probability, over what is not known exactly.
 
 _METRIC = "p_finish_by"
-
 _NORMAL = 1.96
-
-_CLOSE = 0.01
-
-"""Half-width of an interval from which on it is stated that shares of runs are not known well."""
+_CLOSE = 0.01  # half-width of an interval from which on it is stated that shares of runs are not known well
 
 
 class _Setting(NamedTuple):
@@ -1157,10 +1091,10 @@ def _likely_picture(asked: Asked, axis: Axis, settings: list[_Setting], level: t
              "" if mean is None else asked.form.value(mean.mean.value, mean.interval))
             for one, mean in zip(settings, means, strict=True)
         ]  # fmt: skip
-        heads = (Column(axis.title, is_number=False), Column("unknown inputs drawn"), Column("central values"))
+        heads = (axis.title, "unknown inputs drawn", "central values")
         shares = "; ".join(f"{row[1]} with {row[0]}" for row in rows)
         alt = f"{what} with unknown inputs drawn, along {axis.title}: {shares}."
-        return Picture(KEY, chart, alt, "Shares of runs that are in time.", Grid(title, heads, rows))
+        return Picture(KEY, chart, alt, "Shares of runs that are in time.", grid(title, heads, rows))
 
     return picture
 
@@ -1212,7 +1146,6 @@ def trend(asked: Asked) -> AnswerText | None:
 
 
 def _trend_change(asked: Asked, change: _Change) -> Words:
-    """Return a change in words."""
     at = asked.data["lines"][change.place]["at"]
     where = line(" with ", asked.where(at)) if at else ""
     if not change.resolved:
@@ -1269,9 +1202,8 @@ def _trend_table(asked: Asked) -> Grid:
         spans = [f"{form.plain(end['mean'])} at {label_text(end['value'])}" for end in ends]
         course = _COURSES.get(content["course"], "")
         rows.append((content["at"], [*spans, _change_text(asked, change), largest, course]))
-    heads = (Column("First"), Column("Last"), Column("Change"), Column("Largest step", is_number=False),
-             Column("Course", is_number=False))  # fmt: skip
-    return asked.grid(list(asked.data["lines"][0]["at"]), heads, rows)
+    heads = ("First", "Last", "Change", "Largest step", "Course")
+    return asked.grid(list(asked.data["lines"][0]["at"]), heads, rows, (3, 4))
 
 
 def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:
@@ -1279,6 +1211,7 @@ def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:
     return text if found["resolved"] else f"{text}, not resolved"
 
 
+# By kind of question: what its answer says, or ``None`` where there is nothing to say.
 ANSWERS: dict[str, Callable[[Asked], AnswerText | None]] = {
     "best": best,
     "compare": compare,
@@ -1288,5 +1221,3 @@ ANSWERS: dict[str, Callable[[Asked], AnswerText | None]] = {
     "threshold": threshold,
     "trend": trend,
 }
-
-"""By kind of question: what its answer says, or ``None`` where there is nothing to say."""

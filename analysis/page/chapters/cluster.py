@@ -13,8 +13,9 @@ from analysis.page.account import of_focus
 from analysis.page.chapters.run import explained_formula
 from analysis.page.chapters.services import service_sections
 from analysis.page.charts.data import Part, Stack
+from analysis.page.formats import terminal
 from analysis.page.model import Picture, Section, grid
-from analysis.results.explained import PlannedJob
+from analysis.results import explained
 from analysis.results.step import PARTS, unit_text
 
 if TYPE_CHECKING:
@@ -22,19 +23,6 @@ if TYPE_CHECKING:
 
     from analysis.page.model import Grid
     from analysis.page.report_data import Focus
-    from analysis.results.explained import (
-        ExplainDocument,
-        ExplainedFleet,
-        ExplainedJob,
-        Fit,
-        Human,
-        LayoutFound,
-        PhasePart,
-        Recovery,
-        Rung,
-        Store,
-        TermShare,
-    )
     from analysis.results.models import Step
     from sim import Topology
 
@@ -220,7 +208,6 @@ def step_stack(step: Step) -> Stack | None:
 
 
 def _shares(step: Step) -> dict[str, float]:
-    """Return the share of each part of a step [-]."""
     total = sum(step.breakdown.values())
     return {part: sum(step.breakdown.get(term, 0.0) for term in terms) / total for part, terms in PARTS.items()}
 
@@ -249,10 +236,7 @@ def _seconds(value: float) -> str:
 # ----------------------------------------
 # A scenario explained, for the terminal: each job with its step and its recovery, and the closed form.
 
-_WIDTH = 100
-
-"""Columns without a terminal [-]."""
-
+_WIDTH = 100  # columns without a terminal [-]
 _GROUPS = {"data": "data and context", "expert_data": "replicas of experts", "shard": "shards of parameters"}
 
 _EXECUTION = {
@@ -264,14 +248,12 @@ _EXECUTION = {
 }
 
 
-def format_explanation(content: ExplainDocument, *, width: int | None = None) -> str:
+def format_explanation(content: explained.ExplainDocument, *, width: int | None = None) -> str:
     """Return the explanation as text for standard output, `width` columns wide (that of the terminal)."""
-    from analysis.page.formats import terminal
-
     return terminal.write(_explained(content), width=width, otherwise=_WIDTH)
 
 
-def _explained(content: ExplainDocument) -> Iterator[Section]:
+def _explained(content: explained.ExplainDocument) -> Iterator[Section]:
     yield Section("scenario", content.scenario, (content.description,) if content.description else ())
     for at, (name, job) in enumerate(content.jobs.items()):
         yield from _job(name, job, content.fit)
@@ -295,8 +277,7 @@ def _explained(content: ExplainDocument) -> Iterator[Section]:
         yield Section("assumptions", "Assumptions of the scenario", (), (), lines)
 
 
-def _fleet(fleet: ExplainedFleet) -> Iterator[Section]:
-    """Yield what the jobs of streams ask of the cluster."""
+def _fleet(fleet: explained.ExplainedFleet) -> Iterator[Section]:
     heads = ("Streams", "jobs a day", "GPUs", "GPU-hours of a job", "offered load", "start", "saves every")
     rows = []
     for name, stream in fleet.streams.items():
@@ -324,15 +305,13 @@ def _fleet(fleet: ExplainedFleet) -> Iterator[Section]:
 
 
 def _labels(title: str, rows: Rows) -> Section:
-    """Return labels with texts beside them."""
     return Section("labels", title, (), (grid("", ("", ""), rows),))
 
 
-def _job(name: str, job: ExplainedJob, fit: Fit) -> Iterator[Section]:
-    """Yield all that there is to say about the step of a job."""
+def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator[Section]:
     gpus = f"{job.gpus:,} GPUs in {_nodes(job.nodes)}"
     beside = [*_power(job), _start_up(job)]
-    if not isinstance(job, PlannedJob):
+    if not isinstance(job, explained.PlannedJob):
         lacking = f"the scenario does not state {job.lacks}" if job.lacks else "it cannot lay the job out like this"
         missing = ("breakdown", f"none by the model of steps: {lacking}")
         yield _labels(name, [("GPUs", gpus), *step_rows(job.step), *_use(job), missing, *beside])
@@ -373,8 +352,7 @@ def _job(name: str, job: ExplainedJob, fit: Fit) -> Iterator[Section]:
     yield Section("degraded", "What a degraded step costs", (), (grid("", ("", "time", "pace"), slower, note=note),))
 
 
-def _made_of(job: PlannedJob) -> Rows:
-    """Return what the model and the accelerator are."""
+def _made_of(job: explained.PlannedJob) -> Rows:
     model, chip = job.model, job.accelerator
     active = f", of which a token meets {amount_text(model.active_parameters)}" if model.has_experts else ""
     memory = f"{unit_text(chip.memory_bytes, 'B')} at {unit_text(chip.memory_bytes_per_s, 'B/s')}"
@@ -389,15 +367,14 @@ def _made_of(job: PlannedJob) -> Rows:
     return rows
 
 
-def _layout(layout: LayoutFound) -> str:
+def _layout(layout: explained.LayoutFound) -> str:
     sizes = f"tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
     experts = f", experts over {layout.expert}" if layout.expert > 1 else ""
     chunks = f", {layout.virtual_pipeline} model chunks a stage" if layout.virtual_pipeline > 1 else ""
     return f"{sizes}{experts}{chunks}"
 
 
-def _how(job: PlannedJob) -> Rows:
-    """Return what the batch is and how the step is executed."""
+def _how(job: explained.PlannedJob) -> Rows:
     layout, execution = job.layout, job.execution
     ranks = f" over {execution['shard_ranks']} ranks" if execution["shard_ranks"] else ""
     words = [
@@ -412,10 +389,9 @@ def _how(job: PlannedJob) -> Rows:
     return [("batch", f"{batch} of {execution['microbatch']}"), ("execution", ", ".join(words))]
 
 
-def _use(job: ExplainedJob) -> Rows:
-    """Return the use of the peak in all conventions, and tokens."""
+def _use(job: explained.ExplainedJob) -> Rows:
     rows: Rows = []
-    if isinstance(job, PlannedJob):
+    if isinstance(job, explained.PlannedJob):
         causal, full = job.utilisation["causal"], job.utilisation["full"]
         hfu = f"the same: recompute {job.execution['recompute']} multiplies nothing again"
         if causal.recomputed_flop_per_token:
@@ -433,14 +409,14 @@ def _use(job: ExplainedJob) -> Rows:
     return rows
 
 
-def _checkpoint(job: PlannedJob) -> tuple[str, str]:
+def _checkpoint(job: explained.PlannedJob) -> tuple[str, str]:
     saved = job.checkpoint
     size, part = unit_text(saved.bytes, "B"), unit_text(saved.bytes_per_gpu, "B")
     each = f"{saved.bytes_per_parameter:g} B a parameter, as MLPerf Storage counts"
     return "checkpoint", f"{size}, {part} of each GPU if all write as much ({each})"
 
 
-def _power(job: ExplainedJob) -> Rows:
+def _power(job: explained.ExplainedJob) -> Rows:
     power = job.power
     if power is None:
         return [("power", "not known: the catalog does not say what a node draws, and the scenario has no power")]
@@ -450,7 +426,7 @@ def _power(job: ExplainedJob) -> Rows:
     return [("power", f"{unit_text(power.job_w, 'W')} in all nodes{token}: {each} ({kind}: {power.source})")]
 
 
-def _start_up(job: ExplainedJob) -> tuple[str, str]:
+def _start_up(job: explained.ExplainedJob) -> tuple[str, str]:
     times = job.start_up
     law = "extrapolated from" if times.communicators_extrapolated else "power law through"
     return "start-up", (
@@ -459,12 +435,12 @@ def _start_up(job: ExplainedJob) -> tuple[str, str]:
     )
 
 
-def _breakdown(job: PlannedJob) -> Section:
+def _breakdown(job: explained.PlannedJob) -> Section:
     """Return where the time of a step goes; terms of nothing are left out."""
     rows: list[tuple[str, ...]] = []
     shades: list[tuple[float | None, ...]] = []
 
-    def add(label: str, row: TermShare, rests_on: str, *, has_bar: bool = True) -> None:
+    def add(label: str, row: explained.TermShare, rests_on: str, *, has_bar: bool = True) -> None:
         rows.append((label, _seconds(row.time_s), percent_text(row.share), rests_on))
         shades.append((None, None, row.share if has_bar else 0.0, None))
 
@@ -484,8 +460,7 @@ def _breakdown(job: PlannedJob) -> Section:
 # What the numbers of a step rest on.
 
 
-def _band(job: PlannedJob, fit: Fit) -> str:
-    """Return which measured steps the band of a modelled step rests on."""
+def _band(job: explained.PlannedJob, fit: explained.Fit) -> str:
     chip, basis, step = job.accelerator, job.efficiencies["gemm"].basis, job.step
     of = f"{chip.generation} at {chip.precision}"
     text = f"{fit.steps} measured steps, "
@@ -506,8 +481,7 @@ def _band(job: PlannedJob, fit: Fit) -> str:
     return f"{text} (log-normal, sigma {PERCENT.brief(sigma or 0.0)})"
 
 
-def _degraded(job: PlannedJob, name: str) -> str:
-    """Return what is wrong with a degraded step."""
+def _degraded(job: explained.PlannedJob, name: str) -> str:
     row = job.degraded[name]
     return {
         "slow_gpu": f"slowest GPU at {PERCENT.brief(row.compute)}",
@@ -518,14 +492,14 @@ def _degraded(job: PlannedJob, name: str) -> str:
     }[name]
 
 
-def _constant(job: PlannedJob, name: str) -> float:
+def _constant(job: explained.PlannedJob, name: str) -> float:
     return job.constants[name].value
 
 
-def _peak(kind: str) -> Callable[[PlannedJob], str]:
+def _peak(kind: str) -> Callable[[explained.PlannedJob], str]:
     """Return the text of the share of the peak that a kind of product reaches."""
 
-    def source(job: PlannedJob) -> str:
+    def source(job: explained.PlannedJob) -> str:
         found, chip = job.efficiencies[kind], job.accelerator
         narrow = (
             kind == "attention" and job.execution["options"].get("attention") == "fp8" and chip.precision != "nvfp4"
@@ -537,31 +511,29 @@ def _peak(kind: str) -> Callable[[PlannedJob], str]:
     return source
 
 
-def _hidden(job: PlannedJob, kind: str, hidden: float) -> str:
-    """Return the rate of a kind of groups, and which part of their traffic computing hides."""
+def _hidden(job: explained.PlannedJob, kind: str, hidden: float) -> str:
     part = f"{PERCENT.brief(hidden)} hidden" if hidden else "nothing hidden"
     return f"{unit_text(job.groups[kind].reached_bytes_per_s, 'B/s')}, {part}"
 
 
-def _inside(job: PlannedJob) -> bool:
-    """Return whether tensor groups are inside scale-up domains."""
+def _inside(job: explained.PlannedJob) -> bool:
     return "tensor" in job.groups and job.groups["tensor"].through == "scale_up"
 
 
-def _memory_bound(job: PlannedJob) -> str:
+def _memory_bound(job: explained.PlannedJob) -> str:
     passes, rate = job.constants["touches"], unit_text(job.accelerator.memory_bytes_per_s, "B/s")
     copies = f" ({_constant(job, 'expert_touches'):.3g} of experts' copies)" if job.model.has_experts else ""
     return f"{passes.value:.3g} memory passes{copies} at {rate}, {passes.basis}"
 
 
-def _launches(job: PlannedJob) -> str:
+def _launches(job: explained.PlannedJob) -> str:
     if job.execution["options"].get("cuda_graphs") == "partial":
         return f"half of {1e3 * _constant(job, 'expert_launch'):.3g} ms a layer with experts and pass"
     experts = f" (experts + {1e3 * _constant(job, 'expert_launch'):.3g})" if job.model.has_experts else ""
     return f"{1e3 * _constant(job, 'launch'):.3g} ms a layer and pass{experts}"
 
 
-def _replicas(job: PlannedJob) -> str:
+def _replicas(job: explained.PlannedJob) -> str:
     kind = "data" if "data" in job.groups else "expert_data"
     floor = "shard_floor" if job.execution["sharding"] == "parameters" else "data_floor"
     if floor == "data_floor" and not job.execution["overlap_data"]:
@@ -570,18 +542,19 @@ def _replicas(job: PlannedJob) -> str:
     return f"{rate}, at least {PERCENT.brief(_constant(job, floor))} not hidden"
 
 
-def _bubble(job: PlannedJob) -> str:
+def _bubble(job: explained.PlannedJob) -> str:
     layout = job.layout
     chunks = f" of {layout.virtual_pipeline} model chunks" if layout.virtual_pipeline > 1 else ""
     return f"{layout.pipeline} stages{chunks}, {layout.microbatches:,} microbatches, {job.execution['schedule']}"
 
 
-def _update(job: PlannedJob) -> str:
+def _update(job: explained.PlannedJob) -> str:
     rate = unit_text(job.accelerator.memory_bytes_per_s, "B/s")
     return f"{_constant(job, 'optimizer'):g} B a parameter, {PERCENT.brief(_constant(job, 'memory'))} of {rate}"
 
 
-_SOURCES: dict[str, Callable[[PlannedJob], str]] = {
+# By term of the breakdown: what it rests on.
+_SOURCES: dict[str, Callable[[explained.PlannedJob], str]] = {
     "gemm": _peak("gemm"),
     "attention": _peak("attention"),
     "logits": _peak("logits"),
@@ -604,21 +577,15 @@ _SOURCES: dict[str, Callable[[PlannedJob], str]] = {
     "overhead": lambda job: f"{1e3 * _constant(job, 'overhead'):.3g} ms a step",
 }
 
-"""By term of the breakdown: what it rests on."""
-
 
 # ----------------------------------------
 # The recovery of a job; every number of it is in the data.
 
-_LEAST = 0.005
-
-"""Share of a class below which an observer is not named [-]."""
-
+_LEAST = 0.005  # share of a class below which an observer is not named [-]
 _OBSERVERS = {"stated": "as stated", "human": "operator"}
 
 
-def _recovery(recovery: Recovery, *, is_first: bool) -> Iterator[Section]:
-    """Yield the strategy, the classes of faults, the stores, and the rungs or phases."""
+def _recovery(recovery: explained.Recovery, *, is_first: bool) -> Iterator[Section]:
     preset = recovery.preset
     rows = [("strategy", f"{recovery.strategy}: {recovery.summary}")]
     if preset is not None:
@@ -649,7 +616,6 @@ def _recovery(recovery: Recovery, *, is_first: bool) -> Iterator[Section]:
 
 
 def _setting(name: str, value: Any) -> str:
-    """Return what the scenario states of a strategy."""
     if isinstance(value, bool):
         return name if value else f"not {name}"
     if isinstance(value, dict):
@@ -657,8 +623,7 @@ def _setting(name: str, value: Any) -> str:
     return f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
-def _classes(recovery: Recovery) -> Grid:
-    """Return which classes of faults there are, and what detects them first."""
+def _classes(recovery: explained.Recovery) -> Grid:
     rows = []
     for row in recovery.classes:
         often = sorted(row.first.items(), key=lambda item: -round(item[1], 6))
@@ -670,8 +635,7 @@ def _classes(recovery: Recovery) -> Grid:
     return grid("", ("Faults", "a day", "detection latency", "first detector"), rows, (0, 3))
 
 
-def _stores(stores: Sequence[Store]) -> Grid:
-    """Return where checkpoints are kept."""
+def _stores(stores: Sequence[explained.Store]) -> Grid:
     in_steps, corrupt = any(row.steps is not None for row in stores), any(row.unreadable for row in stores)
     heads = ["Checkpoints", "every", *(["steps"] if in_steps else []), "stall", "durable after", "read in"]
     heads += ["lost with", "kept", *(["unreadable"] if corrupt else [])]
@@ -687,8 +651,7 @@ def _stores(stores: Sequence[Store]) -> Grid:
     return grid("", heads, rows, (0, heads.index("lost with")))
 
 
-def _lost_with(row: Store) -> str:
-    """Return what takes a shard of a checkpoint."""
+def _lost_with(row: explained.Store) -> str:
     words = {
         "peer": "last whole replica",
         "host": "reboot or swap",
@@ -699,8 +662,7 @@ def _lost_with(row: Store) -> str:
     return f"{words} in every replica" if row.every_replica else words
 
 
-def _rungs(rungs: Sequence[Rung]) -> Grid:
-    """Return the rungs of a ladder, with their mean times at the size of the job."""
+def _rungs(rungs: Sequence[explained.Rung]) -> Grid:
     rows = []
     for rung in rungs:
         skips = ", ".join([*rung.not_for, *(["rank 0"] if rung.except_first else [])])
@@ -713,8 +675,7 @@ def _rungs(rungs: Sequence[Rung]) -> Grid:
     return grid("", heads, rows, (0, 1, 3, 4))
 
 
-def _at_the_end(recovery: Recovery) -> Rows:
-    """Return phases that are needed after some faults alone, and what happens when no rung is left."""
+def _at_the_end(recovery: explained.Recovery) -> Rows:
     only = [
         (rung.name, f"and {_part(part)}")
         for rung in recovery.rungs
@@ -725,8 +686,7 @@ def _at_the_end(recovery: Recovery) -> Rows:
     return [*only, ("at the end", _escalation(recovery.human))]
 
 
-def _escalation(operator: Human | None) -> str:
-    """Return what happens when no rung is left."""
+def _escalation(operator: explained.Human | None) -> str:
     if operator is None:
         return "no operator escalation: some rung may always be attempted"
     vain = operator.no_progress
@@ -736,8 +696,7 @@ def _escalation(operator: Human | None) -> str:
     return f"operator escalation when {when}; the job starts again {_time(operator.after_s)} later"
 
 
-def _part(part: PhasePart) -> str:
-    """Return a part of a phase with its mean time, and after which faults alone it is needed."""
+def _part(part: explained.PhasePart) -> str:
     only = "" if part.faults is None else f" (only after {', '.join(part.faults)})"
     return f"{part.name} {_time(part.mean_s)}{only}"
 

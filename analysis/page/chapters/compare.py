@@ -34,9 +34,10 @@ from analysis.page.cells import axes_of
 from analysis.page.chapters.answers import chosen_cells
 from analysis.page.chapters.inputs import more_runs, not_covered, stated, variability
 from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
+from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Places, number, ranged, worded
+from analysis.page.sourced import Places, number, span, worded
 from analysis.statistics.differences import MANY, Difference, difference
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR
@@ -54,14 +55,8 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The first screen.
 
-WITH_SPEED = ("goodput", "effective_mfu")
-
-"""Metrics in which useful time counts by the speed of a step."""
-
-_LEAST_CHANGE = 5e-4
-
-"""A change of shares that is worth a word."""
-
+WITH_SPEED = ("goodput", "effective_mfu")  # metrics in which useful time counts by the speed of a step
+_LEAST_CHANGE = 5e-4  # a change of shares that is worth a word
 _MOST_NAMES = 4
 
 
@@ -101,10 +96,7 @@ class _Contest:
 
     def amount(self, size: Estimate, step: Form | None = None) -> Words:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
-        form = step or points_form(self.form)
-        if size.low is None or size.high is None:
-            return (number(size.mean, form),)
-        return ranged(size.low, size.high, form)
+        return span(size, step or points_form(self.form))
 
     def of(self, between: str = "to") -> str:
         """Return of what a difference is, as it stands behind it."""
@@ -152,7 +144,6 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 
 def _answer(contest: _Contest) -> Words:
-    """Return the answer in one sentence."""
     document, labels = contest.document, contest.labels
     if len(labels) == 1:
         return (f"Only {next(iter(labels.values()))} can run, so that there is nothing to compare it with.",)
@@ -180,7 +171,6 @@ def _answer(contest: _Contest) -> Words:
 
 
 def _several(contest: _Contest, ranking: RankingFound) -> Words:
-    """Return which variants may be best, where that is not resolved."""
     labels = [contest.labels[name] for name in ranking.may_be_best]
     names = f"{', '.join(labels[:-1])} or {labels[-1]}"
     if len(labels) > _MOST_NAMES:
@@ -192,7 +182,6 @@ def _several(contest: _Contest, ranking: RankingFound) -> Words:
 
 
 def _unresolved(contest: _Contest, other: str, change: Estimate) -> Words:
-    """Return that two variants cannot be distinguished."""
     pair, runs = f"{contest.labels[contest.first]} and {contest.labels[other]}", contest.places.at("replications")
     assert runs is not None
     if change.low is None or change.high is None:
@@ -231,7 +220,6 @@ def _as_time(contest: _Contest, best: str, gain: Estimate, change: Estimate) -> 
 
 
 def _in_gpu_years(contest: _Contest, best: str, gain: Estimate) -> Words:
-    """Return what the gain in useful time comes to in a year."""
     gpus = contest.gpus(best)
     if gpus is None:
         return ()
@@ -260,7 +248,6 @@ def _in_money(contest: _Contest, best: str, gain: Estimate) -> Words:
 
 
 def _doubt(contest: _Contest, focus: Focus | None) -> Words:
-    """Return how sure the answer is."""
     runs, document = contest.places.at("replications"), contest.document
     is_priced = any(variant.cost is not None for variant in document.variants.values())
     parts: list[Words] = [(stated(None if focus is None else focus.scenario, priced=is_priced),)]
@@ -283,7 +270,6 @@ def _doubt(contest: _Contest, focus: Focus | None) -> Words:
 
 
 def _drivers(contest: _Contest) -> Iterator[Words]:
-    """Yield what drives the answer, the most important first."""
     best, labels, places = contest.document.order[0], contest.labels, contest.places
     other = contest.document.order[1] if best == contest.first else contest.first
     yield _where_time_is_found(contest, other, best)
@@ -310,7 +296,6 @@ def _drivers(contest: _Contest) -> Iterator[Words]:
 
 
 def _where_time_is_found(contest: _Contest, other: str, best: str) -> Words:
-    """Return which losses are smaller with the best variant."""
     found = []
     for bucket in contest.document.variants[best].time_shares:
         before, after = (contest.places.at("variants", name, "time_shares", bucket) for name in (other, best))
@@ -324,7 +309,6 @@ def _where_time_is_found(contest: _Contest, other: str, best: str) -> Words:
 
 
 def _glance(contest: _Contest) -> Picture | None:
-    """Return how far each variant is from the first one."""
     document, first = contest.document, contest.labels[contest.first]
     ranking = document.ranking
     sure = contest.is_resolved(contest.rival) if ranking is None else len(ranking.may_be_best) == 1
@@ -348,24 +332,16 @@ def _glance(contest: _Contest) -> Picture | None:
 # What was compared: tables for the terminal and for pages, and pictures.
 
 _MOST_BUCKETS = 7
+_LEAST_SHARE = 5e-5  # a share that rounds to 0.01 %; what is less in all variants is not shown
 
-_LEAST_SHARE = 5e-5
-
-"""A share that rounds to 0.01 %; what is less in all variants is not shown."""
-
+_OF_FLEETS = ("occupancy", "cluster_goodput", "ettr", "jct", "bounded_slowdown", "preemptions")
+# Metrics beside the headline of the first table, in its order.
 _BESIDE = ("slo_attainment", "missed_windows", "goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
-
-"""Metrics beside the headline of the first table, in its order."""
-
-_SMALLEST_DIFFERENCE = 1e-6
-
-"""Part of a metric below which a difference is not in a table."""
+_SMALLEST_DIFFERENCE = 1e-6  # part of a metric below which a difference is not in a table
 
 
 def format_comparison(document: CompareDocument, *, width: int | None = None) -> str:
     """Return the document of a comparison as text, `width` columns wide (the terminal's)."""
-    from analysis.page.formats import terminal
-
     return terminal.write([_compared(document)], width=width)
 
 
@@ -429,11 +405,25 @@ def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
 
 def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
     """Return the headline of each variant, how far it is from the first's, and what else a decision needs."""
-    variants, metric, currency = document.variants, document.headline, _currency(document)
-    forms = cell_forms(metric, currency)
-    beside = [name for name in _BESIDE if name != metric and all(name in row.metrics for row in variants.values())]
     ranks = {name: str(place) for place, name in enumerate(document.order, start=1)}
-    rows = []
+    title = f"{METRICS[document.headline].title} on the same failures"
+    return _beside_first(document, head, names, document.headline, _BESIDE, title, ranks)
+
+
+def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
+    """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
+    return _beside_first(document, head, names, "wait_first", _OF_FLEETS, "Waits of the same jobs", {})
+
+
+def _beside_first(
+    document: CompareDocument, head: str, names: Mapping[str, str], metric: str, others: Sequence[str], title: str,
+    ranks: Mapping[str, str],
+) -> Grid:  # fmt: skip
+    """Return a metric of each variant, how far it is from the first's, and the means of others."""
+    variants, currency = document.variants, _currency(document)
+    forms, rows = cell_forms(metric, currency), []
+    beside = [name for name in others if name not in (metric, document.headline)]
+    beside = [name for name in beside if all(name in variant.metrics for variant in variants.values())]
     for name, variant in variants.items():
         change, is_first = variant.difference.get(metric), name == document.first
         row = [names[name], *([ranks.get(name, "-")] if ranks else [])]
@@ -443,8 +433,7 @@ def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> Gr
         row += [text_or_dash(_mean(variant, other), cell_forms(other, currency).value) for other in beside]
         rows.append(row)
     heads = [head, *(["rank"] if ranks else []), METRICS[metric].short, "difference to the first", "95 % interval"]
-    heads += [METRICS[name].short for name in beside]
-    return grid(f"{METRICS[metric].title} on the same failures", heads, rows)
+    return grid(title, [*heads, *(METRICS[name].short for name in beside)], rows)
 
 
 def _where(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
@@ -477,7 +466,6 @@ def _other_keys(document: CompareDocument, names: Mapping[str, str]) -> list[tup
 
 
 def _title(document: CompareDocument) -> str:
-    """Return what the comparison says in a sentence."""
     metric, labels = _shown(document), variant_labels(list(document.variants))
     order, ranking, name = [labels[name] for name in document.order], document.ranking, metric.name
     if len(labels) == 1:
@@ -510,7 +498,6 @@ def _is_equal(found: DifferenceFound | Behind) -> bool:
 
 
 def _notes(document: CompareDocument) -> Iterator[str]:
-    """Yield what checkpoint stores of presets gain, what is not resolved, and what to know before using the numbers."""
     metric, labels, ranking = _shown(document), variant_labels(list(document.variants)), document.ranking
     first = labels[document.first]
     for name, found in document.stores.items():
@@ -544,7 +531,6 @@ def _of_variants(document: CompareDocument, labels: Mapping[str, str]) -> Iterat
 
 
 def _more(needed: int | None, done: int) -> str:
-    """Return how many replications more would be enough, in words."""
     if needed is None:
         return f"more than {MANY:,} replications"
     return f"about {max(needed - done, 1):,} more {'replication' if needed - done <= 1 else 'replications'}"
@@ -562,7 +548,6 @@ def difference_note(found: DifferenceFound, replications: int) -> str:
 
 
 def _means(document: CompareDocument, metric: Shown) -> Picture | None:
-    """Return the headline metric of each variant."""
     labels, rows, texts = variant_labels(list(document.variants)), [], {}
     order = document.order or list(document.variants)
     for name in [*order, *(other for other in document.variants if other not in order)]:
@@ -582,7 +567,6 @@ def _means(document: CompareDocument, metric: Shown) -> Picture | None:
 
 
 def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> Picture:
-    """Return how far each variant is behind the best, by intervals that hold together."""
     ahead, rows = ranking.may_be_best, []
     for name, found in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
@@ -598,25 +582,7 @@ def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> 
     return Picture("comparison-behind", chart, alt, caption)
 
 
-_OF_FLEETS = ("occupancy", "cluster_goodput", "ettr", "jct", "bounded_slowdown", "preemptions")
-
-
-def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
-    """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
-    rows, form, beside = [], cell_forms("wait_first"), [name for name in _OF_FLEETS if name != document.headline]
-    for name, variant in document.variants.items():
-        change, is_first = variant.difference.get("wait_first"), name == document.first
-        row = [names[name], text_or_dash(_mean(variant, "wait_first"), form.value)]
-        row += ["" if is_first else text_or_dash(change.mean if change else None, form.change)]
-        row += ["" if is_first else range_text(change.ci95 if change else None, form.change)]
-        row += [text_or_dash(_mean(variant, other), cell_forms(other).value) for other in beside]
-        rows.append(row)
-    heads = [head, METRICS["wait_first"].short, "difference", "95 % interval", *(METRICS[n].short for n in beside)]
-    return grid("Waits of the same jobs", heads, rows)
-
-
 def _metrics(document: CompareDocument) -> Grid:
-    """Return all metrics that the variants have, side by side."""
     variants, labels = document.variants.values(), variant_labels(list(document.variants))
     names = [name for name in METRICS if not name.startswith(TIME_SHARE) and name != "effective_mfu"]
     rows = []
@@ -654,9 +620,8 @@ def _currency(document: CompareDocument) -> str:
     return costs[0].currency if costs else ""
 
 
+# Keys whose values are names of things that are known without the key.
 _SPEAKING = ("accelerator", "precision", "preset", "recovery", "scheduler", "use")
-
-"""Keys whose values are names of things that are known without the key."""
 
 
 def variant_labels(names: Sequence[str]) -> dict[str, str]:
@@ -675,32 +640,18 @@ def variant_labels(names: Sequence[str]) -> dict[str, str]:
 # From one scenario to another, bucket by bucket: what changed, and what that was worth.
 
 _PRODUCTIVE = f"{TIME_SHARE}productive"
-
-_SMALLEST = 1e-9
-
-"""Change of a share that is rounding [-]."""
-
-_SEEN = 0.01
-
-"""Part of the largest step below which a step is put together with others."""
+_SMALLEST = 1e-9  # change of a share that is rounding [-]
+_SEEN = 0.01  # part of the largest step below which a step is put together with others
 
 
 class Step(NamedTuple):
-    """What a bucket contributes to the change of ETTR.
+    """What a bucket contributes to the change of ETTR."""
 
-    Parameters
-    ----------
-    bucket
-        Its key.
-    before, after
-        Its share of the requested GPU-time in either scenario [-].
-    found
-        By how much it is smaller in the second one, which is a gain; ``None`` from a single replication.
-    """
-
-    bucket: str
+    bucket: str  # its key
+    # before, after: its share of the requested GPU-time in either scenario [-]
     before: float
     after: float
+    # By how much it is smaller in the second one, which is a gain; ``None`` from a single replication.
     found: Difference | None
 
     @property
@@ -715,25 +666,14 @@ class Step(NamedTuple):
 
 
 class Bridge(NamedTuple):
-    """From one ETTR to another.
+    """From one ETTR to another."""
 
-    Parameters
-    ----------
-    before, after
-        ETTR of either scenario [-].
-    steps
-        One for each bucket that changes, the largest gain first.
-    drawn
-        The same, with those that are too small to be seen put together.
-    whole
-        The difference of the two ETTR; ``None`` from a single replication.
-    """
-
+    # before, after: ETTR of either scenario [-]
     before: float
     after: float
-    steps: tuple[Step, ...]
-    drawn: tuple[Step, ...]
-    whole: Difference | None
+    steps: tuple[Step, ...]  # one for each bucket that changes, the largest gain first
+    drawn: tuple[Step, ...]  # the same, with those that are too small to be seen put together
+    whole: Difference | None  # the difference of the two ETTR; ``None`` from a single replication
 
     @property
     def gain(self) -> float:
@@ -745,12 +685,8 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
     """Return how the shares of time lead from one scenario to another; ``None`` if a job never asked for anything.
 
     All buckets but ``productive`` are losses, and both scenarios' shares sum to one, so that what the losses fall by is
-    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``.
-
-    Parameters
-    ----------
-    before, after
-        The same replications of both, in the same order, so that differences are paired.
+    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``. Both are the same replications in the same
+    order, so that differences are paired.
     """
     theirs, ours = ([time_shares(result) for result in results] for results in (before, after))
     bases = [sum(row[_PRODUCTIVE].base for row in rows) for rows in (theirs, ours)]
@@ -789,7 +725,12 @@ def bridge_section(report_data: ReportData) -> Section | None:
     if found is None:
         return None
     first, second, short, same = names_apart(report_data, before, after)
-    hours, whole = _hours_a_year(before, after), _documented(report_data, before.name, after.name)
+    # What the jobs request in a year, if those of the two are of one size.
+    ours, theirs = (sorted(job.gpus for job in focus.prepared.jobs) for focus in (after, before))
+    hours, whole = (
+        sum(ours) * YEAR / HOUR if ours == theirs else None,
+        _documented(report_data, before.name, after.name),
+    )
     speeds = _speeds(before, after, count)
     place = f" (both: {same})" if same else ""
     title = title_of(found, (short, second), place, whole, speeds)
@@ -822,7 +763,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
             "This is about time alone. While they train, the two do not use their GPUs equally well: "
             f"{PERCENT.plain(speeds[0])} of the peak with {first}, {PERCENT.plain(speeds[1])} with {second}."
         )
-    changes = tuple(Change(step.name, 100 * step.gain, _points(step.found)) for step in found.drawn)
+    changes = tuple(Change(step.name, 100 * step.gain, _ends(step.found, 100)) for step in found.drawn)
     chart = Waterfall(title, "%", (first, 100 * found.before), changes, (second, 100 * found.after))
     steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in found.steps[:6])
     alt = f"From {PERCENT.plain(found.before)} of {first} to {PERCENT.plain(found.after)} of {second}: {steps}."
@@ -851,12 +792,6 @@ def names_apart(report_data: ReportData, before: Focus, after: Focus) -> tuple[s
         short = label_text(label) if label[:1].isdigit() else f"“{label_text(label)}”"
     same = [axis.name for axis in axes_of(content) if ours[axis.name] == theirs[axis.name]]
     return first, second, short, phrases(ours, same, content.axes)
-
-
-def _hours_a_year(before: Focus, after: Focus) -> float | None:
-    """Return the GPU-hours that the jobs request in a year; ``None`` if those of the two are not of one size."""
-    sizes = [sorted(job.gpus for job in focus.prepared.jobs) for focus in (before, after)]
-    return sum(sizes[0]) * YEAR / HOUR if sizes[0] == sizes[1] else None
 
 
 def _documented(report_data: ReportData, before: str, after: str) -> Difference | None:
@@ -919,7 +854,6 @@ def title_of(
 
 
 def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -> Grid:
-    """Return the bridge in numbers."""
     whole = ("ETTR", found.before, found.after, found.gain, found.whole)
     steps = [(capital(step.name), step.before, step.after, step.gain, step.found) for step in found.steps]
     glosses = [BUCKETS[step.bucket].gloss for step in found.steps]
@@ -935,18 +869,11 @@ def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -
 
 
 def _yearly(gain: float, found: Difference | None, hours: float) -> str:
-    """Return a gain as GPU-hours in a year, with its interval."""
-    ends = _ends(found)
-    return hours_of(gain * hours, None if ends is None else (ends[0] * hours, ends[1] * hours))
+    return hours_of(gain * hours, _ends(found, hours))
 
 
-def _ends(found: Difference | None) -> tuple[float, float] | None:
+def _ends(found: Difference | None, size: float = 1.0) -> tuple[float, float] | None:
     """Return an interval within what is possible; ``None`` without width: all replications differ by as much."""
     if found is None or found.ci95[0] >= found.ci95[1]:
         return None
-    return max(found.ci95[0], -1.0), min(found.ci95[1], 1.0)
-
-
-def _points(found: Difference | None) -> tuple[float, float] | None:
-    ends = _ends(found)
-    return None if ends is None else (100 * ends[0], 100 * ends[1])
+    return size * max(found.ci95[0], -1.0), size * min(found.ci95[1], 1.0)

@@ -23,11 +23,12 @@ from analysis.page.cells import (
     summary_of,
 )
 from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.model import Column, Grid, Picture
+from analysis.page.model import Picture, grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from analysis.page.model import Grid
     from analysis.results.models import CellFound, SweepDocument
 
 
@@ -52,18 +53,7 @@ def curves_picture(
 ) -> Picture:
     """Return a picture of a metric along an axis: a curve for each line, of many lines for some.
 
-    Parameters
-    ----------
-    content, axis, metric
-        The document of a sweep, the axis, and how the metric is shown.
-    lines
-        Those of `known_lines`.
-    key
-        Of the picture.
-    title
-        What it says; empty for what follows from its numbers.
-    edges
-        Places on the axis [SI] to hold the curves against, with names.
+    Without a title it says what follows from its numbers; edges are places on the axis [SI], with names.
     """
     others = [other for other in axes_of(content) if other.name in lines[0].at]
     kept, which = few_lines(lines, others, metric.metric)
@@ -94,7 +84,6 @@ def curves_picture(
 
 
 def _series(line: Line, axis: Axis, metric: Shown, hue: int) -> Series:
-    """Return a line as a curve."""
     found = [summary_of(cell, metric.metric) for cell in line.cells]
     numbers = [cell.numbers[axis.name] for cell in line.cells]
     bands = tuple(metric.ends(one.band90) for one in found)
@@ -118,14 +107,12 @@ def _formula(line: Line, axis: Axis, metric: Shown) -> Series | None:
 
 
 def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid:
-    """Return the same numbers: a row for each value of the axis, a column for each line."""
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
-    columns = [Column(capital(axis.title), is_number=False)]
+    heads = [capital(axis.title)]
     for curve in lines:
-        columns += [Column(curve.name or capital(metric.name))]
-        columns += [Column("90 % band of unknown inputs")] if has_band else []
+        heads += [curve.name or capital(metric.name), *(["90 % band of unknown inputs"] if has_band else [])]
     rows = []
     for label, _ in order:
         row = [label_text(label)]
@@ -135,7 +122,7 @@ def _table(lines: Sequence[Line], axis: Axis, metric: Shown, title: str) -> Grid
             row += [band_text(cell, metric) if cell is not None else "no results"] if has_band else []
         if any(label in by_label for by_label in cells):
             rows.append(row)
-    return Grid(title, columns, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
+    return grid(title, heads, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
 
 
 def cell_text(cell: CellFound | None, metric: Shown) -> str:
@@ -161,9 +148,7 @@ def missing_means(content: SweepDocument, metric: Shown) -> str:
 # ----------------------------------------
 # Which of many lines a picture shows.
 
-MOST_LINES = 8
-
-"""Lines that can be distinguished in a picture."""
+MOST_LINES = 8  # lines that can be distinguished in a picture
 
 
 def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tuple[list[Line], str]:
@@ -171,21 +156,22 @@ def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tup
 
     Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
     which moves the metric most. Else it is the best ones.
-
-    Parameters
-    ----------
-    lines
-        All of them.
-    others
-        The axes that they differ in.
-    metric
-        By which lines are ranked.
     """
     if len(lines) <= MOST_LINES:
         return list(lines), ""
     ranked = _ranked(lines, metric)
     if len(others) > 1:
-        sets = [(axis, _apart_in(axis, lines, ranked[0])) for axis in others]
+        sets = [
+            (
+                axis,
+                [
+                    line
+                    for line in lines
+                    if all(line.at[name] == ranked[0].at[name] for name in line.at if name != axis.name)
+                ],
+            )
+            for axis in others
+        ]
         axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
         if len(found) > 1:
             fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
@@ -198,7 +184,6 @@ def few_lines(lines: Sequence[Line], others: Sequence[Axis], metric: str) -> tup
 
 
 def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
-    """Return lines by the mean rank of their cells, best first."""
     cells = [cell for line in lines for cell in line.cells]
     rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
 
@@ -206,11 +191,6 @@ def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
         return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
 
     return sorted(lines, key=place)
-
-
-def _apart_in(axis: Axis, lines: Sequence[Line], best: Line) -> list[Line]:
-    """Return the lines that differ from the best one in an axis alone, and that one itself."""
-    return [line for line in lines if all(line.at[name] == best.at[name] for name in line.at if name != axis.name)]
 
 
 def _spread(lines: Sequence[Line], metric: str) -> float:
@@ -229,13 +209,7 @@ _SAME = 1e-9
 
 
 def curves_title(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
-    """Return what the curves of a metric along an axis say.
-
-    Parameters
-    ----------
-    lines
-        What is shown, each with two means or more.
-    """
+    """Return what the curves of a metric along an axis say. Each line has two means or more."""
     cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
     name = capital(metric.name)
@@ -291,7 +265,6 @@ def _ahead(lines: Sequence[Line], axis: Axis, metric: Shown) -> str:
 
 
 def _span(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
-    """Return between which values all curves are."""
     order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
     if low == high:
@@ -300,7 +273,6 @@ def _span(cells: Sequence[CellFound], axis: Axis, metric: Shown) -> str:
 
 
 def _is_apart(one: CellFound, other: CellFound, metric: Shown) -> bool:
-    """Return whether two cells differ by more than both of their intervals together."""
     means, halves = [], 0.0
     for cell in (one, other):
         means.append(mean_of(cell, metric.metric) or 0.0)

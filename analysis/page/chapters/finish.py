@@ -10,7 +10,7 @@ from analysis.amounts import PERCENT, capital, number_of
 from analysis.page.cells import axes_of, evenly
 from analysis.page.chapters.answers import chosen_cells
 from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.model import Column, Grid, Picture, Section
+from analysis.page.model import Picture, Section, grid
 from analysis.statistics.intervals import binomial_interval
 from sim.units import DAY
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analysis.page.cells import Axis
+    from analysis.page.model import Grid
     from analysis.page.report_data import Focus, ReportData
     from analysis.results.models import SweepDocument
 
@@ -25,21 +26,11 @@ METRIC = "time_to_work"
 
 
 class Sample(NamedTuple):
-    """When runs were finished.
+    """When runs were finished."""
 
-    Parameters
-    ----------
-    name
-        What the curve is called.
-    times
-        Time from arrival to the end of the work, of those that were finished [s], ascending.
-    runs
-        How many there were, unfinished ones too.
-    """
-
-    name: str
-    times: tuple[float, ...]
-    runs: int
+    name: str  # what the curve is called
+    times: tuple[float, ...]  # time from arrival to the end of the work, of those that were finished [s], ascending
+    runs: int  # how many there were, unfinished ones too
 
     def chance(self, time: float) -> float:
         """Return the share of runs that were finished by a time [s]."""
@@ -54,16 +45,8 @@ class Sample(NamedTuple):
 def chance_curve(sample: Sample, begin: float, end: float, hue: int) -> Series:
     """Return the empirical distribution of the end of the work: at each time the share of runs finished by it.
 
-    Runs that were unfinished at the horizon count as not finished, so that the curve never reaches 100 % with them.
-
-    Parameters
-    ----------
-    sample
-        When runs were finished.
-    begin, end
-        Where the curve begins and ends [s].
-    hue
-        Number of its colour.
+    Runs that were unfinished at the horizon count as not finished, so that the curve never reaches 100 % with them. It
+    begins and ends where it is told to [s].
     """
     times = list(dict.fromkeys(sample.times))
     places = [
@@ -80,16 +63,8 @@ def samples_along(
 ) -> list[Sample]:
     """Return when runs of a study were finished, one sample for each value of an axis.
 
-    Parameters
-    ----------
-    rows
-        Rows of ``results.csv``: an empty time is one of a run that was not finished.
-    axis
-        Along which; ``None`` for one sample of all.
-    fixed
-        Values of the other axes, by column.
-    drawn
-        Whether it is the draws of unknown inputs, and not their central values.
+    Without an axis it is one sample of all. `fixed` are values of the other axes by column; `drawn` takes the draws of
+    unknown inputs, not their central values. An empty time is that of a run that was not finished.
     """
     found: dict[str, list[str]] = {}
     for row in rows:
@@ -117,7 +92,7 @@ _MOST_CURVES = 8
 def section(report_data: ReportData) -> Section | None:
     """Return the section; ``None`` where there is nothing to say."""
     focus = report_data.focus
-    if focus is None or len(focus.prepared.jobs) != 1 or not math.isfinite(focus.prepared.jobs[0].target):
+    if focus is None or not _is_alike(focus):
         return None
     samples, central, axis = _samples(report_data, focus)
     has_draws = bool(central)
@@ -128,7 +103,7 @@ def section(report_data: ReportData) -> Section | None:
     begin = min(sample.times[0] for sample in samples if sample.times)
     end = max(focus.scenario.horizon, max(sample.times[-1] for sample in samples if sample.times))
     series = tuple(chance_curve(sample, begin, _end(end, deadline, samples), hue) for hue, sample in enumerate(samples))
-    edges = () if deadline is None else ((deadline / DAY, f"deadline: {_days(deadline)}"),)
+    edges = () if deadline is None else ((deadline / DAY, f"deadline: {deadline / DAY:.3g} days"),)
     chart = Curves(title, Scale("Days since the job arrived"), Scale("Chance to be finished [%]"), series, edges=edges)
     picture = Picture(
         "finish",
@@ -141,7 +116,6 @@ def section(report_data: ReportData) -> Section | None:
 
 
 def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[Sample], Axis | None]:
-    """Return the samples, those at central values if the first are of drawn inputs, and along which axis they are."""
     rows = report_data.table
     content = report_data.sweep
     if content is None or not rows or METRIC not in rows[0]:
@@ -158,13 +132,11 @@ def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[
 
 
 def _is_alike(focus: Focus) -> bool:
-    """Return whether a scenario is of one job with a fixed amount of work."""
     jobs = focus.prepared.jobs
     return len(jobs) == 1 and math.isfinite(jobs[0].target)
 
 
 def _simulated(focus: Focus) -> Sample:
-    """Return when the replications that were simulated again were finished."""
     jobs = [result.jobs[0] for result in focus.ensemble.results]
     times = sorted(job.end - job.arrival for job in jobs if job.finished)
     return Sample(focus.name, tuple(times), len(jobs))
@@ -179,14 +151,9 @@ def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mappi
         samples = samples_along(rows, axis, fixed, drawn=False)
         times = sorted(time for sample in samples for time in sample.times)
         if len(samples) > 1 and times:
-            found.append((max(_apart(samples, time) for time in times), axis))
+            chances = ([sample.chance(time) for sample in samples] for time in times)
+            found.append((max(max(each) - min(each) for each in chances), axis))
     return max(found, key=lambda pair: pair[0])[1] if found else None
-
-
-def _apart(samples: Sequence[Sample], time: float) -> float:
-    """Return by how much the chances to be finished by a time differ."""
-    chances = [sample.chance(time) for sample in samples]
-    return max(chances) - min(chances)
 
 
 def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> float:
@@ -198,36 +165,23 @@ def _end(horizon: float, deadline: float | None, samples: Sequence[Sample]) -> f
 
 
 def _by(time: float | None, horizon: float) -> str:
-    """Return by when something was, as words; what was not at the horizon is after it."""
     return f"after day {horizon / DAY:.4g}" if time is None else f"by day {time / DAY:.4g}"
 
 
-def _days(time: float) -> str:
-    return f"{time / DAY:.3g} days"
-
-
 def _title(samples: Sequence[Sample], deadline: float | None, horizon: float, *, has_draws: bool) -> str:
-    """Return what the curves say: the chance to be in time, or when half of the runs are finished."""
     ends = list(dict.fromkeys((samples[0], samples[-1])))
-    with_what = [f" with {sample.name}" if len(ends) > 1 else "" for sample in ends]
     if deadline is not None:
-        shares = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
-        first = f"{shares[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g},{with_what[0]}"
-        worded = [
-            first.removesuffix(","),
-            *(f"{share}{name}" for share, name in zip(shares[1:], with_what[1:], strict=True)),
-        ]
+        said = [PERCENT.plain(sample.chance(deadline)) for sample in ends]
+        first = f"{said[0]} of the runs are finished by the deadline, day {deadline / DAY:.4g}{',' if ends[1:] else ''}"
     else:
-        halves = [sample.by(0.5) for sample in ends]
-        days = [_by(half, horizon) for half in halves]
-        worded = [f"half of the runs are finished {days[0]}{with_what[0]}"]
-        worded += [f"{day}{name}" for day, name in zip(days[1:], with_what[1:], strict=True)]
-    aside = ", unknown inputs drawn" if has_draws else ""
-    return capital(f"{', '.join(worded)}{aside}")
+        said = [_by(sample.by(0.5), horizon) for sample in ends]
+        first = f"half of the runs are finished {said[0]}"
+    names = [f" with {sample.name}" if ends[1:] else "" for sample in ends]
+    worded = ", ".join(f"{one}{name}" for one, name in zip([first, *said[1:]], names, strict=True))
+    return capital(f"{worded}{', unknown inputs drawn' if has_draws else ''}")
 
 
 def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
-    """Return what is to be seen."""
     worded = []
     for sample in samples:
         finished = PERCENT.plain(len(sample.times) / sample.runs)
@@ -237,7 +191,6 @@ def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
 
 
 def _caption(samples: Sequence[Sample], axis: Axis | None) -> str:
-    """Return what to know to read it."""
     runs = sorted({sample.runs for sample in samples})
     worded = number_of(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
     lines = f", one for each value of {axis.title}" if axis is not None else ""
@@ -252,12 +205,11 @@ def _table(
     deadline: float | None,
     horizon: float,
 ) -> Grid:
-    """Return the curves in numbers; with draws, beside them what it is at the central values of unknown inputs."""
     beside = {sample.name: sample for sample in central}
-    columns = [Column("Runs" if axis is None else capital(axis.title), is_number=False)]
-    columns += [Column("Finished by the deadline")] if deadline is not None else []
-    columns += [Column("Half finished by"), Column("90 % finished by"), Column("Finished at the horizon")]
-    columns += [Column("With inputs at their central values")] if beside else []
+    heads = ["Runs" if axis is None else capital(axis.title)]
+    heads += ["Finished by the deadline"] if deadline is not None else []
+    heads += ["Half finished by", "90 % finished by", "Finished at the horizon"]
+    heads += ["With inputs at their central values"] if beside else []
     rows = []
     for sample in samples:
         row = [sample.name]
@@ -267,11 +219,10 @@ def _table(
             row.append(_by(time, horizon).removeprefix("by "))
         row.append(f"{len(sample.times)} of {number_of(sample.runs, 'run')}")
         rows.append(row + ([_beside(beside.get(sample.name), deadline)] if beside else []))
-    return Grid(title, columns, rows)
+    return grid(title, heads, rows)
 
 
 def _beside(sample: Sample | None, deadline: float | None) -> str:
-    """Return how many runs were finished, in time where there is a deadline."""
     if sample is None:
         return "not run"
     count = len(sample.times) if deadline is None else bisect.bisect_right(sample.times, deadline)
@@ -279,7 +230,6 @@ def _beside(sample: Sample | None, deadline: float | None) -> str:
 
 
 def _notes(report_data: ReportData, samples: Sequence[Sample], axis: Axis | None, *, has_draws: bool) -> list[str]:
-    """Return what is in the curves, and how sure they are."""
     notes = []
     content = report_data.sweep
     if has_draws:

@@ -15,14 +15,7 @@ from sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.results.fitted import (
-        BacktestFound,
-        BatchFound,
-        CurveFound,
-        Estimated,
-        LawFound,
-        LivesDocument,
-    )
+    from analysis.results.fitted import BacktestFound, BatchFound, CurveFound, Estimated, LawFound, LivesDocument
 
 
 def report(document: FitDocument | LivesDocument) -> Report:
@@ -294,8 +287,6 @@ def _jobs(document: FitDocument) -> Section:
 
 
 def _backtest(document: FitDocument) -> Section:
-    """Return waits, occupancy and ETTR as they were, beside the simulated ones."""
-
     def show(row: BacktestFound, value: float | None) -> str:
         if value is None:
             return "–"
@@ -451,7 +442,6 @@ def _read(document: FitDocument | LivesDocument) -> Section:
 
 
 def _estimate(found: Estimated) -> str:
-    """Return a number with its interval, to three digits."""
     if found.value is None:
         return "–"
     text = f"{found.value:.3g}"

@@ -55,6 +55,7 @@ _HEADLINE = (
     "preemptions", "second_order_share", "fairness",
 )  # fmt: skip
 
+# Why healthy GPUs had no job.
 _IDLE_WORDS = {
     "no_queue": "no job waits",
     "too_few": "too few for the first job",
@@ -65,7 +66,6 @@ _IDLE_WORDS = {
     "drain": "being drained",
     "exempt": "during an exempt time",
 }
-"""Why healthy GPUs had no job."""
 
 
 def delivered(document: RunDocument) -> Grid:
@@ -122,7 +122,6 @@ def _sizes(fleet: FleetFound) -> dict[str, GroupFound]:
 
 
 def _mttf(summary: Summary) -> str:
-    """Return a time between failures, or what it is longer than where there was none."""
     bound = summary.lower_bound95
     return _mean(summary, time_text) if summary.mean is not None or bound is None else f"> {time_text(bound)}"
 
@@ -271,7 +270,6 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 
 def _served(places: Places, document: RunDocument) -> Iterator[Words]:
-    """Yield how many requests each service beside the jobs has in SLO, and how many it should."""
     names = list(document.per_service)
     for name in names:
         attained = places.estimate("per_service", name, "metrics", "slo_attainment")
@@ -280,7 +278,6 @@ def _served(places: Places, document: RunDocument) -> Iterator[Words]:
 
 
 def _waits(places: Places, fleet: FleetFound) -> Words:
-    """Return how long jobs wait, or that the queue has no end."""
     growth = places.at("fleet", "growth", "gpus_per_day")
     if growth is not None and fleet.growth is not None and fleet.growth.saturated:
         return ("More work arrives than the cluster does: the queue grows by ", number(growth, COUNT), " GPUs a day.")
@@ -298,7 +295,6 @@ def _waits(places: Places, fleet: FleetFound) -> Words:
 
 
 def _largest_loss(places: Places, fleet: FleetFound) -> Words:
-    """Return where most GPU-time that nobody used went."""
     lost = {key: amount for key, amount in spent(fleet).items() if key[0] != "productive"}
     if not lost:
         return ()
@@ -312,7 +308,6 @@ def _largest_loss(places: Places, fleet: FleetFound) -> Words:
 
 
 def _passed_on(places: Places) -> Words:
-    """Return how much of what failures cost reaches other jobs."""
     share = places.estimate("metrics", "second_order_share")
     if share is None or not share.mean.value:
         return ()
@@ -327,7 +322,6 @@ _MOST_BARS = 8
 
 
 def _glance(fleet: FleetFound) -> Picture:
-    """Return where the GPU-time of the cluster went, as bars."""
     parts = sorted(spent(fleet).items(), key=lambda item: -item[1])[:_MOST_BARS]
     rows = tuple(
         Bar(capital(_IDLE_WORDS[reason] if reason else bucket_label(bucket)), (100 * amount / fleet.owned_gpu_s,))
@@ -374,11 +368,12 @@ def section(report_data: ReportData) -> Section | None:
         levels=((float(fleet.gpus), "the whole cluster"),) if most.queued_gpus > fleet.gpus / 4 else (),
     )
     parts = _stack(fleet)
+    said = f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in parts.parts)}."
     caption = "Means over windows of time and over replications."
     items = (
         Picture("occupancy-over-time", over_time, alt, caption),
         Picture("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
-        Picture("every-gpu-hour", parts, _words(parts), "All GPUs of the cluster, used or not.", where(fleet)),
+        Picture("every-gpu-hour", parts, said, "All GPUs of the cluster, used or not.", where(fleet)),
         delivered(document),
     )
     runs = number_of(document.replications, "replication")
@@ -407,10 +402,6 @@ def _stack(fleet: FleetFound) -> Stack:
     if largest is not None:
         title += f"; the largest other part is {largest.name}, {largest.amount:.2g} %"
     return Stack(title, "%", shown)
-
-
-def _words(stack: Stack) -> str:
-    return f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in stack.parts)}."
 
 
 # ----------------------------------------
@@ -562,7 +553,6 @@ def _fleets(report_data: ReportData) -> list[_Fleet]:
 
 
 def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
-    """Return the cluster over time, where its GPU-hours went, and what it delivers."""
     first = fleets[0]
     shares = listed([
         f"{PERCENT.value(mean)} with {each.name}" for each in fleets
@@ -591,7 +581,6 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
 
 
 def _delivered_beside(fleets: Sequence[_Fleet]) -> Grid:
-    """Return the metrics that fleets are judged by, and differences to the first."""
     heads = ("", *(each.name for each in fleets), *(f"{each.name} − {fleets[0].name}" for each in fleets[1:]))
     rows = []
     for metric in _HEADLINE:
@@ -604,13 +593,11 @@ def _delivered_beside(fleets: Sequence[_Fleet]) -> Grid:
 
 
 def _changed(form: Shown, fleet: _Fleet, metric: str) -> str:
-    """Return a difference with its interval, or that the data do not show one."""
     found = fleet.difference.get(metric)
     return "-" if found is None else "the same" if found.mean == 0 else form.change(found)
 
 
 def _lost_beside(fleets: Sequence[_Fleet]) -> Picture:
-    """Return where the GPU-time went that was not productive."""
     parts = [
         {key: 100 * amount / each.fleet.owned_gpu_s for key, amount in spent(each.fleet).items()} for each in fleets
     ]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sim import Prepared, Scenario
     from sim.yamlfile import Keys
 
+# What a value rests on, and what that means.
 BASES = {
     "measured": "counted or timed on real hardware by the source",
     "published": "printed by the source: a data sheet, a paper, a documentation",
@@ -39,8 +40,7 @@ BASES = {
     "default": "left out of the scenario: what the program takes then",
 }
 
-"""What a value rests on, and what that means."""
-
+# Parts of a scenario, and its keys.
 GROUPS = {
     "Time": ("horizon", "warmup", "initial", "windows", "seed"),
     "Cluster": ("cluster",),
@@ -52,20 +52,12 @@ GROUPS = {
     "Power and cost": ("power", "cost"),
 }
 
-"""Parts of a scenario, and its keys."""
-
-LABELS = ("name", "description", "title", "source", "assumptions")
-
-"""Keys that name and explain: they are no inputs."""
-
-_COUNTED = ("rate", "law", "events", *yamlfile.FILE_KEYS)
-
-"""Values of a failure source that its own source is about."""
-
+LABELS = ("name", "description", "title", "source", "assumptions")  # keys that name and explain: they are no inputs
+_COUNTED = ("rate", "law", "events", *yamlfile.FILE_KEYS)  # values of a failure source that its own source is about
 _DIMENSIONS = (units.DURATION, units.FRACTION, units.SIZE, units.BANDWIDTH, units.FLOPS, units.POWER)
-
 _QUANTITY = re.compile(rf"({units.NUMBER})\s*([a-zA-Z%]+(?:/s)?)?")
 
+# By part of a scenario: words of which an assumption has one that speaks of it.
 _WORDS: Mapping[str, tuple[str, ...]] = {
     "checkpoint": ("checkpoint", "save", "stall", "durable", "restore", "copies", "store"),
     "detection": ("detect",),
@@ -76,31 +68,15 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "power": ("power", "pue"),
 }
 
-"""By part of a scenario: words of which an assumption has one that speaks of it."""
-
 
 class Input(NamedTuple):
-    """One value.
+    """One value."""
 
-    Parameters
-    ----------
-    path
-        Where the scenario has it; a name in words where it comes with something that the scenario names.
-    what
-        What it says.
-    value
-        With its unit.
-    basis
-        What it rests on: a key of `BASES`.
-    source
-        Who says so, or which assumption.
-    """
-
-    path: str
-    what: str
-    value: str
-    basis: str
-    source: str = ""
+    path: str  # where the scenario has it; a name in words where it comes with something that the scenario names
+    what: str  # what it says
+    value: str  # with its unit
+    basis: str  # what it rests on: a key of `BASES`
+    source: str = ""  # who says so, or which assumption
 
 
 class _Leaf(NamedTuple):
@@ -115,12 +91,7 @@ class _Leaf(NamedTuple):
 def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None) -> list[Input]:
     """Return every value of a scenario once, in order, but for `LABELS`.
 
-    Parameters
-    ----------
-    scenario
-        The scenario.
-    varied
-        Of paths that a study writes to, what is known of the values there.
+    `varied` is what is known of the values at paths that a study writes to.
     """
     bases, found = _Bases(scenario, _preset_values(scenario), varied or {}), []
     for leaf in _leaves(scenario):
@@ -132,7 +103,6 @@ def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None)
 
 
 def _leaves(model: BaseModel, before: Keys = ()) -> Iterator[_Leaf]:
-    """Yield the values of a model, with all that it holds."""
     whole = getattr(model, "dump", None)
     content = whole() if callable(whole) else model.model_dump(mode="json", exclude_none=True)
     for name, field in type(model).model_fields.items():
@@ -159,7 +129,6 @@ def _is_part(held: Any) -> bool:
 
 
 def _text(content: Any) -> str:
-    """Return plain data as people write it."""
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, int):
@@ -193,7 +162,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _amounts(content: Any) -> set[tuple[str, float]]:
-    """Return what a text may be an amount of, with the amount [SI]."""
     found = set()
     for dimension in _DIMENSIONS:
         try:
@@ -293,6 +261,7 @@ def _flat(content: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, A
 
 _UNITS = {"gpu": "GPU"}
 
+# By mark of a preset's note: what it rests on.
 _OF_NOTES = {
     "P": ("published", "read in the source"),
     "S": ("published", "quoted by others"),
@@ -300,11 +269,8 @@ _OF_NOTES = {
     "A": ("assumed", "assumed"),
 }
 
-"""By mark of a preset's note: what it rests on."""
-
 
 def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
-    """Yield the accelerator, the model and the step of the first job."""
     plan = prepared.jobs[0].plan
     if plan is not None:
         chip, shape, precision = plan.machine.chip, plan.work.shape, plan.work.precision
@@ -323,7 +289,6 @@ def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
 
 
 def _basis_of_step(step: Step) -> tuple[str, str]:
-    """Return what the time of a step rests on, and who says so."""
     if step.stated:
         return "stated", f"follows from {step.stated} of the scenario"
     if step.basis == "calibrated":
@@ -334,7 +299,6 @@ def _basis_of_step(step: Step) -> tuple[str, str]:
 
 
 def _failures(prepared: Prepared) -> Iterator[Input]:
-    """Yield the causes of the failure bundles."""
     names: list[Any] = [choice.use for choice in prepared.scenario.failures]
     for name in dict.fromkeys(name for name in names if name in catalog.bundles()):
         content = catalog.bundle(name)
@@ -365,7 +329,6 @@ def _preset(prepared: Prepared) -> Iterator[Input]:
 
 
 def _power(document: RunDocument) -> Iterator[Input]:
-    """Yield what a node draws, and what else the energy rests on."""
     energy = document.energy
     if energy is None or energy.node is None:
         return
@@ -383,11 +346,8 @@ def _power(document: RunDocument) -> Iterator[Input]:
 # Every input, its value and where it comes from.
 
 _HEADS = ("input", "what it says", "value", "basis", "source")
-
 _NOT_STATED = "not stated"
-
 _CHOICE = "a choice"
-
 _MOST_PATHS = 3
 
 
@@ -453,7 +413,6 @@ def axis_basis(axis: Axis) -> str:
 
 
 def _axes(vary: Mapping[str, Axis]) -> Grid:
-    """Return what a study varies."""
     rows = []
     for name, axis in vary.items():
         paths = axis.targets(name)
@@ -465,7 +424,6 @@ def _axes(vary: Mapping[str, Axis]) -> Grid:
 
 
 def _values(axis: Axis, name: str) -> str:
-    """Return the values of an axis, or the distribution of an input that is not known."""
     if axis.distribution is not None:
         stated: Mapping[str, Any] = axis.distribution.model_dump(mode="json", exclude_defaults=True)
         law = axis.distribution.use
@@ -475,6 +433,7 @@ def _values(axis: Axis, name: str) -> str:
     return ", ".join(value.label for value in axis.values(name))
 
 
+# Distributions in words, by law.
 _LAWS = {
     "uniform": "anything from {min} to {max}, all equally likely",
     "loguniform": "anything from {min} to {max}, all orders of magnitude equally likely",
@@ -485,12 +444,11 @@ _LAWS = {
     "draws": "joint draws of a fit, {file}",
 }
 
-"""Distributions in words, by law."""
-
 
 # ----------------------------------------
 # What the answer rests on: measured, published or assumed inputs.
 
+# Name and hue of each basis of an axis, in the order in which they are shown.
 _OF_AXES = {
     "measured": ("measured inputs", 0),
     "published": ("published inputs", 1),
@@ -499,8 +457,7 @@ _OF_AXES = {
     _CHOICE: ("what the study chooses", 4),
 }
 
-"""Name and hue of each basis of an axis, in the order in which they are shown."""
-
+# The same of each basis of an input.
 _OF_INPUTS = {
     "measured": ("measured", 0),
     "published": ("published", 1),
@@ -508,8 +465,6 @@ _OF_INPUTS = {
     "preset": ("of a preset", 3),
     "stated": ("stated without a source", 4),
 }
-
-"""The same of each basis of an input."""
 
 _SUMS = (
     "Each input counts with what it does alone, whatever the others are (its first-order index), and these shares add "
@@ -549,7 +504,6 @@ def _shares(content: Mapping[str, Any], vary: Mapping[str, Axis]) -> dict[str, f
 
 
 def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: Mapping[str, Axis]) -> Section:
-    """Return what the variance of a run comes from."""
     metric, indices = name_of(content["metric"]), content["indices"]
     known = [(basis, shares[_OF_AXES[basis][0]]) for basis in ("assumed", "measured") if _OF_AXES[basis][0] in shares]
     bring = " and ".join(f"{basis} inputs alone bring {_percent(share)}" for basis, share in known)
@@ -584,7 +538,6 @@ def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: 
 
 
 def _percent_in(estimate: Mapping[str, Any]) -> str:
-    """Return an estimate with its interval."""
     ends, text = estimate["ci95"], _percent(estimate["value"])
     return text if ends is None or None in ends else f"{text} [{_percent(ends[0])}, {_percent(ends[1])}]"
 
@@ -628,31 +581,22 @@ def _percent(share: float) -> str:
 # are inputs that rest on a few observations or on guesses (docs/explanation/uncertainty.md).
 
 _STATED = "This holds at exactly the stated {}; how well those are known is not in it."
+EXACTLY = _STATED.format("failure rates and times")  # for what rests on no unknown inputs
+PRICED = _STATED.format("failure rates, times and prices")  # the same where money is spoken of
 
-EXACTLY = _STATED.format("failure rates and times")
-
-"""For what rests on no unknown inputs."""
-
-PRICED = _STATED.format("failure rates, times and prices")
-
-"""The same where money is spoken of."""
-
+# For a log that is replayed.
 RECORDED = "This holds for exactly the recorded failures and the stated times; another period has other failures."
 
-"""For a log that is replayed."""
-
+# What no result covers.
 MODEL = (
     "Failures of kinds that are not described are not in it, nor is that the simulator itself may be wrong: "
     "ettrick validate holds it against published measurements."
 )
 
-"""What no result covers."""
-
 _MOST_NOTES, _MOST_ASSUMPTIONS = 2, 3
 
+# The warning that a recovery does not detect failures in its own way.
 _OWN_DETECTION = re.compile(r"recovery '(.+)' brings observers; the scenario's own detection is used instead")
-
-"""The warning that a recovery does not detect failures in its own way."""
 
 
 def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
@@ -665,18 +609,7 @@ def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
 def not_known(places: Places, *summary: str | int, form: Form, what: str, otherwise: str = EXACTLY) -> Words:
     """Return how far what is not known exactly moves a value; or that it holds at exactly what is stated.
 
-    Parameters
-    ----------
-    places
-        The document.
-    summary
-        Keys of a summary, which may have a ``band90``.
-    form
-        Its form.
-    what
-        What the value is, as the subject of a sentence.
-    otherwise
-        What is said where all is known exactly.
+    The summary, which may have a ``band90``, is at some keys; `what` is the subject of the sentence.
     """
     band = places.ends(*summary, "band90")
     if band is None:

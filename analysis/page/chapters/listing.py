@@ -7,9 +7,7 @@ import textwrap
 import sim
 from analysis.terminal import Page, console
 
-_WIDEST_NAMES = 0.4
-
-"""Share of the width that names may take; longer ones have a line of their own."""
+_WIDEST_NAMES = 0.4  # share of the width that names may take; longer ones have a line of their own
 
 
 def kinds() -> list[str]:
@@ -20,12 +18,8 @@ def kinds() -> list[str]:
 def format_inventory(width: int | None = None, only: str = "") -> str:
     """Return a line for each scenario, study, topology, strategy and entry of the catalog, with its source.
 
-    Parameters
-    ----------
-    width
-        Columns that lines are wrapped to; by default those of the terminal, and whole lines where there is none.
-    only
-        The one kind that is listed, one of `kinds`; all without it.
+    Lines are wrapped to the width, by default that of the terminal, and whole where there is none; `only` is one of
+    `kinds`.
     """
     page = Page()
     out = console(page)
@@ -62,16 +56,7 @@ def _lines(name: str, text: str, longest: int, width: int | None) -> list[str]:
 def wrapped(text: str, width: int | None, first: str, indent: int) -> list[str]:
     """Return a text in lines that hang below its beginning.
 
-    Parameters
-    ----------
-    text
-        The text.
-    width
-        Columns; ``None`` for one whole line.
-    first
-        What stands before the text in the first line.
-    indent
-        Blanks before it in the others.
+    Without a width it is one line; `first` stands before it, and blanks before the other lines.
     """
     if width is None:
         return [f"{first}{text}"]

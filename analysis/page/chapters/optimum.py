@@ -25,16 +25,17 @@ from analysis.page.account import currency_of
 from analysis.page.cells import Axis
 from analysis.page.chapters.inputs import more_runs, not_covered, stated
 from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
+from analysis.page.formats import terminal
 from analysis.page.glossary import glossed, metric_words
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.report_data import OPTIMIZE
-from analysis.page.sourced import Places, SourcedNumber, line, number, ranged, sentence, worded
+from analysis.page.sourced import Places, SourcedNumber, line, number, sentence, span, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from analysis.amounts import Form, Shown
-    from analysis.page.model import Words
+    from analysis.page.model import Grid, Words
     from analysis.page.report_data import ReportData
     from analysis.results.models import Aim, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
 
@@ -58,8 +59,6 @@ _MOST_ROWS, _MOST_IN_TABLE = 12, 60
 
 def format_optimum(content: OptimizeDocument, *, width: int | None = None) -> str:
     """Return the document of an optimisation as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     optimum = _Optimum(content)
     aims = [f"the {'lowest' if aim.lowest else 'highest'} {optimum.title(aim.name)}" for aim in content.aims]
     question = f"{capital(' against '.join(aims))}{optimum.conditions}, in {content.scenario}"
@@ -207,7 +206,6 @@ class _Optimum:
 
 
 def _of_trial(trial: TrialFound, metric: str) -> AimFound | ConditionFound | None:
-    """Return the estimate of a metric: of an aim, or of what a condition is about."""
     return trial.aims.get(metric) or next((found for found in trial.conditions if found.metric == metric), None)
 
 
@@ -216,7 +214,6 @@ def _of_trial(trial: TrialFound, metric: str) -> AimFound | ConditionFound | Non
 
 
 def _title(optimum: _Optimum) -> str:
-    """Return what was found: of the section, and of the first picture."""
     content, answer = optimum.content, optimum.content.answer
     if answer is None:
         running = any(not trial.trouble for trial in content.trials)
@@ -236,12 +233,7 @@ def _title(optimum: _Optimum) -> str:
 def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
     """Return the answer, and what else is known of it, what matters most first.
 
-    Parameters
-    ----------
-    optimum
-        The document.
-    is_now
-        Whether the scenario has the settings of the answer already.
+    `is_now` says that the scenario has the settings of the answer already.
     """
     if optimum.content.answer is None:
         return [_no_answer(optimum), *_closest(optimum)]
@@ -258,7 +250,6 @@ def _no_answer(optimum: _Optimum) -> Words:
 
 
 def _in_words(conditions: Sequence[str]) -> str:
-    """Return conditions in words, such as that a metric is at least so much."""
     found = []
     for text in conditions:
         word = "at least" if ">=" in text else "at most"
@@ -268,7 +259,6 @@ def _in_words(conditions: Sequence[str]) -> str:
 
 
 def _closest(optimum: _Optimum) -> Iterator[Words]:
-    """Yield what comes closest to each condition."""
     for index, condition in enumerate(optimum.content.conditions):
         means = [(found.mean, place) for place, trial in enumerate(optimum.content.trials) if not trial.trouble
                  for found in [trial.conditions[index]] if found.mean is not None]  # fmt: skip
@@ -283,7 +273,6 @@ def _closest(optimum: _Optimum) -> Iterator[Words]:
 
 
 def _answer(optimum: _Optimum) -> Words:
-    """Return the answer in one sentence."""
     content, answer, aim = optimum.content, optimum.content.answer, optimum.aim
     assert answer is not None
     if content.front:
@@ -320,7 +309,6 @@ def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
 
 
 def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
-    """Return what fresh failures say of the answer against the scenario as it is."""
     at = ("confirmation", "trials", 0, "gain", optimum.aim.name)
     gain, runs = optimum.places.estimate(*at, interval="ci95"), optimum.places.at("confirmation", "replications")
     if gain is None or runs is None or optimum.aim.is_axis:
@@ -334,9 +322,8 @@ def _gain(optimum: _Optimum, *, is_now: bool) -> Words:
         needed = more_runs(optimum.places.at(*at, "replications_to_resolve"))
         return line(start, "cannot be stated from what the scenario has now; ", needed, ".")
     step, size = points_form(optimum.form(optimum.aim.name)), gain.changed(abs)
-    amount = (number(size.mean, step),) if size.low is None or size.high is None else ranged(size.low, size.high, step)
     way = "better" if gain.mean.value > 0 else "worse"
-    return line(start, f"is {way} than what the scenario has now by ", amount, ".")
+    return line(start, f"is {way} than what the scenario has now by ", span(size, step), ".")
 
 
 def _loss(optimum: _Optimum) -> Words:
@@ -356,7 +343,6 @@ def _loss(optimum: _Optimum) -> Words:
 
 
 def _conditions(optimum: _Optimum) -> Iterator[Words]:
-    """Yield what the answer comes to in its conditions."""
     assert optimum.content.answer is not None
     for place, condition in enumerate(optimum.content.answer.conditions):
         value = optimum.places.estimate("answer", "conditions", place, interval="ci95")
@@ -366,7 +352,6 @@ def _conditions(optimum: _Optimum) -> Iterator[Words]:
 
 
 def _edge(optimum: _Optimum) -> Iterator[Words]:
-    """Yield up to where the conditions hold."""
     edge = optimum.content.edge
     if edge is None:
         return
@@ -379,7 +364,6 @@ def _edge(optimum: _Optimum) -> Iterator[Words]:
 
 
 def _top(optimum: _Optimum) -> Words:
-    """Return where the curve through what is as good is best."""
     top = optimum.content.top
     if top is None:
         return ()
@@ -388,7 +372,6 @@ def _top(optimum: _Optimum) -> Words:
 
 
 def _worst(optimum: _Optimum) -> Words:
-    """Return how much worse the worst that was evaluated is."""
     aim = optimum.aim
     known = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
              if (mean := _mean(trial, aim.name)) is not None]  # fmt: skip
@@ -407,7 +390,6 @@ def _mean(trial: TrialFound, metric: str) -> float | None:
 
 
 def _closed_form(optimum: _Optimum) -> Words:
-    """Return what the closed form calls the best."""
     form, ettr = optimum.content.closed_form, optimum.places.at("closed_form", "ettr")
     if form is None or ettr is None:
         return ()
@@ -418,7 +400,6 @@ def _closed_form(optimum: _Optimum) -> Words:
 
 
 def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
-    """Yield what fresh failures say, and why; and the command that simulates the answer at central values."""
     content, found = optimum.content, optimum.content.confirmation
     if found is not None:
         because = "; ".join(why(content))
@@ -432,7 +413,6 @@ def _confirmed(optimum: _Optimum, common: Sequence[str]) -> Iterator[Words]:
 
 
 def _notes(optimum: _Optimum) -> Iterator[str]:
-    """Yield how it was looked for, and what to know."""
     content, count = optimum.content, number_of(len(optimum.content.trials), "setting")
     over = f" on each of {content.draws} draws of what is not known" if content.draws else ""
     runs = number_of(content.replications, "replication")
@@ -471,8 +451,9 @@ def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
         for trial in content.trials for found in trial.conditions if found.metric == name and found.bound is not None
     ))  # fmt: skip
     texts = [(optimum.where(trial.values), metric.worded(found, "ci95")) for trial, found in known]
-    columns = (Column("Setting", is_number=False), Column(capital(metric.name)))
-    table = _trials_table(optimum) if is_first else Grid(title, columns, texts[:_MOST_IN_TABLE])
+    table = (
+        _trials_table(optimum) if is_first else grid(title, ("Setting", capital(metric.name)), texts[:_MOST_IN_TABLE])
+    )
     alt = f"{capital(metric.name)} of what was evaluated. {'; '.join(f'{where}: {text}' for where, text in texts[:6])}."
     missing = len(content.trials) - len(known)
     caption = [f"{missing} of {number_of(len(content.trials), 'setting')} have no mean of it."] if missing else []
@@ -523,11 +504,11 @@ def _trials_table(optimum: _Optimum) -> Grid:
     kept = (content.trials if content.method in ("curve", "edge") else _best_first(optimum))[:_MOST_IN_TABLE]
     metrics = [optimum.shown(aim.name) for aim in content.aims if not aim.is_axis]
     has_form = any(trial.closed_form is not None for trial in kept)
-    columns = [Column(capital(axis.title), is_number=False) for axis in content.axes.values()]
-    columns += [Column(capital(metric.name)) for metric in metrics]
+    heads = [capital(title) for title in (*(axis.title for axis in content.axes.values()), *(m.name for m in metrics))]
+    words = [*range(len(content.axes)), *range(len(heads) + 1, len(heads) + 2 * len(content.conditions), 2)]
     for text in content.conditions:
-        columns += [Column(text), Column("Verdict", is_number=False)]
-    columns += [Column("ETTR by the closed form")] if has_form else []
+        heads += [text, "Verdict"]
+    heads += ["ETTR by the closed form"] if has_form else []
     rows = []
     for trial in kept:
         row = [*trial.values.values(), *(_text(trial, metric) for metric in metrics)]
@@ -539,11 +520,10 @@ def _trials_table(optimum: _Optimum) -> Grid:
         rows.append(row)
     more = len(content.trials) - len(rows)
     note = f"{number_of(more, 'more setting')}: see {OPTIMIZE}." if more else ""
-    return Grid("What was evaluated", columns, rows, note=note)
+    return grid("What was evaluated", heads, rows, words, note=note)
 
 
 def _text(trial: TrialFound, metric: Shown) -> str:
-    """Return what a setting comes to, for a table."""
     return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
 
 
@@ -568,10 +548,9 @@ def _front_picture(optimum: _Optimum) -> Picture | None:
             rows.append((where, *(_text(trial, metric) for metric in metrics), sure))
     title = _title(optimum)
     chart = Front(title, Scale(metrics[0].head), Scale(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest)
-    columns = (Column("Setting", is_number=False), *(Column(capital(metric.name)) for metric in metrics),
-               Column("On the front", is_number=False))  # fmt: skip
+    heads = ("Setting", *(capital(metric.name) for metric in metrics), "On the front")
     alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
-    return Picture("optimum-front", chart, alt, "", Grid(title, columns, rows[:_MOST_IN_TABLE]))
+    return Picture("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))
 
 
 def _key(trial: TrialFound) -> frozenset[tuple[str, str]]:
@@ -603,10 +582,9 @@ def _confirmation_picture(optimum: _Optimum) -> Picture | None:
     if all(row.mean is None for row in rows):
         return None
     has_gain = any(name in trial.gain for trial in fresh.trials)
-    columns = (Column("Setting", is_number=False), Column("Where found"), Column("On fresh failures"),
-               Column("Better than as it is"))  # fmt: skip
+    heads = ("Setting", "Where found", "On fresh failures", "Better than as it is")
     title, kept = _CONFIRMED[fresh.confirmed], 4 if has_gain else 3
-    table = Grid(title, columns[:kept], [row[:kept] for row in texts])
+    table = grid(title, heads[:kept], [row[:kept] for row in texts])
     alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
     caption = "The best of many looks better than it is where it was found; by fresh failures nothing was chosen."
     return Picture("confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, table)

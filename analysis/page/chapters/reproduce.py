@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from analysis.page.report_data import ReportData
 
 _DIGESTS = {"scenario_sha256": "scenario, SHA-256", "model": "simulator, digest"}
-
 _STUDY = "DIR/study.resolved.yaml"
 
 
@@ -72,7 +71,7 @@ def section(report_data: ReportData) -> Section:
         "Nothing depends on the date, on the machine or on the number of processes: every replication is drawn from "
         "the seed."
     ]
-    if report_data.kind == "run" and any(metric["band90"] for metric in report_data.main["metrics"].values()):
+    if report_data.kind == "run" and any(metric.get("band90") for metric in report_data.main["metrics"].values()):
         notes.append("The bands of the failure rates need the option --band of the command as it was typed.")
     focus = report_data.focus
     if focus is not None and focus.known is None:
@@ -86,7 +85,6 @@ def section(report_data: ReportData) -> Section:
 
 
 def _steps(report_data: ReportData) -> Iterator[str]:
-    """Yield what to do, one thing after another."""
     yield f"Install {_versions(report_data.main)}."
     for content in report_data.results.documents.values():
         if command := content["provenance"]["command"]:
@@ -99,7 +97,6 @@ def _steps(report_data: ReportData) -> Iterator[str]:
 
 
 def _from_folder(report_data: ReportData) -> Iterator[str]:
-    """Yield the commands that make the results again from what is in the folder."""
     main: Mapping[str, Any] = report_data.main
     if report_data.kind == "run":
         yield f"ettrick run DIR/scenario.resolved.yaml --replications {main['replications']} --out NEW"
@@ -117,7 +114,6 @@ def _from_folder(report_data: ReportData) -> Iterator[str]:
 
 
 def _lines(content: Mapping[str, Any], key: str) -> Iterator[str]:
-    """Yield the lines of a document, and of its variants."""
     for line in content.get(key, ()):
         yield line if isinstance(line, str) else f"{line['warning']} (cells: {line['cells']})"
     variants = content.get("variants", {})

@@ -49,6 +49,7 @@ from analysis.page.charts.data import (
     Stack,
     Waterfall,
 )  # fmt: skip
+from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, cause_words, glossed
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.sourced import Estimate, Places, SourcedNumber, number, total, worded
@@ -79,28 +80,12 @@ if TYPE_CHECKING:
 # The first screen.
 
 _MOST_BARS = 8
-
 _LEAST_SHARE = 5e-5
-
-_MOST_JOBS = 20
-
-"""Jobs whose numbers are added up in a formula that somebody may still want to follow."""
-
-_FEW = 4
-
-"""Replications below which an interval does not say how many digits a mean deserves."""
-
-_SAME = 5e-4
-
-"""A difference of shares that rounds to nothing."""
-
-_NEXT = 0.1
-
-"""The second largest loss is named where it is at least this part of the largest."""
-
-_NORMAL = 1.96
-
-"""Half the width of a 95 % interval of a normal distribution, in standard deviations."""
+_MOST_JOBS = 20  # jobs whose numbers are added up in a formula that somebody may still want to follow
+_FEW = 4  # replications below which an interval does not say how many digits a mean deserves
+_SAME = 5e-4  # a difference of shares that rounds to nothing
+_NEXT = 0.1  # the second largest loss is named where it is at least this part of the largest
+_NORMAL = 1.96  # half the width of a 95 % interval of a normal distribution, in standard deviations
 
 
 class _Run(NamedTuple):
@@ -181,7 +166,6 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 
 def _answer(run: _Run) -> Words:
-    """Return the answer in one sentence."""
     ettr = run.ettr
     if ettr is None:
         return ("No job got to run, so no time was asked for that could become training.",)
@@ -223,7 +207,6 @@ def _in_money(run: _Run, lost: Estimate) -> Words:
 
 
 def _finish(places: Places) -> Words:
-    """Return when a fixed amount of work is done; nothing without one."""
     done, in_time = places.estimate("metrics", "time_to_work"), places.estimate("metrics", "p_finish_by")
     parts: list[Words] = []
     if done is not None:
@@ -235,7 +218,6 @@ def _finish(places: Places) -> Words:
 
 
 def _largest(run: _Run) -> Words:
-    """Return the largest losses in GPU-hours."""
     if not run.losses:
         return ()
     (_, first), *others = run.named
@@ -248,7 +230,6 @@ def _largest(run: _Run) -> Words:
 
 
 def _interruptions(run: _Run) -> Words:
-    """Return how often failures hit, and which kind does so most often."""
     places, jobs = run.places, len(run.document.per_job)
     count, between = places.estimate("metrics", "interruptions"), places.estimate("metrics", "mtti")
     if count is None:
@@ -284,7 +265,6 @@ def _by_counts(run: _Run, found: Estimate, form: Form) -> Words:
 
 
 def _formula(run: _Run) -> Words:
-    """Return what a formula says of the same; nothing where there is none."""
     formula, ettr = run.places.at("closed_form", "ettr"), run.ettr
     if formula is None or ettr is None:
         return ()
@@ -298,7 +278,6 @@ def _formula(run: _Run) -> Words:
 
 
 def _costliest(run: _Run) -> Words:
-    """Return which cause loses most time."""
     found = []
     for cause, buckets in run.document.loss_gpu_s.items():
         parts = [run.places.at("loss_gpu_s", cause, name) for name, amount in buckets.items() if amount]
@@ -313,7 +292,6 @@ def _costliest(run: _Run) -> Words:
 
 
 def _glance(run: _Run) -> Picture:
-    """Return what the lost time goes to, as bars."""
     rows = tuple(
         Bar(capital(bucket_words(name)), (100 * share.value,)) for name, share in run.losses[:_MOST_BARS]
     )  # fmt: skip
@@ -326,6 +304,7 @@ def _glance(run: _Run) -> Picture:
 
 _MWH = units.ENERGY.units["MWh"]
 
+# Metrics that a run is judged by: what says that one is the product of others, and what it is.
 _HEADLINE = {
     "ettr": ("", "effective training time ratio: share of the requested GPU-time that became training which was kept"),
     "scheduling_goodput": ("  ", "share of the requested GPU-time in which the jobs had their nodes"),
@@ -337,8 +316,6 @@ _HEADLINE = {
      "false_alarms_per_day", "alarm_precision", "alarm_recall", "fill_rate", "stock_outs", "parts_wait", "energy",
      "carbon", "cost", "cost_per_token"), ("", ""),
 )  # fmt: skip
-
-"""Metrics that a run is judged by: what says that one is the product of others, and what it is."""
 
 
 def goodput(document: RunDocument) -> Grid:
@@ -404,7 +381,6 @@ def section(focus: Focus) -> Section | None:
 
 
 def _amounts(document: RunDocument, account: Account) -> tuple[str, ...]:
-    """Return what the jobs requested, and what the run took."""
     share = document.time_shares["productive"]
     days = "" if account.window is None else f" in {account.window / DAY:.3g} days"
     kept = f"{gpu_hours(share * account.requested)} became training whose result was kept"
@@ -487,7 +463,6 @@ def where(document: RunDocument, account: Account | None = None) -> Grid:
 
 
 def _main_cause(losses: Mapping[str, Mapping[str, float]], bucket: str) -> str:
-    """Return the cause that a bucket's time is charged to most, with its part."""
     amounts = {} if bucket == "productive" else {name: parts[bucket] for name, parts in losses.items()}
     if sum(amounts.values()) <= 0:
         return ""
@@ -515,7 +490,6 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
 
 
 def _of_cluster(document: RunDocument, account: Account) -> Grid:
-    """Return where the GPU-time of the whole cluster went."""
     shares, owned, price = document.cluster_shares, account.owned, account.price
     heads = ["all GPUs, in and outside jobs", "share of owned", *(["GPU-hours"] if owned is not None else [])]
     heads += [f"{account.currency} per run"] if price is not None else []
@@ -532,31 +506,16 @@ def _of_cluster(document: RunDocument, account: Account) -> Grid:
 # ----------------------------------------
 # What was lost to which cause, and in which phase.
 
-_MOST = 15
-
-"""Causes in rows of their own."""
-
-_DRAWN = 0.0005
-
-"""Share of all that is lost below which a phase has no column in the picture; it has one in the table."""
+_MOST = 15  # causes in rows of their own
+_DRAWN = 0.0005  # share of all that is lost below which a phase has no column in the picture; it has one in the table
 
 
 class Losses(NamedTuple):
-    """GPU-time lost by cause and phase [GPU s]: the largest cause first, those beyond 15 together in the last row.
+    """GPU-time lost by cause and phase [GPU s]: the largest cause first, those beyond 15 together in the last row."""
 
-    Parameters
-    ----------
-    causes
-        Keys; ``None`` for the last row of several causes, which may have any name.
-    phases
-        Buckets that are not empty.
-    amounts
-        By both.
-    """
-
-    causes: list[str | None]
-    phases: list[str]
-    amounts: NDArray[np.float64]
+    causes: list[str | None]  # keys; ``None`` for the last row of several causes, which may have any name
+    phases: list[str]  # buckets that are not empty
+    amounts: NDArray[np.float64]  # by both
 
     @property
     def names(self) -> list[str]:
@@ -643,7 +602,6 @@ def heat_map(losses: Losses) -> HeatMap:
 
 
 def _losses_table(document: RunDocument, losses: Losses, account: Account) -> Grid:
-    """Return the losses with totals, shares, interruptions and money."""
     counts = {cause: row.mean for cause, row in document.interruptions_by_cause.items()}
     known = [0.0 if cause is None else counts.get(cause, 0.0) for cause in losses.causes]
     everything, amounts, price = sum(counts.values()), losses.amounts, account.price
@@ -751,37 +709,21 @@ def _rolling_series(
 # How many nodes are missing at once, beside what independent nodes would do.
 
 _MOST_POINTS = 400
-
-_LEAST = 1e-5
-
-"""Share of the time below which curves are not drawn [-]."""
-
-_TINY = 1e-4
-
-"""Share of the time below which no exact number is given [-]."""
-
-_WIDER = 1.2
-
-"""Variance over that of independent nodes from which on it is worth a word [-]."""
-
+_LEAST = 1e-5  # share of the time below which curves are not drawn [-]
+_TINY = 1e-4  # share of the time below which no exact number is given [-]
+_WIDER = 1.2  # variance over that of independent nodes from which on it is worth a word [-]
 _DAILY = "independent, mean of each day"
-
 _MOST_DAYS = 60
 
 
 class Exceedance(NamedTuple):
-    """For which share of the time more than so many nodes are missing at once.
+    """For which share of the time more than so many nodes are missing at once."""
 
-    Parameters
-    ----------
-    simulated, independent
-        ``P(X > k)`` for k = 0, 1, ..., N [-]: pooled over replications, and of N independent nodes with the same mean.
-    daily
-        The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little is known.
-    """
-
+    # simulated, independent: ``P(X > k)`` for k = 0, 1, ..., N [-]: pooled over replications, and of N independent
+    # nodes with the same mean
     simulated: NDArray[np.float64]
     independent: NDArray[np.float64]
+    # The same of independent nodes whose mean is at any time that of the day [-]; ``None`` where too little is known.
     daily: NDArray[np.float64] | None = None
 
     @property
@@ -795,13 +737,6 @@ def exceedance_of(results: Sequence[Result], nodes: int) -> Exceedance | None:
     """Return the exceedance curves of the number of nodes that are down; ``None`` if none ever was.
 
     Time is pooled over replications, so that the sum of either curve is the mean number down.
-
-    Parameters
-    ----------
-    results
-        Replications of one scenario.
-    nodes
-        Nodes of the cluster, N.
 
     References
     ----------
@@ -905,13 +840,10 @@ def down_at_once(down: NodesDown, curves: Exceedance | None = None, spares: int 
     return grid(f"{what.capitalize()} down at once", heads, rows)
 
 
-_LAST = 4
-
-"""Numbers of nodes of which the terminal says how often more are down."""
+_LAST = 4  # numbers of nodes of which the terminal says how often more are down
 
 
 def _more_than(down: NodesDown, what: str) -> Iterator[str]:
-    """Yield for how much of the time more than some numbers are down."""
     for row in down.more_than[-_LAST:]:
         yield f"more than {row.count:,} {what} ({row.gpus:,} GPUs) for {percent_text(row.time_share)} of the time"
 
@@ -935,7 +867,6 @@ def _exceedance_series(curves: Exceedance) -> tuple[Series, ...]:
 
 
 def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: Focus) -> Iterator[str]:
-    """Yield what the numbers mean for spares, and how far failures are from independent."""
     prepared, daily, spares = focus.prepared, curves.daily, focus.prepared.spares
     mean = form_of("nodes", [down.mean]).plain(down.mean)
     text = f"On average {mean} of {prepared.serving:,} nodes are missing."
@@ -967,7 +898,6 @@ def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: Focus) -> Iterato
 
 
 def _takes_several(prepared: Prepared) -> bool:
-    """Return whether a cause of the scenario can take several nodes at once."""
     sizes = {part: int(np.diff(offsets).max()) for part, (offsets, _) in prepared.blast.items() if len(offsets) > 1}
     return any(source.blast is not None or sizes.get(source.part, 1) > 1 for source in prepared.sources)
 
@@ -992,18 +922,10 @@ def _time(share: float) -> str:
 # What a formula says, beside what was simulated; `explain` shows it too.
 
 _LOST = ("lost_work", "detection", "restart", "checkpoint_stall", "starved")
-
 _ORDERS = {"exact": "exact", "first": "first order", "second": "second order"}
-
 _POINT = 0.01
-
-_CLOSE = 0.001
-
-"""Difference of shares that does not matter [-]."""
-
-TOO_FAR = 0.01
-
-"""Difference of shares from which on a formula is no guide to what else would be [-]."""
+_CLOSE = 0.001  # difference of shares that does not matter [-]
+TOO_FAR = 0.01  # difference of shares from which on a formula is no guide to what else would be [-]
 
 
 @of_focus
@@ -1040,7 +962,6 @@ def beside_simulation(document: RunDocument) -> Section | None:
 
 
 def _formula_texts(formula: ClosedForm) -> Iterator[str]:
-    """Yield what the formula is, and whether it is inside the interval of what was simulated."""
     if formula.ettr is not None:
         yield f"ETTR {percent_text(formula.ettr)} by a formula ({formula.form}): expected shares in the long run."
     seen = formula.simulated
@@ -1077,7 +998,6 @@ def beside(document: RunDocument) -> dict[str, tuple[float | None, float]]:
 
 
 def _beside_table(document: RunDocument) -> Grid:
-    """Return the shares of the formula beside those of the simulation."""
     rows = []
     for name, (formula, simulated) in beside(document).items():
         label = " + ".join(map(bucket_label, RESTART if name == "restart" else (name,)))
@@ -1166,55 +1086,38 @@ _MOST_WINDOWS = 12
 
 def format_run(document: RunDocument, prepared: Prepared, *, width: int | None = None) -> str:
     """Return the document of a run as text for standard output, `width` columns wide (those of the terminal)."""
-    from analysis.page.formats import terminal
-
     return terminal.write(_chapters(document, prepared), width=width, otherwise=120)
 
 
 def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
-    described, down = prepared.scenario.description, document.nodes_down
+    described = prepared.scenario.description
     asked = grid("", ("", ""), list(_asked(document, prepared)))
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
-    if document.fleet is not None:
+    tables: list[Grid | None] = []
+    promised, is_fleet = None, document.fleet is not None
+    if is_fleet:
         from analysis.page.chapters import fleet
 
-        yield from (Section("table", table.title, (), (table,)) for table in fleet.terminal_tables(document))
-    promised, has_jobs = None, bool(document.per_job)
+        tables += fleet.terminal_tables(document)
     if document.per_service or document.per_target:
         from analysis.page.chapters import services
 
-        if document.per_service:
-            yield from (Section("table", table.title, (), (table,)) for table in services.terminal_tables(document))
+        tables += services.terminal_tables(document) if document.per_service else []
         promised = services.targets_table(document)
-    if document.fleet is not None:
-        yield from (Section("table", table.title, (), (table,)) for table in [promised] if table is not None)
-        yield from _lines(document)
-        return
-    tables = (
-        goodput(document) if has_jobs else None,
-        promised,
-        _jobs(document) if has_jobs else None,
-        where(document) if has_jobs and document.time_shares["productive"] is not None else None,
-        _windows(document) if has_jobs else None,
-        _causes(document),
-    )
+    has_jobs = bool(document.per_job) and not is_fleet
+    tables += [goodput(document) if has_jobs else None, promised]
+    if has_jobs:
+        kept = None if document.time_shares["productive"] is None else where(document)
+        tables += [_jobs(document), kept, _windows(document)]
+    tables += [] if is_fleet else [_causes(document)]
     yield from (Section("table", table.title, (), (table,)) for table in tables if table is not None)
-    if isinstance(down, NodesDown) and down.max:
-        table = down_at_once(down)
-        texts = (f"{_nodes_down_title(down, prepared)}.",)
-        yield Section("missing-nodes", table.title, texts, (table,), tuple(_more_than(down, "nodes")))
-    domains = document.domains_down
-    if isinstance(domains, NodesDown) and domains.max:
-        table = down_at_once(domains, what="domains")
-        yield Section("missing-domains", table.title, (), (table,), tuple(_more_than(domains, "domains")))
-    formula = beside_simulation(document)
-    if formula is not None and has_jobs:
-        yield formula
-    yield from _lines(document)
-
-
-def _lines(document: RunDocument) -> Iterator[Section]:
-    """Yield what to know before the numbers are used."""
+    for what, down in (("nodes", document.nodes_down), ("domains", document.domains_down)):
+        if isinstance(down, NodesDown) and down.max and not is_fleet:
+            table = down_at_once(down, what=what)
+            texts = (f"{_nodes_down_title(down, prepared)}.",) if what == "nodes" else ()
+            yield Section(f"missing-{what}", table.title, texts, (table,), tuple(_more_than(down, what)))
+    formula = beside_simulation(document) if has_jobs else None
+    yield from () if formula is None else (formula,)
     for title, lines in (("Assumptions of the scenario", document.assumptions), ("Notes", document.notes)):
         if lines:
             yield Section("lines", title, (), (), tuple(" ".join(line.split()) for line in lines))
@@ -1269,13 +1172,11 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
 
 
 def _sizes(gpus: Mapping[int, float]) -> str:
-    """Return between which sizes the jobs of a stream are."""
     low, high = min(gpus, default=0), max(gpus, default=0)
     return f"{low:,} to {high:,} GPUs" if low < high else number_of(low, "GPU")
 
 
 def _checkpoints(job: PreparedJob) -> str:
-    """Return where checkpoints are kept and how often they are made; of a single store, how."""
     stores = stores_of(job)
     if len(stores) > 1:
         every = (f"{one.store} every {time_text(one.interval)}" if one.store != "peer" else "peer" for one in stores)
@@ -1306,7 +1207,6 @@ def _jobs(document: RunDocument) -> Grid | None:
 
 
 def _windows(document: RunDocument) -> Grid | None:
-    """Return the rolling view, of many windows an even choice."""
     step = -(-len(document.windows) // _MOST_WINDOWS)
     chosen = document.windows[:: step or 1]
     left_out = f" ({len(chosen)} of {len(document.windows)} windows)" if step > 1 else ""
@@ -1318,7 +1218,6 @@ def _windows(document: RunDocument) -> Grid | None:
 
 
 def _causes(document: RunDocument) -> Grid | None:
-    """Return how often each cause interrupted, and what that cost."""
     causes = {name: row for name, row in document.interruptions_by_cause.items() if row.mean}
     lost = {name: sum(document.loss_gpu_s[name].values()) / HOUR for name in causes}
     rows = [

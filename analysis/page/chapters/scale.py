@@ -31,39 +31,24 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The scenario of a report at other sizes: what a formula says there, and what was simulated.
 
-_DOWN, _UP = 4, 3
-
-"""How many times the job is halved and doubled: what is far from it rests on nothing."""
-
-_LEAST, _MOST = 1024, 131_072
-
-"""Sizes between which it is halved and doubled [GPUs]; once in any case."""
-
+_DOWN, _UP = 4, 3  # how many times the job is halved and doubled: what is far from it rests on nothing
+_LEAST, _MOST = 1024, 131_072  # sizes between which it is halved and doubled [GPUs]; once in any case
 _GPUS = "jobs.0.gpus"
 
 
 class AtSize(NamedTuple):
-    """What a formula says of a size; ``None`` where it says nothing.
+    """What a formula says of a size; ``None`` where it says nothing."""
 
-    Parameters
-    ----------
-    gpus
-        GPUs of the first job [-].
-    mtti, mtti_faster
-        Running time between interruptions [s], with hardware failures in proportion to the GPUs, and growing faster.
-    ettr, ettr_faster
-        Share of productive time [-], likewise; of a job that restarts as a whole, with spares enough to wait for nodes
-        as rarely as at its own size.
-    exponent
-        The power of the number of GPUs with which failures grow that grow faster [-]; 0 where none do.
-    """
-
-    gpus: int
+    gpus: int  # GPUs of the first job [-]
+    # mtti, mtti_faster: running time between interruptions [s], with hardware failures in proportion to the GPUs, and
+    # growing faster
     mtti: float
     mtti_faster: float | None
+    # ettr, ettr_faster: share of productive time [-], likewise; of a job that restarts as a whole, with spares enough
+    # to wait for nodes as rarely as at its own size
     ettr: float | None
     ettr_faster: float | None
-    exponent: float
+    exponent: float  # the power of the number of GPUs with which failures grow that grow faster [-]; 0 where none do
 
 
 class Simulated(NamedTuple):
@@ -135,7 +120,6 @@ def simulated_shares(report_data: ReportData, focus: Focus) -> list[Simulated]:
 
 
 def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[Simulated]:
-    """Return a simulated size; nothing where there is no mean."""
     return [] if mean is None else [Simulated(gpus, mean, ends_of(interval))]
 
 
@@ -168,40 +152,17 @@ def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> At
 # ----------------------------------------
 # What a closed form says of a scenario whose failures are less frequent, and which recovers faster.
 
-FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))
-
-"""How many times as long between failures [-]."""
-
-SCALES = (0.5, 1.0, 2.0)
-
-"""Times of detection and recovery, relative to those of the scenario [-]."""
-
-LEVELS = (0.90, 0.95, 0.97)
-
-"""Shares of productive time that are asked for [-]."""
-
-_NEVER = 1e4
-
-"""A factor at which failures are so rare that they cost nothing but in proportion to their rate [-]."""
-
-_PLACES = 49
-
-"""Places of the picture in each direction [-]."""
-
-_NEAR = 5e-4
-
-"""How far from a level a factor may lead that is taken for the one that leads there [-]."""
+FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))  # how many times as long between failures [-]
+SCALES = (0.5, 1.0, 2.0)  # times of detection and recovery, relative to those of the scenario [-]
+LEVELS = (0.90, 0.95, 0.97)  # shares of productive time that are asked for [-]
+_NEVER = 1e4  # a factor at which failures are so rare that they cost nothing but in proportion to their rate [-]
+_PLACES = 49  # places of the picture in each direction [-]
+_NEAR = 5e-4  # how far from a level a factor may lead that is taken for the one that leads there [-]
 
 
 @dataclass(frozen=True)
 class Requirement:
-    """The share of productive time over the failure rate and the time to recover, by closed form.
-
-    Parameters
-    ----------
-    prepared
-        The scenario, which a closed form describes.
-    """
+    """The share of productive time over the failure rate and the time to recover, by closed form."""
 
     prepared: Prepared
 
@@ -233,17 +194,8 @@ class Requirement:
     def factor_for(self, level: float, scale: float) -> float | None:
         """Return how many times as long it has to be between failures for a level [-].
 
-        Parameters
-        ----------
-        level
-            Share of productive time [-].
-        scale
-            One of `SCALES`.
-
-        Returns
-        -------
-        float or None
-            The factor; 0 if the first of `FACTORS` is enough, infinite if the last is not, ``None`` if none could be.
+        The level is a share of productive time [-], the scale one of `SCALES`. 0 if the first of `FACTORS` is enough,
+        infinite if the last is not, ``None`` if none could be.
         """
         from scipy.optimize import brentq
 
@@ -267,7 +219,6 @@ class Requirement:
 
     @functools.cached_property
     def _scaled(self) -> tuple[Prepared, ...]:
-        """The scenario with faster and slower detection and recovery."""
         return tuple(_at_scale(self.prepared, scale) for scale in SCALES)
 
     @functools.cached_property
@@ -290,7 +241,6 @@ def _smooth(places: Any, shares: Any, at: Any) -> Any:
 
 
 def _at_scale(prepared: Prepared, scale: float) -> Prepared:
-    """Return the scenario with all times of detection and recovery so many times as long."""
     if scale == 1:
         return prepared
     parts = {name: getattr(prepared.scenario, name) for name in ("detection", "recovery")}
@@ -299,7 +249,6 @@ def _at_scale(prepared: Prepared, scale: float) -> Prepared:
 
 
 def _shares(prepared: Prepared) -> dict[str, float]:
-    """Return the shares of time by the closed form [-]."""
     found = shares_of(prepared)
     assert found is not None, "a closed form describes it"
     return found
@@ -309,10 +258,7 @@ def _shares(prepared: Prepared) -> dict[str, float]:
 # How reliable and how fast to recover: what it takes for 90, 95 and 97 %.
 
 _HALF = 0.5
-
-_LONGEST = 70
-
-"""Letters of a name that fits into a title."""
+_LONGEST = 70  # letters of a name that fits into a title
 
 _WORDS = (
     "How much higher the MTBF would have to be, or how much faster the job would have to recover, for a given share of "
@@ -404,7 +350,6 @@ def _plane(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
 
 
 def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float | None]) -> Grid:
-    """Return the factors that the levels take, as fast as now and twice as fast."""
     job = focus.prepared.jobs[0]
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
@@ -418,7 +363,6 @@ def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float 
 
 
 def _needed(factor: float | None, job: PreparedJob) -> str:
-    """Return a factor in words, with the reliability that it stands for."""
     if factor is None:
         return "out of reach: saves alone cost more"
     if factor == 0:
@@ -446,51 +390,29 @@ def _times(factor: float) -> str:
 # ----------------------------------------
 # What was measured of large jobs, and by whom: points to lay over curves.
 
+# How the points are known, in words.
 BASES = {
     "primary": "read in the source",
     "derived": "computed from figures of the source",
     "secondary": "quoted by others",
 }
 
-"""How the points are known, in words."""
-
 _DATA = Path(__file__).parents[1] / "measured.yaml"
 
 
 class MeasuredPoint(NamedTuple):
-    """One published value.
+    """One published value."""
 
-    Parameters
-    ----------
-    name
-        Whose job it was.
-    gpus
-        Its size [-].
-    value
-        Time between interruptions [s], or share of productive time [-].
-    basis
-        How it is known: a key of `BASES`.
-    source
-        Who says so.
-    is_bound
-        Whether the true value is above it.
-    range
-        Ends of what the source leaves open, in the unit of the value; ``None`` where it states one number.
-    note
-        What else is in it, or is not.
-    doubt
-        Why it may be no measurement; empty where nobody doubts that.
-    """
-
-    name: str
-    gpus: int
-    value: float
-    basis: str
-    source: str
-    is_bound: bool = False
+    name: str  # whose job it was
+    gpus: int  # its size [-]
+    value: float  # time between interruptions [s], or share of productive time [-]
+    basis: str  # how it is known: a key of `BASES`
+    source: str  # who says so
+    is_bound: bool = False  # whether the true value is above it
+    # Ends of what the source leaves open, in the unit of the value; ``None`` where it states one number.
     range: tuple[float, float] | None = None
-    note: str = ""
-    doubt: str = ""
+    note: str = ""  # what else is in it, or is not
+    doubt: str = ""  # why it may be no measurement; empty where nobody doubts that
 
     @property
     def remarks(self) -> str:
@@ -510,7 +432,6 @@ def largest_measured(quantity: str) -> int:
 
 @functools.cache
 def _points() -> dict[str, tuple[MeasuredPoint, ...]]:
-    """Return the points of the file by quantity, the smallest jobs first."""
     content: dict[str, Any] = load(_DATA).data
     return {name: tuple(sorted(map(_point, content[name]), key=lambda point: point.gpus)) for name in ("mtti", "ettr")}
 
@@ -531,9 +452,7 @@ def _point(entry: Mapping[str, Any]) -> MeasuredPoint:
     )
 
 
-_LEAST_SCALE = 0.001
-
-"""Share of productive time below which no curve is drawn, and no number given [-]."""
+_LEAST_SCALE = 0.001  # share of productive time below which no curve is drawn, and no number given [-]
 
 _WORDS_SCALE = (
     "The curves are a formula: hardware fails in proportion to the number of GPUs, and what comes once a job, whatever "
@@ -606,7 +525,6 @@ def scale_section(report_data: ReportData) -> Section | None:
 
 
 def _curves(quantity: str, title: str, y: Scale, series: tuple[Series, ...], here: int) -> Curves:
-    """Return curves over the size of the job, with what was measured of a quantity."""
     size, points = HOUR if quantity == "mtti" else 0.01, measured_points(quantity)
     dots = tuple(
         Dot(

@@ -24,10 +24,11 @@ from analysis.page.cells import summary_of
 from analysis.page.chapters.compare import difference_note
 from analysis.page.chapters.inputs import more_runs, not_covered
 from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
+from analysis.page.formats import terminal
 from analysis.page.glossary import glossed, metric_words
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.report_data import SENSITIVITY
-from analysis.page.sourced import Places, line, number, ranged, worded
+from analysis.page.sourced import Places, line, number, ranged, span, worded
 from analysis.results.models import DifferenceFound, SensitivityDocument
 
 if TYPE_CHECKING:
@@ -44,8 +45,6 @@ _MOST_BARS = 10
 
 def format_sensitivity(content: SensitivityDocument, *, width: int | None = None) -> str:
     """Return the document of a sensitivity as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     asked = _Asked(content)
     metric, center = asked.metric, content.center
     mean = metric.worded({"mean": center.mean, "mean_ci95": center.ci95}) or "no mean"
@@ -257,16 +256,11 @@ def _answer(asked: _Asked, sure: Sequence[_Move]) -> Words:
 
 
 def _effect(asked: _Asked, move: _Move) -> Words:
-    """Return what a value of an input changes."""
-    size, step = move.change.changed(abs) if move.found.resolved else move.change, points_form(asked.form)
     start = f"{move.label} instead of {move.center} {'raises' if move.found.mean > 0 else 'lowers'} it by "
-    if size.low is None or size.high is None:
-        return (start, number(abs(size.mean), step))
-    return (start, *ranged(size.low, size.high, step))
+    return (start, *span(move.change.changed(abs), points_form(asked.form)))
 
 
 def _unresolved(asked: _Asked) -> Words:
-    """Return the largest change that may be sampling error."""
     move = next((move for move in asked.largest if not move.found.resolved and move.found.mean), None)
     if move is None:
         return ()
@@ -276,7 +270,6 @@ def _unresolved(asked: _Asked) -> Words:
 
 
 def _without(largest: Sequence[_Move]) -> Words:
-    """Return the inputs that change nothing at all."""
     names = [move.title for move in largest if move.found.mean == 0 and move.change.interval is None]
     if not names or len(names) == len(largest):
         return ()
@@ -306,7 +299,6 @@ def _most_shares(asked: _Asked) -> Words:
 
 
 def _doubt(asked: _Asked) -> Words:
-    """Return how sure the answer is."""
     runs, low = asked.places.at("replications"), asked.places.at("low")
     center = asked.places.estimate("center", interval="ci95")
     assert runs is not None
@@ -326,13 +318,7 @@ def _doubt(asked: _Asked) -> Words:
 
 
 def drawn_ends(changes: Sequence[float]) -> tuple[int, int]:
-    """Return which two values of an input a picture shows: those that change most either way, in the input's order.
-
-    Parameters
-    ----------
-    changes
-        What each value changes; one at least.
-    """
+    """Return which two values of an input a picture shows: those that change most either way, in the input's order."""
     places = range(len(changes))
     low, high = min(places, key=changes.__getitem__), max(places, key=changes.__getitem__)
     return (min(low, high), max(low, high)) if low != high else (0, len(changes) - 1)
@@ -352,13 +338,9 @@ def _tornado(asked: _Asked) -> Picture | None:
     swings = tuple(_swing(moves, metric) for moves in asked.moves if moves)[:_MOST_BARS]
     chart = Tornado(title, metric.step, ("all inputs at their centres", center.mean / metric.form.size), swings)
     rows = [row for swing in content.tornado or () for row in _rows(swing, asked)]
-    columns = [
-        Column("Input", is_number=False), Column("From", is_number=False), Column("To", is_number=False),
-        Column(f"Change of {metric.name}, 95 % interval"), Column("How sure", is_number=False),
-        Column("By the closed form"),
-    ]  # fmt: skip
+    heads = ["Input", "From", "To", f"Change of {metric.name}, 95 % interval", "How sure", "By the closed form"]
     if not any(row[-1] for row in rows):
-        rows, columns = [row[:-1] for row in rows], columns[:-1]
+        rows, heads = [row[:-1] for row in rows], heads[:-1]
     at_center = metric.worded({"mean": center.mean, "mean_ci95": center.ci95})
     alt = f"{capital(metric.name)} is {at_center} with all inputs at their centres. "
     alt += f"{'; '.join(f'{row[0]} to {row[2]}: {row[3]}' for row in rows[:6])}."
@@ -366,11 +348,10 @@ def _tornado(asked: _Asked) -> Picture | None:
     if content.low is not None:
         ends = f"{100 * (1 - 2 * content.low):.0f} %"
         caption += f" Inputs that are not known go to the ends between which they are with a probability of {ends}."
-    return Picture("tornado", chart, alt, caption, Grid(title, columns, rows))
+    return Picture("tornado", chart, alt, caption, grid(title, heads, rows, (0, 1, 2, 4)))
 
 
 def _tornado_title(asked: _Asked) -> str:
-    """Return which input moves the metric most, if that is resolved."""
     sure, metric = [move for move in asked.largest if move.found.resolved], asked.metric
     if sure:
         move, most = sure[0], max(abs(move.found.mean) for moves in asked.moves for move in moves)
@@ -384,14 +365,12 @@ def _tornado_title(asked: _Asked) -> str:
 
 
 def _swing(moves: Sequence[_Move], metric: Shown) -> Swing:
-    """Return the two values of an input that are drawn; of a single one the other end is the centre itself."""
     drawn = [(move.label, move.found.mean / metric.form.size, metric.gaps(move.found.ci95)) for move in moves]
     low, high = (drawn[place] for place in drawn_ends([move.found.mean for move in moves]))
     return Swing(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
 
 
 def _rows(swing: SwingFound, asked: _Asked) -> Iterator[tuple[str, ...]]:
-    """Yield every value of an input that was simulated."""
     metric, title = asked.metric, asked.title(swing.axis)
     for move in swing.moves:
         change, note = "no mean", move.trouble or "nothing to measure"
@@ -402,7 +381,6 @@ def _rows(swing: SwingFound, asked: _Asked) -> Iterator[tuple[str, ...]]:
 
 
 def _notes(asked: _Asked) -> Iterator[str]:
-    """Yield what to know before using the numbers."""
     content, metric = asked.content, asked.metric
     for move in (move for moves in asked.moves for move in moves):
         taken = None if move.found.resolved else move.found.controlled
@@ -427,7 +405,6 @@ _PARTS = ("parameters", "noise", "both")
 
 
 def _variance(asked: _Asked) -> Section | None:
-    """Return the section; ``None`` where it was not asked for."""
     found, missing = asked.content.indices, asked.content.indices_missing
     if found is None:
         title = "What the variance comes from cannot be stated"
@@ -449,7 +426,6 @@ def _variance(asked: _Asked) -> Section | None:
 
 
 def _of_a_run(asked: _Asked) -> Picture | None:
-    """Return what the variance of one run is made of; ``None`` where there is no variance."""
     content = asked.content
     assert content.indices is not None
     inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
@@ -462,10 +438,10 @@ def _of_a_run(asked: _Asked) -> Picture | None:
     makes = "make" if largest == "both" else "makes"
     title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"
     rows = [(names[key], _share(share)) for key, share in shares.items()]
-    columns = (Column("Part", is_number=False), Column("Share of the variance, 95 % interval"))
     alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
     caption = "Both together: the run-to-run variability is itself different from one set of inputs to another."
-    return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, Grid(title, columns, rows))
+    table = grid(title, ("Part", "Share of the variance, 95 % interval"), rows)
+    return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, table)
 
 
 def _share(found: IndexEstimate) -> str:
@@ -473,7 +449,6 @@ def _share(found: IndexEstimate) -> str:
 
 
 def _by_input(asked: _Asked) -> Picture | None:
-    """Return the first-order and total index of every input; ``None`` where they are not known."""
     content = asked.content
     if content.indices is None or not content.indices.by_axis:
         return None
@@ -487,7 +462,7 @@ def _by_input(asked: _Asked) -> Picture | None:
     title = f"{asked.title(top.axis)} takes part in {_share(top.total)} of what the inputs make of the variance"
     title = capital(f"{title} of {metric}")
     texts = [(asked.title(row.axis), _share(row.first), _share(row.total)) for row in rows]
-    columns = (Column("Input", is_number=False), Column("Alone, 95 % interval"), Column("In all, 95 % interval"))
+    heads = ("Input", "Alone, 95 % interval", "In all, 95 % interval")
     together = content.indices.together
     note = "" if together is None else f"Only together, not one alone, they bring {_share(together)}."
     alt = f"Shares of the variance: {'; '.join(f'{row[0]} alone {row[1]}, in all {row[2]}' for row in texts[:6])}."
@@ -496,7 +471,7 @@ def _by_input(asked: _Asked) -> Picture | None:
         "takes part in, also together with others (total index); these may add up to more than 100 %."
     )
     chart = Bars(title, "%", ("alone", "in all"), bars)
-    return Picture("variance-by-input", chart, alt, caption, Grid(title, columns, texts, note=note))
+    return Picture("variance-by-input", chart, alt, caption, grid(title, heads, texts, note=note))
 
 
 def _percent(found: IndexEstimate) -> tuple[float, float] | None:

@@ -43,19 +43,11 @@ from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
 from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
 from analysis.page.charts.data import HeatMap, Interval, Intervals
+from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined, plain
+from analysis.page.model import FirstScreen, Picture, Section, grid, joined, plain
 from analysis.page.report_data import RUN
-from analysis.page.sourced import (
-    Estimate,
-    Places,
-    between,
-    line,
-    listed,
-    number,
-    sentence,
-    worded,
-)
+from analysis.page.sourced import Estimate, Places, between, line, listed, number, sentence, worded
 from sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
@@ -64,7 +56,7 @@ if TYPE_CHECKING:
     from analysis.page.chapters.answer import AnswerText
     from analysis.page.model import Words
     from analysis.page.report_data import ReportData
-    from analysis.results.models import CellFound, SweepDocument, Warned
+    from analysis.results.models import CellFound, SweepDocument
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.
@@ -74,14 +66,13 @@ _MOST_NAMED = 10
 
 def format_sweep(content: SweepDocument, *, width: int | None = None) -> str:
     """Return the document of a study (as read back from JSON) as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     return terminal.write(_chapters(content), width=width)
 
 
 def _chapters(content: SweepDocument) -> Iterator[Section]:
-    """Yield what is said of a study: what was run, each answer, all results, and what to know before using them."""
-    warnings = [f"warning: {_warning(warning, content)}" for warning in content.warnings]
+    total = content.counts.cells
+    warnings = [f"warning: {one.warning}{'' if one.cells == total else f' ({one.cells} of {total} cells)'}"
+                for one in content.warnings]  # fmt: skip
     question = [content.question] if content.question else []
     text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
     yield Section("study", content.study, text)
@@ -110,7 +101,6 @@ def _chapters(content: SweepDocument) -> Iterator[Section]:
 
 
 def _setting(content: SweepDocument) -> str:
-    """Return what was run, in a line."""
     counts, design = content.counts, content.design["use"]
     numbers = content.replications
     parts = [f"scenario {content.scenario}", f"design {design}", number_of(counts.cells, "cell")]
@@ -124,7 +114,6 @@ def _setting(content: SweepDocument) -> str:
 
 
 def _precision(content: SweepDocument) -> Iterator[str]:
-    """Yield which precision was asked for, and in how many cells it was reached."""
     asked = content.precision
     if asked is None:
         return
@@ -149,29 +138,13 @@ def _troubles_text(content: SweepDocument) -> Iterator[str]:
         yield f"{', '.join(places[:_MOST_NAMED])}{more}: {status}: {reason}"
 
 
-def _warning(warning: Warned, content: SweepDocument) -> str:
-    """Return a warning, with the number of cells unless it is about all of them."""
-    count, total = warning.cells, content.counts.cells
-    return warning.warning if count == total else f"{warning.warning} ({count} of {total} cells)"
-
-
 _MOST = 3
+_YES_OR_NO = "p_finish_by"  # of a single run it is 0 or 1, which does not scatter
 
-_YES_OR_NO = "p_finish_by"
-
-"""Of a single run it is 0 or 1, which does not scatter."""
-
+# Metrics that phases of time explain.
 _OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effective_mfu", _YES_OR_NO)
-
-"""Metrics that phases of time explain."""
-
-_LEAST = 0.001
-
-"""A change of a share of time that is stated."""
-
-_CLOSE = 0.005
-
-"""How far a formula may be from the interval of the simulation without a word about it."""
+_LEAST = 0.001  # a change of a share of time that is stated
+_CLOSE = 0.005  # how far a formula may be from the interval of the simulation without a word about it
 
 
 def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]) -> tuple[Words, ...]:
@@ -253,7 +226,6 @@ def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
 
 
 def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
-    """Return what two cells have in common, and what is not so in the one and in the other."""
     ours, theirs = (asked.document.cells[cell].values for cell in (one, other))
     differ = [name for name in asked.varying if ours[name] != theirs[name]]
     common = {name: ours[name] for name in asked.varying if name not in differ}
@@ -292,7 +264,6 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
 def _steps(
     asked: Asked, mine: Mapping[str, str], name: str, here: Estimate
 ) -> list[tuple[str, str, Estimate, int]]:  # fmt: skip
-    """Return the steps along one axis: its name, the value there, the change of the metric, and the cell."""
     axis = asked.axis(name)
     labels = [entry.label for entry in asked.document.axes[name].values]
     if axis is not None and axis.is_numeric:
@@ -323,7 +294,6 @@ def _of_shares(asked: Asked, cell: int | None) -> Words:
 
 
 def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
-    """Return a share of time, of the document or else of the runs."""
     mean = asked.rows.mean(cell, name)
     return asked.mean(cell, name) or (None if mean is None else Estimate(mean))
 
@@ -352,14 +322,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
 def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
     """Return what a formula says beside the simulation; empty where there is none.
 
-    Parameters
-    ----------
-    asked
-        The answer.
-    cell
-        The combination.
-    far
-        Whether it is stated if both are far apart, which is what the answer does not cover, or if they are not.
+    `far`: where both are far apart, which is what the answer does not cover; else where they are not.
     """
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")
@@ -377,9 +340,7 @@ def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
 # ----------------------------------------
 # The first screen about a study.
 
-_FEWEST_VALUES = 3
-
-"""Values from which on an axis has a course that might go on."""
+_FEWEST_VALUES = 3  # values from which on an axis has a course that might go on
 
 _TROUBLES = (
     ("infeasible", "cannot run as they are stated and have no results"),
@@ -436,7 +397,6 @@ def _presets(asked: Asked, first: AnswerText) -> list[tuple[str, str]]:
 
 
 def _silent(content: SweepDocument) -> Words:
-    """Return why there is no answer."""
     said = [text for answer in content.answers for text in answer.sentences]
     if said:
         return tuple(joined([(text,) for text in said]))
@@ -462,7 +422,6 @@ def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) ->
 
 
 def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
-    """Return what the ranges of the answer are."""
     if first.cell is None:
         return ()
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
@@ -507,12 +466,8 @@ def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
 # How each metric moves along the axes of a study.
 
 _MOST_METRICS = 6
-
 _MOST_AXES = 3
-
-_MOST_PICTURES = 4
-
-"""Pictures that one is divided into, by the values of one axis."""
+_MOST_PICTURES = 4  # pictures that one is divided into, by the values of one axis
 
 
 def section(report_data: ReportData) -> Section | None:
@@ -559,7 +514,6 @@ def _pictures(content: SweepDocument) -> Iterator[Picture]:
 
 
 def _is_level(content: SweepDocument, metric: Shown) -> bool:
-    """Return whether a metric is the same in all combinations, to the digits that are stated."""
     means = [mean_of(cell, metric.metric) for cell in running(content)]
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 
@@ -575,7 +529,6 @@ def _axes(content: SweepDocument) -> list[Axis]:
 
 
 def _intervals(content: SweepDocument, metric: Shown) -> Picture:
-    """Return a picture of a study without an axis of numbers: a row for each combination."""
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
     kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
@@ -590,16 +543,16 @@ def _intervals(content: SweepDocument, metric: Shown) -> Picture:
         texts.append((name, text))
     top = summary_of(best[0], metric.metric)
     title = f"The best {metric.name} is {metric.worded(top)}, with {place_of(best[0], axes)}"
-    heads = (Column("Combination", is_number=False), Column(capital(metric.name)))
     alt = f"{capital(metric.name)}: {'; '.join(f'{name} {text}' for name, text in texts[:8])}."
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
     caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
-    return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, Grid(title, heads, texts))
+    return Picture(
+        f"{_key(metric.metric)}-of-all", chart, alt, caption, grid(title, ("Combination", capital(metric.name)), texts)
+    )
 
 
 def _key(name: str) -> str:
-    """Return a name as it stands in links."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
 
 
@@ -675,8 +628,9 @@ def _picture(
     if not best:
         return None
     rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
-    values = [[_value(cells.get((row, column)), metric) for column in columns] for row in rows]
-    texts = [[_text(cells.get((row, column)), metric) for column in columns] for row in rows]
+    shown = [[cells.get((row, column)) for column in columns] for row in rows]
+    values = [[metric.of(summary_of(cell, metric.metric).mean if cell else None) for cell in line] for line in shown]
+    texts = [[_text(cell, metric) for cell in line] for line in shown]
     place = phrases(fixed, fixed, content.axes)
     title = _heat_map_title(best, pair, metric, f"with {place}" if place else "")
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
@@ -685,11 +639,12 @@ def _picture(
         title, metric.unit, down, across, values, texts, capital(pair[0].title), capital(pair[1].title),
         high_is_good=not lower_is_better(metric.metric),
     )  # fmt: skip
-    table = Grid(
-        title,
-        (Column(f"{capital(pair[0].title)} / {pair[1].title}", is_number=False), *(Column(label) for label in across)),
-        [(row, *line) for row, line in zip(down, texts, strict=True)],
-        note=f"{metric.head}, means at the central values of what is unknown.",
+    heads, note = (
+        (f"{capital(pair[0].title)} / {pair[1].title}", *across),
+        "means at the central values of what is unknown",
+    )
+    table = grid(
+        title, heads, [(row, *line) for row, line in zip(down, texts, strict=True)], note=f"{metric.head}, {note}."
     )
     worst = best[-1]
     alt = (
@@ -697,11 +652,6 @@ def _picture(
         f"{place_of(worst, pair)} to {cell_mean(best[0], metric)} with {place_of(best[0], pair)}."
     )
     return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
-
-
-def _value(cell: CellFound | None, metric: Shown) -> float | None:
-    """Return what shades a cell."""
-    return None if cell is None else metric.of(summary_of(cell, metric.metric).mean)
 
 
 def _text(cell: CellFound | None, metric: Shown) -> str:
@@ -717,7 +667,6 @@ def _text(cell: CellFound | None, metric: Shown) -> str:
 
 
 def _heat_map_title(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
-    """Return where the metric is best and where it is worst."""
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
     is_ = verb(metric.metric, "is", "are")
@@ -737,7 +686,6 @@ def _caption(
     columns: Sequence[str],
     fixed: Mapping[str, str],
 ) -> str:
-    """Return what to know to read it."""
     texts = ["Numbers in the cells are means; their intervals are in the table of all results."]
     for axis, kept in ((pair[0], rows), (pair[1], columns)):
         if len(kept) < len(axis.labels):

@@ -116,7 +116,6 @@ def beside(measured: Mapping[str, float], simulated: Mapping[str, float | None])
 
 
 def _cells(name: str, metric: Tracked | None) -> list[str]:
-    """Return measured, predicted, z and CUSUM of a metric as texts."""
     if metric is None:
         return ["–"] * 4
 

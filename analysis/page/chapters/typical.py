@@ -26,12 +26,10 @@ if TYPE_CHECKING:
 
 
 _LOST = "lost_work"
-
 _KEPT = tuple(JOB_BUCKETS[bucket] for bucket in STEPPING)
 
+# Buckets of phases in which a job trains, saves included; what was trained last may be lost later.
 IN_TRAINING = (*_KEPT, _LOST)
-
-"""Buckets of phases in which a job trains, saves included; what was trained last may be lost later."""
 
 
 def phases_of(prepared: Prepared, result: Result) -> tuple[Phase, ...]:
@@ -39,11 +37,6 @@ def phases_of(prepared: Prepared, result: Result) -> tuple[Phase, ...]:
 
     Of what a rollback threw away only the amount is known, in seconds of healthy training. As much of the training
     before it becomes lost work: exact at the healthy pace, and else a little short.
-
-    Parameters
-    ----------
-    prepared, result
-        A scenario, and a replication of it with its timeline.
     """
     assert result.timeline is not None, "a result with its timeline"
     job = result.jobs[0]
@@ -109,12 +102,8 @@ def _append(phases: list[Phase], phase: Phase) -> None:
         phases.append(phase)
 
 
-_ROWS = (1.0, 7.0, 30.0, 365.0)
-
-"""Lengths of a row [days]: the shortest is taken that does not need too many rows."""
-
+_ROWS = (1.0, 7.0, 30.0, 365.0)  # lengths of a row [days]: the shortest is taken that does not need too many rows
 _MOST_ROWS = 14
-
 _ROW_NAMES = {1.0: "day", 7.0: "week", 30.0: "30 days", 365.0: "year"}
 
 

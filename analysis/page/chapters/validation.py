@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import COUNT, PERCENT, Form, listed
 from analysis.page.charts.data import Bar, Bars
+from analysis.page.formats import terminal
 from analysis.page.glossary import glossed
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, joined
+from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, grid, joined
 from analysis.page.sourced import Places, SourcedNumber, number, total
 from analysis.results.models import ValidateDocument
 from analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
@@ -24,21 +25,13 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parents[3]
 
+# Where the recorded run of the whole table is: in a checkout, and in an installed copy.
 _RECORDS = (_ROOT / "docs/reference/validation.json", _ROOT / "analysis/validation/recorded.json")
+_NUMBERS = 4  # of `HEADS`, those that are numbers
+_CONVENTIONS = "conventions"  # of `HEADS`, that which is stated below a table
 
-"""Where the recorded run of the whole table is: in a checkout, and in an installed copy."""
-
-_NUMBERS = 4
-
-"""Of `HEADS`, those that are numbers."""
-
-_CONVENTIONS = "conventions"
-
-"""Of `HEADS`, that which is stated below a table."""
-
+# Kinds of tolerance whose limit is how far off a row may be.
 TWO_SIDED = ("relative", "absolute", "printed", "sampling")
-
-"""Kinds of tolerance whose limit is how far off a row may be."""
 
 _LIMIT = (
     "The limit of a row is the tolerance that it states, and what sampling error may add: a quantile of Student's t "
@@ -52,8 +45,9 @@ def section(report_data: ReportData) -> Section | None:
         return _whole(report_data.validation)
     if report_data.focus is None:
         return None
-    content = recorded()
-    return _unrecorded() if content is None else _of_scenario(content, bearing(report_data.focus))
+    content, focus = recorded(), report_data.focus
+    groups = {group: why for group, (why, applies) in _BEARS.items() if applies(focus)}
+    return _unrecorded() if content is None else _of_scenario(content, groups)
 
 
 def recorded() -> ValidateDocument | None:
@@ -63,14 +57,12 @@ def recorded() -> ValidateDocument | None:
 
 
 def _whole(content: ValidateDocument) -> Section:
-    """Return all that a validation found but for its first screen."""
-    items = [Grid("Labels", (Column("label", False), Column("meaning", False)), tuple(LABELS.items()))]
+    items = [grid("Labels", ("label", "meaning"), tuple(LABELS.items()), (0, 1))]
     for group in content.groups:
         items += [_rows(group), _sources(group)]
     if content.not_checked:
-        heads = (Column("paper", False), Column("what", False), Column("why not", False))
         rows = tuple((entry.paper, entry.what, entry.why) for entry in content.not_checked)
-        items.append(Grid("Not checked", heads, rows))
+        items.append(grid("Not checked", ("paper", "what", "why not"), rows, range(3)))
     counts = content.counts
     skipped = f", {counts['skipped']} were skipped" if counts["skipped"] else ""
     compared = counts["pass"] + counts["fail"]
@@ -118,16 +110,10 @@ def _sources(group: ValidationGroup) -> Grid:
         found.setdefault(key, []).append(row.id)
     heads = ("paper", "where", "inputs", "tolerance", "rows")
     rows = tuple((*key, ", ".join(names)) for key, names in found.items())
-    return Grid(f"What they rest on: {group.title}", tuple(Column(head, False) for head in heads), rows)
-
-
-def bearing(focus: Focus) -> dict[str, str]:
-    """Return the groups of the table that bear on a scenario, each with why."""
-    return {group: why for group, (why, applies) in _BEARS.items() if applies(focus)}
+    return grid(f"What they rest on: {group.title}", heads, rows, range(5))
 
 
 def _bundles(*names: str) -> Callable[[Focus], bool]:
-    """Return whether a scenario has failures of one of some bundles."""
     return lambda focus: any(getattr(choice, "use", "") in names for choice in focus.scenario.failures)
 
 
@@ -135,6 +121,7 @@ def _has_plan(focus: Focus) -> bool:
     return any(job.plan is not None for job in focus.prepared.jobs)
 
 
+# By group of the table: why it bears on a scenario, and whether it does.
 _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
     "oracle": ("what a job loses to failures", lambda focus: bool(focus.scenario.failures)),
     "daly": ("checkpoints and restarts", lambda focus: bool(focus.scenario.failures)),
@@ -152,11 +139,8 @@ _BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
     "weaker": ("statements about runs like it", lambda focus: bool(focus.scenario.failures)),
 }
 
-"""By group of the table: why it bears on a scenario, and whether it does."""
-
 
 def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Section:
-    """Return how the groups did in the recorded run that bear on the scenario."""
     counts = content.counts
     rows, passed, compared = [], 0, 0
     for group in content.groups:
@@ -167,8 +151,8 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
         )
         passed, compared = passed + good, compared + good + bad
         rows.append((group.title, groups[group.name], f"{good}", f"{bad}", f"{skipped}"))
-    heads = (Column("group", False), Column("why it bears on this scenario", False))
-    grid = Grid("Groups that bear on this scenario", (*heads, *map(Column, ("pass", "fail", "skipped"))), tuple(rows))
+    heads = ("group", "why it bears on this scenario", "pass", "fail", "skipped")
+    table = grid("Groups that bear on this scenario", heads, rows, (0, 1))
     others = len(content.groups) - len(rows)
     words = (
         f"In the last recorded run of the whole table {counts['pass']} of {sum(counts.values())} rows pass. ettrick "
@@ -178,7 +162,7 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
         "validation",
         f"{passed} of {compared} comparisons that bear on this scenario are within their limits",
         (words, *against(content)),
-        (grid,),
+        (table,),
         (
             f"{others} more groups are about something that this scenario does not have.",
             "That a group passes says that the program does what its sources say, not that the inputs of this scenario "
@@ -188,7 +172,6 @@ def _of_scenario(content: ValidateDocument, groups: Mapping[str, str]) -> Sectio
 
 
 def _unrecorded() -> Section:
-    """Return what to do where no run of the table came with the program."""
     words = (
         "No recorded run of the validation table comes with this copy of the program. ettrick validate --out DIR runs "
         "it, in a few minutes, and ettrick report DIR shows every row with its source."
@@ -200,20 +183,16 @@ def _unrecorded() -> Section:
 # The first screen about a validation: whether the simulator agrees with what others found.
 
 _QUESTION = "Does the simulator agree with published measurements, with theory and with other programs?"
-
 _MOST_UNCHECKED = 3
 
+# What rows of each label are; what says most of the simulator comes first.
 _KINDS = {
     "emergent": "results that were not put in",
     "calibrated": "values that were put in or follow from an input",
     "sanity": "identities, bounds and orders",
 }
 
-"""What rows of each label are; what says most of the simulator comes first."""
-
-_PART = Form("%", 0.01, 0.0)
-
-"""Parts of a limit."""
+_PART = Form("%", 0.01, 0.0)  # parts of a limit
 
 
 class _Used(NamedTuple):
@@ -241,13 +220,11 @@ def first_screen(report_data: ReportData) -> FirstScreen:
 
 
 def _compared(places: Places) -> tuple[SourcedNumber | None, SourcedNumber | None]:
-    """Return how many values were compared, and how many of them do not agree."""
     passed, failed = places.at("counts", "pass"), places.at("counts", "fail")
     return total(part for part in (passed, failed) if part is not None), failed
 
 
 def _answer(places: Places) -> Words:
-    """Return the answer in one sentence."""
     compared, failed = _compared(places)
     if compared is None or failed is None or compared.value == 0:
         return ("Nothing was compared, so this cannot be stated.",)
@@ -284,7 +261,6 @@ def _used(places: Places) -> list[_Used]:
 
 
 def _closest(places: Places) -> Words:
-    """Return which value is closest to its limit."""
     used = _used(places)
     if not used:
         return ()
@@ -301,7 +277,6 @@ def _read(places: Places) -> Words:
 
 
 def _doubt(places: Places) -> Words:
-    """Return how often sampling error alone gives a false alarm."""
     error = places.at("family_wise_error")
     compared, _ = _compared(places)
     if error is None or compared is None or compared.value == 0 or not places.get("stochastic_rows"):
@@ -311,7 +286,6 @@ def _doubt(places: Places) -> Words:
 
 
 def _failed(places: Places) -> list[Words]:
-    """Return the values that do not agree, each with what it should be."""
     found: list[Words] = []
     for first, group in enumerate(places.get("groups")):
         for second, row in enumerate(group.rows):
@@ -329,7 +303,6 @@ def _failed(places: Places) -> list[Words]:
 
 
 def _together(places: Places) -> Words:
-    """Return what all independent values say together."""
     rows = places.at("together", "rows")
     far = "no further" if places.get("together", "holds") else "further"
     end = f" independent values are, taken together, {far} off than sampling error explains."
@@ -337,7 +310,6 @@ def _together(places: Places) -> Words:
 
 
 def _not_covered(places: Places) -> tuple[Words, ...]:
-    """Return what was left out, and what agreement does not show."""
     found: list[Words] = []
     skipped = places.at("counts", "skipped")
     if skipped is not None and skipped.value > 0:
@@ -369,7 +341,7 @@ def _picture(places: Places) -> Picture | None:
     title = f"Not everything agrees in: {'; '.join(failing)}" if failing else f"The closest is at {least} of its limit"
     ends = {group: (parts[0], parts[len(parts) // 2]) for group, parts in used.items()}
     bars = tuple(Bar(group, tuple(100 * part for part in parts)) for group, parts in ends.items())
-    heads = (Column("compared with", is_number=False), Column("rows"), Column("largest"), Column("median"))
+    heads = ("compared with", "rows", "largest", "median")
     rows = [(group, f"{len(used[group])}", *map(_PART.plain, parts)) for group, parts in ends.items()]
     note = "Of rows with a limit on both sides; bounds, intervals and models that must miss are in the tables below."
     return Picture(
@@ -377,7 +349,7 @@ def _picture(places: Places) -> Picture | None:
         Bars(title, "% of the limit", ("largest", "median"), bars),
         f"Bars of the difference over the limit, by what was compared with. {title}.",
         "At 100 % a row would fail.",
-        Grid(title, heads, rows, note=note),
+        grid(title, heads, rows, note=note),
     )
 
 
@@ -389,8 +361,6 @@ _WHERE = "Quantity, paper and inputs of each row: --json, ettrick report, or the
 
 def format_validation(content: ValidateDocument, *, width: int | None = None) -> str:
     """Return the document of a validation as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     sections = [Section(group.name, f"{group.name}: {group.title}", (), (_rows(group, briefly=True),),
                         tuple(_failures(group))) for group in content.groups]  # fmt: skip
     if content.not_checked:

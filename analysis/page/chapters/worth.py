@@ -16,6 +16,7 @@ from analysis.amounts import (
     text_or_dash,
     time_form,
 )
+from analysis.page.formats import terminal
 from analysis.page.model import Column, Grid, Section
 from analysis.statistics.differences import MANY
 from analysis.worth import SAME
@@ -24,13 +25,10 @@ from sim.units import HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from analysis.results.explained import (
-        WorthDocument,
-        WorthGroup,
-        WorthRow,
-    )
+    from analysis.results.explained import WorthDocument, WorthGroup, WorthRow
     from analysis.results.models import DifferenceFound
 
+# Names of rows as people say them; the others stay as they are.
 _KNOBS = {
     "mtbf": "MTBF",
     "checkpoint_by_rule": "checkpoint",
@@ -40,13 +38,9 @@ _KNOBS = {
     "residual": "not additive by",
 }
 
-"""Names of rows as people say them; the others stay as they are."""
-
 
 def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
     """Return the document as text, in so many columns."""
-    from analysis.page.formats import terminal
-
     title = f"What everything is worth in {content.scenario}, on the same failures"
     groups = ((content.causes, "Each cause removed in turn"), (content.knobs, "Each knob better by a tenth"))
     point = content.one_point
@@ -66,7 +60,6 @@ def format_worth(content: WorthDocument, *, width: int | None = None) -> str:
 
 
 def _heading(content: WorthDocument) -> Iterator[str]:
-    """Yield what the scenario comes to as it is."""
     base = content.base
     yield f"{number_of(content.replications, 'replication')}, seed {content.seed}"
     formula = text_or_dash(base["ettr"].closed_form, percent_text)
@@ -93,14 +86,12 @@ def _table(content: WorthDocument, group: WorthGroup) -> Grid:
 
 
 def _label(row: WorthRow, *, is_cause: bool) -> str:
-    """Return what a row is called."""
     if row.name in ("all", "added", "residual"):
         return _KNOBS[row.name]
     return row.name if is_cause else f"{_KNOBS.get(row.name, row.name)} {row.change}"
 
 
 def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterator[str]:
-    """Yield the numbers of a row."""
     one_history = content.one_history
     yield from _both(row.gain["ettr"], points_text, one_history=one_history)
     yield text_or_dash(row.closed_form.get("ettr"), points_text)
@@ -111,14 +102,12 @@ def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterat
 
 
 def _both(found: DifferenceFound | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
-    """Return a difference, and its interval where there is something to tell it from."""
     if found is None:
         return "-", "-"
     return form(found.mean), range_text(found.ci95, form) if _varies(found) and not one_history else "-"
 
 
 def _varies(found: DifferenceFound) -> bool:
-    """Return whether replications differ in what they gain."""
     return found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)
 
 
@@ -138,7 +127,6 @@ def _status(row: WorthRow, content: WorthDocument) -> str:
 
 
 def _notes(content: WorthDocument) -> Iterator[str]:
-    """Yield what a reader must know before using the numbers."""
     yield "what changes are worth does not add up; 'not additive by' is all at once less the sum"
     yield "not resolved: the interval holds zero; so many replications would resolve a difference of this size"
     yield "same in all: every replication gains as much, and how much others would vary is not known: no interval"

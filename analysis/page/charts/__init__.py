@@ -6,21 +6,7 @@ marked with `chart_kind`.
 
 from __future__ import annotations
 
-from analysis.page.charts import cluster, planes, rows  # noqa: F401 (kinds are registered where they are drawn)
+from analysis.page.charts import cluster, planes, rows, tables  # noqa: F401 (kinds are registered where they are drawn)
 from analysis.page.charts.sheet import CHARTS, CONTROLS, NARROW, SUFFIXES, draw, render, style
-from analysis.page.charts.tables import Episode, StepErrors, Stretch, draw_episodes, draw_step_errors
 
-__all__ = [
-    "CHARTS",
-    "CONTROLS",
-    "NARROW",
-    "SUFFIXES",
-    "Episode",
-    "StepErrors",
-    "Stretch",
-    "draw",
-    "draw_episodes",
-    "draw_step_errors",
-    "render",
-    "style",
-]
+__all__ = ["CHARTS", "CONTROLS", "NARROW", "SUFFIXES", "draw", "render", "style"]

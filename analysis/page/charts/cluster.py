@@ -22,13 +22,8 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # What a picture consists of: boxes, lines, bands and words at places in inches. Nothing here knows how to paint.
 
-PLAIN = -1
-
-"""Hue of what belongs to no plane or rail in particular."""
-
-_WIDTH_OF_LETTER, _WIDTH_OF_BOLD = 0.58, 0.75
-
-"""Of a letter of the sans-serif face, relative to its size [-]."""
+PLAIN = -1  # hue of what belongs to no plane or rail in particular
+_WIDTH_OF_LETTER, _WIDTH_OF_BOLD = 0.58, 0.75  # of a letter of the sans-serif face, relative to its size [-]
 
 
 class Box(NamedTuple):
@@ -148,9 +143,7 @@ def gigabits(bandwidth: float) -> str:
 # The picture of a small cluster: every host, switch and cable, tiers as rows.
 
 _MOST_VERTICES, _MOST_CABLES, _MOST_HUES = 400, 3000, 8
-
 _LEFT, _RIGHT = 1.9, 1.75  # margins for words [in]
-
 _PARTS = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core"}
 
 _DOMAINS = {
@@ -176,13 +169,7 @@ def is_small(topology: Topology) -> bool:
 
 
 def draw_parts(topology: Topology) -> Drawing:
-    """Draw every host, switch and cable.
-
-    Parameters
-    ----------
-    topology
-        A cluster for which `is_small` holds.
-    """
+    """Draw every host, switch and cable."""
     cables = edges(topology)
     parts = [part for part in _PARTS if topology.counts[part]]
     shared = _shared(topology)
@@ -243,7 +230,6 @@ def _rows(
 
 
 def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]) -> None:
-    """Draw the boxes of one tier, and what it is at its left."""
     topology = drawing.topology
     first = topology.vertices(part).start - topology.nodes
     forms = [[f"{_PARTS[part]} {index}" for index in range(row.x.size)], [f"{index}" for index in range(row.x.size)]]
@@ -264,7 +250,6 @@ def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], ra
 
 
 def _draw_cables(drawing: Drawing, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
-    """Draw every cable from a place of its own on one box to a place of its own on the other."""
     topology = drawing.topology
     weight = 0.9 if cables.lower.size <= 600 else 0.5
     names = list(_PARTS)
@@ -294,7 +279,6 @@ def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> ND
 
 
 def _name_planes(drawing: Drawing, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
-    """Write the name of each plane above its highest switches."""
     for plane in range(int(hue.max()) + 1):
         for part in reversed([part for part in rows if part != "node"]):
             here = np.flatnonzero(hue[np.array(drawing.topology.vertices(part)) - drawing.topology.nodes] == plane)
@@ -320,7 +304,6 @@ def _shared(topology: Topology) -> list[tuple[list[str], NDArray[np.int32]]]:
 
 
 def _draw_domains(drawing: Drawing, hosts: _Row, names: list[str], ids: NDArray[np.int32], y: float) -> None:
-    """Underline the hosts of each domain and number it."""
     half = (len(names) + 1) // 2
     every, each = ", ".join(names), of_each(ids)
     two_lines = f"{', '.join(names[:half])},\n{', '.join(names[half:])}"
@@ -339,43 +322,22 @@ def _draw_domains(drawing: Drawing, hosts: _Row, names: list[str], ids: NDArray[
 # The picture of a large cluster: tiers as boxes with counts, cables as bands, a few of many pods.
 
 _BEFORE, _INNER, _BEHIND = 1.75, 7.0, 1.85  # margins for words, and what is between them [in]
-
 _HOSTS, _STEP, _HEIGHT = 1.5, 1.2, 0.55  # height of the lowest row, from row to row, of a box [in]
-
 _MOST_COLUMNS, _MOST_PLANES = 4, 4
-
 _Point: TypeAlias = tuple[float, float]
 
 
 class _Tally(NamedTuple):
-    """Switches and cables by pod and plane.
+    """Switches and cables by pod and plane, each an array of (pods, planes); cores by plane alone."""
 
-    Parameters
-    ----------
-    switches : list of (pods, planes) int64
-        Leaf switches and spines [-].
-    cores : (planes,) int64
-        Core switches [-].
-    cables : list of (pods, planes) int64
-        Cables of each tier; those to cores by the pod of their spine [-].
-    bandwidth : list of (pods, planes) float64
-        Their bandwidth [B/s].
-    """
-
-    switches: list[NDArray[np.int64]]
-    cores: NDArray[np.int64]
-    cables: list[NDArray[np.int64]]
-    bandwidth: list[NDArray[np.float64]]
+    switches: list[NDArray[np.int64]]  # leaf switches and spines [-]
+    cores: NDArray[np.int64]  # core switches [-], (planes,)
+    cables: list[NDArray[np.int64]]  # of each tier [-]; those to cores by the pod of their spine
+    bandwidth: list[NDArray[np.float64]]  # theirs [B/s]
 
 
 def draw_tiers(topology: Topology) -> Drawing:
-    """Draw the tiers of a cluster, and of more than four pods the first two and the last.
-
-    Parameters
-    ----------
-    topology
-        The cluster.
-    """
+    """Draw the tiers of a cluster, and of more than four pods the first two and the last."""
     cables = edges(topology)
     tally = _tally(topology, cables)
     tiers = [tier for tier in range(3) if (cables.tier == tier).any()]
@@ -432,7 +394,6 @@ def _tally(topology: Topology, cables: Any) -> _Tally:
 
 
 def _draw_pod(drawing: Drawing, tally: _Tally, pod: int, x: float, width: float, rows: list[float]) -> None:
-    """Draw hosts, leaf switches and spines of one pod, and the cables between them."""
     topology, inner = drawing.topology, width - 0.24
     top = min(len(rows), 3) - 1
     foot, head = rows[0] - _HEIGHT / 2 - 0.12, rows[top] + _HEIGHT / 2 + 0.12
@@ -464,7 +425,6 @@ def _cores(tally: _Tally) -> list[tuple[int, float, float]]:
 
 
 def _draw_switches(drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], at: _Point, width: float) -> None:
-    """Draw the leaf switches, or the spines, that a pod has in a plane."""
     count = int(tally.switches[tier][cell])
     if not count:
         return
@@ -511,7 +471,6 @@ def _draw_trunks(
 
 
 def _draw_margins(drawing: Drawing, cables: Any, rows: list[float]) -> None:
-    """Write the totals of the tiers at the left, of the cables at the right, and what hosts share below."""
     topology = drawing.topology
     names = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core switch"}
     for y, (part, name) in zip(rows, names.items(), strict=False):
@@ -538,13 +497,7 @@ def _draw_margins(drawing: Drawing, cables: Any, rows: list[float]) -> None:
 
 @chart_kind(Topology)
 def draw_topology(topology: Topology) -> Figure:
-    """Draw a cluster: every host, switch and cable of a small one, the tiers of a large one.
-
-    Parameters
-    ----------
-    topology
-        The cluster.
-    """
+    """Draw a cluster: every host, switch and cable of a small one, the tiers of a large one."""
     from matplotlib.collections import LineCollection, PolyCollection
     from matplotlib.figure import Figure
 

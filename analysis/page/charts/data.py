@@ -18,9 +18,7 @@ from analysis.metrics import bucket_label
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Range = tuple[float, float]
-
-"""Ends of an interval."""
+Range = tuple[float, float]  # ends of an interval
 
 
 class Value(NamedTuple):
@@ -32,118 +30,63 @@ class Value(NamedTuple):
     is_change: bool = False
 
 
+# A cell of a table: words, a number, an interval; ``None`` for a number that is not known.
 Cell = str | float | Value | Range | None
-
-"""A cell of a table: words, a number, an interval; ``None`` for a number that is not known."""
 
 
 class Table(NamedTuple):
-    """A picture as a table.
+    """A picture as a table."""
 
-    Parameters
-    ----------
-    heads
-        Of the columns, the first of which names the rows; numbers are places.
-    rows
-        The cells. A column of nothing but empty words is left out.
-    note
-        What to know beside it.
-    shades
-        Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
-    has_one_unit
-        Whether all columns but the first are in one unit, and have the same digits.
-    """
-
-    heads: Sequence[str | float]
-    rows: Sequence[Sequence[Cell]]
-    note: str = ""
+    heads: Sequence[str | float]  # of the columns, the first of which names the rows; numbers are places
+    rows: Sequence[Sequence[Cell]]  # the cells. A column of nothing but empty words is left out.
+    note: str = ""  # what to know beside it
+    # Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
     shades: Sequence[Sequence[float | None]] = ()
-    has_one_unit: bool = True
+    has_one_unit: bool = True  # whether all columns but the first are in one unit, and have the same digits
 
 
 class Scale(NamedTuple):
-    """An axis of a picture.
+    """An axis of a picture."""
 
-    Parameters
-    ----------
-    title
-        What it is, with its unit.
-    is_log
-        Whether equal ratios are equal distances.
-    ticks
-        Places that are labelled, and their labels; empty for the picture's own choice.
-    """
-
-    title: str
-    is_log: bool = False
+    title: str  # what it is, with its unit
+    is_log: bool = False  # whether equal ratios are equal distances
+    # Places that are labelled, and their labels; empty for the picture's own choice.
     ticks: tuple[tuple[float, str], ...] = ()
 
 
 class SlideSeries(NamedTuple):
-    """A series of a chart of Office.
-
-    Parameters
-    ----------
-    values, ranges
-        Its values, and the interval of each, which are whiskers.
-    hue
-        Its colour (-1 is grey, -2 that of type); ``None`` for one that is not seen, because others stand on it.
-    sign
-        What stands before the number at each value; ``None`` for no numbers.
-    places, names
-        Of points over a plane, and what they are called there.
-    width
-        Of its line [pt]; 0 for points alone.
-    has_marks
-        Whether each value of a line has a mark.
-    """
+    """A series of a chart of Office."""
 
     name: str
+    # values, ranges: its values, and the interval of each, which are whiskers
     values: Sequence[float | None]
     ranges: Sequence[Range | None] = ()
+    # Its colour (-1 is grey, -2 that of type); ``None`` for one that is not seen, because others stand on it.
     hue: int | None = 0
-    sign: str | None = None
+    sign: str | None = None  # what stands before the number at each value; ``None`` for no numbers
+    # places, names: of points over a plane, and what they are called there
     places: Sequence[float] = ()
     names: Sequence[str] = ()
-    width: float = 2.0
-    has_marks: bool = True
+    width: float = 2.0  # of its line [pt]; 0 for points alone
+    has_marks: bool = True  # whether each value of a line has a mark
 
 
 class SlideChart(NamedTuple):
-    """A chart of Office.
+    """A chart of Office."""
 
-    Parameters
-    ----------
-    kind
-        A name of ``pptx.enum.chart.XL_CHART_TYPE``.
-    series
-        What it shows.
-    value, category
-        The axes.
-    names
-        The categories; empty over a plane.
-    floor
-        Where the axis of values begins; 0 for Office's own choice.
-    is_overlaid
-        Whether the bars of a category lie on each other.
-    """
-
-    kind: str
-    series: Sequence[SlideSeries]
+    kind: str  # a name of ``pptx.enum.chart.XL_CHART_TYPE``
+    series: Sequence[SlideSeries]  # what it shows
+    # value, category: the axes
     value: Scale
     category: Scale = Scale("")
-    names: Sequence[str] = ()
-    floor: float = 0.0
-    is_overlaid: bool = False
+    names: Sequence[str] = ()  # the categories; empty over a plane
+    floor: float = 0.0  # where the axis of values begins; 0 for Office's own choice
+    is_overlaid: bool = False  # whether the bars of a category lie on each other
 
 
+# What a chart of a slide has room for.
 _MOST_ROWS, _MOST_BARS, _MOST_SERIES, _MOST_NAMES, _MOST_WHISKERS = 14, 9, 8, 12, 24
-
-"""What a chart of a slide has room for."""
-
-_MOST_PLACES, _MOST_CONTOURS = 40, 9
-
-"""Rows of a table of curves, and rows and columns of one of heights, at most."""
+_MOST_PLACES, _MOST_CONTOURS = 40, 9  # rows of a table of curves, and rows and columns of one of heights, at most
 
 
 def _some(count: int, most: int) -> list[int]:
@@ -152,23 +95,15 @@ def _some(count: int, most: int) -> list[int]:
 
 
 class Series(NamedTuple):
-    """A curve: its places and heights, the 95 % interval and the wider band of each.
-
-    Parameters
-    ----------
-    look
-        ``line``; ``dashed`` for theory; ``step`` for counts and distribution functions.
-    hue
-        Number of its colour; -1 for grey.
-    """
+    """A curve: its places and heights, the 95 % interval and the wider band of each."""
 
     name: str
     x: tuple[float, ...]
     y: tuple[float | None, ...]
     ci95: tuple[Range | None, ...] = ()
     band90: tuple[Range | None, ...] = ()
-    look: str = "line"
-    hue: int = 0
+    look: str = "line"  # ``line``; ``dashed`` for theory; ``step`` for counts and distribution functions
+    hue: int = 0  # number of its colour; -1 for grey
 
     def points(self) -> list[tuple[float, float, Range | None]]:
         """Return known places, heights and intervals of a line on a slide.
@@ -195,27 +130,16 @@ class Dot(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Curves over a common axis.
-
-    Parameters
-    ----------
-    levels
-        Heights to hold the curves against, with names.
-    edges
-        Places to hold them against, with names, such as a deadline.
-    dots
-        Measured values.
-    shaded_from
-        From where on the axis on all is extrapolated, and a word for it; ``None`` for nowhere.
-    """
+    """Curves over a common axis."""
 
     title: str
     x: Scale
     y: Scale
     series: tuple[Series, ...]
-    levels: tuple[tuple[float, str], ...] = ()
-    edges: tuple[tuple[float, str], ...] = ()
-    dots: tuple[Dot, ...] = ()
+    levels: tuple[tuple[float, str], ...] = ()  # heights to hold the curves against, with names
+    edges: tuple[tuple[float, str], ...] = ()  # places to hold them against, with names, such as a deadline
+    dots: tuple[Dot, ...] = ()  # measured values
+    # From where on the axis on all is extrapolated, and a word for it; ``None`` for nowhere.
     shaded_from: tuple[float, str] | None = None
 
     def table(self) -> Table:
@@ -279,28 +203,18 @@ class Curves(NamedTuple):
 
 
 class Contours(NamedTuple):
-    """Heights over a plane, with lines of equal height.
-
-    Parameters
-    ----------
-    x_values, y_values
-        Places of the columns and rows of `values`, ascending.
-    values
-        Heights, (len(y_values), len(x_values)).
-    levels
-        Heights of the lines.
-    here
-        Name and place of where the cluster is now; ``None`` if it is outside.
-    """
+    """Heights over a plane, with lines of equal height."""
 
     title: str
     unit: str
     x: Scale
     y: Scale
+    # x_values, y_values: places of the columns and rows of `values`, ascending
     x_values: tuple[float, ...]
     y_values: tuple[float, ...]
-    values: Sequence[Sequence[float]]
-    levels: tuple[float, ...]
+    values: Sequence[Sequence[float]]  # heights, (len(y_values), len(x_values))
+    levels: tuple[float, ...]  # heights of the lines
+    # Name and place of where the cluster is now; ``None`` if it is outside.
     here: tuple[str, float, float] | None = None
 
     def table(self) -> Table:
@@ -315,9 +229,8 @@ class Contours(NamedTuple):
         return Table([f"{self.y.title} / {self.x.title}", *heads], cells, f"in {self.unit}" if self.unit else "")
 
 
+# Whether another candidate beats one in both aims, in words.
 STANDINGS = {"front": "not beaten", "perhaps": "perhaps not beaten", "behind": "beaten"}
-
-"""Whether another candidate beats one in both aims, in words."""
 
 
 class FrontPoint(NamedTuple):
@@ -374,16 +287,11 @@ class Change(NamedTuple):
 
 
 class Waterfall(NamedTuple):
-    """From one total to another, step by step: where the time goes, or a bridge from A to B.
-
-    Parameters
-    ----------
-    start, end
-        Name and height of the first and last bar; the changes lead exactly from one to the other.
-    """
+    """From one total to another, step by step: where the time goes, or a bridge from A to B."""
 
     title: str
     unit: str
+    # start, end: name and height of the first and last bar; the changes lead exactly from one to the other
     start: tuple[str, float]
     changes: tuple[Change, ...]
     end: tuple[str, float]
@@ -431,31 +339,19 @@ class Waterfall(NamedTuple):
 
 
 class HeatMap(NamedTuple):
-    """A table whose cells are shaded by their values.
-
-    Parameters
-    ----------
-    rows, columns
-        Labels.
-    values
-        One row of values for each label of `rows`; they shade.
-    texts
-        What is written in the cells, of the same shape.
-    row_title, column_title
-        What the labels are; may be empty.
-    high_is_good
-        Whether large values have the calm colour; for losses they have not.
-    """
+    """A table whose cells are shaded by their values."""
 
     title: str
     unit: str
+    # rows, columns: labels
     rows: tuple[str, ...]
     columns: tuple[str, ...]
-    values: Sequence[Sequence[float | None]]
-    texts: Sequence[Sequence[str]]
+    values: Sequence[Sequence[float | None]]  # one row of values for each label of `rows`; they shade
+    texts: Sequence[Sequence[str]]  # what is written in the cells, of the same shape
+    # row_title, column_title: what the labels are; may be empty
     row_title: str = ""
     column_title: str = ""
-    high_is_good: bool = True
+    high_is_good: bool = True  # whether large values have the calm colour; for losses they have not
 
     def ends(self) -> Range | None:
         """Return the best and the worst value; ``None`` without values."""
@@ -511,17 +407,12 @@ class Interval(NamedTuple):
 
 
 class Intervals(NamedTuple):
-    """Means with their intervals below each other.
-
-    Parameters
-    ----------
-    reference
-        A value to hold them against, such as 0 or a target, and its name; ``None`` for none.
-    """
+    """Means with their intervals below each other."""
 
     title: str
     unit: str
     rows: tuple[Interval, ...]
+    # A value to hold them against, such as 0 or a target, and its name; ``None`` for none.
     reference: tuple[float, str] | None = None
 
     def table(self) -> Table:
@@ -667,19 +558,11 @@ class Phase(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """One replication as a calendar: rows of so many days, each coloured by what the job did.
-
-    Parameters
-    ----------
-    row_days
-        Days of a row.
-    days
-        Days in all.
-    """
+    """One replication as a calendar: rows of so many days, each coloured by what the job did."""
 
     title: str
-    row_days: float
-    days: float
+    row_days: float  # days of a row
+    days: float  # days in all
     phases: tuple[Phase, ...]
 
     def spent(self) -> dict[str, float]:

@@ -59,48 +59,17 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # Curves over a common axis.
 
-_MANY = 8
-
-"""More curves than these have a panel each."""
-
-_LABEL = 1.75
-
-"""Width of a name at the right at most [in]."""
-
-_LEADER = 0.28
-
-"""From the axes to the names at their right [in]."""
-
-_TOGETHER = 0.06
-
-"""Curves that are not further apart than this are together there [in]."""
-
-_FAR = 0.4
-
-"""Curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]."""
-
-_LINE = LINE * TEXT / 72
-
-"""Height of a line of text [in]."""
-
-_WORD = 3.4
-
-"""Width of a name above the axes at most [in]."""
-
-_NAME = 1.7
-
-"""Width of the name of a measured value, or of a candidate, at most [in]."""
-
-_CI95, _BAND90 = 0.32, 0.13
-
-"""Opacities of 95 % intervals and of the wider bands."""
-
-_FEW = 40
-
-"""Up to so many values each has a mark."""
-
+_MANY = 8  # more curves than these have a panel each
+_LABEL = 1.75  # width of a name at the right at most [in]
+_LEADER = 0.28  # from the axes to the names at their right [in]
+_TOGETHER = 0.06  # curves that are not further apart than this are together there [in]
+_FAR = 0.4  # curves that end so far from the right end have a thin dotted leader, which nobody takes for a curve [in]
+_LINE = LINE * TEXT / 72  # height of a line of text [in]
+_WORD = 3.4  # width of a name above the axes at most [in]
+_NAME = 1.7  # width of the name of a measured value, or of a candidate, at most [in]
+_CI95, _BAND90 = 0.32, 0.13  # opacities of 95 % intervals and of the wider bands
+_FEW = 40  # up to so many values each has a mark
 _DASHED: Any = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 2))}
-
 _DOTTED: Any = {"color": INK, "linewidth": 1.0, "linestyle": (0, (1, 1.5))}
 
 
@@ -119,7 +88,6 @@ def draw_curves(chart: Curves) -> Figure:
 
 
 def _with_names(draw: Any) -> Figure:
-    """Return a picture with a note on how many names it has no room for, if any."""
     figure, nameless = draw("")
     if nameless:
         figure, _ = draw(f"There is no room for {nameless} of the names.")
@@ -152,7 +120,6 @@ def _drawable(chart: Curves) -> Curves:
 
 
 def _ends_of(chart: Curves) -> tuple[Range, Range]:
-    """Return the ends of both axes: all that is drawn is within them."""
     across = [x for each in chart.series for x in each.x] + [place for place, _ in chart.edges]
     up = [y for each in chart.series for y in each.y] + [level for level, _ in chart.levels]
     up += [end for each in chart.series for span in (*each.ci95, *each.band90) if span is not None for end in span]
@@ -165,7 +132,6 @@ def _ends_of(chart: Curves) -> tuple[Range, Range]:
 
 
 def _key_of(series: Sequence[Series]) -> list[Entry]:
-    """Return what shaded bands are, where there are some."""
     words = ("95 % interval", _CI95), ("90 % band: inputs that are not known exactly", _BAND90)
     spans = [[span for each in series for span in each.ci95], [span for each in series for span in each.band90]]
     return [Entry(text, INK, opacity) for (text, opacity), found in zip(words, spans, strict=True) if any(found)]
@@ -217,12 +183,7 @@ def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
 def _flags(chart: Curves, ends: Range, across: float, right: float) -> list[tuple[str, float, int]]:
     """Return the names of places on the axis, and that of extrapolated ground: where each begins [in], and its lane.
 
-    Parameters
-    ----------
-    ends
-        Of the axis.
-    across, right
-        Its length, and the room at the right of it [in].
+    The axis has its ends, its length, and room at its right [in].
     """
     wanted = [*chart.edges]
     if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
@@ -234,7 +195,6 @@ def _flags(chart: Curves, ends: Range, across: float, right: float) -> list[tupl
 
 
 def _draw_ground(axes: Axes, chart: Curves, ends: Range) -> None:
-    """Draw heights to hold the curves against, and shade what is extrapolated."""
     for level, _ in chart.levels:
         axes.axhline(level, **_DASHED)
     if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
@@ -276,7 +236,6 @@ def _draw_band(axes: Axes, series: Series, spans: Sequence[Range | None], opacit
 
 
 def _write_labels(plane: Plane, labels: Sequence[_Label]) -> None:
-    """Write names at the right of the axes, each joined to the end of its curve."""
     labels = _in_order(plane, labels)
     spots = [plane.inches(label.x, label.y) for label in labels]
     sizes = [block_height(label.text) for label in labels]
@@ -354,7 +313,6 @@ def _named(dot: Dot) -> str:
 
 
 def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
-    """Return small rectangles along the curves, which names should not cover."""
     found = []
     for each in series:
         spots = [plane.inches(x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None]
@@ -369,15 +327,9 @@ def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Box]:
 # ----------------------------------------
 # Many curves: one panel each.
 
-_COLUMN = 2.1
-
-"""Width of a panel with the room around it at least [in]."""
-
+_COLUMN = 2.1  # width of a panel with the room around it at least [in]
 _HEIGHT = 1.15
-
-_MOST = 18
-
-"""Panels of a picture at most."""
+_MOST = 18  # panels of a picture at most
 
 
 def _draw_panels(chart: Curves) -> Figure:
@@ -420,7 +372,6 @@ def _draw_panels(chart: Curves) -> Figure:
 
 
 def _panels_note(chart: Curves, shown: int) -> str:
-    """Return what the axes are and what the lines in all panels say."""
     total = len(chart.series)
     said = {
         f"Across: {chart.x.title}.": chart.x.title,
@@ -437,9 +388,7 @@ def _panels_note(chart: Curves, shown: int) -> str:
 # ----------------------------------------
 # Two aims against each other.
 
-_FEW_FRONT = 12
-
-"""Up to so many candidates all have their names, beyond only those that may be on the front."""
+_FEW_FRONT = 12  # up to so many candidates all have their names, beyond only those that may be on the front
 
 _KEYS = {
     "front": Entry("not beaten in both", BLUE, 1.0, "dot"),
@@ -491,7 +440,6 @@ def _draw_of_front(chart: Front, points: Sequence[FrontPoint], note: str) -> tup
 
 
 def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
-    """Return the intervals of a candidate as lines."""
     return [
         *([[(x, point.y) for x in point.x_ci95]] if point.x_ci95 is not None else []),
         *([[(point.x, y) for y in point.y_ci95]] if point.y_ci95 is not None else []),
@@ -522,9 +470,7 @@ def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[Fro
 # ----------------------------------------
 # Heights over a plane, with lines of equal height.
 
-_OPACITIES = (0.06, 0.38)
-
-"""Of the lowest and of the highest ground."""
+_OPACITIES = (0.06, 0.38)  # of the lowest and of the highest ground
 
 
 @chart_kind(Contours)
@@ -573,7 +519,6 @@ def _draw_heights(
 
 
 def _draw_here(plane: Plane, name: str, x: float, y: float) -> Box:
-    """Mark where the cluster is now and write its name beside; return what that takes [in]."""
     plane.axes.plot([x], [y], marker="o", markersize=8, color=ORANGE, markeredgecolor="white", clip_on=False, zorder=5)
     name = cut(name, plane.across / 2 - 0.3)
     spot = plane.inches(x, y)

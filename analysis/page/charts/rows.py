@@ -48,24 +48,8 @@ def _open_rows(
 ) -> tuple[Figure, Axes]:  # fmt: skip
     """Return a figure with one row for each name, the first at the top; row n is at height n of the axes.
 
-    Parameters
-    ----------
-    chart
-        What is drawn: it has a title and a unit.
-    names
-        What the rows are called.
-    ends
-        Least and largest value that is drawn.
-    row
-        Height of a row at least [in].
-    before, behind
-        Labels that are written at the left and right of what is drawn: there is room for the widest of them.
-    column
-        Labels that are written at the right of the axes.
-    top
-        Room above the axes [in].
-    note, key
-        What to know to read the picture.
+    `before` and `behind` are labels at the left and right of what is drawn, `column` those at the right of the axes:
+    there is room for the widest. A row is at least so high, with so much room above the axes [in].
     """
     aside = max((block_width(text) + 0.1 for text in column), default=0.0)
     pads = [max((width_of(text) + 0.1 for text in texts), default=0.03) for texts in (before, behind)]
@@ -83,7 +67,6 @@ def _open_rows(
 
 
 def _write_aside(axes: Axes, place: float, text: str, *, is_known: bool, start: float, align: str) -> None:
-    """Write a label of the column at the right of the axes."""
     axes.text(
         start, place, text, transform=axes.get_yaxis_transform(), size=TEXT, va=align, color=INK,
         alpha=1.0 if is_known else QUIET,
@@ -91,7 +74,6 @@ def _write_aside(axes: Axes, place: float, text: str, *, is_known: bool, start: 
 
 
 def _write_at(axes: Axes, x: float, y: float, text: str, *, is_left: bool = False, weight: str = "normal") -> None:
-    """Write a label beside the end of a bar."""
     axes.annotate(
         text, (x, y), (-4 if is_left else 4, 0), textcoords="offset points", va="center_baseline", size=TEXT, color=INK,
         ha="right" if is_left else "left", weight=weight,
@@ -106,9 +88,7 @@ def _draw_span(axes: Axes, place: float, span: Iterable[float] | None, color: st
 # ----------------------------------------
 # Horizontal bars, one or several in each row.
 
-_FILLED = 0.74
-
-"""Part of a row that its bars take."""
+_FILLED = 0.74  # part of a row that its bars take
 
 
 @chart_kind(Bars, breakdown=3, drivers=2)
@@ -141,9 +121,7 @@ def draw_bars(chart: Bars) -> Figure:
 # ----------------------------------------
 # Means with their intervals below each other.
 
-_WORDS = 2.1
-
-"""Width of a value and its note at most [in]."""
+_WORDS = 2.1  # width of a value and its note at most [in]
 
 
 @chart_kind(Intervals, breakdown=2, drivers=5)
@@ -190,7 +168,6 @@ def _decimals(chart: Intervals) -> int:
 
 
 def _draw_reference(axes: Axes, value: float, name: str) -> None:
-    """Draw what the means are held against, and its name above it."""
     axes.axvline(value, color=ORANGE, linewidth=1.2)
     low, high = axes.get_xlim()
     place = axes.get_position()
@@ -207,13 +184,8 @@ def _draw_reference(axes: Axes, value: float, name: str) -> None:
 # ----------------------------------------
 # Tornadoes: what each input alone does.
 
-_FULL = 0.64
-
-"""Height of a bar that has its row to itself, in rows."""
-
-_LABEL = 1.1
-
-"""Width of the label of an end at most [in]."""
+_FULL = 0.64  # height of a bar that has its row to itself, in rows
+_LABEL = 1.1  # width of the label of an end at most [in]
 
 
 class _Arm(NamedTuple):
@@ -272,9 +244,8 @@ def _arms(row: int, swing: Swing) -> list[_Arm]:
 # ----------------------------------------
 # One bar that is made of parts.
 
+# Opacities of parts of one hue, one after another, so that neighbours can be distinguished.
 _FADED = (1.0, 0.7, 0.45, 0.3)
-
-"""Opacities of parts of one hue, one after another, so that neighbours can be distinguished."""
 
 
 @chart_kind(Stack, breakdown=4, drivers=4)
@@ -305,13 +276,8 @@ def draw_stack(chart: Stack) -> Figure:
 # ----------------------------------------
 # Waterfalls: from one total to another, step by step.
 
-_HALF = 0.31
-
-"""Half the height of a bar, in rows."""
-
-_SMALL = 0.4
-
-"""Changes that together take less of a full axis than this are drawn on one that begins above 0."""
+_HALF = 0.31  # half the height of a bar, in rows
+_SMALL = 0.4  # changes that together take less of a full axis than this are drawn on one that begins above 0
 
 
 @chart_kind(Waterfall, breakdown=1, drivers=6)
@@ -354,7 +320,6 @@ def draw_waterfall(chart: Waterfall) -> Figure:
 
 
 def _note(chart: Waterfall, base: float) -> str:
-    """Return what to know to read the picture: where the axis begins, what changes are in, and what the lines are."""
     begin = f"The axis begins at {with_unit(f'{base:,.6g}', chart.unit)}, so the full bars are cut off."
     said = [begin] if base else []
     if chart.unit == "%" and chart.changes:
@@ -374,7 +339,6 @@ def _base(low: float, high: float) -> float:
 
 
 def _draw_total(axes: Axes, row: int, base: float, total: float) -> None:
-    """Draw a full bar, with a gap near its foot if it does not begin at 0."""
     axes.barh(row, total - base, left=base, height=2 * _HALF, color=BLUE, linewidth=0)
     if base:
         low, high = axes.get_xlim()

@@ -27,38 +27,25 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # Colours of all pictures, and formats of their files.
 
+# Characters that no document may hold, whatever a name holds (XML 1.0, section 2.2).
 CONTROLS = bytes(set(range(32)) - set(b"\t\n\r"))
+SUFFIXES = (".svg", ".png", ".pdf")  # formats of pictures, by the end of the file's name
 
-"""Characters that no document may hold, whatever a name holds (XML 1.0, section 2.2)."""
-
-SUFFIXES = (".svg", ".png", ".pdf")
-
-"""Formats of pictures, by the end of the file's name."""
-
+# Colours that the colour-blind distinguish, after Okabe and Ito; the last two replace black and yellow.
 HUES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A5195", "#8C6D1F")
-
-"""Colours that the colour-blind distinguish, after Okabe and Ito; the last two replace black and yellow."""
-
 BLUE, ORANGE, GREEN = HUES[:3]
 
+# What belongs to nothing in particular; type; lines of a grid.
 GREY, INK, FAINT = "#8a8f98", "#22262b", "#e6e8eb"
+QUIET = 0.75  # opacity of ink for what is read second; grey itself is too light for type
 
-"""What belongs to nothing in particular; type; lines of a grid."""
-
-QUIET = 0.75
-
-"""Opacity of ink for what is read second; grey itself is too light for type."""
-
+# Shades of tables from little to much: each is darker than the one before, so that they tell without colours too.
 RAMP = (
     "#fff3d3", "#f6d8a4", "#eebb78", "#e59d4e", "#da7f28", "#cb6100", "#b84500", "#a12a00", "#871107",
 )  # fmt: skip
 
-"""Shades of tables from little to much: each is darker than the one before, so that they tell without colours too."""
-
+# Type on shades. These stay as they are where a page is dark, because the shades do.
 ON_LIGHT, ON_DARK = "#0d0f12", "#fefefe"
-
-"""Type on shades. These stay as they are where a page is dark, because the shades do."""
-
 _DARK_FROM = 6
 
 
@@ -88,10 +75,7 @@ class Kind(NamedTuple):
 
 
 _Draw = TypeVar("_Draw", bound="Callable[[Any], Figure]")
-
-CHARTS: dict[type, Kind] = {}
-
-"""The kinds of pictures, by the type of their data."""
+CHARTS: dict[type, Kind] = {}  # the kinds of pictures, by the type of their data
 
 
 def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_Draw], _Draw]:
@@ -104,9 +88,7 @@ def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_D
     return register
 
 
-WIDTH, NARROW = 7.0, 4.6
-
-"""Width of a picture, and of one for the screen of a phone [in]."""
+WIDTH, NARROW = 7.0, 4.6  # width of a picture, and of one for the screen of a phone [in]
 
 
 def draw(chart: Any, width: float = WIDTH) -> Figure:
@@ -150,15 +132,7 @@ def style(width: float = WIDTH) -> Iterator[None]:
 
 
 def render(figure: Figure, suffix: str) -> bytes:
-    """Return a picture as the content of a file: the same bytes each time.
-
-    Parameters
-    ----------
-    figure
-        The picture.
-    suffix
-        One of ``SUFFIXES``.
-    """
+    """Return a picture as the content of a file: the same bytes each time."""
     without_dates: dict[str, dict[str, Any]] = {
         ".svg": {"Date": None, "Creator": "Ettrick"},
         ".png": {"Software": "Ettrick"},
@@ -173,16 +147,9 @@ def render(figure: Figure, suffix: str) -> bytes:
 # ----------------------------------------
 # How wide words are, and how they are broken into lines and cut, so that nothing in a picture covers anything else.
 
-TITLE, TEXT = 11.0, 8.5
-
-"""Sizes of type [pt]: titles, and everything else."""
-
-LINE = 1.3
-
-"""From one line of a text to the next, in sizes of its type [-]."""
-
+TITLE, TEXT = 11.0, 8.5  # sizes of type [pt]: titles, and everything else
+LINE = 1.3  # from one line of a text to the next, in sizes of its type [-]
 _SLACK = 1.03
-
 _INCH = 72.0
 
 
@@ -226,7 +193,6 @@ def cut(text: str, room: float, size: float = TEXT, is_bold: bool = False) -> st
 
 
 def _shortened(text: str, length: int) -> str:
-    """Return so many characters of a text with an ellipsis between them."""
     tail = length // 3
     return f"{text[: length - tail].rstrip()}…{text[len(text) - tail :].lstrip()}"
 
@@ -262,7 +228,6 @@ def _parts(word: str, room: float, size: float, is_bold: bool) -> Iterable[str]:
 
 
 _EDGE = 0.1
-
 _SWATCH = 0.2
 
 
@@ -289,20 +254,8 @@ def open_sheet(
 ) -> tuple[Figure, Axes]:
     """Return a figure with a title at the left above, and axes below it.
 
-    Parameters
-    ----------
-    title
-        What the picture says, in as many lines as it takes (four at most).
-    body
-        Height of the axes [in].
-    margins
-        Room around the axes.
-    note
-        What to know to read it, below the title.
-    key
-        What colours mean, below that.
-    width
-        Of the figure, if it needs more than others [in].
+    The title takes four lines at most; the note and the key are below it. The axes are so high, and the figure so wide
+    if it needs more than others [in].
     """
     from matplotlib.figure import Figure
 
@@ -385,12 +338,7 @@ def open_message(title: str, text: str) -> Figure:
 def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, float]:
     """Return names of rows in lines, how wide the widest is, and how high each row has to be [in].
 
-    Parameters
-    ----------
-    names
-        What the rows are called.
-    room
-        Width for names at most [in].
+    Names have so much room at most [in].
     """
     lines = [wrapped(name, room, TEXT, 2) for name in names]
     across = max((width_of(line) for text in lines for line in text.split("\n")), default=0.0)
@@ -400,13 +348,10 @@ def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, flo
 # ----------------------------------------
 # Where labels go so that none covers another: in a column, in lanes above the axes, and beside points.
 
-_DOT = 0.05
+_DOT = 0.05  # half the size of a point, which labels stay away from [in]
 
-"""Half the size of a point, which labels stay away from [in]."""
-
+# Directions in which a label may be, the best first [deg].
 _ANGLES = (0, 180, 45, -45, 135, -135, 90, -90, 22, -22, 158, -158, 68, -68, 112, -112)
-
-"""Directions in which a label may be, the best first [deg]."""
 
 
 class Box(NamedTuple):
@@ -428,12 +373,7 @@ def pushed_apart(places: Sequence[float], sizes: Sequence[float], low: float, hi
     Neighbours that would touch form a block whose middle is the mean of where they want to be: no other places without
     overlap have a smaller sum of squared moves, weighted by size. A block is then moved inside the column.
 
-    Parameters
-    ----------
-    places, sizes
-        Where each wants its middle, and how much of the column it takes [in].
-    low, high
-        Ends of the column. If they do not fit, they go on above it.
+    Places are the wished middles and sizes what labels take of the column [in]; what does not fit goes on above it.
     """
     order = sorted(range(len(places)), key=lambda number: (places[number], number))
     blocks: list[tuple[float, float, list[int]]] = []  # where it begins, how long it is, who is in it
@@ -457,7 +397,6 @@ def pushed_apart(places: Sequence[float], sizes: Sequence[float], low: float, hi
 
 
 def _inside(blocks: Sequence[tuple[float, float, list[int]]], low: float, high: float) -> list[float]:
-    """Return where blocks begin when none may stand out of the column."""
     starts = [start for start, _, _ in blocks]
     for number in reversed(range(len(blocks))):
         starts[number] = min(starts[number], high - blocks[number][1])
@@ -472,14 +411,8 @@ def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[
     """Return for each label above the axes where it begins and its lane, so that none covers another or its stem.
 
     A label stands at the right of its stem like a flag, in the lane above those whose stems it passes; where the room
-    ends, at the left of it.
-
-    Parameters
-    ----------
-    stems, widths
-        The place that each names, and how wide it is [in].
-    high
-        Where the room ends; it begins at 0.
+    ends, at the left of it. Stems are the places that labels name, and widths theirs [in]; the room is from 0 to
+    `high`.
     """
     found: dict[int, tuple[float, int]] = {}
     order = sorted(range(len(stems)), key=lambda number: (-stems[number], number))
@@ -497,24 +430,12 @@ def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[
 
 
 def beside(
-    points: Sequence[tuple[float, float]],
-    sizes: Sequence[tuple[float, float]],
-    room: Box,
-    filled: Sequence[Box],
+    points: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: Box, filled: Sequence[Box]
 ) -> list[Box | None]:
     """Return where the label of each point goes, or ``None`` where nothing near it is free.
 
     The places are evaluated from the nearest on, on the right first: a label is never on another one, on a point, or on
-    what is filled.
-
-    Parameters
-    ----------
-    points, sizes
-        Where each is, and how wide and high its label is [in].
-    room
-        Where labels may be.
-    filled
-        Where they may not be.
+    what is filled. Sizes are width and height of labels [in], which are inside the room and not on what is filled.
     """
     dots = [Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
     taken = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
@@ -584,7 +505,6 @@ def steps(low: float, high: float, count: int) -> list[float]:
 
 
 def _ratios(low: float, high: float, count: int) -> list[float]:
-    """Return round numbers at about equal ratios, at most so many."""
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 5), (1, 3), (1,)):
         found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
@@ -607,7 +527,6 @@ def ticks_of(scale: Scale, low: float, high: float, count: int, unit: str = "") 
 
 
 def _digits(value: float) -> int:
-    """Return the decimals that a round number needs."""
     return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
 
 
@@ -675,22 +594,15 @@ def _fitting(ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callab
 
 
 class Plane(NamedTuple):
-    """Axes of a known size.
+    """Axes of a known size."""
 
-    Parameters
-    ----------
-    figure, axes
-        Where it is drawn.
-    across, up
-        Size of the axes [in].
-    x, y, x_ends, y_ends
-        The scales and their ends.
-    """
-
+    # figure, axes: where it is drawn
     figure: Figure
     axes: Axes
+    # across, up: size of the axes [in]
     across: float
     up: float
+    # x, y, x_ends, y_ends: the scales and their ends
     x: Scale
     y: Scale
     x_ends: Range
@@ -729,16 +641,7 @@ def open_plane(
 ) -> Plane:
     """Return a figure with two scales; the title of the vertical one is above it, where it can be read.
 
-    Parameters
-    ----------
-    scales, ends
-        Horizontal and vertical.
-    height
-        Of the axes [in].
-    right, above
-        Room for labels at the right of the axes and above them [in].
-    note, key
-        What to know to read the picture.
+    Scales and ends are horizontal and vertical; the axes are so high, with room for labels at the right and above [in].
     """
     (x, y), (x_ends, y_ends) = scales, ends
     left = left_of(y, y_ends)

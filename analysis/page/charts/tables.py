@@ -13,8 +13,6 @@ from analysis.metrics import BUCKETS, bucket_label
 from analysis.page.charts.data import Calendar, HeatMap, Scale
 from analysis.page.charts.sheet import (
     FAINT,
-    GREY,
-    HUES,
     INK,
     LINE,
     RAMP,
@@ -32,7 +30,6 @@ from analysis.page.charts.sheet import (
     open_sheet,
     scale_x,
     sized,
-    style,
     width_of,
     wrapped,
 )
@@ -40,23 +37,15 @@ from sim import units
 from sim.units import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-_SMALLEST = 6.5
-
-"""Least size of type in cells [pt]: below it the picture is made wider."""
-
-_WIDEST = 1.4
-
-"""Width of a cell at most [in]."""
-
-_LONGEST = 3.0
-
-"""Length of a label that stands upright at most [in]."""
+_SMALLEST = 6.5  # least size of type in cells [pt]: below it the picture is made wider
+_WIDEST = 1.4  # width of a cell at most [in]
+_LONGEST = 3.0  # length of a label that stands upright at most [in]
 
 
 @chart_kind(HeatMap, drivers=3)
@@ -125,7 +114,6 @@ def _cells(texts: Sequence[Sequence[str]], room: float) -> _Cells:
 
 
 def _note(chart: HeatMap) -> str:
-    """Return what the shades say."""
     unit = "" if chart.unit in ("", "%") else f" {chart.unit}"
     ends = chart.ends()
     if ends is None or ends[0] == ends[1]:
@@ -137,17 +125,11 @@ def _note(chart: HeatMap) -> str:
 # ----------------------------------------
 # One replication as a calendar.
 
-_HALF = 0.38
+_HALF = 0.38  # half the height of a row that is filled, in rows
+_COLUMNS = 200  # columns of a row at most: narrower ones could not be seen
 
-"""Half the height of a row that is filled, in rows."""
-
-_COLUMNS = 200
-
-"""Columns of a row at most: narrower ones could not be seen."""
-
+# How long a column may be [h]; where none is long enough, it is a number of days.
 _HOURS = (1 / 60, 1 / 30, 1 / 12, 1 / 6, 1 / 4, 1 / 2, 1.0, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 24.0)
-
-"""How long a column may be [h]; where none is long enough, it is a number of days."""
 
 
 def color_of(bucket: str) -> tuple[str, float]:
@@ -223,182 +205,6 @@ def _runs(tops: NDArray[np.float64], shares: NDArray[np.float64]) -> Iterator[tu
 def _corners(
     ends: NDArray[np.float64], row: int, first: int, last: int, low: float, high: float
 ) -> tuple[tuple[float, float], ...]:
-    """Return the corners of a rectangle in a row, from share to share of its height."""
     start, end = ends[[first, last]].tolist()
     bottom, top = (row + _HALF * (1 - 2 * share) for share in (low, high))
     return (start, bottom), (end, bottom), (end, top), (start, top), (start, bottom)
-
-
-# ----------------------------------------
-# What follows on a failure.
-
-
-class Stretch(NamedTuple):
-    """A phase of a group: what it does, from when to when [min], and in which row of the picture (0 at the top)."""
-
-    row: int
-    name: str
-    start: float
-    end: float
-
-
-class Episode(NamedTuple):
-    """What follows on one failure.
-
-    Parameters
-    ----------
-    title
-        What fails.
-    rows
-        Whose phases there are, from the top.
-    stretches
-        The phases; the failure is at time 0.
-    """
-
-    title: str
-    rows: Sequence[str]
-    stretches: Sequence[Stretch]
-
-
-_PHASES = {
-    "stepping": hue(BUCKETS["productive"].hue),
-    "stepping, fewer": hue(BUCKETS["degraded"].hue),
-    **{name: hue(BUCKETS[name].hue) for name in ("detection", "reschedule", "initialize", "restore", "starved")},
-    "queued": "#c3c7cd",
-    "checkpoint_stall": hue(BUCKETS["checkpoint_stall"].hue),
-}
-
-"""Colours as on a calendar, in the order of the key."""
-
-
-def draw_episodes(episodes: Sequence[Episode], spans: Sequence[float]) -> Figure:
-    """Draw the phases between failures and the next useful step, one panel a failure on a common scale of time.
-
-    Parameters
-    ----------
-    episodes
-        What is drawn side by side.
-    spans
-        How long after the failure each panel goes on [min].
-    """
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
-
-    with style():
-        rows = max(len(episode.rows) for episode in episodes)
-        figure = Figure(figsize=(9.0, 1.5 + 0.42 * rows))
-        ratios = {"width_ratios": [span + 1 for span in spans], "wspace": 0.16}
-        panels = figure.subplots(1, len(episodes), gridspec_kw=ratios, squeeze=False)[0]
-        figure.subplots_adjust(
-            left=0.07, right=0.985, top=1 - 0.45 / (1.5 + 0.42 * rows), bottom=0.7 / (1.5 + 0.42 * rows)
-        )
-        for axes, episode, span in zip(panels, episodes, spans, strict=True):
-            _draw_episode(axes, episode, span, rows)
-        used = [name for name in _PHASES if any(each.name == name for one in episodes for each in one.stretches)]
-        figure.legend(
-            handles=[Patch(color=_PHASES[name], label=name) for name in used], loc="lower center", frameon=False,
-            ncols=len(used), fontsize=8, labelcolor=INK, handlelength=1.2, columnspacing=1.4,
-        )  # fmt: skip
-    return figure
-
-
-def _draw_episode(axes: Axes, episode: Episode, span: float, rows: int) -> None:
-    """Draw one panel: a bar for each row, and the failure."""
-    axes.set_title(episode.title, loc="left", size=9, weight="bold", color=INK)
-    for each in episode.stretches:
-        axes.barh(each.row, each.end - each.start, left=each.start, height=0.62, color=_PHASES[each.name], linewidth=0)
-    axes.axvline(0.0, color=INK, linewidth=1.0)
-    axes.set(xlim=(-1.0, span), ylim=(rows - 0.5, -0.5))
-    axes.set_yticks(range(len(episode.rows)), episode.rows)
-    axes.set_xlabel("minutes after the failure", size=8, color=INK)
-    axes.tick_params(colors=INK, length=0, labelsize=8)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
-
-
-# ----------------------------------------
-# Modelled beside measured times of steps.
-
-
-class StepErrors(NamedTuple):
-    """How far modelled steps are from measured ones.
-
-    Parameters
-    ----------
-    title
-        What steps.
-    groups
-        GPUs [-] and modelled over measured time [-] of each step, by the name of who measured.
-    band
-        Factor on either side that holds 90 % of such steps, by what is stated [-].
-    """
-
-    title: str
-    groups: Mapping[str, Sequence[tuple[int, float]]]
-    band: float
-
-
-def draw_step_errors(panels: Sequence[StepErrors]) -> Figure:
-    """Draw modelled over measured times of steps against the size of their jobs, one dot a step.
-
-    Parameters
-    ----------
-    panels
-        What is drawn side by side, on common axes.
-    """
-    from matplotlib.figure import Figure
-
-    with style():
-        figure = Figure(figsize=(9.0, 5.2))
-        axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
-        figure.subplots_adjust(left=0.085, right=0.985, top=0.93, bottom=0.29, wspace=0.05)
-        for each, panel in zip(axes, panels, strict=True):
-            _draw_panel(each, panel)
-        _scale_panels(axes[0])
-        axes[0].set_ylabel("modelled over measured time of a step", color=INK)
-    return figure
-
-
-def _scale_panels(axes: Axes) -> None:
-    """Give common axes their scales: powers of two for GPUs, differences in percent for times."""
-    from matplotlib.ticker import NullLocator
-
-    sizes = [8, 64, 512, 4096, 16384]
-    away = [-50, -25, -10, 0, 10, 25, 50]
-    axes.set(xscale="log", yscale="log", xlim=(3, 32000), ylim=(0.42, 1.68))
-    axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
-    axes.set_yticks(
-        [1 + each / 100 for each in away], [f"{each:+d} %".replace("-", "−") if each else "0" for each in away]
-    )
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_locator(NullLocator())
-
-
-def _draw_panel(axes: Axes, panel: StepErrors) -> None:
-    """Draw the steps of one panel, its band and its legend."""
-    axes.set_title(panel.title, loc="left", size=10, weight="bold", color=INK)
-    axes.axhspan(1 / panel.band, panel.band, color=GREY, alpha=0.14, linewidth=0)
-    axes.axhline(1.0, color=GREY, linewidth=0.8)
-    marks = ((color, mark) for mark, color in itertools.product("o^s", HUES))
-    for number, ((name, steps), (color, mark)) in enumerate(zip(panel.groups.items(), marks, strict=False)):
-        # Jobs of the same size stand side by side, so that no source hides another.
-        aside = 2 ** (0.08 * (number - (len(panel.groups) - 1) / 2))
-        sizes, ratios = zip(*steps, strict=True)
-        axes.scatter(
-            [size * aside for size in sizes], ratios, s=12, color=color, marker=mark, alpha=0.8, linewidths=0,
-            label=f"{name} ({len(steps)})", zorder=3,
-        )  # fmt: skip
-    axes.text(
-        0.99, 1.01 * panel.band, "the stated band of 90 %", transform=axes.get_yaxis_transform(), ha="right",
-        va="bottom", size=7.5, color=GREY,
-    )  # fmt: skip
-    axes.set_xlabel("GPUs", color=INK)
-    axes.tick_params(colors=INK, length=0)
-    axes.grid(axis="y", color="#e6e8eb", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.spines["bottom"].set_color(GREY)
-    axes.legend(
-        loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False, fontsize=8, handletextpad=0.1,
-        columnspacing=1.2, labelcolor=INK,
-    )  # fmt: skip

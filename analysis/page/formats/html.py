@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 PAGE_LIGHT, PAGE_DARK = "#ffffff", "#15181c"
 
+# `HUES` as light as a dark page needs them, in order.
 _DARK_HUES = ("#4ba6e0", "#f0864a", "#35b98e", "#dd9bbe", "#e8ad2e", "#7cc5ee", "#a98bc4", "#bb9a45")
-
-"""`HUES` as light as a dark page needs them, in order."""
 
 _DARK = dict(zip(map(str.lower, HUES), _DARK_HUES, strict=True)) | {
     PAGE_LIGHT: PAGE_DARK,
@@ -39,13 +38,9 @@ _DARK = dict(zip(map(str.lower, HUES), _DARK_HUES, strict=True)) | {
     FAINT: "#2e343b",
 }
 
+# Shades of tables, and type on them: the shades carry their own light.
 _KEPT = frozenset(map(str.lower, (*RAMP, ON_LIGHT, ON_DARK)))
-
-"""Shades of tables, and type on them: the shades carry their own light."""
-
-_NEUTRAL = 0.12
-
-"""Colours whose channels differ by less than this are greys, which change places with each other."""
+_NEUTRAL = 0.12  # colours whose channels differ by less than this are greys, which change places with each other
 
 
 class Paint(NamedTuple):
@@ -85,23 +80,13 @@ def _dark(color: str) -> str:
 # Pictures for a page: SVG that stands in the text of the page, and whose colours follow it from light to dark.
 
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}\b")
-
 _DECIMALS = re.compile(r"(\.\d\d)\d+")
-
 _LINK = re.compile(r"url\(#([^)]+)\)")
+_LEFT_OUT = ("metadata", "style")  # elements that tell nothing, or would tell it to the whole page
 
-_LEFT_OUT = ("metadata", "style")
-
-"""Elements that tell nothing, or would tell it to the whole page."""
-
+# Attributes whose numbers need no more than two decimals: hundredths of a point.
 _SHORT = ("d", "x", "y", "width", "height", "points", "transform", "cx", "cy", "r")
-
-"""Attributes whose numbers need no more than two decimals: hundredths of a point."""
-
-
-_LEAST = 0.97
-
-"""Pixels of a screen that a point of a narrow picture has at least, so that its type is read."""
+_LEAST = 0.97  # pixels of a screen that a point of a narrow picture has at least, so that its type is read
 
 
 class Inline(NamedTuple):
@@ -116,14 +101,8 @@ class Inline(NamedTuple):
 def inline_svg(chart: Any, name: str, width: float = WIDTH) -> Inline:
     """Return a picture as a part of a page.
 
-    Parameters
-    ----------
-    chart
-        What is drawn: one of the types of `analysis.page.charts.CHARTS`.
-    name
-        What its ids begin with, so that no two pictures of a page share one.
-    width
-        How wide it is drawn [in]; one that is narrower than others is for the screen of a phone.
+    Its ids begin with the name, so that no two pictures of a page share one; what is narrower [in] than others is for
+    the screen of a phone.
     """
     from xml.etree import ElementTree
 
@@ -178,34 +157,17 @@ def _repaint(element: Element, colors: set[str]) -> None:
 
 
 _PAGE = Path(__file__).parent / "page"
-
 _EXPLORER = ("picture.js", "explorer.js")
+_LONG = 20  # rows of a table from which on it is folded
 
-_LONG = 20
-
-"""Rows of a table from which on it is folded."""
-
+# Letters of an answer from which on its type is smaller, so that the first screen holds more than it.
 _LONG_ANSWER = 140
-
-"""Letters of an answer from which on its type is smaller, so that the first screen holds more than it."""
-
-_LOW = 0.4
-
-"""Height over width of a first picture below which there is room for text under it."""
-
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")
-
-"""Where no line may end."""
+_LOW = 0.4  # height over width of a first picture below which there is room for text under it
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=%)")  # where no line may end
 
 
 def write(report: Report) -> bytes:
-    """Return the content of the file.
-
-    Parameters
-    ----------
-    report
-        What it says.
-    """
+    """Return the content of the file."""
     environment = _environment()
     terms = dict(report.first_screen.glossary)
     environment.filters |= {
@@ -244,12 +206,7 @@ def write(report: Report) -> bytes:
 def explore_page(title: str, question: str, knobs: list[dict[str, Any]]) -> str:
     """Return the page of `ettrick explore`, which has its pictures from the program that shows it.
 
-    Parameters
-    ----------
-    title, question
-        The scenario, and what it is about.
-    knobs
-        Sliders: ``name``, ``title``, ``worth``, the texts of their ``stops``, and where they ``start``.
+    Knobs are sliders: ``name``, ``title``, ``worth``, the texts of their ``stops``, and where they ``start``.
     """
     scripts = [_part(name) for name in ("page.js", "explore.js")]
     return (
@@ -269,7 +226,6 @@ def explore_page(title: str, question: str, knobs: list[dict[str, Any]]) -> str:
 
 
 def _environment() -> Environment:
-    """Return what fills the templates."""
     import jinja2
 
     return jinja2.Environment(
@@ -284,7 +240,7 @@ def _environment() -> Environment:
 def _drawn(report: Report) -> dict[str, Inline]:
     """Return the pictures of all sections by their keys, each with ids of its own; none repeats a heading."""
     charts = {
-        item.key: _without(item.chart, section.title)
+        item.key: item.chart._replace(title="") if getattr(item.chart, "title", "") == section.title else item.chart
         for section in report.sections
         for item in section.items
         if isinstance(item, Picture)
@@ -292,18 +248,11 @@ def _drawn(report: Report) -> dict[str, Inline]:
     return {key: inline_svg(chart, f"v{number}") for number, (key, chart) in enumerate(charts.items())}
 
 
-def _without(chart: Any, heading: str) -> Any:
-    """Return what is drawn below a heading: without its title, if that is the heading."""
-    return chart._replace(title="") if getattr(chart, "title", "") == heading else chart
-
-
 def _part(name: str) -> str:
-    """Return a file that goes into the page as it is."""
     return (_PAGE / name).read_text(encoding="utf-8")
 
 
 def _safe(text: str) -> Markup:
-    """Return markup of our own as such."""
     from markupsafe import Markup
 
     return Markup(text)
@@ -328,12 +277,7 @@ def _css_text(text: str) -> str:
 def _markup(words: Words | str, terms: dict[str, str] | None = None) -> Markup:
     """Return a text as HTML: numbers with the places that they come from, terms with what they mean at first sight.
 
-    Parameters
-    ----------
-    words
-        The text.
-    terms
-        What is still to be explained; what is explained is taken out.
+    What is explained is taken out of the terms.
     """
     parts = (words,) if isinstance(words, str) else words
     return _safe("").join(
@@ -343,7 +287,6 @@ def _markup(words: Words | str, terms: dict[str, str] | None = None) -> Markup:
 
 
 def _number(number: Number) -> Markup:
-    """Return a number with its value and where it comes from."""
     markup = _safe('<data value="{}" data-source="{}" data-formula="{}">{}</data>')
     text = number.text.replace(" ", "\N{NO-BREAK SPACE}", 1)
     return markup.format(repr(number.value), "\n".join(number.sources), number.formula, text)
@@ -368,6 +311,5 @@ def _explained(text: str, terms: dict[str, str]) -> Markup:
 
 
 def _numbers(first_screen: FirstScreen) -> Iterable[Number]:
-    """Return the numbers of the first screen, in order, each once."""
     texts = (first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered)
     return dict.fromkeys(part for words in texts for part in words if isinstance(part, Number))

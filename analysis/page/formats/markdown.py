@@ -65,7 +65,6 @@ def digits_of(values: Iterable[float | None]) -> int:
 
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>|$~&{}])")
-
 _STARTS = re.compile(r"^(?:(\d+)([.)])(?=\s|$)|()([#+=-]))")
 
 
@@ -91,7 +90,6 @@ def _cell(words: Words | str) -> str:
 
 
 def _opening(first_screen: FirstScreen) -> list[str]:
-    """Return the first screen: what decides, in the order in which it is read."""
     blocks = [_styled(first_screen.question, "*"), _styled(first_screen.answer, "**"), escaped(first_screen.doubt)]
     if first_screen.picture is not None:
         blocks += _picture(first_screen.picture, 2)
@@ -106,7 +104,6 @@ def _opening(first_screen: FirstScreen) -> list[str]:
 
 
 def _section(section: Section) -> list[str]:
-    """Return a section: its sentence, its text, its pictures and tables, its small print."""
     blocks = [f"## {escaped(section.title)}", *(escaped(text) for text in section.text)]
     for item in section.items:
         blocks += _table(item) if isinstance(item, Grid) else _picture(item, 3)
@@ -114,7 +111,6 @@ def _section(section: Section) -> list[str]:
 
 
 def _picture(picture: Picture, level: int) -> list[str]:
-    """Return what a picture shows in words and as a table, and how to get it."""
     title = getattr(picture.chart, "title", "")
     blocks = [f"{'#' * level} {escaped(title)}"] if title else []
     blocks += [escaped(picture.alt), escaped(picture.caption)]
@@ -125,7 +121,6 @@ def _picture(picture: Picture, level: int) -> list[str]:
 
 
 def _table(grid: Grid, *, is_titled: bool = True) -> list[str]:
-    """Return a table with its title and what to know beside it."""
     if not grid.columns:
         return []
     blocks = [_styled(grid.title, "**")] if is_titled and grid.title else []

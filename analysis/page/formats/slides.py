@@ -22,12 +22,9 @@ if TYPE_CHECKING:
 
     from analysis.page.charts.data import Scale, SlideChart, SlideSeries
     from analysis.page.charts.sheet import Kind
-    from analysis.page.model import Number, Report, Words
+    from analysis.page.model import Report, Words
 
-_BRIDGE = "bridge"
-
-"""The picture that says best what drives a difference, where there is one."""
-
+_BRIDGE = "bridge"  # the picture that says best what drives a difference, where there is one
 _MOST_LINES = 40
 
 
@@ -95,7 +92,6 @@ def _answer(deck: Deck, report: Report) -> None:
 
 
 def _picture(deck: Deck, report: Report, shown: _Shown) -> None:
-    """Add a slide with a picture and what to know to read it."""
     slide = deck.slide(shown.title, _notes(*_about(shown), report.footer))
     _show(deck, slide, BODY, shown)
 
@@ -146,14 +142,9 @@ def _show(deck: Deck, slide: object, box: Box, shown: _Shown) -> None:
 
 
 def _sources(texts: Iterable[Words]) -> list[str]:
-    """Return of each number of some texts where it comes from."""
     numbers = [part for words in texts for part in words if not isinstance(part, str)]
-    return [f"{one.text}: {_formula(one)}{', '.join(one.sources)}" for one in numbers]
-
-
-def _formula(number: Number) -> str:
-    """Return how a number follows from its places, where it is not the only one of them."""
-    return "" if number.formula == "a" else f"{number.formula} of "
+    return [f"{one.text}: {'' if one.formula == 'a' else f'{one.formula} of '}{', '.join(one.sources)}"
+            for one in numbers]  # fmt: skip
 
 
 def _about(shown: _Shown) -> list[str]:
@@ -169,7 +160,6 @@ def _about(shown: _Shown) -> list[str]:
 
 
 def _notes(*parts: str | Sequence[str]) -> str:
-    """Return the notes of a slide; a heading with nothing below it is left out."""
     lines: list[str] = []
     for place, part in enumerate(parts):
         is_heading = isinstance(part, str) and part.endswith(":")
@@ -369,29 +359,15 @@ class Box(NamedTuple):
 
 
 _WIDTH, _HEIGHT = 13.333, 7.5
-
 _MARGIN = 0.6
-
 _TITLE = Box(_MARGIN, 0.4, _WIDTH - 2 * _MARGIN, 1.1)
-
 _FOOT = Box(_MARGIN, 7.02, _WIDTH - 2 * _MARGIN, 0.3)
-
-BODY = Box(_MARGIN, 1.65, _WIDTH - 2 * _MARGIN, 5.25)
-
-"""What is left to a slide below its title."""
-
-_TITLE_ONLY = 5
-
-"""The layout of a slide that has a title and nothing else, in the template of python-pptx."""
-
+BODY = Box(_MARGIN, 1.65, _WIDTH - 2 * _MARGIN, 5.25)  # what is left to a slide below its title
+_TITLE_ONLY = 5  # the layout of a slide that has a title and nothing else, in the template of python-pptx
 _ROW = 0.36
-
 _MOST_COLUMNS = 9
-
 _DATES = re.compile(rb"(<dcterms:(created|modified)[^>]*>)[^<]*")
-
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-
 _DAY = b"1980-01-01T00:00:00Z"
 
 
@@ -405,15 +381,7 @@ def color_of(text: str) -> Any:
 
 @dataclass(frozen=True)
 class Deck:
-    """A presentation that is being made.
-
-    Parameters
-    ----------
-    title
-        What stands below each slide.
-    presentation
-        That of python-pptx.
-    """
+    """A presentation that is being made."""
 
     title: str
     presentation: Any
@@ -490,7 +458,8 @@ class Deck:
                 is_number = grid.columns[place].is_number and place > 0
                 _write(cell.text_frame, (text,), inner, (8, 12), color=INK, is_bold=number == 0, is_right=is_number)
                 cell.text_frame.paragraphs[0].space_after = Pt(0)
-                _fill(cell, _shade(grid, number - 1, place) if number else FAINT)
+                cell.fill.solid()
+                cell.fill.fore_color.rgb = color_of(_shade(grid, number - 1, place) if number else FAINT)
 
     def content(self) -> bytes:
         """Return the file: the same bytes from the same slides, whenever they are made."""
@@ -532,11 +501,6 @@ def _write(
         run.font.size, run.font.bold, run.font.color.rgb = Pt(made.size), is_bold, color_of(color)
 
 
-def _fill(cell: Any, color: str) -> None:
-    cell.fill.solid()
-    cell.fill.fore_color.rgb = color_of(color)
-
-
 def _shade(grid: Grid, row: int, column: int) -> str:
     """Return the colour of a cell: the darker, the more orange; light enough for dark type."""
     shade = grid.shades[row][column] if row < len(grid.shades) and column < len(grid.shades[row]) else None
@@ -547,7 +511,6 @@ def _shade(grid: Grid, row: int, column: int) -> str:
 
 
 def _widths(lines: list[list[str]], width: float) -> list[float]:
-    """Return the widths of columns [in]: by their longest texts, none below an inch's half."""
     long = [min(max(len(line[place]) for line in lines), 60) + 4 for place in range(len(lines[0]))]
     return [max(width * one / sum(long), 0.5) for one in long]
 
@@ -569,22 +532,10 @@ def _without_dates(content: bytes) -> bytes:
 # ----------------------------------------
 # How large a text may be so that it stays in its box: an estimate, for a format that cannot measure.
 
-REST = " … see the report"
-
-"""What ends a text that was cut."""
-
-_LINE = 1.22
-
-"""Height of a line over the size of the type [-]."""
-
-_GAP = 0.4
-
-"""Space after a paragraph over the size of the type [-]."""
-
-_POINTS = 72.0
-
-"""Points of an inch."""
-
+REST = " … see the report"  # what ends a text that was cut
+_LINE = 1.22  # height of a line over the size of the type [-]
+_GAP = 0.4  # space after a paragraph over the size of the type [-]
+_POINTS = 72.0  # points of an inch
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW@%GOQ…")
 
 
@@ -598,14 +549,7 @@ class Fitted(NamedTuple):
 def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tuple[int, int]) -> Fitted:
     """Return texts at the largest size at which they fit; cut if they do not fit at the smallest.
 
-    Parameters
-    ----------
-    paragraphs
-        The texts.
-    width, height
-        The box [in].
-    sizes
-        Smallest and largest size of the type [pt].
+    The box is in inches, the smallest and largest size of the type in points.
     """
     smallest, largest = sizes
     for size in range(largest, smallest - 1, -1):
@@ -617,14 +561,7 @@ def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tupl
 def lines_of(text: str, width: float, size: float) -> int:
     """Return how many lines a text takes, rather too many than too few.
 
-    Parameters
-    ----------
-    text
-        A paragraph.
-    width
-        Width of the box [in].
-    size
-        Size of the type [pt].
+    The box is so wide [in], the type of a size [pt].
     """
     room = width * _POINTS / size
     lines, used = 1, 0.0
@@ -640,18 +577,15 @@ def lines_of(text: str, width: float, size: float) -> int:
 
 
 def _width(text: str) -> float:
-    """Return the width of a text over the size of its type, in a wide face [-]."""
     return sum(0.34 if sign in _NARROW else 0.92 if sign in _WIDE else 0.7 if sign.isupper() else 0.58 for sign in text)
 
 
 def _height(paragraphs: tuple[str, ...], width: float, size: float) -> float:
-    """Return how high paragraphs are [in]."""
     lines = sum(lines_of(text, width, size) for text in paragraphs)
     return (lines * _LINE + len(paragraphs) * _GAP) * size / _POINTS
 
 
 def _cut(paragraphs: tuple[str, ...], width: float, height: float, size: float) -> tuple[str, ...]:
-    """Return as many words as fit, and where the rest is."""
     for last in range(len(paragraphs) - 1, -1, -1):
         words = paragraphs[last].split()
 
@@ -670,18 +604,14 @@ def _cut(paragraphs: tuple[str, ...], width: float, height: float, size: float) 
 # ----------------------------------------
 # Texts without signs that no XML may hold, such as control characters in the name of a part.
 
+# What a text of XML 1.0 may not hold, not even as a reference.
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-"""What a text of XML 1.0 may not hold, not even as a reference."""
 
 
 def legible(value: Any) -> Any:
     """Return a report, or a part of one, with a sign in place of each that no XML may hold.
 
-    Parameters
-    ----------
-    value
-        Texts; tuples, lists and data classes of them. Whatever else there is stays as it is.
+    It goes through tuples, lists and data classes; whatever else there is stays as it is.
     """
     if isinstance(value, str):
         return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", value)

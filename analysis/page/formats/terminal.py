@@ -19,36 +19,18 @@ if TYPE_CHECKING:
 
     from analysis.page.model import Section
 
-_WIDTH = 200
-
-"""Columns where nobody says how many: a table that is cut helps nobody."""
-
-_LEAST_WIDTH = 40
-
-"""Columns that anybody is taken to have."""
-
-_HEADING = 16
-
-"""Letters in a line of the heading of a column of numbers."""
-
-_LONGEST_WORD = 20
-
-"""Letters of a label that are not broken."""
-
+_WIDTH = 200  # columns where nobody says how many: a table that is cut helps nobody
+_LEAST_WIDTH = 40  # columns that anybody is taken to have
+_HEADING = 16  # letters in a line of the heading of a column of numbers
+_LONGEST_WORD = 20  # letters of a label that are not broken
 _KEPT = "\N{NO-BREAK SPACE}"
 
 
 def write(sections: Iterable[Section], *, width: int | None = None, otherwise: int | None = None) -> str:
     """Return sections as text: of pictures their tables.
 
-    Parameters
-    ----------
-    sections
-        What is written, in order; the title of the first one has no empty line before it.
-    width
-        Columns; omitted: those of ``COLUMNS``, or of the terminal.
-    otherwise
-        Columns where nobody says how many; omitted: sentences are not broken.
+    Without a width it is that of ``COLUMNS``, or of the terminal, or else `otherwise`; without any sentences are not
+    broken.
     """
     sheet = _Sheet(width, otherwise)
     for place, section in enumerate(sections):
@@ -71,11 +53,7 @@ def write(sections: Iterable[Section], *, width: int | None = None, otherwise: i
 class _Sheet:
     """What is written for a reader.
 
-    Parameters
-    ----------
-    width, otherwise
-        As of `write`. Where nobody says how many columns there are, sentences are not broken, so that other programs
-        find them whole.
+    Where nobody says how many columns there are, sentences are not broken, so that other programs find them whole.
     """
 
     def __init__(self, width: int | None = None, otherwise: int | None = None) -> None:
