@@ -100,13 +100,9 @@ class Clock:
         """Return for how long it has run so far [s]."""
         return self.total + (now - self.since) if self.is_on else self.total
 
-    def turn(self, now: float, *, on: bool) -> None:
-        """Let it run, or stand still."""
-        if not on:
-            self.total = self.read(now)
-        elif not self.is_on:
-            self.since = now
-        self.is_on = on
+    def turn(self, now: float) -> None:
+        """Let it run if it stands still, and stand still if it runs."""
+        self.total, self.since, self.is_on = self.read(now), now, not self.is_on
 
 
 @dataclass(slots=True, eq=False)

@@ -227,8 +227,10 @@ class Jobs:
         group.exposed = exposed
         nodes, processes = exposed in ("both", "nodes"), exposed in ("both", "processes")
         for clock, on in ((group.processes, processes), (group.held, nodes), (group.busy, nodes and processes)):
-            clock.turn(now, on=on)
-            self.lives.arm(clock, now)
+            if clock.is_on != on:
+                clock.turn(now)
+            if on and clock.lives:
+                self.lives.arm(clock, now)
         if group.deferred and nodes:
             self.deliver(group, now)
 
