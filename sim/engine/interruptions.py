@@ -276,5 +276,6 @@ class Interruptions:
             (job.spec.seats[0] if job.spec.seats else 0) in job.lost,
             narrowed,
             job.starts,
-            *((job.spec.stages, job.gone) if job.redundant is not None else ()),
+            job.spec.stages,
+            job.gone if job.redundant is not None else (),
         )

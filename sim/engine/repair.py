@@ -274,12 +274,6 @@ class Repair:
         cluster.outages[node] -= 1
         if cluster.outages[node]:
             return False
-        self._bring_back(node, now)
-        return True
-
-    def _bring_back(self, node: int, now: float) -> None:
-        """Let a node that nothing is open against work again."""
-        cluster = self.cluster
         cluster.count_down(-1, now)
         cluster.narrow.discard(node)
         if self.log is not None:
@@ -289,6 +283,7 @@ class Repair:
         if cluster.place[node] == Place.REPAIR:
             cluster.bring_back(node, now)
         self.failures.node_up(node, now)
+        return True
 
     # ---------------------------------------------------------------------------------------------- diagnosis
 
