@@ -74,7 +74,8 @@ class Fleet(Queue):
         )
         self.pool_of = prepared.packed_by or (0,) * prepared.nodes
         """Pool of the planner that each node is of."""
-        counts = Counter(pool for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True) if place == Place.IDLE)
+        places = zip(self.pool_of, jobs.cluster.place, strict=True)
+        counts = Counter(pool for pool, place in places if place == Place.IDLE)
         pools = [pool._replace(nodes=counts[index]) for index, pool in enumerate(prepared.pools)]
         self.planner = Planner(
             prepared.scheduler,

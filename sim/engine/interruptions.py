@@ -65,7 +65,7 @@ class Interruptions:
         can_save = failure.info.warns and (group.is_running(now) or self._is_saving(group, now))
         group.saves = can_save and group.job.checkpoint.save_time() <= failure.notice
         is_leaving = (
-            self._is_saving(group, now) and group.failure is not None and group.failure.info.source.away is not None
+            group.failure is not None and group.failure.info.source.away is not None and self._is_saving(group, now)
         )
         self.jobs.stop(group, now)
         self._reboot(group, failure)

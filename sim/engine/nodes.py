@@ -37,6 +37,8 @@ class Place:
     WITHHELD = 8
 
 
+PLACES = 9
+
 POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
 
 

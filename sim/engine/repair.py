@@ -361,7 +361,9 @@ class Repair:
         """Let a node that is out of its place begin its course."""
         source = failure.info.source
         self.begun[failure.info.cause] += 1
-        view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), self._mark(node, failure))
+        # Where a failure took several nodes, each has numbers of its own.
+        mark = functools.partial(failure.mark_at, node) if failure.info.apart else failure.mark
+        view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), mark)
         course, memory = self.strategy.course(view, self.memory.get(node))
         if memory is not None:
             self.memory[node] = memory
@@ -372,12 +374,6 @@ class Repair:
             self._next(patient, now)
         else:
             self._all_at_once(patient, now)
-
-    def _mark(self, node: int, failure: Failure) -> Callable[[str], float]:
-        """Return the numbers of a failure; where it took several nodes, those of this one."""
-        if not failure.info.apart:
-            return failure.mark
-        return lambda purpose: failure.mark_at(node, purpose)
 
     def _all_at_once(self, patient: Patient, now: float) -> None:
         """With crews for everybody the whole course is known now."""
