@@ -101,7 +101,7 @@ CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, 
     )
 )
 
-WARM, COLD = int(Place.WARM), int(Place.COLD)
+WARM, COLD = Place.WARM, Place.COLD
 
 NOT_YET = -math.inf
 """End of the job that is not worked out, because an event that looks again comes before."""

@@ -11,7 +11,7 @@ import numpy as np
 from sim import plugins, rng
 from sim.compiled import state
 from sim.compiled.ladders import LOST, REBOOTED
-from sim.engine.nodes import POOLS, Place
+from sim.engine.nodes import PLACES, POOLS, Place
 from sim.policies.checkpoint import Periodic
 from sim.policies.contracts import (
     BLAME_DRAWS,
@@ -296,7 +296,7 @@ class Lowered:
         scalars["causes"], scalars["withheld"] = self.sources + 1, prepared.withheld
         scalars["pick"] = _PICKS[prepared.scheduler.pick]
         scalars["counts_service"] = any(source.clock == "in_service" for source in prepared.sources)
-        self.pools = np.zeros(len(Place), state.POOL)
+        self.pools = np.zeros(PLACES, state.POOL)
         self.nodes = np.zeros(prepared.nodes, state.NODE)
         for name in ("stay_segment", "earlier", "later", "first_life", "hidden", "hidden_parked", "renewals", "parked"):
             self.nodes[name] = -1

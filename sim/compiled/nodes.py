@@ -43,9 +43,7 @@ from sim.failures.trace import PARTS
 from sim.policies.contracts import BLAME_DRAWS, Bucket
 from sim.rng import uniform_one
 
-IDLE, SPARE, JOB, REPAIR, WITHHELD = (
-    int(place) for place in (Place.IDLE, Place.SPARE, Place.JOB, Place.REPAIR, Place.WITHHELD)
-)
+IDLE, SPARE, JOB, REPAIR, WITHHELD = Place.IDLE, Place.SPARE, Place.JOB, Place.REPAIR, Place.WITHHELD
 
 BUCKETS = len(Bucket)
 

@@ -22,7 +22,7 @@ from sim.compiled import state
 from sim.compiled.lowering import VISITS, Lowered, uncovered
 from sim.engine.ledger import BUCKETS, check_sum
 from sim.engine.lives import Counts
-from sim.engine.nodes import POOLS, Place
+from sim.engine.nodes import PLACES, POOLS
 from sim.engine.result import JobResult, Outage, Result
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace
@@ -47,7 +47,7 @@ _LISTS = {
     "stay": (state.SEGMENT, 1),
     "patient": (state.PATIENT, 1),
     "visits": (state.VISIT, 2),
-    "entry": (state.ENTRY, len(Place)),
+    "entry": (state.ENTRY, PLACES),
     "tested": (np.dtype(np.int64), 1),
     "row_time": (np.dtype(np.float64), 1),
     "row_until": (np.dtype(np.float64), 1),
@@ -97,7 +97,7 @@ def _size(prepared: Prepared) -> float:
     """Return about how large the arrays of a scenario are [bytes]."""
     windows = prepared.horizon / prepared.windows if prepared.windows else 1.0
     tables = 2 * 8 * BUCKETS * (len(prepared.sources) + 1) * windows
-    pools = prepared.nodes * 8 * len(Place)
+    pools = prepared.nodes * 8 * PLACES
     return _room(prepared) * _BYTES + prepared.nodes * state.NODE.itemsize + pools + tables
 
 

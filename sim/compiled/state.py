@@ -60,7 +60,7 @@ LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
 ) = range(19)
 """Kinds of events."""
 
-BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = (int(order) for order in list(Order)[:5])
+BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = Order.BOUNDARY, Order.RETURN, Order.PHASE, Order.FAILURE, Order.ARRIVAL
 
 ORDERS = 1 << 56
 """The key of an event is its order times this, plus its number."""

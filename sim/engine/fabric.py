@@ -55,7 +55,7 @@ class Fabric:
             return
         change = self._take_out(failure)
         inside, outside = failures.find(change.cut)
-        failures.count(hits=bool(inside), outside=bool(outside), masked=bool(change.cut), degraded=True)
+        failures.count(hits=inside, outside=outside, masked=change.cut, degraded=True)
         returned = False
         latency = failures.detect(failure) if inside else 0.0
         if math.isnan(until):
@@ -94,7 +94,7 @@ class Fabric:
             inside, outside = failures.find(change.cut)
             failures.counts.candidates += 1
             failures.counts.faults += 1
-            failures.count(hits=bool(inside), outside=bool(outside), masked=True)
+            failures.count(hits=inside, outside=outside, masked=True)
             self._take_down(blamed, change.cut, outside)
         returned = self._let_return(change.restored, now)
         self.failures.renew(failure)

@@ -301,7 +301,7 @@ class Failures:
             return 0.0
         return detection if isinstance(detection, float) else detection(failure.mark)
 
-    def count(self, *, hits: bool, outside: bool, masked: bool, degraded: bool = False) -> None:
+    def count(self, *, hits: object, outside: object, masked: object, degraded: bool = False) -> None:
         """Count a failure by the first that it strikes: jobs, other nodes, nodes that are down, or only bandwidth."""
         counts = self.counts
         if not (hits or outside or masked) and degraded:
@@ -325,7 +325,7 @@ class Failures:
         wronged: Sequence[Group] = (),
     ) -> None:
         """Let a failure take nodes down and tell the groups that hold them, and those whose work it made wrong."""
-        self.count(hits=bool(inside or wronged), outside=bool(outside), masked=True)
+        self.count(hits=inside or wronged, outside=outside, masked=True)
         if failure.info.source.thinned and (inside or outside):
             self.rollouts.note(failure.info, nodes[0])
         if not inside and not outside and len(nodes) < 2:

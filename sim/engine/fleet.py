@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from sim.policies.queue import Pending
     from sim.scenario.streams import Arrival, Tenant
 
-_IDLE = int(Place.IDLE)
-
 _PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
     Bucket.PRODUCTIVE.value,
     Bucket.CHECKPOINT_STALL.value,
@@ -76,7 +74,8 @@ class Fleet(Queue):
         )
         self.pool_of = prepared.packed_by or (0,) * prepared.nodes
         """Pool of the planner that each node is of."""
-        counts = Counter(pool for pool, place in zip(self.pool_of, jobs.cluster.place, strict=True) if place == _IDLE)
+        places = zip(self.pool_of, jobs.cluster.place, strict=True)
+        counts = Counter(pool for pool, place in places if place == Place.IDLE)
         pools = [pool._replace(nodes=counts[index]) for index, pool in enumerate(prepared.pools)]
         self.planner = Planner(
             prepared.scheduler,
@@ -338,7 +337,7 @@ class Fleet(Queue):
         self.is_disturbed = False
         counts = [0] * len(planner.pools)
         for node, pool in enumerate(self.pool_of):
-            counts[pool] += self.cluster.where(node) is Place.IDLE
+            counts[pool] += self.cluster.where(node) == Place.IDLE
         for pool, count in enumerate(counts):
             if count != planner.idle(pool):
                 planner.capacity(count - planner.idle(pool), now, pool)
@@ -650,7 +649,7 @@ class Fleet(Queue):
             if self.busy_lives:
                 cluster.lives.leave(node, allocation, now)
             group[node] = None
-            place[node] = _IDLE
+            place[node] = Place.IDLE
             idle.push(node)
         idle.change(len(freed), now)
         if self.failures.rollouts.all:

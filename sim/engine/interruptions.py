@@ -35,7 +35,7 @@ class Interruptions:
     def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
         cause = failure.info.cause
-        for job in dict.fromkeys(group.job for group in groups):
+        for job in {group.job: None for group in groups}:
             job.interruptions[cause] = job.interruptions.get(cause, 0) + 1
             if self.jobs.recorder is not None:
                 self.jobs.recorder.failure(now, job, failure)
@@ -65,7 +65,7 @@ class Interruptions:
         can_save = failure.info.warns and (group.is_running(now) or self._is_saving(group, now))
         group.saves = can_save and group.job.checkpoint.save_time() <= failure.notice
         is_leaving = (
-            self._is_saving(group, now) and group.failure is not None and group.failure.info.source.away is not None
+            group.failure is not None and group.failure.info.source.away is not None and self._is_saving(group, now)
         )
         self.jobs.stop(group, now)
         self._reboot(group, failure)
@@ -128,17 +128,15 @@ class Interruptions:
             positions = (*group.missing, *group.replaced, *group.ended)
         if group.missing:
             job.lost.update(group.missing)
-        parts = {position // width for position in positions}
-        replicas_lost = len(parts) if job.replicas > 1 else int(bool(positions))
-        view = FailureView(source.name, source.planned, lost, replicas_lost, failure.mark, source.fault)
-        if job.redundant is not None:
-            view = view._replace(lost=tuple(sorted(parts)))
         cluster = self.cluster
         plan: Plan
         if source.away is not None:
             # Nothing has failed that the strategy would have to know of.
             plan = (Requeue(draw(source.away, failure.mark, "away")),)
         else:
+            parts = {position // width for position in positions}
+            stages = tuple(sorted(parts)) if job.redundant is not None else ()
+            view = FailureView(source.name, source.planned, lost, len(parts), failure.mark, source.fault, stages)
             job_view = self.job_view(job, now, failure.mark)
             counts = ClusterView(cluster.spare.count, cluster.idle.count)
             plan, job.memory = self.recovery.plan(view, job_view, counts, job.memory)
@@ -278,5 +276,6 @@ class Interruptions:
             (job.spec.seats[0] if job.spec.seats else 0) in job.lost,
             narrowed,
             job.starts,
-            *((job.spec.stages, job.gone) if job.redundant is not None else ()),
+            job.spec.stages,
+            job.gone if job.redundant is not None else (),
         )

@@ -86,9 +86,11 @@ class Taint:
 class Clock:
     """Time that runs now and then, and a heap of the lives that it ends."""
 
-    __slots__ = ("at", "is_on", "lives", "since", "total")
+    __slots__ = ("at", "exposures", "is_on", "lives", "since", "total")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, *exposures: Exposure) -> None:
+        self.exposures = exposures
+        """At which exposures of its group it runs."""
         self.is_on = False
         self.since = now
         self.total = 0.0
@@ -100,13 +102,12 @@ class Clock:
         """Return for how long it has run so far [s]."""
         return self.total + (now - self.since) if self.is_on else self.total
 
-    def turn(self, now: float, *, on: bool) -> None:
-        """Let it run, or stand still."""
-        if not on:
-            self.total = self.read(now)
-        elif not self.is_on:
-            self.since = now
-        self.is_on = on
+    def turn(self, now: float) -> None:
+        """Let it run if it stands still, and stand still if it runs."""
+        if self.is_on:
+            self.total += now - self.since
+        self.since = now
+        self.is_on = not self.is_on
 
 
 @dataclass(slots=True, eq=False)
@@ -146,7 +147,6 @@ class Group:
     """What the group waits for."""
     segments: list[tuple[int, float]] = field(default_factory=lambda: [(Bucket.QUEUED, math.inf)])
     """Waiting ahead: bucket and end [s]."""
-    segment: int = 0
     plan: Plan = ()
     step: int = 0
     resume: Plan = ()
@@ -179,7 +179,9 @@ class Group:
     """Runs while both are: lives of its nodes that end only with processes on them."""
 
     def __post_init__(self) -> None:
-        self.processes, self.held, self.busy = Clock(self.since), Clock(self.since), Clock(self.since)
+        self.processes = Clock(self.since, "both", "processes")
+        self.held = Clock(self.since, "both", "nodes")
+        self.busy = Clock(self.since, "both")
 
     @property
     def gpus(self) -> float:

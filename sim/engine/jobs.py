@@ -202,22 +202,22 @@ class Jobs:
         absent = len(group.missing) * self.gpus_per_node if job.holding else share
         time = group.since
         segments = group.segments
-        index = group.segment
         cause = group.cause
         account = job.account
         table = account.table
         while time < now:
-            bucket, end = segments[index]
-            stop = end if end < now else now
-            table[bucket][cause] += (stop - time) * share
-            if absent:
-                account.absent[bucket] += (stop - time) * absent
-            if self.recorder is not None:
-                self.recorder.span(group, bucket, time, stop, cause)
-            time = stop
+            bucket, end = segments[0]
             if end <= now:
-                index += 1
-        group.segment = index
+                del segments[0]
+            else:
+                end = now
+            seconds = end - time
+            table[bucket][cause] += seconds * share
+            if absent:
+                account.absent[bucket] += seconds * absent
+            if self.recorder is not None:
+                self.recorder.span(group, bucket, time, end, cause)
+            time = end
         group.since = now
 
     def expose(self, group: Group, now: float, exposed: Exposure) -> None:
@@ -225,11 +225,13 @@ class Jobs:
         if group.exposed == exposed:
             return
         group.exposed = exposed
-        nodes, processes = exposed in ("both", "nodes"), exposed in ("both", "processes")
-        for clock, on in ((group.processes, processes), (group.held, nodes), (group.busy, nodes and processes)):
-            clock.turn(now, on=on)
-            self.lives.arm(clock, now)
-        if group.deferred and nodes:
+        for clock in (group.processes, group.held, group.busy):
+            on = exposed in clock.exposures
+            if clock.is_on != on:
+                clock.turn(now)
+            if on and clock.lives:
+                self.lives.arm(clock, now)
+        if group.deferred and group.held.is_on:
             self.deliver(group, now)
 
     def deliver(self, group: Group, now: float) -> None:
@@ -241,7 +243,6 @@ class Jobs:
         """Put a settled group into waiting phases."""
         group.running = False
         group.segments = segments
-        group.segment = 0
         if group.exposed != exposed:
             self.expose(group, now, exposed)
 
@@ -323,8 +324,7 @@ class Jobs:
         exposed = step.exposed
         segments: list[tuple[int, float]] = []
         end = now
-        plan = group.plan
-        while True:
+        for following in (*group.plan[group.step :], None):
             kind = type(step)
             if kind is Stall:
                 bucket, seconds = step.bucket, step.seconds  # type: ignore[union-attr]
@@ -337,7 +337,6 @@ class Jobs:
             if seconds > 0:
                 end += seconds
                 segments.append((bucket, end))
-            following = plan[group.step] if group.step < len(plan) else None
             if type(following) not in _TIMED or following.exposed != exposed:  # type: ignore[union-attr]
                 break
             if stores.is_shared and stores.shares(job, following):

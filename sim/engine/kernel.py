@@ -6,7 +6,6 @@ the environment's queue at the very time that was asked for; that and the priori
 
 from __future__ import annotations
 
-from enum import IntEnum
 from heapq import heappush
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Order(IntEnum):
-    """What happens first at one and the same time."""
+class Order:
+    """What happens first at one and the same time; plain numbers, which cost a quarter of what an enum's members do."""
 
     BOUNDARY = 1
     RETURN = 2
@@ -33,11 +32,12 @@ class Call:
     It has what SimPy's loop looks at, and nothing else: nobody waits for a call, so it needs no value.
     """
 
-    __slots__ = ("_ok", "argument", "callbacks")
+    __slots__ = ("argument", "callbacks")
+
+    _ok = True
 
     def __init__(self, function: Callable[[Call], None], argument: Any) -> None:
         self.callbacks: Any = (function,)
-        self._ok = True
         self.argument = argument
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from enum import IntEnum
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 # Where a node can be, and what a stay out of service is charged to.
 
 
-class Place(IntEnum):
-    """Where a node is."""
+class Place:
+    """Where a node is; numbers as in :class:`sim.engine.kernel.Order`."""
 
     IDLE = 0
     SPARE = 1
@@ -38,7 +37,7 @@ class Place(IntEnum):
     WITHHELD = 8
 
 
-_JOB = int(Place.JOB)
+PLACES = 9
 
 POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
 
@@ -224,7 +223,7 @@ class Pool(Level):
         ):
             # A stretch of nodes that are here, as at the start: no need to look at each.
             self.passed += count
-            places[taken[0] : taken[-1] + 1] = [_JOB] * count
+            places[taken[0] : taken[-1] + 1] = [Place.JOB] * count
             return taken
         taken = []
         while len(taken) < count:
@@ -233,7 +232,7 @@ class Pool(Level):
                 bring()
                 self._merge()
             else:
-                places[node] = _JOB
+                places[node] = Place.JOB
                 taken.append(node)
         # What was brought may have lower numbers than those taken before it.
         return sorted(taken)
@@ -299,7 +298,7 @@ class PackedPool(Pool):
         here = {node for heap in self.heaps.values() for node in heap if places[node] == self.place}
         taken = gather(sorted(here), count, self.domain_of)
         for node in taken:
-            places[node] = int(Place.JOB)
+            places[node] = Place.JOB
         self.heaps = {}
         for node in sorted(here.difference(taken)):
             # In rising order a list is a heap.
@@ -330,7 +329,7 @@ def make_pools(
     """Return the pools by name: the last of the nodes, which are all idle so far, go to the reserves."""
 
     def make(name: str, target: int, members: list[int], *, refills: bool) -> Pool:
-        place = int(POOLS[name])
+        place = POOLS[name]
         pool = (
             PackedPool(place, target, packed_by, refills=refills) if packed_by else Pool(place, target, refills=refills)
         )
@@ -353,12 +352,6 @@ def make_pools(
 
 # ----------------------------------------
 # Units of nodes that jobs use as wholes, with spares inside them: racks and scale-up domains.
-
-_MATE = int(Place.MATE)
-
-_REPAIR = int(Place.REPAIR)
-
-_STRANDED = int(Place.STRANDED)
 
 
 class WholeUnits:
@@ -387,7 +380,7 @@ class WholeUnits:
         """Let the last nodes of each unit be mates of the first ones; return the first ones."""
         mates = [node for unit in self.nodes for node in unit[self.needed :]]
         for node in mates:
-            self.cluster.place[node] = _MATE
+            self.cluster.place[node] = Place.MATE
         self.cluster.mates.count = len(mates)
         return [node for unit in self.nodes for node in unit[: self.needed]]
 
@@ -430,9 +423,9 @@ class WholeUnits:
             return
         cluster = self.cluster
         place = cluster.place[node]
-        if place == _MATE:
+        if place == Place.MATE:
             return
-        mate = next((other for other in self.nodes[index] if cluster.place[other] == _MATE and other != node), -1)
+        mate = next((other for other in self.nodes[index] if cluster.place[other] == Place.MATE and other != node), -1)
         if mate < 0:
             self.tear(node, now)
             return
@@ -448,7 +441,7 @@ class WholeUnits:
         """Put a mate at a position of a job."""
         cluster = self.cluster
         group.missing.remove(position)
-        cluster.place[mate] = _JOB
+        cluster.place[mate] = Place.JOB
         if group.job.holding:
             group.replaced.append(position)
         else:
@@ -464,9 +457,9 @@ class WholeUnits:
         self.is_broken[index] = True
         cluster.units_whole.change(-1, now)
         for other in self.nodes[index]:
-            if other == node or cluster.place[other] == _REPAIR:
+            if other == node or cluster.place[other] == Place.REPAIR:
                 continue
-            if cluster.where(other) is not Place.JOB:
+            if cluster.where(other) != Place.JOB:
                 self._strand(other, now)
             elif index not in self.torn:
                 self.torn.append(index)
@@ -475,7 +468,7 @@ class WholeUnits:
         """Put a healthy node aside until its unit is of use."""
         cluster = self.cluster
         cluster.leave(node, now)
-        cluster.place[node] = _STRANDED
+        cluster.place[node] = Place.STRANDED
         cluster.stranded.change(1, now)
 
     def take_back(self, node: int, now: float) -> None:
@@ -483,11 +476,11 @@ class WholeUnits:
         cluster = self.cluster
         index = self.of_node[node]
         if self.is_broken[index]:
-            cluster.place[node] = _STRANDED
+            cluster.place[node] = Place.STRANDED
             cluster.stranded.change(1, now)
             self._mend(index, now)
         else:
-            cluster.place[node] = _MATE
+            cluster.place[node] = Place.MATE
             cluster.mates.change(1, now)
 
     def let_go(self, group: Group | Allocation, now: float) -> None:
@@ -499,7 +492,7 @@ class WholeUnits:
             for node in self.nodes[index]:
                 if cluster.group[node] is group and not cluster.outages[node]:
                     self._strand(node, now)
-            if all(cluster.place[node] != _JOB for node in self.nodes[index]):
+            if all(cluster.place[node] != Place.JOB for node in self.nodes[index]):
                 self.torn.remove(index)
                 self._mend(index, now)
 
@@ -508,8 +501,8 @@ class WholeUnits:
         assert self.is_broken[index]
         cluster = self.cluster
         unit, needed, place = self.nodes[index], self.needed, cluster.place
-        waiting = [node for node in unit if place[node] == _STRANDED]
-        held = [node for node in unit if place[node] == _JOB]
+        waiting = [node for node in unit if place[node] == Place.STRANDED]
+        held = [node for node in unit if place[node] == Place.JOB]
         if len(waiting) + len(held) < (len(unit) if self.drains else needed):
             return False
         if held and (len(held) != needed or any(cluster.outages[node] for node in held)):
@@ -528,7 +521,7 @@ class WholeUnits:
                 cluster.enter(pool, node, now)
             mates = waiting[needed:]
         for node in mates:
-            place[node] = _MATE
+            place[node] = Place.MATE
         cluster.mates.change(len(mates), now)
         return True
 
@@ -553,7 +546,7 @@ class Cluster:
         self.account = account
         self.lives = lives
         """Informed who joins and leaves which group."""
-        self.place = [int(Place.IDLE)] * nodes
+        self.place = [Place.IDLE] * nodes
         self.narrow: set[int] = set()
         """Nodes of jobs that step on although a part of them is out."""
         self.outages = [0] * nodes
@@ -581,7 +574,7 @@ class Cluster:
         self.withheld = Level()
         """The last nodes, if nobody gets them: as if they were down for good, but nothing is wrong with them."""
         self.withheld.count = withheld
-        self.place[serving:] = [int(Place.WITHHELD)] * withheld
+        self.place[serving:] = [Place.WITHHELD] * withheld
         self.outages[serving:] = [_FOR_GOOD] * withheld
         self.units = WholeUnits(prepared.units, self) if prepared.units is not None else None
         self.packed_by = packed_by
@@ -592,7 +585,7 @@ class Cluster:
             first = sorted(set(first).difference(spares)) + spares
         self.pools = make_pools(prepared.reserves, first, self.place, packed_by)
         self.level_at: dict[int, Level] = {pool.place: pool for pool in self.pools.values()}
-        self.level_at |= {int(Place.STRANDED): self.stranded, int(Place.MATE): self.mates}
+        self.level_at |= {Place.STRANDED: self.stranded, Place.MATE: self.mates}
         """What counts the nodes of a place outside jobs and repair."""
         self.refilled = [pool for pool in self.pools.values() if pool.refills]
         """Pools that returning nodes fill up, in this order: that of the reserves."""
@@ -609,13 +602,13 @@ class Cluster:
         for pool in self.pools.values():
             pool.rank_by(rank, list(map(rank, pool.run)) if rank_all is None else rank_all(pool.run))
 
-    def where(self, node: int) -> Place:
+    def where(self, node: int) -> int:
         """Return the place of a node."""
         if self.place[node] == Place.JOB:
             group = self.group[node]
             assert group is not None
             return Place.JOB if group.job.holding else Place.IDLE
-        return Place(self.place[node])
+        return self.place[node]
 
     # ----------------------------------------------------------------------------------------- allocation
 
@@ -738,7 +731,7 @@ class Cluster:
         """Take a node out of its pool or its job; the caller says where it is from now on."""
         place = self.place[node]
         group = self.group[node]
-        if place == _JOB:
+        if place == Place.JOB:
             assert group is not None
             if not group.job.holding:
                 self.idle.change(-1, now)

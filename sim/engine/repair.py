@@ -274,12 +274,6 @@ class Repair:
         cluster.outages[node] -= 1
         if cluster.outages[node]:
             return False
-        self._bring_back(node, now)
-        return True
-
-    def _bring_back(self, node: int, now: float) -> None:
-        """Let a node that nothing is open against work again."""
-        cluster = self.cluster
         cluster.count_down(-1, now)
         cluster.narrow.discard(node)
         if self.log is not None:
@@ -289,6 +283,7 @@ class Repair:
         if cluster.place[node] == Place.REPAIR:
             cluster.bring_back(node, now)
         self.failures.node_up(node, now)
+        return True
 
     # ---------------------------------------------------------------------------------------------- diagnosis
 
@@ -366,7 +361,9 @@ class Repair:
         """Let a node that is out of its place begin its course."""
         source = failure.info.source
         self.begun[failure.info.cause] += 1
-        view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), self._mark(node, failure))
+        # Where a failure took several nodes, each has numbers of its own.
+        mark = functools.partial(failure.mark_at, node) if failure.info.apart else failure.mark
+        view = NodeView(now, source.name, source.tier, now - self.returned.get(node, 0.0), mark)
         course, memory = self.strategy.course(view, self.memory.get(node))
         if memory is not None:
             self.memory[node] = memory
@@ -377,12 +374,6 @@ class Repair:
             self._next(patient, now)
         else:
             self._all_at_once(patient, now)
-
-    def _mark(self, node: int, failure: Failure) -> Callable[[str], float]:
-        """Return the numbers of a failure; where it took several nodes, those of this one."""
-        if not failure.info.apart:
-            return failure.mark
-        return lambda purpose: failure.mark_at(node, purpose)
 
     def _all_at_once(self, patient: Patient, now: float) -> None:
         """With crews for everybody the whole course is known now."""
