@@ -318,7 +318,8 @@ class Fleet(Queue):
         healthy = (cluster.nodes - cluster.down.count) * each
         allocated = healthy - free - reserved * each - self.unshared.count
         stranded = self.unshared.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room(), stranded)
+        room = self._room() if stranded and not free else free
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, room, stranded)
 
     def _room(self) -> int:
         """Return the most GPUs that are free on a shared node."""
@@ -767,8 +768,9 @@ class Fleet(Queue):
         job.via = via
         job.stages = [(bucket, math.inf)]
         job.run_at = math.inf
-        if self._kill(job) < math.inf:
-            self.kernel.at(self._kill(job), Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
+        kill = self._kill(job)
+        if kill < math.inf:
+            self.kernel.at(kill, Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
 
     def _on_known(self, call: Call) -> None:
         allocation, epoch = call.argument

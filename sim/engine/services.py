@@ -35,8 +35,8 @@ class Gang(StreamJob):
     """Replicas that fail as one: a replica with nodes of its own, or those that share a node."""
 
     __slots__ = (
-        "attained", "failed_at", "flight", "from_busy", "is_cold", "is_serving", "is_upgrading", "lacks", "replicas",
-        "service", "speed", "stuck_from", "tpot", "up_since",
+        "attained", "failed_at", "fast", "flight", "from_busy", "held", "is_cold", "is_serving", "is_upgrading",
+        "lacks", "replicas", "service", "speed", "stuck_from", "tpot", "up_since",
     )  # fmt: skip
 
     def __init__(self, service: Service, number: int, replicas: int, now: float) -> None:
@@ -49,6 +49,8 @@ class Gang(StreamJob):
         self.is_serving = self.is_cold = self.is_upgrading = False
         self.speed = 1.0
         """Its capacity over that of its replicas."""
+        self.held = self.fast = 0.0
+        """GPUs that it serves with; those at full speed that serve as much."""
         self.lacks = 0
         """Nodes that do not serve although the others do."""
         self.up_since = 0.0
@@ -390,13 +392,17 @@ class Service:
         gang.speed = speed
         gang.up_since = now
         gang.from_busy = self.busy
-        gpus = self._gpus(gang)
+        allocation, each = gang.allocation, self.fleet.per_node
+        assert allocation is not None
+        gang.held = float((gang.nodes - len(allocation.missing)) * each)
+        # Nodes that it lacks are not slow.
+        gang.fast = min(speed * gang.nodes * each, gang.held)
         if speed < 1:
             self.slow[gang] = None
         self.heads += gang.replicas
         self.live += gang.replicas * speed
-        self.held_gpus += gpus
-        self.fast_gpus += self._fast(gang)
+        self.held_gpus += gang.held
+        self.fast_gpus += gang.fast
 
     def _stop_serving(self, gang: Gang, now: float) -> None:
         self.advance(now)
@@ -405,25 +411,16 @@ class Service:
             del self.slow[gang]
         self.heads -= gang.replicas
         self.live -= gang.replicas * gang.speed
-        self.held_gpus -= self._gpus(gang)
-        self.fast_gpus -= self._fast(gang)
+        self.held_gpus -= gang.held
+        self.fast_gpus -= gang.fast
         if not self.heads:
             self.live = self.held_gpus = self.fast_gpus = 0.0
         gang.is_serving = False
         gang.since = now
 
-    def _gpus(self, gang: Gang) -> float:
-        """Return the GPUs that a gang holds [-]."""
-        assert gang.allocation is not None
-        return float((gang.nodes - len(gang.allocation.missing)) * self.fleet.per_node)
-
-    def _fast(self, gang: Gang) -> float:
-        """Return how many GPUs at full speed serve as much as a gang does: nodes that it lacks are not slow [-]."""
-        return min(gang.speed * gang.nodes * self.fleet.per_node, self._gpus(gang))
-
     def _charge_slow(self, gang: Gang, now: float) -> None:
         """Charge what a gang that is slower lacks to one that is not, as far as it was busy."""
-        lacks = (self._gpus(gang) - self._fast(gang)) * (self.busy - gang.from_busy)
+        lacks = (gang.held - gang.fast) * (self.busy - gang.from_busy)
         if lacks > 0:
             start = max(gang.up_since, self.flushed)
             self.fleet.tally.charge(self.account, Bucket.DEGRADED, gang.why, gang.via, lacks, start, now)
@@ -461,7 +458,6 @@ class Service:
         if self.backlog > plan.slack * capacity:
             attained = 0.0  # those in flight have waited too long
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
-        gpus = self._gpus(gang)
         self._stop_serving(gang, now)
         self.failed = cause
         self.stuck += gang.replicas
@@ -473,7 +469,7 @@ class Service:
         if plan.loses or plan.begins_anew:
             # Ages are even over the time that a request is in flight: half of each answer has been made.
             sums[_TOKENS_LOST] += gang.flight * plan.whole * plan.output / 2
-            self._waste(use * plan.whole * plan.output * tpot / 2 * served * gpus, cause, now)
+            self._waste(use * plan.whole * plan.output * tpot / 2 * served * gang.held, cause, now)
 
     def _waste(self, gpu_s: float, cause: int, now: float) -> None:
         """Charge work that was done in vain."""
@@ -673,14 +669,13 @@ class Readers(Service):
         _, gang.tpot, attained = decoders._at(own)
         gang.attained = attained * share
         gang.flight = self._at(use)[0] * gang.replicas * gang.speed
-        gpus = self._gpus(gang)
         self._stop_serving(gang, now)
         self.stuck += gang.replicas
         gang.stuck_from, gang.failed_at = self.routed, now
         decoders.sums[_STOPS] += 1
         decoders.sums[_IN_FLIGHT] += gang.flight
         # Half of each prompt that is being read has been.
-        self._waste(use * plan.recompute / 2 * gpus, cause, now)
+        self._waste(use * plan.recompute / 2 * gang.held, cause, now)
 
     def _know(self, gang: Gang, now: float) -> None:
         """Let the prompts of a gang that is known to have failed be lost, or read by others: all are late by then."""
