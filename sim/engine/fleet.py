@@ -297,7 +297,7 @@ class Fleet(Queue):
     def _serve_services(self, now: float) -> None:
         """Give services nodes that have become free, before the queue gets them, and those that wait the spares."""
         for service in self.services:
-            if service.narrow:
+            if service.narrow or service.hurt:
                 service.refill(now)
         call_spares(self, self.services, now)
 
@@ -806,10 +806,14 @@ class Fleet(Queue):
         if not allocation.suspects:
             return
         self.is_disturbed = True
+        first = allocation.jobs[0] if allocation.jobs else None
         for node, failure in allocation.suspects:
+            is_held = cluster.outages[node] > 0 and cluster.group[node] is allocation
+            if is_held and isinstance(first, Gang) and first.service.keep(first, node, failure):
+                continue
             if failure.info.by_course:
                 self.jobs.repair.diagnose(node, failure, allocation, now)
-            elif cluster.outages[node] and cluster.group[node] is allocation:
+            elif is_held:
                 cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
         allocation.suspects.clear()
         if cluster.units is not None and cluster.units.torn:

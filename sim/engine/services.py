@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sim.engine.fleet import Fleet
     from sim.engine.kernel import Call
+    from sim.engine.lives import Failure
     from sim.engine.prepared import ServicePlan
 
 (
@@ -35,8 +36,8 @@ class Gang(StreamJob):
     """Replicas that fail as one: a replica with nodes of its own, or those that share a node."""
 
     __slots__ = (
-        "attained", "failed_at", "fast", "flight", "from_busy", "held", "is_cold", "is_serving", "is_upgrading",
-        "lacks", "replicas", "service", "speed", "stuck_from", "tpot", "up_since",
+        "attained", "broken", "failed_at", "fast", "flight", "from_busy", "held", "is_cold", "is_serving",
+        "is_upgrading", "lacks", "replicas", "service", "speed", "stuck_from", "tpot", "up_since",
     )  # fmt: skip
 
     def __init__(self, service: Service, number: int, replicas: int, now: float) -> None:
@@ -53,6 +54,8 @@ class Gang(StreamJob):
         """GPUs that it serves with; those at full speed that serve as much."""
         self.lacks = 0
         """Nodes that do not serve although the others do."""
+        self.broken = 0
+        """GPUs that do not serve although the others of their node do."""
         self.up_since = 0.0
         """Since when it has served as fast as now [s]."""
         self.from_busy = 0.0
@@ -76,6 +79,8 @@ class Service:
         self.gangs: dict[Gang, None] = {}
         self.narrow: dict[Gang, None] = {}
         """Gangs that serve with fewer nodes, and wait for others."""
+        self.hurt: dict[Gang, int] = {}
+        """Gangs with nodes that have lost GPUs and serve on, and the cause of the last loss."""
         self.waiting: dict[Gang, None] = {}
         """Gangs in the queue."""
         self.slow: dict[Gang, None] = {}
@@ -358,9 +363,12 @@ class Service:
         now, plan = self.kernel.now, self.plan
         self.fleet.charge(gang, now)
         self._live(gang, now)
-        if gang.lacks:
-            self._serve_with(gang, 1 - gang.lacks / gang.nodes, now)
-            self._refill(gang, now)
+        gang.broken = self._lost(gang)
+        if gang.lacks or gang.broken:
+            left = 1 - gang.lacks / gang.nodes - gang.broken / (gang.nodes * self.fleet.per_node)
+            self._serve_with(gang, left, now)
+            if gang.lacks:
+                self._refill(gang, now)
         elif gang.is_cold and plan.warm_time > 0 and plan.warm_speed < 1:
             self._serve_with(gang, plan.warm_speed, now)
             self.kernel.at(now + plan.warm_time, Order.PHASE, self._on_warm, (gang, gang.epoch))
@@ -437,8 +445,11 @@ class Service:
         self._forget(gang, now)
 
     def _forget(self, gang: Gang, now: float) -> None:
-        """Let a gang be no part of what goes on, because it has lost its nodes."""
+        """Let a gang be no part of what goes on, because it has lost its nodes; those without some GPU are repaired."""
         self.narrow.pop(gang, None)
+        cause, cluster, allocation = self.hurt.pop(gang, 0), self.fleet.cluster, gang.allocation
+        for node in cluster.narrow.intersection(allocation.nodes) if cause and allocation is not None else ():
+            cluster.send_to_repair(node, cause, now)
         if gang.stuck_from == gang.stuck_from:
             self._know(gang, now)
         if gang.is_upgrading:
@@ -551,8 +562,31 @@ class Service:
             self._forget(gang, now)
             fleet.requeue(gang, now, "node_fail")
 
+    def keep(self, gang: Gang, node: int, failure: Failure) -> bool:
+        """Keep a node that has lost a GPU, if its replicas can do without; return whether."""
+        info, cluster = failure.info, self.fleet.cluster
+        if info.by_course or info.source.fault != "gpu" or cluster.outages[node] > self.plan.most_lost:
+            return False
+        cluster.narrow.add(node)
+        self.hurt[gang] = info.cause
+        return True
+
+    def _lost(self, gang: Gang) -> int:
+        """Return the GPUs that the nodes of a gang have lost [-]."""
+        cluster, allocation = self.fleet.cluster, gang.allocation
+        if gang not in self.hurt or allocation is None:
+            return 0
+        return sum(cluster.outages[node] for node in cluster.narrow.intersection(allocation.nodes))
+
     def refill(self, now: float) -> None:
-        """Give gangs that serve with fewer nodes others, where there are some."""
+        """Give gangs that serve with fewer nodes others, where there are some, and GPUs that are repaired."""
+        for gang in list(self.hurt):
+            lost = self._lost(gang)
+            if gang.is_serving and lost < gang.broken:
+                self._stop_serving(gang, now)
+                self._resume(gang, now)
+            if not lost:
+                del self.hurt[gang]
         for gang in list(self.narrow):
             if gang.is_serving:
                 self._refill(gang, now)
@@ -623,7 +657,7 @@ class Service:
         batch = max(self.plan.upgrade[1] // self.plan.together, 1)
         while self.renewing and self.restarting < batch:
             gang = self.renewing.pop(0)
-            if gang in self.gangs and gang.is_serving and not gang.lacks:
+            if gang in self.gangs and gang.is_serving and not gang.lacks and not gang.broken:
                 self.leave(gang, now)
                 gang.why, gang.via = self.fleet.drain, DIRECT
                 gang.is_upgrading = True

@@ -451,6 +451,11 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
     if spec.calibration is not None:
         point = spec.calibration
         made = replace(made, factor=point.tpot / float(time_per_token(made, point.batch, requests)))
+    keeps = catalog.serving_recovery()["methods"][spec.recovery.use]["keeps"]
+    shrinks = keeps == "gpus" and _most_lost(made) > 0 and any(source.fault == "gpu" for source in prepared.sources)
+    if keeps != "nothing" and made.gpus <= site.gpus_per_node and not shrinks:
+        rule = f"{spec.recovery.use} has nothing to go on with: no failure leaves a part of these replicas; take reload"
+        raise PathError((*path, "recovery", "use"), rule)
     taken = sum(service.nodes(site.gpus_per_node) for service in scenario.services)
     needed = taken + sum(job.nodes for job in prepared.jobs)
     if needed + scenario.spares.total > prepared.nodes:
@@ -681,7 +686,8 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         load=found.failing.weights,
         start=recovery.start,
         interruption=float(method.get("interruption", 0.0)) if stated is None else stated,
-        keeps_nodes=method["keeps"] == "nodes",
+        keeps_nodes=method["keeps"] != "nothing",
+        most_lost=_most_lost(made) if method["keeps"] == "gpus" else 0,
         has_standby="interruption" in method,
         warm_time=recovery.warm.time,
         warm_speed=recovery.warm.speed,
@@ -691,6 +697,12 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
         upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
     )
+
+
+def _most_lost(made: Replica) -> int:
+    """Return the GPUs without which a replica still holds all weights [-]."""
+    room = cache_room(made)
+    return math.ceil(made.gpus * room / (room + made.weight_bytes)) - 1
 
 
 def _none(seed: int, replication: int, end: float) -> Iterator[Arrival]:
