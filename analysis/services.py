@@ -352,7 +352,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         f"times are {content.basis}",
         highlight=False,
     )
-    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "TTFT\nms", "tokens/s\na user",
+    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %\nband", "TTFT\nms", "tokens/s\na user",
                         "tokens/s\na GPU", "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
     for row in content.layouts:
         each = row.amounts
