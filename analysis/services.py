@@ -351,7 +351,7 @@ def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None
         f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts fit; tensor x data x pipeline; "
         f"times are {content.basis}"
     )
-    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %", "TTFT\nms", "tokens/s\na user",
+    table = empty_table("layout", "replicas", "in\nflight", "TPOT\nms", "90 %\nband", "TTFT\nms", "tokens/s\na user",
                         "tokens/s\na GPU", "after\nfailures", "tokens/s\na MW", "money per\nM tokens")  # fmt: skip
     for row in content.layouts:
         each = row.amounts

@@ -365,7 +365,10 @@ def _notes(ensemble: Ensemble, fleet: models.FleetFound | None) -> list[str]:
             )
     for service in services_of(prepared) if prepared.services else ():
         share = float(service.attained(np.array([min(service.load, service.admitted)]))[0])
-        error = 100 * _TWO_SIDED * math.sqrt(max(share * (1 - share), 0.0) / REPLAYED)
+        # By Wilson: where none of n missed, as many as z² / (n + z²) may.
+        square = _TWO_SIDED**2
+        spread = math.sqrt(max(share * (1 - share), 0.0) * REPLAYED + square / 4)
+        error = 100 * _TWO_SIDED * spread / (REPLAYED + square)
         notes.append(
             f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} "
             f"percentage points at best: it rests on one replay of {REPLAYED:,} for all replications, in no interval"

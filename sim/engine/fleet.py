@@ -296,7 +296,7 @@ class Fleet(Queue):
     def _serve_services(self, now: float) -> None:
         """Give services nodes that have become free, before the queue gets them, and those that wait the spares."""
         for service in self.services:
-            if service.narrow:
+            if service.narrow or service.hurt:
                 service.refill(now)
         call_spares(self, self.services, now)
 
@@ -317,7 +317,8 @@ class Fleet(Queue):
         healthy = (cluster.nodes - cluster.down.count) * each
         allocated = healthy - free - reserved * each - self.unshared.count
         stranded = self.unshared.count
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, free or self._room(), stranded)
+        room = self._room() if stranded and not free else free
+        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, room, stranded)
 
     def _room(self) -> int:
         """Return the most GPUs that are free on a shared node."""
@@ -766,8 +767,9 @@ class Fleet(Queue):
         job.via = via
         job.stages = [(bucket, math.inf)]
         job.run_at = math.inf
-        if self._kill(job) < math.inf:
-            self.kernel.at(self._kill(job), Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
+        kill = self._kill(job)
+        if kill < math.inf:
+            self.kernel.at(kill, Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
 
     def _on_known(self, call: Call) -> None:
         allocation, epoch = call.argument
@@ -803,10 +805,14 @@ class Fleet(Queue):
         if not allocation.suspects:
             return
         self.is_disturbed = True
+        first = allocation.jobs[0] if allocation.jobs else None
         for node, failure in allocation.suspects:
+            is_held = cluster.outages[node] > 0 and cluster.group[node] is allocation
+            if is_held and isinstance(first, Gang) and first.service.keep(first, node, failure):
+                continue
             if failure.info.by_course:
                 self.jobs.repair.diagnose(node, failure, allocation, now)
-            elif cluster.outages[node] and cluster.group[node] is allocation:
+            elif is_held:
                 cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
         allocation.suspects.clear()
         if cluster.units is not None and cluster.units.torn:

@@ -344,6 +344,8 @@ class ServicePlan:
         Weights are read, processes start; until a standby or what is left of a gang serves [s].
     keeps_nodes, has_standby
         Whether a gang goes on with the nodes that are left, and whether a standby takes over from processes.
+    most_lost
+        GPUs of a node without which its replicas serve on [-].
     warm_time, warm_speed
         For how long a started replica is slower [s], and its capacity then [-].
     loses, begins_anew
@@ -387,6 +389,7 @@ class ServicePlan:
     interruption: float
     keeps_nodes: bool
     has_standby: bool
+    most_lost: int
     warm_time: float
     warm_speed: float
     loses: bool

@@ -110,10 +110,13 @@ class _Loop:
         self.chunk = engine.chunk * data
         self.seats = engine.sequences * data
         self.reserves = engine.admission == "reserve"
-        self.longest = longest
         each = float(replica.cache_bytes(1.0))
         self.room = data * cache_room(replica) / each if each else math.inf
         """Tokens of context that fit, of all sequences together [-]."""
+        self.needs = [
+            request.input + (max(longest, request.output) if self.reserves else request.output) for request in requests
+        ]
+        """Room that a request needs before it ends, and reserves, where the engine does [-]."""
         self._check(requests)
         self.replica = replica
         self.empty: dict[int, float] = {}
@@ -121,6 +124,8 @@ class _Loop:
         step = float(decode(replica, 1.0, 1e6).total - decode(replica, 1.0, 0.0).total)
         self.per_token = step / float(replica.shape.attended(1e6))
         """What a token of context that is looked at adds to a step [s]."""
+        self.is_bent = bool(replica.shape.windowed or replica.shape.recurrent)
+        """Whether not all of a context is looked at."""
         small, large = float(prefill(replica, 1000.0, hit)), float(prefill(replica, 2000.0, hit))
         self.square = (large - 2 * small) / 2e6
         self.linear = small / 1000 - 1000 * self.square
@@ -139,7 +144,6 @@ class _Loop:
         """Heap of the sequences that are decoded: iteration after which they end, and request."""
         self.context = 0
         self.reserved = 0
-        self.evicted: set[int] = set()
         self.entered: dict[int, int] = {}
         """Sequences that are decoded, oldest first, and the iteration in which their prompt was read."""
         self.evictions = 0
@@ -156,33 +160,28 @@ class _Loop:
             before = request.arrival
             if request.input < 1 or request.output < 1:
                 raise RequestError(f"request {index + 1} has no token to read, or none to make")
-            if self._need(request) > self.room:
-                message = (
-                    f"request {index + 1} needs room for {self._need(request):,} tokens; there is {self.room:,.0f}"
-                )
+            if self.needs[index] > self.room:
+                message = f"request {index + 1} needs room for {self.needs[index]:,} tokens; there is {self.room:,.0f}"
                 raise RequestError(message)
-
-    def _need(self, request: Request) -> int:
-        return request.input + (max(self.longest, request.output) if self.reserves else request.output)
 
     def run(self) -> Served:
         """Serve all."""
-        requests = self.requests
-        coming, count = 0, len(requests)
-        while coming < count or self.waiting or self.ends:
-            if not self.waiting and not self.ends:
-                self.now = max(self.now, requests[coming].arrival)
-            while coming < count and requests[coming].arrival <= self.now:
-                self.waiting.append(coming)
+        arrivals, ends, waiting = [*(request.arrival for request in self.requests), math.inf], self.ends, self.waiting
+        coming, count = 0, len(self.requests)
+        while coming < count or waiting or ends:
+            if not waiting and not ends:
+                self.now = max(self.now, arrivals[coming])
+            while arrivals[coming] <= self.now:
+                waiting.append(coming)
                 coming += 1
-            tokens = self._admit()
-            if tokens or not self.ends:
-                self._mixed(tokens)
+            parts = self._admit() if waiting else []
+            if parts or not ends:
+                self._mixed(parts)
             else:
-                self._decode(requests[coming].arrival if coming < count else math.inf)
+                self._decode(arrivals[coming])
         return Served(
-            np.array([request.arrival for request in requests]),
-            np.array([float(request.output) for request in requests]),
+            np.array(arrivals[:-1]),
+            np.array([float(request.output) for request in self.requests]),
             self.first,
             self.last,
             self.evictions,
@@ -199,11 +198,10 @@ class _Loop:
             request = self.requests[index]
             prompt = request.input + self.made[index]
             if not self.read:
-                need = self._need(request) if self.reserves else prompt
-                used = self.reserved if self.reserves else self.context
-                if len(self.ends) + len(parts) >= self.seats or used + need > self.room:
+                taken = self.reserved + self.needs[index] if self.reserves else self.context + prompt
+                if len(self.ends) + len(parts) >= self.seats or taken > self.room:
                     break
-                self.reserved += self._need(request)
+                self.reserved += self.needs[index]
                 self.context += prompt
             stop = min(prompt, self.read + budget)
             parts.append((index, self.read, stop))
@@ -240,7 +238,7 @@ class _Loop:
     def _decode(self, arrival: float) -> None:
         """Do iterations until a sequence ends, somebody arrives or room runs out."""
         batch = len(self.ends)
-        steps = self.ends[0][0] - self.iteration
+        steps = most = self.ends[0][0] - self.iteration
         if not self.reserves:
             fitting = int((self.room - self.context) // batch)
             if fitting < 1:
@@ -249,7 +247,7 @@ class _Loop:
             steps = min(steps, fitting)
         one = self._step(batch, self.context)
         growth = self._step(batch, self.context + batch) - one
-        if arrival < math.inf and self.now + steps * one + growth * steps * (steps - 1) / 2 > arrival:
+        if self.now + steps * one + growth * steps * (steps - 1) / 2 > arrival:
             # Smallest k with k t + g k (k - 1) / 2 >= what is left.
             left = max(arrival - self.now, 0.0)
             if growth > 0:
@@ -259,16 +257,16 @@ class _Loop:
                 found = left / one
             steps = min(steps, max(1, math.ceil(found * (1 - 1e-12))))
         self._pass(steps * one + growth * steps * (steps - 1) / 2, steps, batch)
-        self._finish()
+        if steps == most:
+            self._finish()
 
     def _step(self, batch: int, context: int) -> float:
         """Return the time of a decode step [s]."""
         base = self.empty.get(batch)
         if base is None:
             base = self.empty[batch] = float(decode(self.replica, float(batch), 0.0).total)
-        shape = self.replica.shape
-        if shape.windowed or shape.recurrent:
-            return base + self.per_token * batch * float(shape.attended(context / batch))
+        if self.is_bent:
+            return base + self.per_token * batch * float(self.replica.shape.attended(context / batch))
         return base + self.per_token * context
 
     def _pass(self, seconds: float, steps: int, batch: int) -> None:
@@ -283,9 +281,6 @@ class _Loop:
         ends = self.ends
         while ends and ends[0][0] <= self.iteration:
             _, index = heappop(ends)
-            if index in self.evicted:
-                self.evicted.discard(index)
-                continue
             del self.entered[index]
             request = self.requests[index]
             self._leave(index, request.input + request.output - 1)
@@ -293,23 +288,22 @@ class _Loop:
     def _leave(self, index: int, tokens: int) -> None:
         self.last[index] = self.now
         self.context -= tokens
-        self.reserved -= self._need(self.requests[index])
+        self.reserved -= self.needs[index]
 
     def _evict(self) -> None:
         """Take the room of the sequence that came last; its prompt and tokens will be read again."""
         index = next(reversed(self.entered))
         request = self.requests[index]
         made = self.made[index] + 1 + self.iteration - self.entered.pop(index)
-        self.ends = [entry for entry in self.ends if entry[1] != index]
-        self.ends.sort()
+        self.ends[:] = sorted(entry for entry in self.ends if entry[1] != index)
         self.context -= request.input + made - 1
-        self.reserved -= self._need(request)
+        self.reserved -= self.needs[index]
         self.made[index] = made
         if self.read:
             # The prompt that is half read goes on after it.
             half = self.waiting[0]
             self.context -= self.requests[half].input + self.made[half]
-            self.reserved -= self._need(self.requests[half])
+            self.reserved -= self.needs[half]
             self.read = 0
         self.waiting.appendleft(index)
         self.evictions += 1

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sim.engine.fleet import Fleet
     from sim.engine.kernel import Call
+    from sim.engine.lives import Failure
     from sim.engine.prepared import ServicePlan
 
 (
@@ -35,8 +36,8 @@ class Gang(StreamJob):
     """Replicas that fail as one: a replica with nodes of its own, or those that share a node."""
 
     __slots__ = (
-        "attained", "failed_at", "flight", "from_busy", "is_cold", "is_serving", "is_upgrading", "lacks", "replicas",
-        "service", "speed", "stuck_from", "tpot", "up_since",
+        "attained", "broken", "failed_at", "fast", "flight", "from_busy", "held", "is_cold", "is_serving",
+        "is_upgrading", "lacks", "replicas", "service", "speed", "stuck_from", "tpot", "up_since",
     )  # fmt: skip
 
     def __init__(self, service: Service, number: int, replicas: int, now: float) -> None:
@@ -49,8 +50,12 @@ class Gang(StreamJob):
         self.is_serving = self.is_cold = self.is_upgrading = False
         self.speed = 1.0
         """Its capacity over that of its replicas."""
+        self.held = self.fast = 0.0
+        """GPUs that it serves with; those at full speed that serve as much."""
         self.lacks = 0
         """Nodes that do not serve although the others do."""
+        self.broken = 0
+        """GPUs that do not serve although the others of their node do."""
         self.up_since = 0.0
         """Since when it has served as fast as now [s]."""
         self.from_busy = 0.0
@@ -74,6 +79,8 @@ class Service:
         self.gangs: dict[Gang, None] = {}
         self.narrow: dict[Gang, None] = {}
         """Gangs that serve with fewer nodes, and wait for others."""
+        self.hurt: dict[Gang, int] = {}
+        """Gangs with nodes that have lost GPUs and serve on, and the cause of the last loss."""
         self.waiting: dict[Gang, None] = {}
         """Gangs in the queue."""
         self.slow: dict[Gang, None] = {}
@@ -356,9 +363,12 @@ class Service:
         now, plan = self.kernel.now, self.plan
         self.fleet.charge(gang, now)
         self._live(gang, now)
-        if gang.lacks:
-            self._serve_with(gang, 1 - gang.lacks / gang.nodes, now)
-            self._refill(gang, now)
+        gang.broken = self._lost(gang)
+        if gang.lacks or gang.broken:
+            left = 1 - gang.lacks / gang.nodes - gang.broken / (gang.nodes * self.fleet.per_node)
+            self._serve_with(gang, left, now)
+            if gang.lacks:
+                self._refill(gang, now)
         elif gang.is_cold and plan.warm_time > 0 and plan.warm_speed < 1:
             self._serve_with(gang, plan.warm_speed, now)
             self.kernel.at(now + plan.warm_time, Order.PHASE, self._on_warm, (gang, gang.epoch))
@@ -390,13 +400,17 @@ class Service:
         gang.speed = speed
         gang.up_since = now
         gang.from_busy = self.busy
-        gpus = self._gpus(gang)
+        allocation, each = gang.allocation, self.fleet.per_node
+        assert allocation is not None
+        gang.held = float((gang.nodes - len(allocation.missing)) * each)
+        # Nodes that it lacks are not slow.
+        gang.fast = min(speed * gang.nodes * each, gang.held)
         if speed < 1:
             self.slow[gang] = None
         self.heads += gang.replicas
         self.live += gang.replicas * speed
-        self.held_gpus += gpus
-        self.fast_gpus += self._fast(gang)
+        self.held_gpus += gang.held
+        self.fast_gpus += gang.fast
 
     def _stop_serving(self, gang: Gang, now: float) -> None:
         self.advance(now)
@@ -405,25 +419,16 @@ class Service:
             del self.slow[gang]
         self.heads -= gang.replicas
         self.live -= gang.replicas * gang.speed
-        self.held_gpus -= self._gpus(gang)
-        self.fast_gpus -= self._fast(gang)
+        self.held_gpus -= gang.held
+        self.fast_gpus -= gang.fast
         if not self.heads:
             self.live = self.held_gpus = self.fast_gpus = 0.0
         gang.is_serving = False
         gang.since = now
 
-    def _gpus(self, gang: Gang) -> float:
-        """Return the GPUs that a gang holds [-]."""
-        assert gang.allocation is not None
-        return float((gang.nodes - len(gang.allocation.missing)) * self.fleet.per_node)
-
-    def _fast(self, gang: Gang) -> float:
-        """Return how many GPUs at full speed serve as much as a gang does: nodes that it lacks are not slow [-]."""
-        return min(gang.speed * gang.nodes * self.fleet.per_node, self._gpus(gang))
-
     def _charge_slow(self, gang: Gang, now: float) -> None:
         """Charge what a gang that is slower lacks to one that is not, as far as it was busy."""
-        lacks = (self._gpus(gang) - self._fast(gang)) * (self.busy - gang.from_busy)
+        lacks = (gang.held - gang.fast) * (self.busy - gang.from_busy)
         if lacks > 0:
             start = max(gang.up_since, self.flushed)
             self.fleet.tally.charge(self.account, Bucket.DEGRADED, gang.why, gang.via, lacks, start, now)
@@ -440,8 +445,11 @@ class Service:
         self._forget(gang, now)
 
     def _forget(self, gang: Gang, now: float) -> None:
-        """Let a gang be no part of what goes on, because it has lost its nodes."""
+        """Let a gang be no part of what goes on, because it has lost its nodes; those without some GPU are repaired."""
         self.narrow.pop(gang, None)
+        cause, cluster, allocation = self.hurt.pop(gang, 0), self.fleet.cluster, gang.allocation
+        for node in cluster.narrow.intersection(allocation.nodes) if cause and allocation is not None else ():
+            cluster.send_to_repair(node, cause, now)
         if gang.stuck_from == gang.stuck_from:
             self._know(gang, now)
         if gang.is_upgrading:
@@ -461,7 +469,6 @@ class Service:
         if self.backlog > plan.slack * capacity:
             attained = 0.0  # those in flight have waited too long
         served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
-        gpus = self._gpus(gang)
         self._stop_serving(gang, now)
         self.failed = cause
         self.stuck += gang.replicas
@@ -473,7 +480,7 @@ class Service:
         if plan.loses or plan.begins_anew:
             # Ages are even over the time that a request is in flight: half of each answer has been made.
             sums[_TOKENS_LOST] += gang.flight * plan.whole * plan.output / 2
-            self._waste(use * plan.whole * plan.output * tpot / 2 * served * gpus, cause, now)
+            self._waste(use * plan.whole * plan.output * tpot / 2 * served * gang.held, cause, now)
 
     def _waste(self, gpu_s: float, cause: int, now: float) -> None:
         """Charge work that was done in vain."""
@@ -555,8 +562,31 @@ class Service:
             self._forget(gang, now)
             fleet.requeue(gang, now, "node_fail")
 
+    def keep(self, gang: Gang, node: int, failure: Failure) -> bool:
+        """Keep a node that has lost a GPU, if its replicas can do without; return whether."""
+        info, cluster = failure.info, self.fleet.cluster
+        if info.by_course or info.source.fault != "gpu" or cluster.outages[node] > self.plan.most_lost:
+            return False
+        cluster.narrow.add(node)
+        self.hurt[gang] = info.cause
+        return True
+
+    def _lost(self, gang: Gang) -> int:
+        """Return the GPUs that the nodes of a gang have lost [-]."""
+        cluster, allocation = self.fleet.cluster, gang.allocation
+        if gang not in self.hurt or allocation is None:
+            return 0
+        return sum(cluster.outages[node] for node in cluster.narrow.intersection(allocation.nodes))
+
     def refill(self, now: float) -> None:
-        """Give gangs that serve with fewer nodes others, where there are some."""
+        """Give gangs that serve with fewer nodes others, where there are some, and GPUs that are repaired."""
+        for gang in list(self.hurt):
+            lost = self._lost(gang)
+            if gang.is_serving and lost < gang.broken:
+                self._stop_serving(gang, now)
+                self._resume(gang, now)
+            if not lost:
+                del self.hurt[gang]
         for gang in list(self.narrow):
             if gang.is_serving:
                 self._refill(gang, now)
@@ -627,7 +657,7 @@ class Service:
         batch = max(self.plan.upgrade[1] // self.plan.together, 1)
         while self.renewing and self.restarting < batch:
             gang = self.renewing.pop(0)
-            if gang in self.gangs and gang.is_serving and not gang.lacks:
+            if gang in self.gangs and gang.is_serving and not gang.lacks and not gang.broken:
                 self.leave(gang, now)
                 gang.why, gang.via = self.fleet.drain, DIRECT
                 gang.is_upgrading = True
@@ -673,14 +703,13 @@ class Readers(Service):
         _, gang.tpot, attained = decoders._at(own)
         gang.attained = attained * share
         gang.flight = self._at(use)[0] * gang.replicas * gang.speed
-        gpus = self._gpus(gang)
         self._stop_serving(gang, now)
         self.stuck += gang.replicas
         gang.stuck_from, gang.failed_at = self.routed, now
         decoders.sums[_STOPS] += 1
         decoders.sums[_IN_FLIGHT] += gang.flight
         # Half of each prompt that is being read has been.
-        self._waste(use * plan.recompute / 2 * gpus, cause, now)
+        self._waste(use * plan.recompute / 2 * gang.held, cause, now)
 
     def _know(self, gang: Gang, now: float) -> None:
         """Let the prompts of a gang that is known to have failed be lost, or read by others: all are late by then."""

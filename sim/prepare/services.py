@@ -305,7 +305,8 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            requests = _drawn(self.spec.name, rate, demand.input, demand.output)
+            drawn = _drawn(self.spec.name, demand.input, demand.output)
+            requests = tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
         if pools is None:
@@ -405,8 +406,8 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
-    """Return Poisson arrivals with log-normal lengths; another rate stretches time alone."""
+def _drawn(name: str, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
+    """Return Poisson arrivals of one a second, with log-normal lengths."""
     from scipy.special import ndtri
 
     def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -417,9 +418,8 @@ def _drawn(name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Re
         drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
         return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
 
-    arrivals = np.cumsum(-np.log1p(-uniform("arrival"))) / rate
-    rows = zip(arrivals.tolist(), lengths(input_, "input"), lengths(output, "output"), strict=True)
-    return tuple(Request(*row) for row in rows)
+    arrivals = np.cumsum(-np.log1p(-uniform("arrival"))).tolist()
+    return list(zip(arrivals, lengths(input_, "input"), lengths(output, "output"), strict=True))
 
 
 _last: tuple[Prepared, tuple[PreparedService, ...]] | None = None
@@ -451,6 +451,11 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
     if spec.calibration is not None:
         point = spec.calibration
         made = replace(made, factor=point.tpot / float(time_per_token(made, point.batch, requests)))
+    keeps = catalog.serving_recovery()["methods"][spec.recovery.use]["keeps"]
+    shrinks = keeps == "gpus" and _most_lost(made) > 0 and any(source.fault == "gpu" for source in prepared.sources)
+    if keeps != "nothing" and made.gpus <= site.gpus_per_node and not shrinks:
+        rule = f"{spec.recovery.use} has nothing to go on with: no failure leaves a part of these replicas; take reload"
+        raise PathError((*path, "recovery", "use"), rule)
     taken = sum(service.nodes(site.gpus_per_node) for service in scenario.services)
     needed = taken + sum(job.nodes for job in prepared.jobs)
     if needed + scenario.spares.total > prepared.nodes:
@@ -681,7 +686,8 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         load=found.failing.weights,
         start=recovery.start,
         interruption=float(method.get("interruption", 0.0)) if stated is None else stated,
-        keeps_nodes=method["keeps"] == "nodes",
+        keeps_nodes=method["keeps"] != "nothing",
+        most_lost=_most_lost(made) if method["keeps"] == "gpus" else 0,
         has_standby="interruption" in method,
         warm_time=recovery.warm.time,
         warm_speed=recovery.warm.speed,
@@ -691,6 +697,12 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
         upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
     )
+
+
+def _most_lost(made: Replica) -> int:
+    """Return the GPUs without which a replica still holds all weights [-]."""
+    room = cache_room(made)
+    return math.ceil(made.gpus * room / (room + made.weight_bytes)) - 1
 
 
 def _none(seed: int, replication: int, end: float) -> Iterator[Arrival]:

@@ -143,8 +143,8 @@ class ServiceRecovery(Model):
 
     use: Literal["reload", "shadow", "elastic-experts", "shrink-tensor"] = Field(
         "reload",
-        description="All of it starts anew; a standby process takes over where no node is lost; or, where a replica "
-        "has several nodes, those that are left go on.",
+        description="All of it starts anew; a standby process takes over where no node is lost; or what is left goes "
+        "on: nodes, with shrink-tensor also GPUs of a node.",
     )
     source: Literal["store", "local", "host", "peer"] = Field("store", description="Where weights are read from.")
     bandwidth: Bandwidth | None = Field(

@@ -8,7 +8,6 @@ from analysis.amounts import (
     COUNT,
     OF_HUNDRED,
     PERCENT,
-    amount_text,
     cell_forms,
     nines_text,
     number_of,
@@ -253,92 +252,47 @@ def targets_section(report_data: ReportData) -> Section | None:
 
 def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     """Yield all that there is to say about a service."""
-
-    def labels(title: str, rows: list[tuple[str, str]]) -> Section:
-        return Section("labels", title, (), (grid("", ("", ""), rows),))
-
     layout = f"tensor {service.tensor} x data {service.data} x pipeline {service.pipeline}"
-    band = range_text(service.within_slo.tpot_s_band90, time_text)
+    band = range_text(service.within_slo.tpot_s_band90, _ms)
     reading, readers = [], service.readers
     if readers is not None:
         ranks = f"tensor {readers.tensor} x data {readers.data} x pipeline {readers.pipeline}"
         reading.append(
             ("prefill pool", f"{readers.replicas:,} of {ranks}: {short_text(readers.prompts_per_s)} prompts a second, "
              f"{percent_text(readers.balance, 0)} of what the decode pool carries within the SLO; keys and values "
-             f"pass in {time_text(readers.handover_s)}. Failures below are of the decode pool alone")
+             f"pass in {_ms(readers.handover_s)}. Failures below are of the decode pool alone")
         )  # fmt: skip
     if service.speculated_tokens > 1:
         reading.append(("speculation", f"{service.speculated_tokens:,.2f} tokens a step"))
-    yield labels(
+    yield _labels(
         f"Service {name}",
-        [
-            ("replicas", f"{service.replicas:,} of {layout} ({service.accelerator})"),
-            ("model", service.model),
-            ("engine", f"{service.engine}: constants {service.basis}, log error {service.sigma:g}"),
-            ("weights", f"{service.weight_bytes / 1e9:,.1f} GB a GPU; room for keys and values "
-             f"{service.cache_room_bytes / 1e9:,.1f} GB, {service.cache_bytes_per_token / 1e3:,.1f} kB a token"),
-            ("mean request", f"{service.input_tokens:,.0f} tokens in, {service.output_tokens:,.0f} out; prefill "
-             f"{time_text(service.prefill_s)}"),
-            *reading,
-            ("demand", f"{short_text(service.demand_per_s)} requests/s, {percent_text(service.load, 0)} of what all "
-             "replicas carry at the mean TPOT of the SLO"),
-            ("TPOT at the SLO", f"{time_text(service.within_slo.tpot_s)} ({band} with 90 %)"),
-        ],
+        ("replicas", f"{service.replicas:,} of {layout} ({service.accelerator})"),
+        ("model", service.model),
+        ("engine", f"{service.engine}: constants {service.basis}, log error {service.sigma:g}"),
+        ("weights", f"{service.weight_bytes / 1e9:,.1f} GB a GPU; room for keys and values "
+         f"{service.cache_room_bytes / 1e9:,.1f} GB, {service.cache_bytes_per_token / 1e3:,.1f} kB a token"),
+        ("mean request", f"{service.input_tokens:,.0f} tokens in, {service.output_tokens:,.0f} out; prefill "
+         f"{_ms(service.prefill_s)}"),
+        *reading,
+        ("demand", f"{short_text(service.demand_per_s)} requests/s, the mean; {percent_text(service.load, 0)} of what "
+         "all replicas carry at the mean TPOT of the SLO"),
+        ("TPOT at the SLO", f"{_ms(service.within_slo.tpot_s)} ({band} with 90 %)"),
     )  # fmt: skip
-    rows = [
-        (label, f"{each.batch:,.0f}", f"{each.tpot_s * 1e3:,.1f}",
-         text_or_dash(each.ttft_s, lambda time: f"{1e3 * time:,.0f}"), f"{each.tokens_per_s_user:,.0f}",
-         f"{each.tokens_per_gpu_s:,.0f}", text_or_dash(each.gpu_w, "{:,.0f}".format),
-         text_or_dash(each.joules_per_million_tokens, amount_text),
-         text_or_dash(each.facility_joules_per_million_tokens, amount_text),
-         text_or_dash(each.money_per_million_tokens, "{:,.2f}".format))
-        for label, each in (
-            ("largest, by room", service.largest), ("within the SLO", service.within_slo),
-            ("at the demand", service.at_demand),
-        )
-        if each is not None
-    ]  # fmt: skip
-    heads = ("batch", "in\nflight", "TPOT\nms", "TTFT\nms", "tokens/s\na user", "tokens/s\na GPU", "GPU\nW",
-             "J per\nM tokens", "facility\nJ", "money per\nM tokens")  # fmt: skip
-    yield Section("batches", "Batches of a replica", (), (grid("", heads, rows),))
-    total = sum(service.tpot_terms_s.values())
-    rows_of_terms = [
-        (term, f"{(time or 0.0) * 1e3:,.2f}", percent_text((time or 0.0) / total, 0))
+    yield Section("batches", "Batches of a replica", (), (_batches(service),))
+    total = sum(time or 0.0 for time in service.tpot_terms_s.values())
+    terms = [
+        ("KV cache" if term == "cache" else term, f"{time * 1e3:,.2f}", percent_text(time / total, 0))
         for term, time in service.tpot_terms_s.items()
+        if time
     ]
-    terms = grid("", ("term", "ms", "share"), rows_of_terms)
-    yield Section("terms", "Time per token within the SLO", (), (terms,))
-    tail = service.tail
-    curve = ", ".join(
-        f"{percent_text(at, 0)}: {percent_text(share, 1)}" for at, share in filter(None, service.attainment)
-    )
-    met = "never" if service.slo_load is None else (
-        f"up to {percent_text(service.slo_load, 0)} of that, {short_text(service.slo_goodput_per_s or 0.0)} requests/s"
-    )  # fmt: skip
-    yield labels(
-        "Requests one by one, without failures",
-        [
-            (
-                "TTFT",
-                f"mean {text_or_dash(tail.ttft_mean_s, time_text)}, P50 {time_text(tail.ttft_p50_s)}, "
-                f"P99 {time_text(tail.ttft_p99_s)}",
-            ),
-            ("TPOT", f"P50 {tail.tpot_p50_s * 1e3:,.1f} ms, P99 {tail.tpot_p99_s * 1e3:,.1f} ms"),
-            ("in SLO", f"{percent_text(tail.slo_attainment)} of {tail.requests:,} requests at the demand"),
-            ("by load", curve),
-            ("SLO is met", met),
-            *(
-                [("note", "data ranks share prompts evenly here: TTFT of long ones is a lower bound")]
-                * (service.data > 1)
-            ),
-        ],
-    )
-    rows_of_spares = [
+    yield Section("terms", "Time per token within the SLO", (), (grid("", ("term", "ms", "share"), terms),))
+    yield _one_by_one(service)
+    rows = [
         (f"{row.spares}", percent_text(row.capacity_share, 4), percent_text(row.all_up, 3),
          percent_text(row.capacity_availability, 4), percent_text(row.served_share, 5))
         for row in service.spares
     ]  # fmt: skip
-    of_spares = (
+    heads = (
         "spare\nnodes",
         "replicas\nthat serve",
         "all of\nthem",
@@ -350,4 +304,57 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         f"{time_text(service.down_s)} where a spare is at hand, else after a repair. Hardware alone; all times "
         "exponential, a crew for every repair."
     )
-    yield Section("spares", "Spare nodes", (text,), (grid("", of_spares, rows_of_spares),))
+    yield Section("spares", "Spare nodes", (text,), (grid("", heads, rows),))
+
+
+def _labels(title: str, *rows: tuple[str, str]) -> Section:
+    return Section("labels", title, (), (grid("", ("", ""), rows),))
+
+
+def _ms(seconds: float) -> str:
+    """Return a time below a second in milliseconds."""
+    return f"{1e3 * seconds:.3g} ms" if seconds < 0.9995 else time_text(seconds)
+
+
+def _batches(service: ExplainedService) -> Grid:
+    """Return what a replica does at the largest batch, at that of the SLO, and at the demand."""
+    sizes = {
+        "largest, by room": service.largest, "within the SLO": service.within_slo, "at the demand": service.at_demand
+    }  # fmt: skip
+
+    def per_token(joules_per_million: float | None) -> str:
+        return text_or_dash(joules_per_million, lambda joules: f"{joules / 1e6:,.4g}")
+
+    rows = [
+        (label, f"{each.batch:,.0f}", f"{each.tpot_s * 1e3:,.1f}",
+         text_or_dash(each.ttft_s, lambda time: f"{1e3 * time:,.0f}"), f"{each.tokens_per_s_user:,.0f}",
+         f"{each.tokens_per_gpu_s:,.0f}", text_or_dash(each.gpu_w, "{:,.0f}".format),
+         per_token(each.joules_per_million_tokens), per_token(each.facility_joules_per_million_tokens),
+         text_or_dash(each.money_per_million_tokens, "{:,.2f}".format))
+        for label, each in sizes.items()
+        if each is not None
+    ]  # fmt: skip
+    heads = ("batch", "in\nflight", "TPOT\nms", "TTFT\nms", "tokens/s\na user", "tokens/s\na GPU", "GPU\nW",
+             "GPU J\na token", "facility J\na token", "money per\nM tokens")  # fmt: skip
+    return grid("", heads, rows)
+
+
+def _one_by_one(service: ExplainedService) -> Section:
+    """Return what the replay says of tails, and of the load within which the SLO is met."""
+    tail = service.tail
+    curve = ", ".join(
+        f"{percent_text(at, 0)}: {percent_text(share, 1)}" for at, share in filter(None, service.attainment)
+    )
+    met = "never" if service.slo_load is None else (
+        f"up to {percent_text(service.slo_load, 0)} of that, {short_text(service.slo_goodput_per_s or 0.0)} requests/s"
+    )  # fmt: skip
+    note = ("note", "data ranks share prompts evenly here: TTFT of long ones is a lower bound")
+    return _labels(
+        "Requests one by one, without failures",
+        ("TTFT", f"mean {text_or_dash(tail.ttft_mean_s, _ms)}, P50 {_ms(tail.ttft_p50_s)}, P99 {_ms(tail.ttft_p99_s)}"),
+        ("TPOT", f"P50 {_ms(tail.tpot_p50_s)}, P99 {_ms(tail.tpot_p99_s)}"),
+        ("in SLO", f"{percent_text(tail.slo_attainment)} of {tail.requests:,} requests at the demand"),
+        ("by load", curve),
+        ("SLO is met", met),
+        *([note] if service.data > 1 else []),
+    )
