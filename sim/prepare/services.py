@@ -217,20 +217,10 @@ class PreparedService:
 
     def again(self) -> float:
         """Return the time of a replica to read prompt and tokens so far of a request in flight [s]."""
-        length = self.asked.input + self.whole * self.asked.output / 2
         reader, pools = self.reader or self.replica, self.pools
-        time = float(prefill(reader, length)) / reader.data
+        time = float(prefill(reader, self.asked.context)) / reader.data
         # Readers do it: of the service it takes as much as if decoders stood still for this time.
         return time if pools is None else time * float(pools.decoding) / float(pools.reading)
-
-    @property
-    def whole(self) -> float:
-        """Length of the answers that are in flight at a time over that of all, E[S²] / E[S]² (inspection paradox)."""
-        if self.trace:
-            lengths = np.array([request.output for request in self.trace], dtype=np.float64)
-            return float((lengths**2).mean() / lengths.mean() ** 2)
-        assert self.spec.demand.output is not None
-        return 1 + self.spec.demand.output.cv**2
 
     @cached_property
     def in_flight(self) -> float:
@@ -386,7 +376,7 @@ def _parts(found: PreparedService) -> tuple[PreparedService, _Readers]:
         "prefill": None,
         "slo": spec.slo.model_copy(update={"ttft": max(spec.slo.ttft - after, 1e-9)}),
     }
-    asked = found.asked._replace(output=1.0)
+    asked = found.asked._replace(output=1.0, whole=1.0)
     weights = _weights_time(spec, pools.readers, found.gpus_per_node)
     parts = {field.name: getattr(found, field.name) for field in fields(found)} | {
         "spec": spec.model_copy(update=own),
@@ -540,6 +530,7 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         rate = (len(trace) - 1) / (table[-1, 0] - table[0, 0])
         mean_input, mean_output = float(table[:, 1].mean()), float(table[:, 2].mean())
         spread = float(table[:, 1].std()) / mean_input
+        whole = float((table[:, 2] ** 2).mean()) / mean_output**2
     else:
         demand = spec.demand
         assert demand.rate is not None
@@ -548,7 +539,8 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         factors = (1.0,) if demand.profile is None else demand.profile.factors
         rate = demand.rate * sum(factors) / len(factors)
         mean_input, mean_output, spread = demand.input.mean, demand.output.mean, demand.input.cv
-    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit, spread), float(rate)
+        whole = 1 + demand.output.cv**2
+    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit, spread, whole), float(rate)
 
 
 def _trace(name: str, path: Keys) -> tuple[Request, ...]:
@@ -672,7 +664,7 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         tpot=tuple(found.time_at(batch) for batch in batches),
         attainment=tuple(found.attained(uses).tolist()),
         output=requests.output,
-        whole=found.whole,
+        whole=float(found.asked.whole),
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
         rates=rates,

@@ -273,6 +273,8 @@ class Requests(NamedTuple):
         Share of the prompt that a prefix cache holds [-].
     spread
         Standard deviation over mean of the prompts' tokens [-].
+    whole
+        Length of the answers that are in flight at a time over that of all, E[S²] / E[S]² (inspection paradox) [-].
     """
 
     input: Amount
@@ -280,11 +282,12 @@ class Requests(NamedTuple):
     longest: Amount = 0.0
     hit: Amount = 0.0
     spread: Amount = 0.0
+    whole: Amount = 1.0
 
     @property
     def context(self) -> Amount:
-        """Mean tokens of context of a sequence that is being decoded, C [-]."""
-        return self.input + self.output / 2
+        """Mean tokens of context of a sequence that is being decoded, C: half of its answer is there [-]."""
+        return self.input + self.whole * self.output / 2
 
 
 class Step(NamedTuple):
@@ -421,11 +424,13 @@ def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, inter
     """Return the mean time per output token (TPOT) of a replica with `batch` sequences in flight [s].
 
     In steady state every request brings one prefill for its S_o steps, and the steps of all others wait for it: TPOT =
-    t_d + (B / d) t_p / S_o. With prefills on other GPUs (``interferes=False``) it is t_d.
+    t_d + B t_p / (d p S_o), as each of p stages reads prompts of its own. With prefills on other GPUs
+    (``interferes=False``) it is t_d.
     """
     time = decode(replica, batch, requests.context).total
     if interferes:
-        time = time + batch / replica.data * prefill(replica, requests.input, requests.hit) / requests.output
+        ranks = replica.data * replica.pipeline
+        time = time + batch / ranks * prefill(replica, requests.input, requests.hit) / requests.output
     return time
 
 
@@ -444,12 +449,14 @@ def time_to_first_token(replica: Replica, batch: Amount, requests: Requests) -> 
     nobody is there has the probability exp(-B) of a queue with endless servers; then a prompt is read at once.
     """
     step = decode(replica, batch, requests.context).total
-    alone = prefill(replica, requests.input, requests.hit) / replica.data
-    mean = step + batch * alone / requests.output
+    shared = prefill(replica, requests.input, requests.hit) / replica.data / replica.pipeline
+    mean = step + batch * shared / requests.output
     rho = 1 - step / mean
     # Residual of the iteration in which a request comes; it comes in long ones more often.
-    residual = (mean + rho * alone * (1 + requests.spread**2) / (1 - rho**2)) / 2
+    residual = (mean + rho * shared * (1 + requests.spread**2) / (1 - rho**2)) / 2
     pieces = np.maximum(np.ceil(requests.input * (1 - requests.hit) / (replica.engine.chunk * replica.data)), 1)
+    # The last piece passes all stages, those before it follow each other.
+    alone = shared * (1 + (replica.pipeline - 1) / pieces)
     idle = np.exp(-batch)
     found = idle * np.maximum(alone, least_prefill(replica))
     return found + (1 - idle) * (residual * (1 + 2 * rho) + pieces * step + alone)

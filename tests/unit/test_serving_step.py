@@ -29,6 +29,7 @@ from sim.steps.serving import (
     reading_rate,
     speculated,
     time_per_token,
+    time_to_first_token,
     traffic,
 )
 from tests.cases import cases
@@ -176,6 +177,9 @@ def test_pipelines_keep_the_time_and_divide_the_memory() -> None:
     assert two.weight_bytes == one.weight_bytes / 2
     assert two.cache_bytes(100.0) == one.cache_bytes(100.0) / 2
     assert float(decode(two, 64.0, 1000.0).total) == pytest.approx(float(decode(one, 32.0, 1000.0).total))
+    # Each stage reads prompts of its own meanwhile; alone, a prompt has to pass both.
+    assert float(time_per_token(two, 64.0, CHAT)) == pytest.approx(float(time_per_token(one, 32.0, CHAT)))
+    assert float(time_to_first_token(two, 0.0, CHAT)) == pytest.approx(float(time_to_first_token(one, 0.0, CHAT)))
 
 
 def test_arrays_are_scalars_side_by_side() -> None:
