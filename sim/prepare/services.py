@@ -236,8 +236,7 @@ class PreparedService:
     def attainment(self) -> tuple[tuple[float, float], ...]:
         """Load and share of requests in SLO, by replay at `LOADS` [-]."""
         spec, slo = self.spec, self.spec.slo
-        count = spec.replicas if self.trace or spec.prefill is not None else 0
-        own = (spec.name, spec.batch, spec.hit, slo, count, self.reader, spec.prefill)
+        own = (spec.name, spec.batch, spec.hit, slo, spec.replicas, self.reader, spec.prefill)
         key = (repr(self.replica), repr(spec.demand), *map(repr, own))
         return _CURVES.get(
             key, lambda: tuple((load, self.settled(load).attainment(slo.ttft, slo.tpot)) for load in LOADS)
@@ -295,7 +294,7 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            requests = _drawn(self.spec.name, rate, demand.input, demand.output)
+            requests = _drawn(self.spec.name, rate, self.spec.replicas, demand.input, demand.output)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
         if pools is None:
@@ -395,9 +394,12 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
-    """Return Poisson arrivals with log-normal lengths; another rate stretches time alone."""
-    from scipy.special import ndtri
+def _drawn(name: str, rate: float, replicas: int, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
+    """Return the requests of one of some replicas that get Poisson arrivals in turn, with log-normal lengths.
+
+    So gaps are the sums of as many exponential ones (Erlang). Another rate stretches time alone.
+    """
+    from scipy.special import gammaincinv, ndtri
 
     def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         return rng.uniform(rng.stream(_SEED, 0, "requests", name, purpose), range(_REPLAYED))
@@ -407,7 +409,7 @@ def _drawn(name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Re
         drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
         return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
 
-    arrivals = np.cumsum(-np.log1p(-uniform("arrival"))) / rate
+    arrivals = np.cumsum(gammaincinv(replicas, uniform("arrival"))) / (replicas * rate)
     rows = zip(arrivals.tolist(), lengths(input_, "input"), lengths(output, "output"), strict=True)
     return tuple(Request(*row) for row in rows)
 
@@ -530,7 +532,7 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         rate = (len(trace) - 1) / (table[-1, 0] - table[0, 0])
         mean_input, mean_output = float(table[:, 1].mean()), float(table[:, 2].mean())
         spread = float(table[:, 1].std()) / mean_input
-        whole = float((table[:, 2] ** 2).mean()) / mean_output**2
+        whole, gaps = float((table[:, 2] ** 2).mean()) / mean_output**2, 1.0
     else:
         demand = spec.demand
         assert demand.rate is not None
@@ -539,8 +541,9 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         factors = (1.0,) if demand.profile is None else demand.profile.factors
         rate = demand.rate * sum(factors) / len(factors)
         mean_input, mean_output, spread = demand.input.mean, demand.output.mean, demand.input.cv
-        whole = 1 + demand.output.cv**2
-    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit, spread, whole), float(rate)
+        whole, gaps = 1 + demand.output.cv**2, 1 / spec.replicas
+    longest = float(spec.batch.longest)
+    return Requests(mean_input, mean_output, longest, spec.hit, spread, whole, gaps), float(rate)
 
 
 def _trace(name: str, path: Keys) -> tuple[Request, ...]:

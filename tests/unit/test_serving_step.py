@@ -138,7 +138,7 @@ def test_windows_bound_the_scores() -> None:
 def test_few_tokens_meet_few_experts(tokens: int, expected: float) -> None:
     """One token reads 8 of 256 experts of a layer; a thousand read all: 256 (1 - (248/256)^1000) > 255.99."""
     mixture = without_overheads(replica("deepseek-v3", "h200", tensor=8))
-    read = dataclasses.replace(mixture.constants, expert_read=1.0, expert_gemm=1e9)
+    read = dataclasses.replace(mixture.constants, expert_read=1.0, expert_width=0.0)
     mixture = dataclasses.replace(mixture, constants=read)
     experts = float(decode(mixture, float(tokens), 0.0).experts)
     assert experts == pytest.approx(58 * expected * 3 * 7168 * 2048 / 8 / 4.8e12, rel=1e-4)
