@@ -216,8 +216,10 @@ class _Loop:
     def _mixed(self, parts: list[tuple[int, int, int]]) -> None:
         """Do one iteration that reads prompts."""
         # As in the closed form, ranks of data-parallel attention read at the same time, and share the work evenly.
+        # Stages of a pipeline work on other sequences meanwhile; the last ones are still to come for what was read.
         work = sum(self.linear * (stop - start) + self.square * (stop**2 - start**2) for _, start, stop in parts)
-        seconds = work / self.replica.data
+        seconds = work / self.replica.data / self.replica.pipeline
+        passing = seconds * (self.replica.pipeline - 1)
         batch = len(self.ends)
         seconds = seconds + self._step(batch, self.context) if batch else max(seconds, self.least)
         self._pass(seconds, 1, batch)
@@ -226,7 +228,7 @@ class _Loop:
             if stop < request.input + self.made[index]:
                 continue
             if not self.made[index]:
-                self.first[index] = self.now
+                self.first[index] = self.now + passing
             left = request.output - self.made[index] - 1
             if left <= 0:
                 self._leave(index, request.input + self.made[index])
@@ -286,7 +288,7 @@ class _Loop:
             self._leave(index, request.input + request.output - 1)
 
     def _leave(self, index: int, tokens: int) -> None:
-        self.last[index] = self.now
+        self.last[index] = max(self.now, self.first[index])
         self.context -= tokens
         self.reserved -= self.needs[index]
 

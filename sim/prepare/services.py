@@ -217,20 +217,10 @@ class PreparedService:
 
     def again(self) -> float:
         """Return the time of a replica to read prompt and tokens so far of a request in flight [s]."""
-        length = self.asked.input + self.whole * self.asked.output / 2
         reader, pools = self.reader or self.replica, self.pools
-        time = float(prefill(reader, length)) / reader.data
+        time = float(prefill(reader, self.asked.context)) / reader.data
         # Readers do it: of the service it takes as much as if decoders stood still for this time.
         return time if pools is None else time * float(pools.decoding) / float(pools.reading)
-
-    @property
-    def whole(self) -> float:
-        """Length of the answers that are in flight at a time over that of all, E[S²] / E[S]² (inspection paradox)."""
-        if self.trace:
-            lengths = np.array([request.output for request in self.trace], dtype=np.float64)
-            return float((lengths**2).mean() / lengths.mean() ** 2)
-        assert self.spec.demand.output is not None
-        return 1 + self.spec.demand.output.cv**2
 
     @cached_property
     def in_flight(self) -> float:
@@ -246,8 +236,7 @@ class PreparedService:
     def attainment(self) -> tuple[tuple[float, float], ...]:
         """Load and share of requests in SLO, by replay at `LOADS` [-]."""
         spec, slo = self.spec, self.spec.slo
-        count = spec.replicas if self.trace or spec.prefill is not None else 0
-        own = (spec.name, spec.batch, spec.hit, slo, count, self.reader, spec.prefill)
+        own = (spec.name, spec.batch, spec.hit, slo, spec.replicas, self.reader, spec.prefill)
         key = (repr(self.replica), repr(spec.demand), *map(repr, own))
         return _CURVES.get(
             key, lambda: tuple((load, self.settled(load).attainment(slo.ttft, slo.tpot)) for load in LOADS)
@@ -305,7 +294,7 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            drawn = _drawn(self.spec.name, demand.input, demand.output)
+            drawn = _drawn(self.spec.name, self.spec.replicas, demand.input, demand.output)
             requests = tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
@@ -387,7 +376,7 @@ def _parts(found: PreparedService) -> tuple[PreparedService, _Readers]:
         "prefill": None,
         "slo": spec.slo.model_copy(update={"ttft": max(spec.slo.ttft - after, 1e-9)}),
     }
-    asked = found.asked._replace(output=1.0)
+    asked = found.asked._replace(output=1.0, whole=1.0)
     weights = _weights_time(spec, pools.readers, found.gpus_per_node)
     parts = {field.name: getattr(found, field.name) for field in fields(found)} | {
         "spec": spec.model_copy(update=own),
@@ -406,9 +395,12 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(name: str, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
-    """Return Poisson arrivals of one a second, with log-normal lengths."""
-    from scipy.special import ndtri
+def _drawn(name: str, replicas: int, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
+    """Return the requests of one of some replicas that get Poisson arrivals in turn, one a second, log-normal lengths.
+
+    So gaps are the sums of as many exponential ones (Erlang).
+    """
+    from scipy.special import gammaincinv, ndtri
 
     def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
         return rng.uniform(rng.stream(_SEED, 0, "requests", name, purpose), range(_REPLAYED))
@@ -418,7 +410,7 @@ def _drawn(name: str, input_: Lengths, output: Lengths) -> list[tuple[float, int
         drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
         return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
 
-    arrivals = np.cumsum(-np.log1p(-uniform("arrival"))).tolist()
+    arrivals = (np.cumsum(gammaincinv(replicas, uniform("arrival"))) / replicas).tolist()
     return list(zip(arrivals, lengths(input_, "input"), lengths(output, "output"), strict=True))
 
 
@@ -545,6 +537,7 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         rate = (len(trace) - 1) / (table[-1, 0] - table[0, 0])
         mean_input, mean_output = float(table[:, 1].mean()), float(table[:, 2].mean())
         spread = float(table[:, 1].std()) / mean_input
+        whole, gaps = float((table[:, 2] ** 2).mean()) / mean_output**2, 1.0
     else:
         demand = spec.demand
         assert demand.rate is not None
@@ -553,7 +546,9 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         factors = (1.0,) if demand.profile is None else demand.profile.factors
         rate = demand.rate * sum(factors) / len(factors)
         mean_input, mean_output, spread = demand.input.mean, demand.output.mean, demand.input.cv
-    return Requests(mean_input, mean_output, float(spec.batch.longest), spec.hit, spread), float(rate)
+        whole, gaps = 1 + demand.output.cv**2, 1 / spec.replicas
+    longest = float(spec.batch.longest)
+    return Requests(mean_input, mean_output, longest, spec.hit, spread, whole, gaps), float(rate)
 
 
 def _trace(name: str, path: Keys) -> tuple[Request, ...]:
@@ -677,7 +672,7 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         tpot=tuple(found.time_at(batch) for batch in batches),
         attainment=tuple(found.attained(uses).tolist()),
         output=requests.output,
-        whole=found.whole,
+        whole=float(found.asked.whole),
         slack=max(spec.slo.ttft - alone, 0.0),
         limit=spec.slo.tpot,
         rates=rates,

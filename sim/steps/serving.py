@@ -100,8 +100,11 @@ class ServingConstants:
         Share of the 16-bit peak of attention in a prefill [-].
     latent
         The same for attention over the latent keys of MLA while decoding [-].
-    expert_read, expert_gemm
-        Bandwidth and matrix products of experts relative to those of plain layers [-].
+    expert_read
+        Bandwidth of experts relative to that of plain layers [-].
+    expert_width
+        Width of an expert whose products take twice what they take in a plain layer: what else is done for each routed
+        token, to permute, quantize and sum, is as wide as the model, and products are wider with the expert [-].
     expert_launch
         What a layer with experts adds to the launches [s].
     collective
@@ -132,7 +135,7 @@ class ServingConstants:
     attention: float
     latent: float
     expert_read: float
-    expert_gemm: float
+    expert_width: float
     expert_launch: float
     collective: float
     step: float
@@ -238,6 +241,12 @@ class Replica:
         return self.shape.layers - experts.dense_layers if experts is not None else 0
 
     @property
+    def routing(self) -> float:
+        """Time of the products of experts over what as much work takes in a plain layer [-]."""
+        experts = self.shape.experts
+        return 1.0 if experts is None else 1.0 + self.constants.expert_width / experts.ffn
+
+    @property
     def weight_bytes(self) -> float:
         """Weights on one GPU; embeddings and the product with the vocabulary stay at 16 bits [B]."""
         shape = self.shape
@@ -273,6 +282,11 @@ class Requests(NamedTuple):
         Share of the prompt that a prefix cache holds [-].
     spread
         Standard deviation over mean of the prompts' tokens [-].
+    whole
+        Length of the answers that are in flight at a time over that of all, E[S²] / E[S]² (inspection paradox) [-].
+    gaps
+        Squared coefficient of variation of the gaps between requests of a replica: 1 for Poisson arrivals, 1 / R where
+        R replicas get them in turn [-].
     """
 
     input: Amount
@@ -280,11 +294,13 @@ class Requests(NamedTuple):
     longest: Amount = 0.0
     hit: Amount = 0.0
     spread: Amount = 0.0
+    whole: Amount = 1.0
+    gaps: Amount = 1.0
 
     @property
     def context(self) -> Amount:
-        """Mean tokens of context of a sequence that is being decoded, C [-]."""
-        return self.input + self.output / 2
+        """Mean tokens of context of a sequence that is being decoded, C: half of its answer is there [-]."""
+        return self.input + self.whole * self.output / 2
 
 
 class Step(NamedTuple):
@@ -342,7 +358,7 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
         met = shape.experts.count * (1 - (1 - shape.experts.active / shape.experts.count) ** batch)
         experts = np.maximum(
             inside * met * BYTES[replica.weights] / (read * constants.expert_read),
-            2 * inside * shape.experts.active * batch / (peak * constants.expert_gemm),
+            2 * inside * shape.experts.active * batch / peak * replica.routing,
         )
     seen = shape.attended(context)
     cache = sequences * replica.cache_bytes(context) * stages / read
@@ -401,7 +417,7 @@ def prefill(replica: Replica, tokens: Amount, hit: Amount = 0.0) -> Amount:
     work = 2 * new * layers * (shape.attention_parameters + replica.plain_layer) / (t * replica.peak)
     if shape.experts is not None:
         met = replica.expert_layers * shape.experts.active * shape.expert * constants.imbalance
-        work = work + 2 * new * met / (t * replica.peak * constants.expert_gemm)
+        work = work + 2 * new * met / (t * replica.peak) * replica.routing
     # The half of the scores that is not masked, of the new tokens with all before them.
     scores = shape.attention_width * layers * new * shape.scored(tokens) / t
     work = work + scores / (constants.attention * chip.peak["bf16"]) + _elementwise(replica, new)
@@ -421,11 +437,13 @@ def time_per_token(replica: Replica, batch: Amount, requests: Requests, *, inter
     """Return the mean time per output token (TPOT) of a replica with `batch` sequences in flight [s].
 
     In steady state every request brings one prefill for its S_o steps, and the steps of all others wait for it: TPOT =
-    t_d + (B / d) t_p / S_o. With prefills on other GPUs (``interferes=False``) it is t_d.
+    t_d + B t_p / (d p S_o), as each of p stages reads prompts of its own. With prefills on other GPUs
+    (``interferes=False``) it is t_d.
     """
     time = decode(replica, batch, requests.context).total
     if interferes:
-        time = time + batch / replica.data * prefill(replica, requests.input, requests.hit) / requests.output
+        ranks = replica.data * replica.pipeline
+        time = time + batch / ranks * prefill(replica, requests.input, requests.hit) / requests.output
     return time
 
 
@@ -441,18 +459,23 @@ def time_to_first_token(replica: Replica, batch: Amount, requests: Requests) -> 
     Notes
     -----
     Exact for Poisson arrivals at a replica whose steps take the same time and whose prompts fit into a chunk. That
-    nobody is there has the probability exp(-B) of a queue with endless servers; then a prompt is read at once.
+    nobody is there has the probability exp(-B) of a queue with endless servers; then a prompt is read at once. With
+    other gaps what others take is scaled as the wait of a queue, (c_a² + c²) / (1 + c²) (Allen and Cunneen).
     """
     step = decode(replica, batch, requests.context).total
-    alone = prefill(replica, requests.input, requests.hit) / replica.data
-    mean = step + batch * alone / requests.output
+    shared = prefill(replica, requests.input, requests.hit) / replica.data / replica.pipeline
+    mean = step + batch * shared / requests.output
     rho = 1 - step / mean
     # Residual of the iteration in which a request comes; it comes in long ones more often.
-    residual = (mean + rho * alone * (1 + requests.spread**2) / (1 - rho**2)) / 2
+    residual = (mean + rho * shared * (1 + requests.spread**2) / (1 - rho**2)) / 2
     pieces = np.maximum(np.ceil(requests.input * (1 - requests.hit) / (replica.engine.chunk * replica.data)), 1)
+    # The last piece passes all stages, those before it follow each other.
+    alone = shared * (1 + (replica.pipeline - 1) / pieces)
     idle = np.exp(-batch)
     found = idle * np.maximum(alone, least_prefill(replica))
-    return found + (1 - idle) * (residual * (1 + 2 * rho) + pieces * step + alone)
+    others = residual * (1 + 2 * rho) - step / 2
+    others = others * (requests.gaps + requests.spread**2) / (1 + requests.spread**2)
+    return found + (1 - idle) * (others + (pieces + 0.5) * step + alone)
 
 
 def cache_room(replica: Replica) -> float:

@@ -29,6 +29,7 @@ from sim.steps.serving import (
     reading_rate,
     speculated,
     time_per_token,
+    time_to_first_token,
     traffic,
 )
 from tests.cases import cases
@@ -137,7 +138,7 @@ def test_windows_bound_the_scores() -> None:
 def test_few_tokens_meet_few_experts(tokens: int, expected: float) -> None:
     """One token reads 8 of 256 experts of a layer; a thousand read all: 256 (1 - (248/256)^1000) > 255.99."""
     mixture = without_overheads(replica("deepseek-v3", "h200", tensor=8))
-    read = dataclasses.replace(mixture.constants, expert_read=1.0, expert_gemm=1e9)
+    read = dataclasses.replace(mixture.constants, expert_read=1.0, expert_width=0.0)
     mixture = dataclasses.replace(mixture, constants=read)
     experts = float(decode(mixture, float(tokens), 0.0).experts)
     assert experts == pytest.approx(58 * expected * 3 * 7168 * 2048 / 8 / 4.8e12, rel=1e-4)
@@ -176,6 +177,9 @@ def test_pipelines_keep_the_time_and_divide_the_memory() -> None:
     assert two.weight_bytes == one.weight_bytes / 2
     assert two.cache_bytes(100.0) == one.cache_bytes(100.0) / 2
     assert float(decode(two, 64.0, 1000.0).total) == pytest.approx(float(decode(one, 32.0, 1000.0).total))
+    # Each stage reads prompts of its own meanwhile; alone, a prompt has to pass both.
+    assert float(time_per_token(two, 64.0, CHAT)) == pytest.approx(float(time_per_token(one, 32.0, CHAT)))
+    assert float(time_to_first_token(two, 0.0, CHAT)) == pytest.approx(float(time_to_first_token(one, 0.0, CHAT)))
 
 
 def test_arrays_are_scalars_side_by_side() -> None:

@@ -15,6 +15,7 @@ import sim
 from analysis.calibrate import serving
 from analysis.calibrate.fit import mape
 from analysis.calibrate.rows import default_folder
+from analysis.services import describe_service
 from analysis.validation.lab import Estimate, estimate
 from sim import Rates, Request, replay
 from sim.formulas.arrays import enough_probability
@@ -48,11 +49,11 @@ def _folder() -> Path:
 
 
 @functools.cache
-def _systems() -> list[Measured]:
-    return [each for each in serving.mlperf(_folder()) if each.model == "llama2-70b"]
+def _systems(model: str = "llama2-70b") -> list[Measured]:
+    return [each for each in serving.mlperf(_folder()) if each.model == model]
 
 
-def serving_error(_: Lab, __: int, of: str) -> Estimate:
+def serving_error(_: Lab, __: int, of: str, model: str = "llama2-70b") -> Estimate:
     """Return the mean absolute error on published times, throughput or power of inference; nodes: the largest [-]."""
     data = _folder()
     if of in ("dense", "experts"):
@@ -68,7 +69,7 @@ def serving_error(_: Lab, __: int, of: str) -> Estimate:
     if of == "node":
         return Estimate(float(np.abs(serving.node_powers(data)).max()))
     return Estimate(
-        mape(serving.first_tokens(serving.mlperf(data)) if of == "ttft" else serving.mlperf_errors(_systems()))
+        mape(serving.first_tokens(serving.mlperf(data)) if of == "ttft" else serving.mlperf_errors(_systems(model)))
     )
 
 
@@ -108,6 +109,24 @@ def _load_within(system: Measured, ttft: float, tpot: float, seed: int) -> float
         met = np.mean((served.ttft[counted] <= ttft) & (served.tpot[counted] <= tpot))
         low, high = (load, high) if met >= 0.99 else (low, load)
     return low
+
+
+def serving_run(
+    lab: Lab, _: int, scenario: Literal["Offline", "Server"], cluster: dict[str, Any], service: dict[str, Any]
+) -> Estimate:
+    """Return the tokens a second of a service in a run of MLPerf Inference [1/s].
+
+    Offline: at the batch that there is room for. Server: at the largest load of which 99 % is in SLO.
+    """
+    service = {"engine": "trt-llm", "overload": {"use": "reject"}, **service}
+    service["demand"] = {"rate": "0.1 per s", **service["demand"]}
+    prepared = lab.scenario(_replicas(service["replicas"], Cluster={"fabric": {"rails": 4}, **cluster}, **service))
+    found = sim.services_of(sim.examine(prepared.scenario))[0]
+    if scenario == "Offline":
+        rate = largest_rate(found.replica, found.requests) * found.spec.replicas
+    else:
+        rate = describe_service(found, None).slo_goodput_per_s or 0.0
+    return Estimate(rate * float(found.requests.output))
 
 
 def serving_in_flight(_: Lab, __: int) -> Estimate:
