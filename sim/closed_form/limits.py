@@ -57,7 +57,7 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
         yield "every checkpoint can be read"
     if any(rung.save_share for job in prepared.jobs for rung in job.checkpoint.rungs) and len(prepared.jobs) > 1:
         yield "no save is in the way of another"
-    if any(source.saves or source.recall for source in prepared.sources):
+    if prepared.recovery.elastic and any(source.saves or source.recall for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
     if prepared.parts:
         yield "waits for parts in their long run, as if nodes that wait broke parts too"
