@@ -25,7 +25,7 @@ from sim.closed_form.elastic import (
 )
 from sim.failures.bundle import Bundle
 from sim.failures.source import OF_ONE_NODE
-from sim.formulas.nodes import missing_nodes_pmf, starvation, steady_unavailability
+from sim.formulas.nodes import missing_nodes_pmf, starvation
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
 from sim.scenario.laws import Fixed
@@ -57,7 +57,7 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
         yield "every checkpoint can be read"
     if any(rung.save_share for job in prepared.jobs for rung in job.checkpoint.rungs) and len(prepared.jobs) > 1:
         yield "no save is in the way of another"
-    if any(source.saves or source.recall for source in prepared.sources):
+    if prepared.recovery.elastic and any(source.saves or source.recall for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
     if prepared.parts:
         yield "waits for parts in their long run, as if nodes that wait broke parts too"
@@ -284,24 +284,26 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     mean = repair if prepared.stationary else min(repair, length / 2)
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
-    units, size, needed, what = prepared.units, 1, job.nodes, "nodes"
-    if units is not None and (units.drains or units.needed == len(units.nodes[0])):
-        # A unit without spares inside is out with any of its nodes.
-        size, needed = len(units.nodes[0]), job.nodes // units.needed
+    units, size, each, what = prepared.units, 1, 1, "nodes"
+    if units is not None:
+        size, each = len(units.nodes[0]), units.needed
         what = f"units of {size} nodes" if size > 1 else what
-    within = _within_reach(prepared) // size
+        _, up = _in_order(prepared, [source for source in takers if _takes_a_unit(prepared, source)], mean / repair)
+        life = mean * up / (1 - up) if up < 1 else math.inf
+    needed, within = job.nodes // each, prepared.serving // size - _out_of_reach(prepared) // each
     # A size that is only asked about may be larger than the cluster.
     others = max(within - needed, 0)
     exposed = not cold and not recovery.has_unexposed_phases
     named = pools_of(prepared)
     idle = 0
     if named and "idle" not in named and not rungs_of(prepared):
-        idle = max(prepared.serving - job.nodes - sum(pool.nodes for pool in prepared.reserves.values()), 0) // size
+        idle = max(within - needed - sum(pool.nodes for pool in prepared.reserves.values()) // each, 0)
+    short = "are in repair" if units is None or size == each else f"have fewer than {each} in working order"
     if not idle:
-        share = starvation(life / size, mean, needed, others, cold=cold, exposed=exposed).share
+        share = starvation(life, mean, needed, others, cold=cold, exposed=exposed).share
         if share > TOO_MUCH:
             yield (
-                f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} are in repair "
+                f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} {short} "
                 f"{_percent(share)} of the time: the form does not know how long recovery '{recovery.use}' waits for "
                 "them"
             )
@@ -310,8 +312,8 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     shares = []
     for age in (length * (np.arange(8) + 0.5) / 8).tolist():
         mean = repair if prepared.stationary else min(repair, age)
-        ready = others - idle * math.exp(-age * size / life)
-        shares.append(starvation(life / size, mean, needed, int(ready), cold=cold, exposed=exposed).share)
+        ready = others - idle * math.exp(-age / life)
+        shares.append(starvation(life, mean, needed, int(ready), cold=cold, exposed=exposed).share)
     share = sum(shares) / len(shares)
     if share > TOO_MUCH:
         yield (
@@ -326,7 +328,7 @@ def _short_by_logs(prepared: Prepared) -> Iterator[str]:
     recovery = prepared.recovery
     logs = [source.recorded for source in prepared.sources if source.recorded is not None]
     # Which nodes are down is not looked at, only how many: all of them have to be within reach.
-    if recovery.elastic or not logs or _within_reach(prepared) < prepared.nodes:
+    if recovery.elastic or not logs or prepared.serving - _out_of_reach(prepared) < prepared.nodes:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)
     others = prepared.nodes - job.nodes
@@ -343,11 +345,11 @@ def _short_by_logs(prepared: Prepared) -> Iterator[str]:
         )
 
 
-def _within_reach(prepared: Prepared) -> int:
-    """Return the nodes that jobs can get: without those withheld, and pools that the recovery never takes from [-]."""
+def _out_of_reach(prepared: Prepared) -> int:
+    """Return the nodes of pools that the recovery never takes from [-]."""
     rungs = [rung for rung in rungs_of(prepared) if rung.keeps != "nothing"]
     taken = {*QUEUE, *pools_of(prepared), *(name for rung in rungs for name in rung.pools)}
-    return prepared.serving - sum(pool.nodes for name, pool in prepared.reserves.items() if name not in taken)
+    return sum(pool.nodes for name, pool in prepared.reserves.items() if name not in taken)
 
 
 def _with_mean_repairs(prepared: Prepared) -> Prepared:
@@ -376,8 +378,7 @@ def availability(prepared: Prepared) -> dict[str, float]:
     with the causes c that take the whole domain, and k = 0 alone where a repair drains it. Empty where nodes are not
     alike, wait for a repair, or fail together in other ways.
     """
-    known = _with_mean_repairs(prepared)
-    takers = [source for source in known.sources if takes_nodes(source)]
+    takers = [source for source in prepared.sources if takes_nodes(source)]
     shared = [source for source in takers if _takes_several(source)]
     repair: Any = prepared.repair
     if (
@@ -387,20 +388,28 @@ def availability(prepared: Prepared) -> dict[str, float]:
         or not all(_takes_a_unit(prepared, source) for source in shared)
     ):
         return {}
-    rest = known.with_sources(tuple(source for source in known.sources if source not in shared))
-    lives, together = lives_and_repairs(rest), repairs_by_cause(known.with_sources(tuple(shared)))
-    if lives is None or together is None:
+    node, domain = _in_order(prepared, shared)
+    if math.isnan(node):
         return {}
-    unavailability = float(steady_unavailability(*lives))
+    return {"node_availability": node} | ({} if prepared.units is None else {"domain_availability": domain})
+
+
+def _in_order(prepared: Prepared, shared: Sequence[Source], part: float = 1.0) -> tuple[float, float]:
+    """Return the availability of nodes and of units [-] where some causes take whole units; NaN where it is not known.
+
+    Repairs last a `part` of their means [-].
+    """
+    rows, names = repairs_by_cause(_with_mean_repairs(prepared)), {source.name for source in shared}
+    if not rows:
+        return math.nan, math.nan
     units = prepared.units
     size = 1 if units is None else len(units.nodes[0])
+    ratios = {name: rate * seconds * part for name, (rate, seconds) in rows.items()}
     # The rate of a shared part counts once for all its nodes.
-    whole = math.prod(1 / (1 + size * rate * seconds) for rate, seconds in together.values())
-    found = {"node_availability": (1 - unavailability) * whole}
-    if units is not None:
-        spares = 0 if units.drains else size - units.needed
-        found["domain_availability"] = float(missing_nodes_pmf(size, unavailability)[: spares + 1].sum()) * whole
-    return found
+    whole = math.prod(1 / (1 + size * ratio) for name, ratio in ratios.items() if name in names)
+    up = 1 / (1 + sum(ratio for name, ratio in ratios.items() if name not in names))
+    spares = 0 if units is None or units.drains else size - units.needed
+    return up * whole, float(missing_nodes_pmf(size, 1 - up)[: spares + 1].sum()) * whole
 
 
 def _takes_a_unit(prepared: Prepared, source: Source) -> bool:
@@ -446,7 +455,7 @@ def _incidents(prepared: Prepared) -> Iterator[str]:
     if recovery.elastic:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)
-    others = _within_reach(prepared) - job.nodes
+    others = prepared.serving - _out_of_reach(prepared) - job.nodes
     for source in prepared.sources:
         if source.part in (*OF_ONE_NODE, "job") or source.of_fabric or source.repair is None:
             continue

@@ -24,7 +24,7 @@ from sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
 from sim.policies.recovery.base import Hit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
@@ -124,12 +124,17 @@ _AT_ONCE = 1e-6
 
 
 class _Recovery(NamedTuple):
-    """A recovery from a cause, by the place of that among all, and what it is of all failures [-]."""
+    """A recovery from a cause, by the place of that among all, and what it is of all failures [-].
+
+    Of failures that are `known` before nothing has to be detected; where that is in time the job has `saved`.
+    """
 
     source: Source
     cause: int
     share: float
     back: Return
+    known: bool
+    saved: bool
 
 
 class _Size(NamedTuple):
@@ -138,14 +143,19 @@ class _Size(NamedTuple):
     recoveries: tuple[_Recovery, ...]
     unknown: Unknown
 
+    @property
+    def saves(self) -> bool:
+        """Whether a job saves before some failures."""
+        return any(path.saved for path in self.recoveries)
+
 
 @dataclass
 class Renewal:
     """The closed form for the jobs of a scenario; what depends on the size of a job alone is worked out once."""
 
     prepared: Prepared
-    _sizes: dict[tuple[int, int], _Size | None] = field(default_factory=dict)
-    _survivals: dict[tuple[int, int, int, Number], tuple[Number, Number]] = field(default_factory=dict)
+    _sizes: dict[tuple[int, int, float], _Size | None] = field(default_factory=dict)
+    _survivals: dict[tuple[int, int, int, float, Number], tuple[Number, Number]] = field(default_factory=dict)
     _newest: dict[tuple[int, int, int, tuple[Rung, ...]], tuple[int, float]] = field(default_factory=dict)
     _waits: dict[int, Waits | None] = field(default_factory=dict)
 
@@ -167,7 +177,7 @@ class Renewal:
     def shares(self, job: PreparedJob) -> dict[str, float]:
         """Return the expected shares of the time of a job by bucket [-]."""
         rate = 1 / job.mtti
-        found = shares_of_classes(rate, self._classes(job, rate), _stores(job))
+        found = shares_of_classes(rate, self._classes(job, rate), self._stores(job))
         shares = {
             "productive": real(found.productive),
             "checkpoint_stall": real(found.checkpoint_stall),
@@ -188,7 +198,7 @@ class Renewal:
 
         What a lack of nodes costs has no orders, and is that of each cause by the nodes that it keeps in repair.
         """
-        orders = waste_by_class(1 / job.mtti, lambda rate: self._classes(job, rate), _stores(job))
+        orders = waste_by_class(1 / job.mtti, lambda rate: self._classes(job, rate), self._stores(job))
         tables = {name: self._by_cause(job, found) for name, found in orders.items()}
         waits = self._waiting(job)
         if not waits.total:
@@ -242,7 +252,7 @@ class Renewal:
 
     def _known_size(self, job: PreparedJob) -> _Size | None:
         """Return what jobs as large as this one have in common; ``None`` where the form does not describe them."""
-        size = job.gpus, job.nodes
+        size = job.gpus, job.nodes, job.checkpoint.save_time()
         if size not in self._sizes:
             self._sizes[size] = _size(self.prepared, job)
         return self._sizes[size]
@@ -261,12 +271,22 @@ class Renewal:
         for index, path in enumerate(size.recoveries):
             place, load = self._newest_of(job, index, path, rungs)
             survival, pause = self._survived(job, index, path.back, rate)
+            if path.saved:
+                # It comes back to where it was: as from a store that has every moment, and is the first then.
+                # The rhythm of saves begins anew, which leaves out half of one on average.
+                place, pause = -1, pause + job.checkpoint.save_time() - job.checkpoint.stall / 2
+            place += size.saves
             if path.back.exposed:
                 survival = survival * decay(rate * load)
             else:
                 pause = pause + survival * load
-            found.append(FailureClass(path.share, downtimes[path.cause], survival, pause, place))
+            found.append(FailureClass(path.share, 0.0 if path.known else downtimes[path.cause], survival, pause, place))
         return found
+
+    def _stores(self, job: PreparedJob) -> list[Store]:
+        """Return the stores of a job as theory knows them, the one whose checkpoints are newest first."""
+        found = [Store(_interval(rung, job), rung.stall, rung.drain) for rung in _rungs(job)]
+        return [Store(_AT_ONCE, 0.0, 0.0), *found] if self._size(job).saves else found
 
     def _newest_of(self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[Rung, ...]) -> tuple[int, float]:
         """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
@@ -277,7 +297,7 @@ class Renewal:
 
     def _survived(self, job: PreparedJob, index: int, back: Return, rate: Number) -> tuple[Number, Number]:
         """Return the probability that nothing interrupts a recovery [-], and its mean pause [s]; no restore."""
-        key = job.gpus, job.nodes, index, rate
+        key = job.gpus, job.nodes, index, job.checkpoint.save_time(), rate
         if key not in self._survivals:
             survival: Number = 1.0
             pause: Number = 0.0
@@ -312,20 +332,30 @@ def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
         if backs is None:
             return None
         if share > 0:
-            found += [_Recovery(source, cause, share * back.chance, back) for back in backs]
+            found += [
+                _Recovery(source, cause, share * part * back.chance, back, known, saved)
+                for part, known, saved in _notices(source, job)
+                for back in backs
+            ]
     races = [source.detection_race if source.effect.stops else None for source in prepared.sources]
     return _Size(tuple(found), Unknown(races, shares))
+
+
+def _notices(source: Source, job: PreparedJob) -> Iterator[tuple[float, bool, bool]]:
+    """Yield shares of the failures of a cause [-], whether they are known before, and whether the job can save then."""
+    need, known = job.checkpoint.save_time(), 1.0 if source.saves else source.recall
+    late = 0.0 if source.lead is None else float(source.lead.cdf(np.array([need]))[0])
+    if source.saves:
+        late = float(source.notice < need)
+    for part, *rest in ((1 - known, False, False), (known * late, True, False), (known * (1 - late), True, True)):
+        if part > 0:
+            yield part, rest[0], rest[1]
 
 
 def _rungs(job: PreparedJob) -> list[Rung]:
     """Return the stores of a job, the one whose checkpoints are newest first."""
     rungs = list(job.checkpoint.rungs)
     return sorted(rungs, key=lambda rung: _interval(rung, job) / 2 + rung.drain)
-
-
-def _stores(job: PreparedJob) -> list[Store]:
-    """Return them as theory knows them."""
-    return [Store(_interval(rung, job), rung.stall, rung.drain) for rung in _rungs(job)]
 
 
 def _interval(rung: Rung, job: PreparedJob) -> float:

@@ -86,7 +86,7 @@ class StreamSaves:
         else:
             resumed = now if job.saves.drain == 0 else job.saving_at + job.save
             self._charge_stall(job, resumed, gpus, transfer.late)
-            self._keep(job, job.saving_at - job.run_at, job.saving_at, gpus)
+            self._charge(job, job.run_at, job.saving_at, gpus)
             job.run_at, job.saving_at = resumed, math.inf
         self.go_on(job, now)
 
@@ -97,23 +97,25 @@ class StreamSaves:
             transfer = self.stores.transfer_of(job)
             resumed = now if job.saves.drain == 0 else min(saving + job.save, now)
             self._charge_stall(job, resumed, gpus, self.stores.late_of(transfer, now) if transfer is not None else {})
-        work = saving - job.run_at + now - resumed
+        lost = None if keeps else (cause, via)
+        # In two parts, so that windows add up: in between it stood still.
+        self._charge(job, job.run_at, saving, gpus, lost)
+        self._charge(job, resumed, now, gpus, lost)
         if keeps:
-            self._keep(job, work, now, gpus)
             job.run_at = now
             return 0.0
-        if work > 0:
-            lost = Bucket.LOST_WORK.value
-            self.fleet.tally.charge(job.account, lost, cause, via, work * gpus, job.run_at, now)
-        return work
+        return saving - job.run_at + now - resumed
 
-    def _keep(self, job: StreamJob, work: float, stop: float, gpus: int) -> None:
-        """Charge work up to some time that is kept [s]."""
-        job.durable += work
-        job.useful += work
-        if work > 0:
-            kept = Bucket.PRODUCTIVE.value
-            self.fleet.tally.charge(job.account, kept, 0, DIRECT, work * gpus, job.run_at, stop)
+    def _charge(
+        self, job: StreamJob, start: float, stop: float, gpus: int, lost: tuple[int, int] | None = None
+    ) -> None:
+        """Charge a time in which a job stepped: its work is kept, or `lost` to a cause on a way."""
+        bucket, cause, via = (Bucket.PRODUCTIVE, 0, DIRECT) if lost is None else (Bucket.LOST_WORK, *lost)
+        if lost is None:
+            job.durable += stop - start
+            job.useful += stop - start
+        if stop > start:
+            self.fleet.tally.charge(job.account, bucket.value, cause, via, (stop - start) * gpus, start, stop)
 
     def _charge_stall(self, job: StreamJob, stop: float, gpus: int, late: Mapping[int, float]) -> None:
         """Charge the stall of a save; what of a blocking one is longer than alone has its cause."""

@@ -73,7 +73,7 @@ def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[Source]) -> Upke
 def power_warnings(scenario: Scenario, upkeep: Upkeep) -> Iterator[str]:
     """Yield what to know of a power that slows jobs down, one line each."""
     paces = [level.pace for level in upkeep.levels]
-    if min(paces, default=1.0) < 1:
+    if scenario.jobs and min(paces, default=1.0) < 1:
         mean, node = upkeep.mean(lambda level: level.pace, scenario.horizon), upkeep.facility
         found = f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
         if any(level.share < 1 for level in upkeep.levels) and node is not None:

@@ -143,7 +143,12 @@ def _false_alarms(
 
 def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPlan]:
     """Return the stocks of parts, each with the causes whose repairs wait for it; refuse what is of no use."""
-    names = [source.name for source in sources]
+    repaired = [
+        source.name
+        for source in sources
+        if source.part != "job" and source.recorded is None and source.rollout is None
+        if not (source.alarm or source.is_condition)
+    ]
     parts = {cause.name: getattr(cause, "part", "") for choice in scenario.failures for cause in causes_of(choice)}
     tiers = [tier.name for tier in getattr(scenario.repair, "tiers", ())]
     found: dict[str, PartPlan] = {}
@@ -155,11 +160,10 @@ def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPla
             raise PathError(path, f"{rule}, or say whose repairs need it: causes: [...]")
         for place, cause in enumerate(chosen):
             at = (*path, "causes", place) if stock.causes else path
-            if cause not in names:
-                raise PathError(at, catalog.unknown("cause", cause, names))
-            source = sources[names.index(cause)]
-            if source.part == "job" or source.recorded is not None or source.rollout is not None or source.alarm:
-                raise PathError(at, f"'{cause}' has no repair that could wait for a part")
+            if cause not in repaired:
+                if any(source.name == cause for source in sources):
+                    raise PathError(at, f"'{cause}' has no repair that could wait for a part")
+                raise PathError(at, catalog.unknown("cause", cause, repaired))
             other = next((other for other, plan in found.items() if cause in plan.causes), None)
             if other is not None:
                 raise PathError(at, f"repairs of '{cause}' wait for the part '{other}' already; they can need one only")

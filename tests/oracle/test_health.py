@@ -93,6 +93,34 @@ def test_without_alarms_the_formula_is_that_of_failures_alone() -> None:
             predicted_efficiency(*amounts)
 
 
+@cases(("recall", "precision"), [(0.7, 0.4), (1.0, 0.8)])
+@cases(("days", "error"), [(1, 2e-3), (20, 1e-5)])
+def test_the_closed_form_knows_that_alarms_save_work(recall: float, precision: float, days: int, error: float) -> None:
+    """It is the renewal of a job that saves at each alarm, but for failures in one interval; with late signs, of less.
+
+    Late signs leave false alarms, which have all the notice that they need. That all stops were without notice, as
+    if nothing were saved, is further off.
+    """
+    failures = [{"use": "component", "name": "node", "rate": f"1 per {days} node-days"}]
+    rate = 8 / DAY / days
+    alarms = recall * rate / precision
+
+    def found(lead: str) -> float:
+        one = sim.closed_form(
+            case({"prediction": {"recall": recall, "precision": precision, "lead": lead}}, failures=failures)
+        )
+        assert sum(one.shares.values()) == pytest.approx(1.0, abs=1e-9)
+        assert one.ettr is not None
+        return one.ettr
+
+    assert found("10 min") == pytest.approx(
+        predicted_efficiency(1200.0, 120.0, (1 - recall) * rate, alarms, 300.0), abs=error
+    )
+    late = predicted_efficiency(1200.0, 120.0, rate, (1 - precision) * alarms, 300.0)
+    unsaved = predicted_efficiency(1200.0, 120.0, rate + (1 - precision) * alarms, 0.0, 300.0)
+    assert abs(found("1 min") - late) < abs(found("1 min") - unsaved) / 2
+
+
 @cases("recall", [0.0, 0.5, 0.9])
 def test_the_best_interval_is_that_of_failures_without_signs(recall: float) -> None:
     """To the first order it is sqrt(2 b M / (1 - r)), whatever the precision (Aupy and others); the rule uses it."""

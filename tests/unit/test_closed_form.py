@@ -478,10 +478,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "preemption": (
         {"failures": [{"use": "preemption", "name": "others", "rate": "1 per job-d", "away": "10 min"}]},
-        [
-            "stops that are announced cost what failures cost: nothing is saved before",
-            "the time that a preempted job is away is left out",
-        ],
+        ["the time that a preempted job is away is left out"],
     ),
     "a job that ends": ({"jobs": [JOB | {"work": {"time": "1 d"}}]}, ["the job never ends"]),
     "evaluations": (

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from typer.testing import CliRunner
@@ -168,6 +168,17 @@ def test_policies_of_one_store() -> None:
     assert policies(checkpoint={"tiers": [{**tier, "retain": 3}]}, spares=spares) == policies(
         checkpoint={"tiers": [tier]}, spares=spares
     )
+
+
+def test_full_clocks_are_said_in_the_first_lines() -> None:
+    """Beside jobs of a stream a cap is for the named one alone; without a stream, or without a cap, nothing is said."""
+    stream = {"name": "others", "arrivals": {"rate": "1 per d"}, "gpus": 8, "work": "1 h"}
+    keys: dict[str, Any] = {"power": {"cap": "75 kW", "idle": "2 kW", "training": "10 kW"}, "streams": [stream]}
+    said = "  power     jobs of streams and services keep full clocks: caps, heat and ramps are for named jobs"
+    for left_out, expected in ((None, True), ("power", False), ("streams", False)):
+        one = report_sample.prepare(**{key: value for key, value in keys.items() if key != left_out})
+        assert (said in show(one, replications=1).splitlines()) is expected
+        assert any("keep full clocks" in line for line in one.warnings) is expected
 
 
 def test_causes_by_whose_repair_applies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

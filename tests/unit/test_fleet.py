@@ -368,6 +368,15 @@ def test_a_save_is_durable_when_it_is_written(time: float, lost: float) -> None:
     assert charged(result)["productive", 0, 0] == pytest.approx(600)
 
 
+def test_work_around_a_shared_save_is_charged_where_it_was() -> None:
+    """A warm-up ends 5 s before a stall of 2 s, and a failure comes 8 s after it: it takes 5 and 8 s of 60, no mean."""
+    setup = {"interval": 50.0, "save": 2.0, "drain": 15.0, "save_share": 1.0}
+    keys: dict[str, Any] = {"warmup": "45 s", "detection": {"time": "0 s"}, "of_stream": setup}
+    found = charged(play([arrival(0, 0, 2, 300)], [(60.0, 0, 1)], **keys))
+    assert found["lost_work", 1, 0] == pytest.approx(2 * (5 + 8))
+    assert found["checkpoint_stall", 0, 0] == pytest.approx(2 * 2 * 6)
+
+
 @cases(("grace", "lost"), [pytest.param("10 s", 90.0, id="too short"), pytest.param("20 s", 0.0, id="long enough")])
 def test_a_job_that_is_preempted_has_to_write_its_save(grace: str, lost: float) -> None:
     """A save of 2 s that takes 15 s to write needs a grace of 17 s."""

@@ -363,6 +363,34 @@ def test_availability_of_a_unit(needed: int, drains: bool) -> None:
     assert abs(found / snapshots - expected) < Z * (expected * (1 - expected) / snapshots) ** 0.5
 
 
+def test_the_closed_form_says_how_often_too_few_racks_have_enough_nodes() -> None:
+    """Ten of twelve racks are needed, each with four of six nodes: starved while more than two have fewer than four.
+
+    Counting nodes, 32 of 72 could fail: with 12 of them down on average a job would hardly ever wait.
+    """
+    cause = {"use": "component", "name": "node", "part": "node", "law": {"use": "exponential", "mean": "20 h"}}
+    one = racks(
+        12,
+        6,
+        4,
+        failures=[{**cause, "renews": "at_return"}],
+        repair={"time": {"use": "exponential", "mean": "4 h"}},
+        initial="stationary",
+        horizon="200 h",
+        jobs=[{"name": "job", "gpus": 40}],
+        spares={"hot": 8},
+        recovery={"use": "hot-spare", "initialize": "1 s"},
+        seed=SEED,
+    )
+    down = float(missing_nodes_pmf(6, steady_unavailability(20, 4))[3:].sum())
+    share = float(missing_nodes_pmf(12, down)[3:].sum())
+    (reason,) = sim.closed_form(one).reasons
+    start = "a job needs 10 of 12 units of 6 nodes, and more than the other 2 have fewer than 4 in working order "
+    assert reason.startswith(f"{start}{100 * share:.3g} % of the time")
+    starved = [seconds(sim.run(one, number))["starved"] / (200 * 3600) for number in range(30)]
+    assert close(np.array(starved), share)
+
+
 def test_availability_of_domains_whose_switch_trays_take_them_whole() -> None:
     """Of NVL72 racks of 18 nodes and 9 trays two nodes may be down and no tray: a binomial probability times that."""
     one = sim.prepare(sim.load("llama3-405b-gb200", ["initial=stationary", "horizon=200 d"]))

@@ -1164,6 +1164,8 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
         yield "health", ", ".join(key for key, part in scenario.health if part is not None)
     if prepared.parts:
         yield "parts", ", ".join(f"{plan.stock.stock} of {name}" for name, plan in prepared.parts.items()) + " in stock"
+    if not prepared.upkeep.is_steady and (prepared.streams or prepared.services):
+        yield "power", "jobs of streams and services keep full clocks: caps, heat and ramps are for named jobs"
     stores = [] if first is None else [_checkpoints(first)]
     policies = [*stores, f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
     yield "policies", ("; " if first is not None and len(stores_of(first)) > 1 else ", ").join(policies)

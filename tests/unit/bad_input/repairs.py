@@ -281,6 +281,12 @@ PARTS = [
     parts("late order", "node: {stock: 2, lead: 14 d, reorder: §2}", "parts.node.reorder: must be", "such as 1, not 2"),
     parts("price of nothing", "node: {stock: 2, lead: 1 d, price: §5}", "parts.node.price: is part of the cost"),
     parts("tier of none", "node: {stock: 2, lead: 1 d, tier: §swap}", "parts.node.tier: needs repair with tiers"),
+    parts(
+        "what a cap takes",
+        "node: {stock: 2, lead: 1 d, causes: [§power-cap]}}\n"
+        "power: {idle: 1 W, training: 9 kW, curtail: [{start: 1 h, time: 1 h, cap: 30 kW}]",
+        "parts.node.causes.0: 'power-cap' has no repair that could wait for a part",
+    ),
     parts("negative stock", "node: {stock: §-1, lead: 1 d}", "parts.node.stock: "),
 ]
 
