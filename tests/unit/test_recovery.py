@@ -31,7 +31,7 @@ from sim.policies.recovery.restart_smaller import Restarts
 from sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
 from sim.steps.plan import communicator_time
 from tests.cases import cases
-from tests.harness import losses, play, prepared, seconds
+from tests.harness import exactly, losses, play, prepared, seconds
 from tests.intervals import Z
 from tests.recovery_checks import check_recovery, mean_times
 
@@ -251,17 +251,8 @@ def test_hot_spare_by_hand() -> None:
     """
     case = prepared(recovery=SHIPPED["hot-spare"], detection={"time": "5 s"}, spares={"hot": 1})
     result = play(case, [(300.0, 0, 0), (360.0, 1, 1)])
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 720,
-            "checkpoint_stall": 70,
-            "lost_work": 50,
-            "detection": 10,
-            "reschedule": 30,
-            "initialize": 90,
-            "restore": 30,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=720, checkpoint_stall=70, lost_work=50, detection=10, reschedule=30, initialize=90, restore=30
     )
     assert losses(case, result) == pytest.approx(
         {
@@ -293,17 +284,8 @@ def test_full_restart_by_hand() -> None:
     """
     case = prepared(recovery=SHIPPED["full-restart"], detection={"time": "5 s"})
     result = play(case, [(300.0, 0, 0), (500.0, 1, 2)])
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 575,
-            "checkpoint_stall": 55,
-            "lost_work": 150,
-            "detection": 10,
-            "reschedule": 80,
-            "initialize": 90,
-            "restore": 40,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=575, checkpoint_stall=55, lost_work=150, detection=10, reschedule=80, initialize=90, restore=40
     )
     assert losses(case, result)["lost_work", "first"] == pytest.approx(50, abs=EXACT)
     assert losses(case, result)["lost_work", "second"] == pytest.approx(100, abs=EXACT)
@@ -320,17 +302,8 @@ def test_shrink_rejoin_by_hand() -> None:
     cluster = {"nodes": 5, "gpus_per_node": 1, "fabric": {"rails": 1}}
     case = prepared(cluster=cluster, jobs=jobs, recovery=SHIPPED["shrink-rejoin"])
     result = play(case, [(310.0, 0, 0), (350.0, 1, 2)])
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 635,
-            "checkpoint_stall": 55,
-            "lost_work": 45,
-            "reschedule": 5,
-            "initialize": 155,
-            "restore": 25,
-            "starved": 80,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=635, checkpoint_stall=55, lost_work=45, reschedule=5, initialize=155, restore=25, starved=80
     )
     loss = losses(case, result)
     assert loss["lost_work", "second"] == pytest.approx(45, abs=EXACT)
@@ -491,17 +464,14 @@ def test_restart_smaller_by_hand() -> None:
     jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 2, "tensor": 2}}]
     case = prepared(jobs=jobs, recovery=SMALLER)
     result = play(case, [(310.0, 0, 0), (700.0, 1, 2)])
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 200 + 50 + 100 + 50 + 50,
-            "checkpoint_stall": 20 + 5 + 10 + 5,
-            "lost_work": 65 + 20 + 30 + 20,
-            "reschedule": 2.5 + 5 + 2.5 + 5,
-            "initialize": 25 + 12.5 + 25 + 12.5 + 25,
-            "restore": 10 + 20 + 10 + 20,
-            "starved": 100 + 100,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=200 + 50 + 100 + 50 + 50,
+        checkpoint_stall=20 + 5 + 10 + 5,
+        lost_work=65 + 20 + 30 + 20,
+        reschedule=2.5 + 5 + 2.5 + 5,
+        initialize=25 + 12.5 + 25 + 12.5 + 25,
+        restore=10 + 20 + 10 + 20,
+        starved=100 + 100,
     )
     loss = losses(case, result)
     assert loss["lost_work", "first"] == pytest.approx(65 + 20, abs=EXACT)
@@ -516,17 +486,14 @@ def test_growing_at_the_boundary_of_a_step_by_hand() -> None:
     jobs = [{"name": "job", "gpus": 4, "parallelism": {"data": 2, "tensor": 2}}]
     case = prepared(jobs=jobs, recovery=SMALLER | {"rejoin": "7 s", "rejoin_keeps": "live"})
     result = play(case, [(310.0, 0, 0)])
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 200 + 50 + 20 + 443,
-            "checkpoint_stall": 20 + 5 + 40,
-            "lost_work": 65,
-            "reschedule": 2.5,
-            "initialize": 25 + 12.5 + 7,
-            "restore": 10,
-            "starved": 100,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=200 + 50 + 20 + 443,
+        checkpoint_stall=20 + 5 + 40,
+        lost_work=65,
+        reschedule=2.5,
+        initialize=25 + 12.5 + 7,
+        restore=10,
+        starved=100,
     )
 
 
@@ -659,17 +626,14 @@ def test_narrow_by_hand() -> None:
         recovery=KEYS | {"tensor": 2},
     )
     result = play(case, [(300.0, 0, 0), (600.0, 1, 3)])
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 200 + 100 + 320,
-            "degraded": 100,
-            "checkpoint_stall": 20 + 20 + 30,
-            "lost_work": 55 + 30,
-            "reschedule": 5 + 5,
-            "initialize": 25 + 25 + 25,
-            "restore": 20 + 20,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=200 + 100 + 320,
+        degraded=100,
+        checkpoint_stall=20 + 20 + 30,
+        lost_work=55 + 30,
+        reschedule=5 + 5,
+        initialize=25 + 25 + 25,
+        restore=20 + 20,
     )
 
 

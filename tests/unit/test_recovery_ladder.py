@@ -25,7 +25,7 @@ from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import Hit
 from sim.policies.recovery.ladder import Backoff, LadderMemory
 from tests.cases import cases
-from tests.harness import losses, play, prepared, seconds
+from tests.harness import exactly, losses, play, prepared, seconds
 from tests.recovery_checks import check_recovery, mean_times
 
 EXACT = 1e-9
@@ -283,16 +283,8 @@ def test_two_failures_by_hand() -> None:
     cluster = {"nodes": 5, "gpus_per_node": 1, "fabric": {"rails": 1}}
     case = prepared(cluster=cluster, recovery={"use": "ladder", "rungs": rungs}, spares={"hot": 1})
     result = play(case, [(300.0, 0, 0), (330.0, 1, 1)])
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 725,
-            "checkpoint_stall": 70,
-            "lost_work": 50,
-            "reschedule": 55,
-            "initialize": 80,
-            "restore": 20,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=725, checkpoint_stall=70, lost_work=50, reschedule=55, initialize=80, restore=20
     )
     loss = losses(case, result)
     assert loss["lost_work", "first"] == pytest.approx(50, abs=EXACT)

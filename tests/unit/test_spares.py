@@ -13,7 +13,7 @@ from sim.engine.nodes import Place
 from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import _Watched, play, prepared, seconds, trace
+from tests.harness import _Watched, exactly, play, prepared, seconds, trace
 from tests.intervals import Z
 
 if TYPE_CHECKING:
@@ -270,15 +270,13 @@ def test_every_node_is_somewhere(recovery: str, unit: str | None) -> None:
 def test_a_hot_spare_steps_in() -> None:
     """Selected by 50 s, saves at 160 and 270 s; recovered at 320 s, restored at 340 s: the swap costs nothing."""
     one = case(5, {"hot": 1}, recovery=STANDBY)
-    assert seconds(play(one, [(300.0, 0, 0)])) == pytest.approx(
-        {
-            "productive": 1000 - 50 - 2 * 10 - 30 - 20 - 20 - 6 * 10,
-            "checkpoint_stall": 2 * 10 + 6 * 10,
-            "lost_work": 30,
-            "reschedule": 50,
-            "initialize": 20,
-            "restore": 20,
-        }
+    assert seconds(play(one, [(300.0, 0, 0)])) == exactly(
+        productive=1000 - 50 - 2 * 10 - 30 - 20 - 20 - 6 * 10,
+        checkpoint_stall=2 * 10 + 6 * 10,
+        lost_work=30,
+        reschedule=50,
+        initialize=20,
+        restore=20,
     )
     assert sorted(ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes) == [1, 4]
 
