@@ -195,23 +195,6 @@ def test_a_cold_rack_comes_whole() -> None:
     assert sorted(ended(one, [(300.0, 0, 0)]).jobs.all[0].nodes) == [2, 3, 6, 7]
 
 
-@cases(
-    ("changes", "path"),
-    [
-        ({"jobs": [{"name": "job", "gpus": 3}]}, "jobs.0.gpus"),
-        ({"spares": {"unit": "rack", "hot": 1}}, "spares.hot"),
-        ({"spares": {"unit": "rack", "warm": {"nodes": 3, "delay": "1 s"}}}, "spares.warm.nodes"),
-        ({"spares": {"unit": "shelf"}}, "spares.unit"),
-        ({"jobs": [{**JOB_OF_FOUR[0], "parallelism": {"data": 4}}], "recovery": ELASTIC}, "jobs.0.parallelism"),
-    ],
-    ids=["job", "hot", "warm", "no such part", "replica"],
-)
-def test_units_that_do_not_fit(changes: dict[str, Any], path: str) -> None:
-    """Jobs and spares are whole units, of a part that holds nodes; so are replicas that may leave alone."""
-    with pytest.raises(sim.ScenarioError, match=path.replace(".", r"\.")):
-        case(8, changes.pop("spares", {"unit": "rack"}), **changes)
-
-
 RECOVERIES = {
     "hot-spare": {"use": "hot-spare", "initialize": "30 s", "patience": "2 min", "requeue_delay": "5 s"},
     "full-restart": {"use": "full-restart", "initialize": "30 s", "delay": "20 s"},
