@@ -486,16 +486,6 @@ def test_lives_are_those_of_drawing_a_part_first() -> None:
     assert stats.ks_2samp(lives, two_steps).pvalue > 1e-4
 
 
-def test_stationary_start_makes_the_failure_rate_constant_of_test_laws_mixture() -> None:
-    """The share of residual lives that end within t is the integral of P(X > x) / E[X] up to t."""
-    key = rng.stream(6, 0, "stationary mixture")
-    u, v = (rng.uniform(key, range(10_000), sub) for sub in (0, 1))
-    weights, means = np.array([0.2 * 1, 0.8 * 50]) / 40.2, np.array([1.0, 50.0]) * HOUR
-    lives = HYPER.length_biased_ppf(u)
-    for times in ((1 - v) * lives, v * lives):
-        assert stats.kstest(times, lambda x: -np.expm1(-x[:, None] / means) @ weights).pvalue > 1e-4
-
-
 def test_jumps_are_exact() -> None:
     """A fixed part gives exactly its time, three times in four, and a share of the others on either side of it."""
     lives = REPAIRS.ppf(U)
@@ -555,24 +545,6 @@ def test_a_part_that_takes_no_time_is_never_met() -> None:
     law = Mixture(parts=({"weight": 0.5, "law": 0}, {"weight": 0.5, "law": {"use": "exponential", "mean": "1 h"}}))
     assert law.ppf(np.array([1e-9, 0.5, 0.5 + 0.5 * -math.expm1(-1)])) == pytest.approx([0, 0, HOUR], rel=1e-12)
     assert_allclose(law.length_biased_ppf(U), Exponential(mean="1 h").length_biased_ppf(U), rtol=1e-12)
-
-
-def test_written_and_read() -> None:
-    """A mixture comes back as it was written; text in a part is a fixed time there too."""
-    data = {
-        "use": "mixture",
-        "parts": [{"weight": 0.8, "law": "30 min"}, {"weight": "20 %", "law": {"use": "exponential", "mean": "1 d"}}],
-    }
-    part = Part.model_validate({"life": data})
-    law = part.life
-    assert isinstance(law, Mixture)
-    assert law.parts[0].law == Fixed(value="30 min")
-    jsonschema.validate({"life": data}, Part.model_json_schema())
-    law.ppf_one(0.9), law.length_biased_ppf(U)  # what was worked out is neither compared nor written
-    assert Part.model_validate_json(part.model_dump_json()) == part
-    assert TypeAdapter(Law).validate_python(law.model_dump(exclude_none=True)) == law
-    jsonschema.validate(json.loads(part.model_dump_json()), Part.model_json_schema())
-    assert law.scaled(2).parts[0].law == Fixed(value="1 h")
 
 
 # ----------------------------------------
@@ -669,20 +641,6 @@ def test_mean_of_two_pieces() -> None:
     assert law.mean_value / 3600 == pytest.approx((1 - math.exp(-2)) / 0.2 + math.exp(-2) / 0.01, rel=1e-14)
 
 
-@cases("law", LAWS_TEST_LAWS_PIECEWISE, ids=NAMES_TEST_LAWS_PIECEWISE)
-def test_length_biased_law(law: Piecewise) -> None:
-    """The part of E[X] that comes from lives up to the length-biased quantile of u is u, in both tails."""
-    mean = integral(law, 0)
-    for u in (1e-9, 1e-3, 0.05, 0.3, 0.5, 0.9, 0.999):
-        life = float(law.length_biased_ppf(np.array([u]))[0])
-        inside = [0.0, *(age for age in law.breaks if age < life), life]
-        part = sum(
-            integrate.quad(lambda x: x * hazard(law, x) * survival(law, x), low, high, epsabs=0, epsrel=1e-11)[0]
-            for low, high in itertools.pairwise(inside)
-        )
-        assert part / mean == pytest.approx(u, rel=1e-8)
-
-
 def test_equal_hazards_are_the_exponential_law() -> None:
     """Cut into pieces of one hazard, or not cut at all, the exponential law stays what it is."""
     whole = Exponential(mean="20 h")
@@ -731,19 +689,6 @@ def test_failures_in_each_piece_come_at_its_hazard() -> None:
         assert failures > 1000
         assert failures / lived == pytest.approx(piece.rate, rel=4 / math.sqrt(failures))
         start = end
-
-
-def test_stationary_start_of_test_laws_piecewise() -> None:
-    """Age and residual life each have the density P(X > x) / E[X]: Cox's equilibrium law."""
-    key = rng.stream(3, 0, "stationary pieces")
-    u, v = (rng.uniform(key, range(10_000), sub) for sub in (0, 1))
-    grid = np.linspace(0, 40 * YEAR, 200_001)
-    alive = np.exp(-BATHTUB.cumulative_hazard(grid))
-    equilibrium = integrate.cumulative_trapezoid(alive, grid, initial=0) / integral(BATHTUB, 0)
-    for place in (1 - v, v):
-        assert (
-            stats.kstest(place * BATHTUB.length_biased_ppf(u), lambda x: np.interp(x, grid, equilibrium)).pvalue > 1e-4
-        )
 
 
 def test_written_and_read_of_test_laws_piecewise() -> None:

@@ -424,13 +424,3 @@ def test_idle_nodes_that_serve_are_warned_of() -> None:
         assert not fleet(20, spares={"hot": 0, "idle": idle}).warnings
     only = {"use": "hot-spare", "initialize": "4 min", "pools": ["spare"]}
     assert not fleet(24, spares={"hot": 4}, recovery=only).warnings
-
-
-def test_nodes_are_not_left_out_where_something_else_says_how_many() -> None:
-    """A file of a fabric has its hosts, and pools their counts."""
-    cluster: dict[str, Any] = {"fabric": {"use": "graph-file", "file": "hall.json", "rails": 1}}
-    with pytest.raises(sim.ScenarioError, match="a graph file has hosts of its own; say how many"):
-        prepared(cluster=cluster)
-    pools = [{"count": 4, "accelerator": "h100"}]
-    with pytest.raises(sim.ScenarioError, match="give exactly one of nodes and pools"):
-        prepared(cluster={"nodes": 4, "gpus_per_node": 1, "pools": pools})
