@@ -85,6 +85,11 @@ def seconds(result: sim.Result, job: int = 0) -> dict[str, float]:
     return {sim.JOB_BUCKETS[index]: amount / one.gpus for index, amount in enumerate(one.buckets) if abs(amount) > 1e-9}
 
 
+def exactly(**amounts: float) -> Any:
+    """Return amounts for a comparison that leaves room for rounding alone."""
+    return pytest.approx(amounts, abs=1e-9)
+
+
 def losses(case: sim.Prepared, result: sim.Result, job: int = 0) -> dict[tuple[str, str], float]:
     """Return the seconds of the whole gang by bucket and cause, without the productive and the empty ones."""
     names = [NO_FAILURE, *(source.name for source in case.sources)]

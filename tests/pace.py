@@ -24,6 +24,11 @@ def budget(count: int) -> int:
     return count if IS_FULL else -(-count // 5)
 
 
+def sample(count: int) -> int:
+    """Return how many draws a test takes whose intervals follow from them: two in five per push."""
+    return count if IS_FULL else -(-2 * count // 5)
+
+
 def one_in(number: int, table: Iterable[Any]) -> list[Any]:
     """Return the rows of a table, of which each `number`-th is tried per push and the others are nightly.
 

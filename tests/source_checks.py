@@ -18,6 +18,7 @@ from sim.failures.spread import Victims, hidden_at_start
 from sim.failures.trace import PARTS, life_key
 from sim.failures.variety import fleet_of
 from tests.intervals import LEAST, Z, agree, rival_seed
+from tests.pace import sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -299,9 +300,9 @@ def _fits(numbers: NDArray[np.float64]) -> bool:
 
 def _check_counts(source: Source, horizon: float, seed: int) -> None:
     """The mean number of candidates is that of the rival."""
-    ours = np.array([len(_candidates([source], horizon, seed, number)) for number in range(60)])
+    ours = np.array([len(_candidates([source], horizon, seed, number)) for number in range(sample(60))])
     assert ours.any(), "an empty trace shows nothing"
-    assert agree(ours, counts_of(source, horizon, 200))
+    assert agree(ours, counts_of(source, horizon, sample(200)))
 
 
 def _check_hidden(source: Source, horizon: float, seed: int) -> None:

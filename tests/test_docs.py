@@ -143,6 +143,7 @@ DEAR = (
     "share-a-checkpoint-store",
     "start-a-scenario",
     "stock-parts",
+    "what-does-an-slo-cost",
     "write-a-scenario",
     "write-a-study",
 )

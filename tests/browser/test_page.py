@@ -348,6 +348,7 @@ def images_of(path: Path) -> list[npt.NDArray[np.uint8]]:
     return pages
 
 
+@pytest.mark.nightly
 def test_print(printed: Path) -> None:
     """On paper all but long tables is there and unfolded, black on white, without what can only be clicked."""
     pages = images_of(printed)

@@ -161,6 +161,7 @@ def test_another_input_is_seen(name: str) -> None:
     assert verdict_on(ROWS[name], **WRONG[name]).state == "fail"
 
 
+@pytest.mark.nightly
 def test_too_few_crews_are_seen() -> None:
     """With 2 crews the share of time is not that which a pool for each node would leave."""
     crowded, free = (ROWS[name] for name in ("down-2-crews-p90", "down-40-crews-p90"))

@@ -20,7 +20,7 @@ from sim.engine.simulation import Simulation
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, close
-from tests.pace import one_in
+from tests.pace import one_in, sample
 from tests.random_fabrics import Rival, by_hand, drawn, units
 from tests.topology_checks import graph_for_file
 
@@ -103,7 +103,7 @@ def test_spines_that_are_out_are_binomial_and_cost_what_their_bandwidth_is_worth
 
     A spine is out 10 % of the time; all eight, once in 10^8.
     """
-    share, q, replications, horizon = 0.3, 0.1, 16, 30 * DAY
+    share, q, replications, horizon = 0.3, 0.1, 16, 15 * DAY
     fabric = {"rails": 1, "leaf": {"nodes": 8}, "spine": {"switches": SPINES}}
     one = case(fabric, 16, chain("spine", 9 * HOUR, HOUR), horizon=f"{horizon} s", share=share)
     out = np.zeros((replications, SPINES))
@@ -135,7 +135,7 @@ def test_parts_are_out_as_often_at_the_start_as_ever() -> None:
     fabric = {"rails": 1, "leaf": {"nodes": 8}, "spine": {"switches": SPINES}}
     one = case(fabric, 16, chain("spine", 9 * HOUR, HOUR), horizon=f"{HOUR} s")
     out = []
-    for number in range(2500):
+    for number in range(sample(2500)):
         simulation = _Counted(one, number, sim.trace(one, number))
         simulation.run()
         out.append(sum(count * seconds for count, seconds in simulation.seconds_out.items()) / (SPINES * HOUR))
@@ -165,7 +165,7 @@ def test_hosts_behind_a_pair_are_cut_off_a_squared_share_of_the_time() -> None:
 
     In the long run that is how often one of the two is out, times the rate at which the other one follows.
     """
-    mtbf, mttr, horizon, replications = 8 * HOUR, 2 * HOUR, 30 * DAY, 12
+    mtbf, mttr, horizon, replications = 8 * HOUR, 2 * HOUR, 10 * DAY, 12
     q = mttr / (mtbf + mttr)
     down, hits = outages_and_interruptions("one", mtbf, mttr, horizon, replications)
     assert close(down, q)

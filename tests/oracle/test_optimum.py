@@ -45,7 +45,7 @@ from tests import report_sample
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, Z, close
-from tests.pace import SEED, one_in
+from tests.pace import SEED, one_in, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ MTTI = 10_000.0
 
 """Mean time between failures [s]; only the ratio of a write to it matters."""
 
-FAILURES, REPLICATIONS = 320, 25
+FAILURES, REPLICATIONS = sample(320), 25
 
 """Mean failures of a run, and runs of each interval."""
 
@@ -617,7 +617,7 @@ def test_variance_parts_are_unbiased() -> None:
             variance_parts(
                 2 * rng.standard_normal((12, 1)) + rng.standard_normal(6) + 0.5 * rng.standard_normal((12, 6))
             )
-            for _ in range(600)
+            for _ in range(sample(600))
         ]
     )
     assert np.all(abs(drawn.mean(axis=0) - truth) <= Z * drawn.std(axis=0, ddof=1) / math.sqrt(len(drawn)))

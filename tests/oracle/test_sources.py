@@ -22,7 +22,7 @@ from sim.scenario.laws import Exponential, Fixed, Gamma, Lognormal, Uniform, Wei
 from tests.cases import cases
 from tests.harness import play, prepared, trace
 from tests.intervals import LEAST, Z, agree, close
-from tests.pace import one_in
+from tests.pace import one_in, sample
 from tests.source_checks import check_source, counts_of, pooled, size_law, with_domains
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ DAY = 86400.0
 
 YEAR = 31556952.0
 
-NODES = 20_000
+NODES = sample(20_000)
 
 COUNTS = {"node": NODES, "gpu": 8 * NODES, "nic": 8 * NODES, "rack": NODES}
 
@@ -161,14 +161,14 @@ def test_the_mean_residual_life(name: str) -> None:
 def test_each_pool_has_its_own_age(name: str) -> None:
     """Of three pools, one new, each follows its own age and not that of its neighbour."""
     law, survival = LAWS[name]
-    sizes, ages = (6000, 4000, 10_000), (500 * DAY, 0.0, 50 * DAY)
+    sizes, ages = (NODES * 3 // 10, NODES // 5, NODES // 2), (500 * DAY, 0.0, 50 * DAY)
     lives = first_lives(source_of(law, tuple(zip(sizes, ages, strict=True))))
     first = 0
     for size, age in zip(sizes, ages, strict=True):
         mine = lives[first : first + size]
         assert agrees(survival(age + mine) / survival(np.array([age])))
         first += size
-    old, new = lives[:6000], lives[6000:10_000]
+    old, new = lives[: sizes[0]], lives[sizes[0] : sizes[0] + sizes[1]]
     assert not agrees(survival(500 * DAY + new) / survival(np.array([500 * DAY])))
     assert not agrees(survival(old))
 
@@ -178,9 +178,9 @@ def test_all_parts_of_a_node_have_its_age(part: str) -> None:
     """Eight GPUs or NICs a node: those of the last nodes, which are the old ones, wear out sooner."""
     survival = LAWS["wear-out"][1]
     age = 400 * DAY
-    lives = first_lives(source_of(WEIBULL_OLD, ((15_000, 0.0), (5000, age)), part=part))
-    assert agrees(survival(lives[: 8 * 15_000]))
-    assert agrees(survival(age + lives[8 * 15_000 :]) / survival(np.array([age])))
+    lives = first_lives(source_of(WEIBULL_OLD, ((6000, 0.0), (2000, age)), part=part))
+    assert agrees(survival(lives[: 8 * 6000]))
+    assert agrees(survival(age + lives[8 * 6000 :]) / survival(np.array([age])))
 
 
 def test_later_lives_are_new() -> None:
@@ -692,7 +692,7 @@ def build(entry: dict[str, Any]) -> Source:
     return source if source.blast is None else with_domains(source, PARTS["node"])
 
 
-@pytest.mark.parametrize("name", one_in(2, CASES))
+@pytest.mark.parametrize("name", one_in(3, CASES))
 def test_a_source_draws_what_it_says(name: str) -> None:
     """Law, mean count, victims, both prefixes and names, for every kind and every option."""
     check_source(build(CASES[name]), HORIZON, grows=name not in SHRINKING)
@@ -707,7 +707,7 @@ def test_a_source_draws_what_it_says(name: str) -> None:
 def test_the_rate_of_a_source_is_its_mean_count(name: str) -> None:
     """With constant hazards the rate that the plans rest on is the mean number of candidates over time."""
     source = build(CASES[name])
-    counts = np.array([len(draw_trace([source], HORIZON, 5, number).time) for number in range(100)])
+    counts = np.array([len(draw_trace([source], HORIZON, 5, number).time) for number in range(sample(100))])
     assert close(counts, source.rate * HORIZON)
 
 
@@ -795,7 +795,7 @@ def test_new_units_fail_by_their_age(shape: float, expected: float, error: float
     To forget the age at each restart would give about 153.6 whatever the shape.
     """
     source = nodes_with(weibull(shape, 100 * DAY))
-    counts = np.array([draw_trace([source], 30 * DAY, 11, number).time.size for number in range(300)])
+    counts = np.array([draw_trace([source], 30 * DAY, 11, number).time.size for number in range(sample(300))])
     assert abs(counts.mean() - expected) <= Z * math.hypot(counts.std(ddof=1) / math.sqrt(counts.size), error / 2)
 
 
@@ -803,7 +803,7 @@ def test_new_units_fail_by_their_age(shape: float, expected: float, error: float
 def test_three_mean_lives(shape: float, expected: float) -> None:
     """Over three mean lives the counts of 512 slots are those of the renewal function, exact for k = 1."""
     source = nodes_with(weibull(shape, 1000 * DAY))
-    counts = np.array([draw_trace([source], 3000 * DAY, 12, number).time.size for number in range(200)])
+    counts = np.array([draw_trace([source], 3000 * DAY, 12, number).time.size for number in range(sample(200))])
     assert abs(counts.mean() - expected) <= Z * counts.std(ddof=1) / math.sqrt(counts.size) + 0.3
 
 
@@ -813,10 +813,12 @@ def test_renewal_at_failure(shape: float) -> None:
     law = weibull(shape, 20 * DAY)
     source = nodes_with(law, repair=Fixed.from_seconds(value=2 * DAY))
     case = idle_cluster(source, 30)
-    ours = count_failures(case, 60)
-    assert agree(ours, renewals(law, 0.0, 30 * DAY, (400, 512), 1))
+    ours = count_failures(case, sample(60))
+    assert agree(ours, renewals(law, 0.0, 30 * DAY, (sample(400), 512), 1))
     if shape < 1.0:
-        assert not agree(ours, renewals(law, 2 * DAY, 30 * DAY, (400, 512), 1)), "the two renewals must differ here"
+        assert not agree(ours, renewals(law, 2 * DAY, 30 * DAY, (sample(400), 512), 1)), (
+            "the two renewals must differ here"
+        )
 
 
 @pytest.mark.parametrize("shape", one_in(4, SHAPES))
@@ -825,15 +827,15 @@ def test_renewal_at_return(shape: float) -> None:
     law = weibull(shape, 20 * DAY)
     source = nodes_with(law, repair=Fixed.from_seconds(value=2 * DAY), renews="at_return")
     case = idle_cluster(source, 30)
-    ours = count_failures(case, 60)
-    assert agree(ours, renewals(law, 2 * DAY, 30 * DAY, (400, 512), 2))
-    assert not agree(ours, renewals(law, 0.0, 30 * DAY, (400, 512), 2)), "a repair of zero must fall outside"
+    ours = count_failures(case, sample(60))
+    assert agree(ours, renewals(law, 2 * DAY, 30 * DAY, (sample(400), 512), 2))
+    assert not agree(ours, renewals(law, 0.0, 30 * DAY, (sample(400), 512), 2)), "a repair of zero must fall outside"
 
 
 def test_never_renews() -> None:
     """A unit that never renews fails once at most: 512 (1 - exp(-3)) of 512 in three mean lives."""
     case = idle_cluster(nodes_with(renews="never", repair=Fixed.from_seconds(value=DAY)), 300)
-    ours = count_failures(case, 60)
+    ours = count_failures(case, sample(60))
     share = -math.expm1(-3.0)
     assert abs(ours.mean() - 512 * share) <= Z * math.sqrt(512 * share * (1 - share) / ours.size)
 
@@ -846,7 +848,7 @@ def test_a_constant_rate_counts_by_its_parts(part: str, renews: str) -> None:
     law = {"use": "exponential", "mean": "100 d"}
     entry = {"name": "fault", "part": part, "law": law, "renews": renews}
     source = Component.model_validate(entry).build(counts, 1)
-    drawn = np.array([draw_trace([source], 200 * DAY, 1, number).time.size for number in range(200)])
+    drawn = np.array([draw_trace([source], 200 * DAY, 1, number).time.size for number in range(sample(200))])
     share = 2.0 if renews == "at_failure" else -math.expm1(-2.0)
     variance = 2.0 if renews == "at_failure" else share * (1 - share)
     assert abs(drawn.mean() - counts[part] * share) <= Z * math.sqrt(counts[part] * variance / drawn.size)
@@ -857,8 +859,8 @@ def test_in_service_clock_stops_while_the_node_is_down(shape: float) -> None:
     """Lives in service do not age in repairs: they count like an alternating renewal process."""
     law = weibull(shape, 20 * DAY)
     source = nodes_with(law, repair=Fixed.from_seconds(value=2 * DAY), clock="in_service")
-    ours = count_failures(idle_cluster(source, 30), 60)
-    assert agree(ours, renewals(law, 2 * DAY, 30 * DAY, (400, 512), 4))
+    ours = count_failures(idle_cluster(source, 30), sample(60))
+    assert agree(ours, renewals(law, 2 * DAY, 30 * DAY, (sample(400), 512), 4))
 
 
 def busy_case(source: sim.failures.Source, **recovery: Any) -> sim.Prepared:
@@ -880,9 +882,9 @@ def test_busy_clock_counts_exposed_time_only(shape: float, part: str) -> None:
     units = 64 if part == "node" else 1
     law = weibull(shape, (20.0 if part == "node" else 1.0) * DAY)
     source = replace(nodes_with(law, units=units, clock="busy"), part=part, repair=Fixed.from_seconds(value=0.0))
-    ours = count_failures(busy_case(source), 150)
-    assert agree(ours, renewals(law, 0.0, 10 * DAY, (2000, units), 5))
-    assert not agree(ours, renewals(law, 0.0, 30 * DAY, (2000, units), 5)), "the queue must not count"
+    ours = count_failures(busy_case(source), sample(150))
+    assert agree(ours, renewals(law, 0.0, 10 * DAY, (sample(2000), units), 5))
+    assert not agree(ours, renewals(law, 0.0, 30 * DAY, (sample(2000), units), 5)), "the queue must not count"
 
 
 @pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])
@@ -897,10 +899,10 @@ def test_busy_clock_stops_in_unexposed_phases(shape: float, part: str) -> None:
     source = replace(nodes_with(law, units=units, clock="busy"), part=part, repair=Fixed.from_seconds(value=0.0))
     case = busy_case(source, exposed=False, reschedule="12 h")
     case = replace(case, nodes=8, jobs=(replace(case.jobs[0], nodes=8, gpus=8),))
-    ours = count_failures(case, 200)
+    ours = count_failures(case, sample(200))
     generator = np.random.default_rng(6)
     theirs = []
-    for _ in range(3000):
+    for _ in range(sample(3000)):
         due = law.ppf(generator.random(units))
         count = 0
         # After n failures the wall reads the exposed clock plus n pauses.
@@ -909,7 +911,7 @@ def test_busy_clock_stops_in_unexposed_phases(shape: float, part: str) -> None:
             count += 1
         theirs.append(count)
     assert agree(ours, np.array(theirs))
-    assert not agree(ours, renewals(law, 0.0, 10 * DAY, (3000, units), 6)), "the pauses must matter"
+    assert not agree(ours, renewals(law, 0.0, 10 * DAY, (sample(3000), units), 6)), "the pauses must matter"
 
 
 @pytest.mark.parametrize("shape", [0.5, 2.0])
@@ -921,7 +923,7 @@ def test_a_stationary_start_fails_at_a_constant_rate(shape: float, renews: Any) 
     source = nodes_with(law, renews=renews, repair=Fixed.from_seconds(value=repair))
     case = replace(idle_cluster(source, 50), stationary=True)
     width = 5 * DAY
-    replications = 40
+    replications = sample(40)
     counts = np.zeros((replications, 10))
     for number in range(replications):
         simulation = Simulation(case, number, sim.trace(case, number))
@@ -944,7 +946,9 @@ def test_a_stationary_start_fails_at_a_constant_rate(shape: float, renews: Any) 
 def test_repairs_in_progress_at_return(repair: LawModel) -> None:
     """With renewal at return a unit is in repair at the start with probability R / (L + R), R of law or not."""
     source = nodes_with(weibull(0.7, 40 * DAY), renews="at_return", repair=repair)
-    down = np.array([len(draw_trace([source], DAY, 3, number, stationary=True).initial) for number in range(200)])
+    down = np.array(
+        [len(draw_trace([source], DAY, 3, number, stationary=True).initial) for number in range(sample(200))]
+    )
     share = 8 / 48
     assert abs(down.mean() - 512 * share) <= Z * math.sqrt(512 * share * (1 - share) / down.size)
     left = [
@@ -965,7 +969,9 @@ def test_repairs_in_progress_at_failure() -> None:
     grid = np.linspace(0.0, 8 * DAY, 20001)
     survival = 1.0 - law.cdf(grid)
     share = float(np.trapezoid(survival, grid)) / (40 * DAY)
-    down = np.array([len(draw_trace([source], DAY, 4, number, stationary=True).initial) for number in range(200)])
+    down = np.array(
+        [len(draw_trace([source], DAY, 4, number, stationary=True).initial) for number in range(sample(200))]
+    )
     assert abs(down.mean() - 512 * share) <= Z * math.sqrt(512 * share * (1 - share) / down.size)
     assert abs(share - 8 / 40) * 512 > 2 * Z * math.sqrt(512 * share * (1 - share) / down.size), "overlaps matter"
 
@@ -978,7 +984,7 @@ def test_stationary_downtime(renews: Any) -> None:
     """
     source = nodes_with(renews=renews, repair=Fixed.from_seconds(value=20 * DAY))
     case = replace(idle_cluster(source, 10 if renews == "at_return" else 200), stationary=True)
-    runs = [sim.run(case, number) for number in range(100)]
+    runs = [sim.run(case, number) for number in range(sample(100))]
     share = np.array([run.down_node_seconds / run.node_seconds for run in runs])
     expected = 20 / 120
     assert abs(share.mean() - expected) <= Z * share.std(ddof=1) / math.sqrt(share.size)
@@ -1140,7 +1146,7 @@ def test_calendar_counts_follow_the_factors(period: str, factors: list[float]) -
     assert stats.chi2(some.sum()).sf(float(square)) > LEAST
 
 
-STRETCHES = 4000
+STRETCHES = sample(4000)
 
 
 def stretch_counts(*names: str, cv: float = 0.7, days: float = 2.0) -> list[NDArray[np.int64]]:

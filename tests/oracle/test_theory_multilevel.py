@@ -20,11 +20,11 @@ from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import rival_seed
 from tests.oracle.theory.multilevel import in_memory_shares, multilevel_shares, restart_loss_rate
-from tests.pace import SEED, one_in
+from tests.pace import SEED, one_in, sample
 
 REPLICATIONS = 16
 
-FAULTS = 800
+FAULTS = sample(800)
 
 """Mean faults of a run."""
 

@@ -49,7 +49,7 @@ from tests.oracle.theory.nodes import (
     unavailability_curve,
 )
 from tests.oracle.theory.renewal import law_shares, measured_shares
-from tests.pace import SEED, one_in
+from tests.pace import SEED, one_in, sample
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -142,7 +142,7 @@ def test_the_mean_over_a_horizon_from_new(horizon: float) -> None:
     """
     nodes, life, repair = 300, 20.0, 3.3
     case = idle(nodes, horizon, [fault(life, exponential(repair))])
-    results = [sim.run(case, number) for number in range(100)]
+    results = [sim.run(case, number) for number in range(sample(100))]
     ours = np.array([result.down_node_seconds / result.node_seconds for result in results])
 
     def theory(life: float) -> float:
@@ -176,7 +176,7 @@ def test_repairs_behind_a_job_that_has_just_begun() -> None:
         checkpoint={"tiers": [{"interval": "1 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]},
         seed=SEED,
     )
-    results = [sim.run(case, number, keeps_log=True) for number in range(400)]
+    results = [sim.run(case, number, keeps_log=True) for number in range(sample(400))]
     survival = stats.lognorm(sigma).sf
     for day in (1.0, 4.0, 11.0):
         moment = day * DAY

@@ -19,7 +19,7 @@ from sim.engine.nodes import Place
 from sim.engine.simulation import Simulation
 from sim.policies.contracts import Bucket
 from tests import harness
-from tests.pace import IS_FULL, SEED, budget
+from tests.pace import IS_FULL, SEED, budget, one_in
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ NEVER_HIT = {("main", "queued")}
 """Phases in which nothing can fail: the job has no nodes then."""
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", one_in(2, PRESETS))
 def test_random_failures(name: str) -> None:
     """Ledgers close, nodes are in one place, no work comes from nowhere, and all traces interrupt every phase.
 

@@ -96,37 +96,6 @@ def test_rules_balance_the_stall(mode: str, stall: float) -> None:
     assert len(set(lengths)) == 3, "three rules"
 
 
-@cases(
-    ("changes", "mtti", "match"),
-    [
-        ({"interval": "young"}, math.inf, "nothing can fail"),
-        ({"interval": "young", "write": "0 s"}, 3600.0, "saves are free"),
-        ({"interval": "optimal", "mode": "async"}, 3600.0, "saves are free"),
-        ({"interval": "0 s"}, 3600.0, "longer than zero"),
-    ],
-)
-def test_impossible_intervals(changes: dict[str, Any], mtti: float, match: str) -> None:
-    """A rule without a failure rate or without a cost, and an interval of zero, are refused with the reason."""
-    with pytest.raises(ValueError, match=match):
-        tier(**changes).build(mtti, 0.0)
-
-
-@cases(
-    ("changes", "match"),
-    [
-        ({"interval": "every 0 steps"}, "whole number above zero"),
-        ({"interval": "every 2.5 steps"}, "whole number above zero"),
-        ({"interval": "hourly"}, "unknown rule 'hourly'"),
-        ({"interval": "10"}, "unit"),
-        ({"stall": "1 s"}, "stall is for mode: async"),
-    ],
-)
-def test_impossible_tiers(changes: dict[str, Any], match: str) -> None:
-    """What no save can mean is refused when it is read."""
-    with pytest.raises(ValueError, match=match):
-        tier(**changes)
-
-
 def test_optimum_beats_its_neighbours_in_the_closed_form() -> None:
     """The rule 'optimal' gives the shortest mean segment time of all intervals, found by drawing failures.
 

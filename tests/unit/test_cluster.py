@@ -16,13 +16,11 @@ import yaml
 
 import sim
 from analysis.metrics import ratios
-from sim import catalog
 from sim.cluster import FABRICS, ClusterSpec, edges, to_networkx
 from sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import _Watched, losses, play, prepared, seconds, trace
-from tests.report_sample import SMALL
 from tests.topology_checks import CASES, check_topology, cluster_of, planes_of
 
 if TYPE_CHECKING:
@@ -93,83 +91,6 @@ TRAYS = {"nodes": 36, "rack": {"nodes": 18}, "fabric": tray_fabric(18)}
 def trays(**words: Any) -> dict[str, Any]:
     """Return two NVL72 racks with other words for their scale-up domains."""
     return {**TRAYS, "scale_up": {**NVL72, **words}}
-
-
-POOL = {"count": 2, "accelerator": "h100"}
-
-MISTAKES: list[tuple[dict[str, Any], str]] = [
-    # Jobs and spares need 16 nodes of this one.
-    ({"fabric": {"spine": {"radix": 4}}}, "cluster.fabric: spine radix 4 is too small: 8 leaf switches per pod"),
-    (
-        {
-            "gpus_per_node": 4,
-            "scale_up": {"gpus": 8},
-            "pools": [{"count": 5, "accelerator": "h100"}, {"count": 3, "accelerator": "b200"}],
-        },
-        "cluster.pools.0.count: 5 nodes are not whole scale-up domains of 2 nodes",
-    ),
-    ({"nodes": 4, "pools": [POOL]}, "cluster: give exactly one of nodes and pools"),
-    ({"pools": [POOL], "accelerator": "h100"}, "cluster.accelerator: is for clusters of one kind of nodes; each of"),
-    ({"nodes": 0}, "cluster.nodes: must be at least 1, not 0"),
-    ({"nodes": 4, "name": ""}, "cluster.name: "),
-    ({"nodes": 4, "gpus_per_node": 0}, "cluster.gpus_per_node: must be at least 1, not 0"),
-    ({"nodes": 4, "rack": {"nodes": 0}}, "cluster.rack.nodes: must be at least 1, not 0"),
-    ({"nodes": 4, "pdu": {"racks": 0}}, "cluster.pdu.racks: must be at least 1, not 0"),
-    ({"nodes": 4, "cooling": {"racks": 0}}, "cluster.cooling.racks: must be at least 1, not 0"),
-    ({"nodes": 4, "power": {"racks": 2}}, "cluster.power: unknown key 'power'"),
-    ({"pools": [{"accelerator": "h100"}]}, "cluster.pools.0.count: is missing"),
-    ({"pools": [{"count": 3}]}, "cluster.pools.0.accelerator: is missing"),
-    ({"pools": [{**POOL, "count": 0}]}, "cluster.pools.0.count: must be at least 1, not 0"),
-    ({"pools": [POOL, {**POOL, "age": "-1 d"}]}, "cluster.pools.1.age: must not be negative"),
-    ({"nodes": 9, "scale_up": {}}, "cluster.scale_up.gpus: is missing"),
-    (trays(use=80), "cluster.scale_up.use: is 80 GPUs, but a scale-up domain has 72"),
-    (trays(use=64, swap_unit="tray"), "cluster.scale_up.use: is for domains that are swapped whole"),
-    (trays(drain_unit="domain", swap_unit="tray"), "cluster.scale_up.drain_unit: a domain that is drained whole must"),
-    (trays(swap_unit="racks"), "cluster.scale_up.swap_unit: 'racks' is not a choice; did you mean 'rack'?"),
-    (trays(switch_trays=-1), "cluster.scale_up.switch_trays: must be at least 0, not -1"),
-    ({**trays(), "gpus_per_node": 8}, "cluster.scale_up.tray: is 4 GPUs, but gpus_per_node is 8; a tray is a node"),
-    (trays(gpus=73), "cluster.scale_up.gpus: 73 GPUs are not whole nodes of 4; nearest: 72"),
-    (trays(gpus=71), "cluster.scale_up.gpus: 71 GPUs are not whole nodes of 4; nearest: 72"),
-    (trays(gpus=3), "cluster.scale_up.gpus: 3 GPUs are not whole nodes of 4; nearest: 4"),
-    (trays(use=61), "cluster.scale_up.use: 61 GPUs are not whole nodes of 4; nearest: 60"),
-    (trays(use=63), "cluster.scale_up.use: 63 GPUs are not whole nodes of 4; nearest: 64"),
-    ({**trays(), "nodes": 40}, "cluster.scale_up.gpus: 160 GPUs do not divide into scale-up domains of 72; nearest "),
-    ({**trays(), "nodes": 40}, "nearest numbers of nodes: 36 or 54"),
-    ({**trays(), "nodes": 10}, "nearest numbers of nodes: 18"),
-    (
-        {**trays(drain_unit="rack"), "rack": {"nodes": 9}},
-        "cluster.scale_up.drain_unit: is rack, but a rack has 9 nodes",
-    ),
-    ({**trays(swap_unit="rack"), "rack": {"nodes": 9}}, "cluster.scale_up.swap_unit: is rack, but a rack has 9 nodes"),
-    ({"nodes": 4, "fabric": {"rails": 3}}, "8 GPUs per node do not divide evenly over 3 rails"),
-    ({"nodes": 4, "fabric": {"rails": 0}}, "cluster.fabric.rails: must be at least 1, not 0"),
-    ({"nodes": 4, "fabric": {"nic": "0 Gb/s"}}, "cluster.fabric.nic: must be above 0, not '0 Gb/s'"),
-    ({"nodes": 4, "fabric": {"radix": 8}}, "cluster.fabric: leaf radix 8 is too small for 32 links down and 32 up"),
-    (
-        {"nodes": 4, "fabric": {"rails": 1, "reroute": "scale_up"}},
-        "cluster.fabric.reroute: needs several rails: the traffic of one goes over the others",
-    ),
-    ({"nodes": 4, "fabric": {"reroute": "scaleup"}}, "cluster.fabric.reroute: 'scaleup' is not a choice; did you mean"),
-    ({"nodes": 4, "fabric": {"use": "dual-plane", "rails": 3}}, "cluster.fabric.rails: 8 GPUs per node do not divide"),
-    (
-        {"nodes": 4, "fabric": {"use": "dual-plane", "uplink": "300 Gb/s"}},
-        "cluster.fabric.uplink: is 1.5 times the 200",
-    ),
-    ({"nodes": 4, "fabric": {"use": "graph-file"}}, "cluster.fabric.file: is missing"),
-    ({"nodes": 4, "fabric": {"use": "fattree"}}, "cluster.fabric.use: 'fattree' is not a choice; did you mean"),
-]
-
-
-@cases("number", range(len(MISTAKES)))
-def test_a_mistake_is_one_line_with_its_path(number: int) -> None:
-    """The path, the rule and the nearest valid value, as a user of a scenario sees it."""
-    parameters, said = MISTAKES[number]
-    with pytest.raises(sim.ScenarioError) as caught:
-        sim.parse({**SMALL, "cluster": parameters})
-    (line,) = caught.value.lines
-    assert line.startswith("scenario: cluster")
-    assert said in line
-    assert line.isprintable()
 
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
@@ -286,29 +207,6 @@ def test_pools_that_are_alike_are_no_pools(pools: list[dict[str, Any]]) -> None:
         found = results(theirs, replication)
         assert found == results(ours, replication)
         assert json.loads(found[-1])[1]["failures"] > 0, "too quiet to show anything"
-
-
-def refusal(pools: Sequence[dict[str, Any]], **more: Any) -> str:
-    """Return the one line in which pools are refused."""
-    with pytest.raises(sim.ScenarioError) as caught:
-        case(pools, 2, **more)
-    (line,) = caught.value.lines
-    return line
-
-
-def test_an_unknown_accelerator_is_named_with_its_pool() -> None:
-    """Every pool must be in the catalog where there are several: their paces relate to one another."""
-    line = refusal([H100, {"count": 2, "accelerator": "b2000"}])
-    assert "cluster.pools.1.accelerator: unknown accelerator 'b2000'; did you mean 'b200'?" in line
-    line = refusal([{"count": 2, "accelerator": "H100"}, B200])
-    assert "cluster.pools.0.accelerator: unknown accelerator 'H100'; did you mean 'h100'?" in line
-
-
-def test_a_precision_without_a_peak_is_named_with_its_pool() -> None:
-    """An A100 has no fp8."""
-    assert "fp8" not in catalog.accelerators()["a100"].peak
-    line = refusal([H100, A100], jobs=[{"name": "job", "gpus": 2, "precision": "fp8"}])
-    assert line.endswith("cluster.pools.1.accelerator: the catalog has no fp8 peak of a100 (it has bf16)")
 
 
 def test_cluster_goodput_counts_gpus_by_their_peaks() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-import cli
 import sim
 from analysis.metrics import job_spending, ratios, spending
 from analysis.page.chapters.run import format_run as typed_format_run
@@ -28,10 +25,9 @@ from tests import report_sample
 from tests.cases import cases
 from tests.reference_tables import rows
 from tests.typed import as_plain, of_plain
-from tests.unit.bad_input import costs
 
 if TYPE_CHECKING:
-    from tests.unit.bad_input import Bad
+    from pathlib import Path
 
 document = as_plain(typed_document)
 
@@ -240,17 +236,6 @@ def test_the_table_shows_what_a_run_takes() -> None:
     assert re.search(r"^cost per run +15,360 EUR", text, re.MULTILINE)
     assert re.search(r"^cost of a million tokens +[\d.]+ EUR", text, re.MULTILINE)
     assert not re.search(r"^cost", show(), re.MULTILINE)
-
-
-@pytest.mark.parametrize("bad", costs.CASES[::4], ids=lambda bad: bad.name)
-def test_bad_prices_at_the_command_line(bad: Bad, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bad price is one line on standard error, and the exit status 2."""
-    monkeypatch.chdir(tmp_path)
-    Path("s.yaml").write_bytes(bad.content)
-    answer = CliRunner().invoke(cli.app, ["run", "s.yaml"], prog_name="ettrick")
-    assert (answer.exit_code, answer.stdout) == (2, "")
-    assert len(answer.stderr.splitlines()) == 1
-    assert answer.stderr.startswith(bad.place)
 
 
 # ----------------------------------------

@@ -12,7 +12,6 @@ import pytest
 from sim.cluster import FABRIC_PARTS
 from sim.failures import SOURCES
 from sim.policies.detection import Latency, Observers
-from sim.scenario.fields import RuleError
 from sim.scenario.laws import Fixed
 from tests.cases import cases
 from tests.detection_checks import KINDS, check_detection, times
@@ -321,13 +320,3 @@ def test_what_is_stated_wins() -> None:
     assert (source.fault, source.damage) == ("driver", "reboot")
     assert built("job", fault="storage", damage="reboot").fault == "storage"
     assert built("job", damage="reboot").damage == "reboot"
-
-
-@cases("fault", ["slow", "corrupt", "spike"])
-def test_what_does_not_stop_a_job_cannot_crash_it(fault: str) -> None:
-    """A class of faults that lets a job step on does not go with an effect that stops it."""
-    with pytest.raises(RuleError, match="does not stop a job, and effect crash does"):
-        built("component", fault=fault)
-    with pytest.raises(RuleError, match="does not stop a job, and effect hang does"):
-        built("job", fault=fault, effect="hang")
-    assert built("component", fault=fault, effect="corrupt").fault == fault

@@ -11,7 +11,7 @@ import pytest
 import sim
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import _Watched, losses, play, prepared, seconds
+from tests.harness import _Watched, exactly, losses, play, prepared, seconds
 from tests.intervals import Z
 
 EXACT = 1e-9
@@ -60,9 +60,7 @@ def test_the_slowest_node_sets_the_pace() -> None:
     one = case(slow(0.5), checkpoint=prepared().scenario.model_dump(mode="json")["checkpoint"])
     result = play(one, [(80, 0, 0)])
     # From 30 s to 1000 s there are 8 saves of 10 s and 890 s of stepping: 50 s of them before the fault.
-    assert seconds(result) == pytest.approx(
-        {"initialize": 30.0, "checkpoint_stall": 80.0, "productive": 50 + 420.0, "degraded": 420.0}, rel=EXACT
-    )
+    assert seconds(result) == exactly(initialize=30.0, checkpoint_stall=80.0, productive=50 + 420.0, degraded=420.0)
     assert losses(one, result)["degraded", "slow"] == pytest.approx(420.0, rel=EXACT)
     assert result.jobs[0].work == pytest.approx(470.0, rel=EXACT)
     assert result.jobs[0].interruptions == {}
@@ -72,9 +70,7 @@ def test_of_two_slow_nodes_the_slower_one_counts_and_is_charged() -> None:
     """When it heals by itself, the pace is that of the other one again."""
     one = case(slow(0.8), slow(0.5, "slower", heals="300 s"))
     result = play(one, [(100, 0, 0), (200, 1, 1)])
-    assert seconds(result) == pytest.approx(
-        {"initialize": 30.0, "productive": 70 + 80 + 150 + 400.0, "degraded": 20 + 150 + 100.0}, rel=EXACT
-    )
+    assert seconds(result) == exactly(initialize=30.0, productive=70 + 80 + 150 + 400.0, degraded=20 + 150 + 100.0)
     assert losses(one, result) == pytest.approx(
         {("initialize", "no_failure"): 30.0, ("degraded", "slow"): 120.0, ("degraded", "slower"): 150.0}, rel=EXACT
     )
@@ -86,19 +82,17 @@ def test_the_pace_changes_at_the_moment_of_the_fault_even_after_a_silent_start(r
     """No event marks the end of a start; what was stepped before the fault was healthy, and what came after was not."""
     one = case(slow(0.5, heals="100 s"), recovery={"use": recovery, "initialize": "30 s"})
     result = play(one, [(530, 0, 0)])
-    assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 920.0, "degraded": 50.0}, rel=EXACT)
+    assert seconds(result) == exactly(initialize=30.0, productive=920.0, degraded=50.0)
     # The same with the fault there from before the start, and only its end inside.
     result = play(one, [(10, 0, 0)])
-    assert seconds(result) == pytest.approx({"initialize": 30.0, "productive": 930.0, "degraded": 40.0}, rel=EXACT)
+    assert seconds(result) == exactly(initialize=30.0, productive=930.0, degraded=40.0)
 
 
 def test_a_slow_idle_node_slows_a_job_only_once_it_joins_it() -> None:
     """Node 2 is slow from 50 s on, and takes the place of node 0 at 400 s."""
     one = case(slow(0.5), cause("crash"))
     result = play(one, [(50, 0, 2), (400, 1, 0)])
-    assert seconds(result) == pytest.approx(
-        {"initialize": 60.0, "lost_work": 370.0, "productive": 285.0, "degraded": 285.0}, rel=EXACT
-    )
+    assert seconds(result) == exactly(initialize=60.0, lost_work=370.0, productive=285.0, degraded=285.0)
     assert losses(one, result)["lost_work", "crash"] == pytest.approx(370.0, rel=EXACT)
     assert losses(one, result)["degraded", "slow"] == pytest.approx(285.0, rel=EXACT)
 
@@ -129,9 +123,7 @@ def test_the_repair_of_a_shared_part_mends_no_node(use: str) -> None:
         rack["repaired"] = "part"
     one = case(slow(0.5), rack, cluster=nodes(2, rack=2))
     result = play(one, [(50, 0, 0), (400, 1, 0)])
-    assert seconds(result) == pytest.approx(
-        {"initialize": 60.0, "starved": 100.0, "lost_work": 370.0, "productive": 235.0, "degraded": 235.0}, rel=EXACT
-    )
+    assert seconds(result) == exactly(initialize=60.0, starved=100.0, lost_work=370.0, productive=235.0, degraded=235.0)
 
 
 def test_an_incident_slows_all_its_nodes_and_each_repair_mends_one() -> None:
@@ -140,9 +132,7 @@ def test_an_incident_slows_all_its_nodes_and_each_repair_mends_one() -> None:
     one = case({**heat, "effect": {"use": "slow", "factor": 0.5}}, cause("crash"), cluster=nodes(2, rack=2))
     rows = [(100.0, 0, 0), (400.0, 1, 0)]
     result = play(one, rows)
-    assert seconds(result) == pytest.approx(
-        {"initialize": 60.0, "starved": 200.0, "lost_work": 370.0, "productive": 185.0, "degraded": 185.0}, rel=EXACT
-    )
+    assert seconds(result) == exactly(initialize=60.0, starved=200.0, lost_work=370.0, productive=185.0, degraded=185.0)
     assert result.counts["healed"] == 0
     # A second crash takes the other node; then the fault is gone.
     result = play(one, [*rows, (700.0, 1, 1)])

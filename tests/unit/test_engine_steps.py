@@ -19,7 +19,7 @@ from analysis.statistics.estimates import means
 from sim.policies.contracts import Acquire, Background, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
 from tests.cases import cases
 from tests.engine_watch import Watch, watch
-from tests.harness import losses, play, prepared, seconds, trace
+from tests.harness import exactly, losses, play, prepared, seconds, trace
 from tests.intervals import Z
 from tests.unit.test_detection_race import preemption
 from tests.unit.test_effects import NEVER, RARE_SAVES, SHRINK, cause, nodes
@@ -555,8 +555,8 @@ def periodic_case(*series: dict[str, Any], sources: Sequence[dict[str, Any]] = (
 @cases("every", ["20 steps", "100 s", "96 s"])
 def test_work_that_is_due_with_a_save_follows_it(every: str) -> None:
     """Cycles of 100 + 10 + 15 s: seven of them and 95 s are left of 970 s. Times are rounded up to whole steps."""
-    assert seconds(play(periodic_case(work(every, "15 s")))) == pytest.approx(
-        {"initialize": 30, "productive": 795, "checkpoint_stall": 70, "auxiliary": 105}, abs=EXACT
+    assert seconds(play(periodic_case(work(every, "15 s")))) == exactly(
+        initialize=30, productive=795, checkpoint_stall=70, auxiliary=105
     )
 
 
@@ -564,9 +564,7 @@ def test_several_series() -> None:
     """Every 150 s for 15 s, and every 200 s for 7 s: 796 s are stepped, with seven saves, five times and three."""
     result = play(periodic_case(work("30 steps", "15 s"), work("200 s", "7 s", "check")))
     # To 800 s of stepping it takes 70 + 75 + 21 s: at 966 s. The last save has begun 4 s before the horizon.
-    assert seconds(result) == pytest.approx(
-        {"initialize": 30, "productive": 800, "checkpoint_stall": 70 + 4, "auxiliary": 75 + 21}, abs=EXACT
-    )
+    assert seconds(result) == exactly(initialize=30, productive=800, checkpoint_stall=70 + 4, auxiliary=75 + 21)
 
 
 @cases(
@@ -616,16 +614,8 @@ def test_work_that_a_rollback_takes_back_is_done_again() -> None:
     """
     one = periodic_case(work("6 steps", "3 s"), sources=[software()])
     result = play(one, [(291, 0, 0)])
-    assert seconds(result) == pytest.approx(
-        {
-            "initialize": 60,
-            "productive": 752,
-            "checkpoint_stall": 20 + 50,
-            "auxiliary": 7 * 3 + 19 * 3,
-            "lost_work": 20,
-            "restore": 20,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        initialize=60, productive=752, checkpoint_stall=20 + 50, auxiliary=7 * 3 + 19 * 3, lost_work=20, restore=20
     )
     assert losses(one, result)["auxiliary", "no_failure"] == pytest.approx(78.0, abs=EXACT), "what was done is paid for"
 
@@ -636,16 +626,13 @@ def test_a_failure_in_the_middle_of_it() -> None:
     From 275 s on there are five cycles of 100 s of stepping, two evaluations and a save, and 25 s.
     """
     one = periodic_case(work("50 s", "15 s"), sources=[software()])
-    assert seconds(play(one, [(225, 0, 0)])) == pytest.approx(
-        {
-            "initialize": 60,
-            "productive": 100 + 500 + 25,
-            "checkpoint_stall": 10 + 50,
-            "auxiliary": 15 + 15 + 5 + 5 * 30,
-            "lost_work": 50,
-            "restore": 20,
-        },
-        abs=EXACT,
+    assert seconds(play(one, [(225, 0, 0)])) == exactly(
+        initialize=60,
+        productive=100 + 500 + 25,
+        checkpoint_stall=10 + 50,
+        auxiliary=15 + 15 + 5 + 5 * 30,
+        lost_work=50,
+        restore=20,
     )
 
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -33,7 +30,6 @@ from sim import Ratio
 from sim.catalog import models
 from tests import report_sample
 from tests.cases import cases
-from tests.pace import one_in
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
@@ -58,8 +54,6 @@ _format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 converges = of_plain(typed_converges, ClosedForm)
 
 DONE, NO, WRONG = 0, 1, 2
-
-FULL = Path("/dev/full")
 
 SEQUENCE = 8192
 
@@ -462,38 +456,6 @@ def test_the_command_prints_its_document_in_words(scenario: str) -> None:
     assert content["seed"] == json.loads(call("run", scenario, "--replications", "1", "--json").stdout)["seed"]
     same = document(replicate(report_sample.prepare(), 1), command="")["provenance"].keys() | {"sha256"}
     assert content["provenance"].keys() == same
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
-@pytest.mark.parametrize(
-    "arguments",
-    one_in(
-        3,
-        [
-            ["explain", "model.yaml", "--replications", "0"],
-            ["explain", "model.yaml", "--worth", "--replications", "8", "--jobs", "1", "--set", "horizon=1 d"],
-            ["compare", "model.yaml", "--vary", "spares.hot=1,2", "--replications", "2", "--jobs", "1"],
-            ["layouts", "model.yaml"],
-            ["topology", "show", "small-1k"],
-            ["topology", "place", "model.yaml"],
-        ],
-    ),
-    ids=lambda arguments: " ".join(arguments[:3]),
-)
-def test_full_standard_output(scenario: str, arguments: list[str]) -> None:
-    """Tables that nobody takes end in one line and 2, whatever command has laid them out: no traceback."""
-    assert scenario == "model.yaml"
-    code = f"import sys; sys.argv[1:] = {arguments!r}; import cli; cli.app()"
-    # Unbuffered output would hide what happens to the rest of the buffer at the end.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    environment["PYTHONPATH"] = str(Path(cli.__file__).parent)
-    with FULL.open("w") as full:
-        result = subprocess.run(
-            [sys.executable, "-c", code], stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
-        )
-    assert result.returncode == WRONG
-    lines = [line for line in result.stderr.splitlines() if not line.startswith("warning: ")]
-    assert lines == ["standard output: cannot be written (No space left on device)"]
 
 
 def test_a_job_that_does_not_fit_is_explained_all_the_same(scenario: str) -> None:

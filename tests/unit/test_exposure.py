@@ -16,7 +16,7 @@ import pytest
 
 import sim
 from tests.cases import cases
-from tests.harness import losses, play, prepared, seconds, trace
+from tests.harness import exactly, losses, play, prepared, seconds, trace
 from tests.intervals import Z
 from tests.unit.test_effects import RARE_SAVES, cause, nodes
 
@@ -158,7 +158,7 @@ def test_detection_initialize_and_restore_are_exposed() -> None:
     result = play(one, [(300, 0, 0), (310, 1, 0), (330, 2, 0), (390, 3, 0)])
     assert result.jobs[0].interruptions == {1: 1, 2: 1, 3: 1, 4: 1}
     found = {name: seconds(result)[name] for name in ("detection", "initialize", "restore")}
-    assert found == pytest.approx({"detection": 60, "initialize": 30 + 10 + 30 + 30, "restore": 10 + 20}, rel=EXACT)
+    assert found == exactly(detection=60, initialize=30 + 10 + 30 + 30, restore=10 + 20)
 
 
 def test_a_job_that_waits_for_nodes_can_be_preempted() -> None:

@@ -382,12 +382,6 @@ def test_a_log_says_until_when() -> None:
     assert left(result) == pytest.approx(950 + 10, rel=EXACT)
 
 
-def test_what_nobody_would_notice_is_refused() -> None:
-    """A spine matters to jobs that say that they wait for the network."""
-    with pytest.raises(sim.ScenarioError, match="a failed spine stops no node here, and no job says what share"):
-        case(source("spine"), fabric=TREE, share=0.0)
-
-
 def test_a_synchronous_job_runs_at_its_slowest_pool() -> None:
     """An H100 has 989 TFLOP/s, a B200 2,250: on both, both run like H100s."""
     pools = [{"count": 2, "accelerator": "b200"}, {"count": 2, "accelerator": "h100"}]

@@ -35,13 +35,13 @@ def ask(name: str, line: str) -> dict[str, float]:
 def test_every_question_is_worked_out() -> None:
     """Each question of the file has a function with its amounts, and each answers to its examples, as text and JSON."""
     assert list(formulas()) == list(_ANSWERS)
-    schema = results_schema()
+    schema = jsonschema.Draft202012Validator(results_schema())
     for name, entry in formulas().items():
         names = [row.name.replace("-", "_") for row in entry.inputs]
         assert sorted(inspect.signature(_ANSWERS[name]).parameters) == sorted(names), name
         found = answered(name, [word for row in entry.inputs for word in (f"--{row.name}", *row.example.split())])
         text, content = format_formula(found), json.loads(render(found))
-        jsonschema.validate(content, schema)
+        schema.validate(content)
         assert plain(read_document("formula", content, FormulaDocument)) == content
         for said in (*(row.meaning for row in found.results.values()), entry.reference, *entry.equation.splitlines()):
             assert said in text, name

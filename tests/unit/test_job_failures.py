@@ -14,7 +14,7 @@ import pytest
 import sim
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import losses, play, prepared, seconds
+from tests.harness import exactly, losses, play, prepared, seconds
 from tests.intervals import Z
 from tests.unit.test_effects import NEVER, SHRINK, cause, nodes, slow
 
@@ -122,7 +122,7 @@ def test_restarts_that_take_no_time_wait_for_the_mended_program() -> None:
         result = play(one)
         # At 100, 500 and 900 s, each mended 300 s later.
         assert result.jobs[0].interruptions == {1: 3}
-        assert seconds(result) == pytest.approx({"productive": 300.0, "reschedule": 700.0}, rel=EXACT)
+        assert seconds(result) == exactly(productive=300.0, reschedule=700.0)
 
 
 def test_bugs_over_healthy_work_are_a_poisson_process() -> None:

@@ -315,44 +315,6 @@ def test_from_seconds() -> None:
         Exponential.from_seconds(mean=0.0)
 
 
-@cases(
-    ("wrong", "rule"),
-    [
-        ({"use": "weibull", "shape": 0.7}, r"exactly one of mean and scale \(given: none\)"),
-        ({"use": "weibull", "shape": 1, "mean": "1 h", "scale": "1 h"}, r"exactly one .*\(given: mean, scale\)"),
-        ({"use": "weibull", "shape": 0, "mean": "1 h"}, "greater than or equal to 0.05"),
-        ({"use": "weibull", "shape": math.inf, "mean": "1 h"}, "finite"),
-        ({"use": "gamma", "shape": -1, "mean": "1 h"}, "greater than or equal to 0.05"),
-        ({"use": "gamma", "shape": 2}, "Field required"),
-        ({"use": "lognormal", "sigma": 1}, "exactly one of median and mean"),
-        ({"use": "lognormal", "sigma": 0, "median": "1 h"}, "greater than 0"),
-        ({"use": "lognormal", "sigma": 30, "median": "1 h"}, "less than or equal to 10"),
-        ({"use": "lognormal", "sigma": math.nan, "median": "1 h"}, "finite"),
-        ({"use": "lognormal", "sigma": 10, "median": "1 h"}, "not finite, or above 1e12 years"),
-        ({"use": "lognormal", "sigma": 9, "median": "1e303 d"}, "not finite, or above 1e12 years"),
-        ({"use": "weibull", "shape": 0.05, "scale": "1 year"}, "not finite, or above 1e12 years"),
-        ({"use": "empirical", "values": ["2e303 d", "2e303 d"]}, "not finite, or above 1e12 years"),
-        ({"use": "piecewise", "hazards": [{"rate": "1e-13 per year"}]}, "not finite, or above 1e12 years"),
-        ("1.1e12 years", "not finite, or above 1e12 years"),
-        ({"use": "exponential", "mean": "0 s"}, "greater than 0"),
-        ({"use": "exponential", "mean": "-1 h"}, "must not be negative"),
-        ({"use": "empirical", "values": []}, "at least one value above zero"),
-        ({"use": "empirical", "values": ["0 s", "0 s"]}, "at least one value above zero"),
-        ({"use": "uniform", "low": "2 h", "high": "1 h"}, "low must be less than high"),
-        ({"use": "uniform", "low": "1 h", "high": "1 h"}, "low must be less than high"),
-        ({"use": "fixed", "value": "1 h", "values": "1 h"}, "Extra inputs"),
-        ({"use": "wiebull", "shape": 1}, "'weibull'"),
-        (30, "needs a unit"),
-        ("30 parsec", "unknown unit"),
-    ],
-)
-def test_mistakes_are_told_in_one_line(wrong: object, rule: str) -> None:
-    """Each mistake gives exactly one error, which states the rule."""
-    with pytest.raises(ValidationError, match=rule) as caught:
-        Repaired.model_validate({"repair": wrong})
-    assert caught.value.error_count() == 1
-
-
 # ----------------------------------------
 # Hazard ratios: the life of a unit with r times the hazard has the survival of the law to the power r.
 
@@ -524,16 +486,6 @@ def test_lives_are_those_of_drawing_a_part_first() -> None:
     assert stats.ks_2samp(lives, two_steps).pvalue > 1e-4
 
 
-def test_stationary_start_makes_the_failure_rate_constant_of_test_laws_mixture() -> None:
-    """The share of residual lives that end within t is the integral of P(X > x) / E[X] up to t."""
-    key = rng.stream(6, 0, "stationary mixture")
-    u, v = (rng.uniform(key, range(10_000), sub) for sub in (0, 1))
-    weights, means = np.array([0.2 * 1, 0.8 * 50]) / 40.2, np.array([1.0, 50.0]) * HOUR
-    lives = HYPER.length_biased_ppf(u)
-    for times in ((1 - v) * lives, v * lives):
-        assert stats.kstest(times, lambda x: -np.expm1(-x[:, None] / means) @ weights).pvalue > 1e-4
-
-
 def test_jumps_are_exact() -> None:
     """A fixed part gives exactly its time, three times in four, and a share of the others on either side of it."""
     lives = REPAIRS.ppf(U)
@@ -593,53 +545,6 @@ def test_a_part_that_takes_no_time_is_never_met() -> None:
     law = Mixture(parts=({"weight": 0.5, "law": 0}, {"weight": 0.5, "law": {"use": "exponential", "mean": "1 h"}}))
     assert law.ppf(np.array([1e-9, 0.5, 0.5 + 0.5 * -math.expm1(-1)])) == pytest.approx([0, 0, HOUR], rel=1e-12)
     assert_allclose(law.length_biased_ppf(U), Exponential(mean="1 h").length_biased_ppf(U), rtol=1e-12)
-
-
-def test_written_and_read() -> None:
-    """A mixture comes back as it was written; text in a part is a fixed time there too."""
-    data = {
-        "use": "mixture",
-        "parts": [{"weight": 0.8, "law": "30 min"}, {"weight": "20 %", "law": {"use": "exponential", "mean": "1 d"}}],
-    }
-    part = Part.model_validate({"life": data})
-    law = part.life
-    assert isinstance(law, Mixture)
-    assert law.parts[0].law == Fixed(value="30 min")
-    jsonschema.validate({"life": data}, Part.model_json_schema())
-    law.ppf_one(0.9), law.length_biased_ppf(U)  # what was worked out is neither compared nor written
-    assert Part.model_validate_json(part.model_dump_json()) == part
-    assert TypeAdapter(Law).validate_python(law.model_dump(exclude_none=True)) == law
-    jsonschema.validate(json.loads(part.model_dump_json()), Part.model_json_schema())
-    assert law.scaled(2).parts[0].law == Fixed(value="1 h")
-
-
-@cases(
-    ("parts", "rule"),
-    [
-        ([], "at least 2 items"),
-        ([{"weight": 1, "law": "1 h"}], "at least 2 items"),
-        ([{"weight": 0.8, "law": "1 h"}, {"weight": 0.3, "law": "2 h"}], "must sum to 1, not to 1.1"),
-        ([{"weight": 0.5, "law": "1 h"}, {"weight": 0.499999, "law": "2 h"}], "must sum to 1, not to 0.999999"),
-        ([{"weight": 1, "law": "1 h"}, {"weight": 0, "law": "2 h"}], "greater than 0"),
-        ([{"weight": 1.5, "law": "1 h"}, {"weight": 0.5, "law": "2 h"}], "above 1"),
-        ([{"weight": 0.5, "law": "0 s"}, {"weight": 0.5, "law": 0}], "a mean above zero"),
-        ([{"weight": 0.5, "law": 30}, {"weight": 0.5, "law": "1 h"}], "needs a unit"),
-        ([{"weight": 0.5, "law": {"use": "mixture"}}, {"weight": 0.5, "law": "1 h"}], "does not match any"),
-        (
-            [{"weight": 0.5, "law": {"use": "weibull", "shape": 1}}, {"weight": 0.5, "law": "1 h"}],
-            "exactly one of mean",
-        ),
-        ([{"weight": 0.5}, {"weight": 0.5, "law": "1 h"}], "required"),
-        ([{"weight": 0.5, "law": "1 h", "mean": "1 h"}, {"weight": 0.5, "law": "1 h"}], "Extra inputs"),
-    ],
-)
-def test_mistakes_are_told_in_one_line_of_test_laws_mixture(parts: object, rule: str) -> None:
-    """Each mistake gives exactly one error, which states the rule."""
-    with pytest.raises(ValidationError, match=rule) as caught:
-        Part.model_validate({"life": {"use": "mixture", "parts": parts}})
-    # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
-    errors = [error for error in caught.value.errors() if error["type"] != "too_short" or len(error["input"]) < 2]
-    assert len(errors) == 1
 
 
 # ----------------------------------------
@@ -736,20 +641,6 @@ def test_mean_of_two_pieces() -> None:
     assert law.mean_value / 3600 == pytest.approx((1 - math.exp(-2)) / 0.2 + math.exp(-2) / 0.01, rel=1e-14)
 
 
-@cases("law", LAWS_TEST_LAWS_PIECEWISE, ids=NAMES_TEST_LAWS_PIECEWISE)
-def test_length_biased_law(law: Piecewise) -> None:
-    """The part of E[X] that comes from lives up to the length-biased quantile of u is u, in both tails."""
-    mean = integral(law, 0)
-    for u in (1e-9, 1e-3, 0.05, 0.3, 0.5, 0.9, 0.999):
-        life = float(law.length_biased_ppf(np.array([u]))[0])
-        inside = [0.0, *(age for age in law.breaks if age < life), life]
-        part = sum(
-            integrate.quad(lambda x: x * hazard(law, x) * survival(law, x), low, high, epsabs=0, epsrel=1e-11)[0]
-            for low, high in itertools.pairwise(inside)
-        )
-        assert part / mean == pytest.approx(u, rel=1e-8)
-
-
 def test_equal_hazards_are_the_exponential_law() -> None:
     """Cut into pieces of one hazard, or not cut at all, the exponential law stays what it is."""
     whole = Exponential(mean="20 h")
@@ -800,19 +691,6 @@ def test_failures_in_each_piece_come_at_its_hazard() -> None:
         start = end
 
 
-def test_stationary_start_of_test_laws_piecewise() -> None:
-    """Age and residual life each have the density P(X > x) / E[X]: Cox's equilibrium law."""
-    key = rng.stream(3, 0, "stationary pieces")
-    u, v = (rng.uniform(key, range(10_000), sub) for sub in (0, 1))
-    grid = np.linspace(0, 40 * YEAR, 200_001)
-    alive = np.exp(-BATHTUB.cumulative_hazard(grid))
-    equilibrium = integrate.cumulative_trapezoid(alive, grid, initial=0) / integral(BATHTUB, 0)
-    for place in (1 - v, v):
-        assert (
-            stats.kstest(place * BATHTUB.length_biased_ppf(u), lambda x: np.interp(x, grid, equilibrium)).pvalue > 1e-4
-        )
-
-
 def test_written_and_read_of_test_laws_piecewise() -> None:
     """Hazards come back as they were written: a rate without a unit noun, and no end of the last piece."""
     data = {"use": "piecewise", "hazards": [{"until": "30 d", "rate": "0.2 per year"}, {"rate": "100 FIT"}]}
@@ -829,34 +707,6 @@ def test_written_and_read_of_test_laws_piecewise() -> None:
     jsonschema.validate(json.loads(part.model_dump_json(exclude_none=True)), Part.model_json_schema())
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate({"life": {"use": "piecewise", "hazards": [{"until": "1 d"}]}}, Part.model_json_schema())
-
-
-@cases(
-    ("hazards", "rule"),
-    [
-        ([], "at least 1 item"),
-        ([{"rate": 0}], "the last hazard must be above zero"),
-        ([{"until": "1 d", "rate": "1 per d"}], "the last hazard has no end"),
-        ([{"until": "1 d", "rate": "1 per d"}, {"rate": 0}], "the last hazard must be above zero"),
-        ([{"rate": "1 per d"}, {"rate": "1 per d"}], "needs 'until'"),
-        ([{"until": "2 d", "rate": 0}, {"until": "2 d", "rate": 0}, {"rate": "1 per d"}], "later than the one before"),
-        ([{"until": 0, "rate": 0}, {"rate": "1 per d"}], "greater than 0"),
-        ([{"rate": "1 per node-day"}], "write '0.2 per year', without 'node'"),
-        ([{"rate": "-1 per day"}], "is not a rate|negative"),
-        ([{"rate": "0.2"}], 'for example "0.2 per year"'),
-        ([{"rate": 0.2}], 'for example "0.2 per year"'),
-        ([{"rate": "1e300 per ns"}], "finite"),
-        ([{"until": "1 d"}], "required"),
-        ([{"rate": "1e-13 per year"}], "not finite, or above 1e12 years"),
-    ],
-)
-def test_mistakes_are_told_in_one_line_of_test_laws_piecewise(hazards: object, rule: str) -> None:
-    """Each mistake gives exactly one error, which states the rule."""
-    with pytest.raises(ValidationError, match=rule) as caught:
-        Part.model_validate({"life": {"use": "piecewise", "hazards": hazards}})
-    # An item that is wrong is also missed in the count of the list; sim.input.complaints leaves that echo out.
-    errors = [error for error in caught.value.errors() if error["type"] != "too_short" or not error["input"]]
-    assert len(errors) == 1
 
 
 def test_extreme_hazards_stay_finite() -> None:

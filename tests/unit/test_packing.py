@@ -615,25 +615,3 @@ def test_means(name: str) -> None:
     parameters, members = SIZES[name]
     size = Size.model_validate(parameters)
     assert size.mean_of(members) == pytest.approx(float(np.arange(members + 1) @ size_law(size, members)))
-
-
-@cases(
-    ("parameters", "rule"),
-    [
-        ({}, r"give exactly one of nodes, mean, share and values \(given: none\)"),
-        ({"nodes": 2, "mean": 3}, r"given: nodes, mean"),
-        ({"mean": 2, "least": 3}, "2 nodes are below the least of 3"),
-        ({"values": [2, 0]}, "takes at least one node, not 0"),
-        ({"values": [2, 1], "weights": [1]}, "one number for each of values"),
-        ({"values": [2, 1], "weights": [0, 0]}, "one above"),
-        ({"values": [2, 1], "weights": [2, -1]}, "none below zero"),
-        ({"nodes": 2, "weights": [1]}, "one number for each of values"),
-        ({"nodes": 2, "least": 2}, "goes with mean or share"),
-        ({"values": [2, 1], "least": 2}, "goes with mean or share"),
-        ({"share": 0}, "greater than 0"),
-    ],
-)
-def test_impossible_sizes_are_refused(parameters: dict[str, Any], rule: str) -> None:
-    """The message says the rule."""
-    with pytest.raises(ValueError, match=rule):
-        Size.model_validate(parameters)

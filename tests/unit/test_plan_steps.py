@@ -28,7 +28,7 @@ from sim.policies.contracts import (
     Stall,
 )
 from tests.cases import cases
-from tests.harness import losses, play, prepared, seconds
+from tests.harness import exactly, losses, play, prepared, seconds
 
 if TYPE_CHECKING:
     import sim
@@ -93,13 +93,9 @@ def test_exposed_stall() -> None:
     case = prepared()
     one = play(case, [(250.0, FIRST, 0)], recovery)
     # Two saves, 30 s at risk; 50 + 20 s of recovery; 680 s hold six saves and 20 s.
-    assert seconds(one) == pytest.approx(
-        {"productive": 820, "checkpoint_stall": 80, "lost_work": 30, "initialize": 50, "restore": 20}, abs=EXACT
-    )
+    assert seconds(one) == exactly(productive=820, checkpoint_stall=80, lost_work=30, initialize=50, restore=20)
     two = play(case, [(250.0, FIRST, 0), (280.0, SECOND, 1)], recovery)
-    assert seconds(two) == pytest.approx(
-        {"productive": 800, "checkpoint_stall": 70, "lost_work": 30, "initialize": 80, "restore": 20}, abs=EXACT
-    )
+    assert seconds(two) == exactly(productive=800, checkpoint_stall=70, lost_work=30, initialize=80, restore=20)
     assert losses(case, two) == pytest.approx(
         {
             ("checkpoint_stall", "no_failure"): 70,
@@ -172,16 +168,8 @@ def test_acquire_waits_for_a_repair(pause: Stall) -> None:
     recovery = Scripted((Acquire(), pause, Restore(), Run()), begin=RESTART)
     result = play(prepared(cluster=cluster(2)), [(280.0, FIRST, 0)], recovery)
     # Starts at 30 s; fails at 280 s with 30 s at risk; starved for 200 s; runs from 530 s.
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 630,
-            "checkpoint_stall": 60,
-            "lost_work": 30,
-            "initialize": 60,
-            "restore": 20,
-            "starved": 200,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=630, checkpoint_stall=60, lost_work=30, initialize=60, restore=20, starved=200
     )
 
 
@@ -191,18 +179,15 @@ def test_acquire_gives_up_and_requeues() -> None:
     case = prepared(cluster=cluster(2))
     result = play(case, [(280.0, FIRST, 0)], recovery)
     # Starved 280 to 340, rescheduled to 380, queued to 480, initialized to 510, restored to 530.
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 630,
-            "checkpoint_stall": 60,
-            "lost_work": 30,
-            "initialize": 60,
-            "restore": 20,
-            "starved": 60,
-            "reschedule": 40,
-            "queued": 100,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=630,
+        checkpoint_stall=60,
+        lost_work=30,
+        initialize=60,
+        restore=20,
+        starved=60,
+        reschedule=40,
+        queued=100,
     )
     loss = losses(case, result)
     assert loss["initialize", "no_failure"] == pytest.approx(30, abs=EXACT)
@@ -216,17 +201,8 @@ def test_acquire_some_of_what_is_missing() -> None:
     case = prepared(cluster=cluster(3), detection={"time": "10 s"})
     result = play(case, [(250.0, FIRST, 0), (255.0, FIRST, 1)], Scripted(plan))
     # Both known at 260; one idle node taken; initialized to 290; node 0 is back at 460; restored to 480.
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 680,
-            "checkpoint_stall": 60,
-            "lost_work": 30,
-            "detection": 10,
-            "initialize": 30,
-            "starved": 170,
-            "restore": 20,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=680, checkpoint_stall=60, lost_work=30, detection=10, initialize=30, starved=170, restore=20
     )
 
 
@@ -242,17 +218,8 @@ def test_acquire_replicas() -> None:
     case = elastic(2, 1, 2, detection={"time": "10 s"})
     result = play(case, [(250.0, FIRST, 0, 400.0), (250.0, FIRST, 1, 450.0)], recovery)
     # 420 to 440 restore (half the gang), to 470 stepping at half, 5 s for the second to join, 525 s together.
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 690,
-            "checkpoint_stall": 70,
-            "lost_work": 30,
-            "detection": 10,
-            "starved": 165,
-            "initialize": 25,
-            "restore": 10,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=690, checkpoint_stall=70, lost_work=30, detection=10, starved=165, initialize=25, restore=10
     )
 
 
@@ -261,9 +228,7 @@ def test_restore_from_peers() -> None:
     case = prepared(jobs=[{"name": "job", "gpus": 2, "step_time": "7 s"}], repair={"time": "0 s"})
     result = play(case, [(250.0, FIRST, 0)], Scripted((Stall(Bucket.RESCHEDULE, 15.0), Restore("live"), Run())))
     # Intervals are 105 s. 250 = two cycles and 20 s; from 265 s on, 91 s to the next save, five cycles, 59 s.
-    assert seconds(result) == pytest.approx(
-        {"productive": 899, "checkpoint_stall": 80, "lost_work": 6, "reschedule": 15}, abs=EXACT
-    )
+    assert seconds(result) == exactly(productive=899, checkpoint_stall=80, lost_work=6, reschedule=15)
 
 
 def test_requeue_lets_another_job_have_the_nodes() -> None:
@@ -275,21 +240,10 @@ def test_requeue_lets_another_job_have_the_nodes() -> None:
     )
     result = play(case, [(260.0, FIRST, 0)], Scripted((Requeue(50.0),), begin=RESTART))
     # b: queued to 260, initialized to 290, 300 s of work with two saves to 610. a: eligible at 310, starts at 610.
-    assert seconds(result, 0) == pytest.approx(
-        {
-            "productive": 510,
-            "checkpoint_stall": 50,
-            "lost_work": 10,
-            "reschedule": 50,
-            "queued": 300,
-            "initialize": 60,
-            "restore": 20,
-        },
-        abs=EXACT,
+    assert seconds(result, 0) == exactly(
+        productive=510, checkpoint_stall=50, lost_work=10, reschedule=50, queued=300, initialize=60, restore=20
     )
-    assert seconds(result, 1) == pytest.approx(
-        {"queued": 160, "initialize": 30, "productive": 300, "checkpoint_stall": 20}, abs=EXACT
-    )
+    assert seconds(result, 1) == exactly(queued=160, initialize=30, productive=300, checkpoint_stall=20)
     assert result.jobs[1].finished
     assert result.jobs[1].end == 610.0
     assert losses(case, result, 1)["queued", "no_failure"] == pytest.approx(160, abs=EXACT)
@@ -301,24 +255,14 @@ def test_run_at_a_fraction() -> None:
     recovery = Scripted((Stall(Bucket.RESCHEDULE, 10.0), Run(0.5)), (Restore(), Run()))
     kept = play(case, [(250.0, FIRST, 0), (400.0, SECOND, 0)], recovery)
     # 260 to 330 at half: 35 + 35; saved to 340 with 265 s of work; 340 to 400 at half is lost: 30 + 30.
-    assert seconds(kept) == pytest.approx(
-        {
-            "productive": 795,
-            "degraded": 35,
-            "checkpoint_stall": 80,
-            "lost_work": 60,
-            "reschedule": 10,
-            "restore": 20,
-        },
-        abs=EXACT,
+    assert seconds(kept) == exactly(
+        productive=795, degraded=35, checkpoint_stall=80, lost_work=60, reschedule=10, restore=20
     )
     assert losses(case, kept)["degraded", "first"] == pytest.approx(35, abs=EXACT)
     assert losses(case, kept)["lost_work", "second"] == pytest.approx(60, abs=EXACT)
     # Before that save, 30 s at the full pace and 60 s at half go together.
     lost = play(case, [(250.0, FIRST, 0), (320.0, SECOND, 0)], recovery)
-    assert seconds(lost) == pytest.approx(
-        {"productive": 800, "checkpoint_stall": 80, "lost_work": 90, "reschedule": 10, "restore": 20}, abs=EXACT
-    )
+    assert seconds(lost) == exactly(productive=800, checkpoint_stall=80, lost_work=90, reschedule=10, restore=20)
 
 
 REJOIN = (Stall(Bucket.INITIALIZE, 5.0), Restore("live"), Run())
@@ -334,9 +278,7 @@ def test_a_replica_leaves_and_rejoins() -> None:
     case = elastic(2, 2, 5)
     result = play(case, [(250.0, FIRST, 0)], recovery)
     # 65 s at half, then 5 s for all; five more saves.
-    assert seconds(result) == pytest.approx(
-        {"productive": 867.5, "checkpoint_stall": 85, "reschedule": 5, "initialize": 35, "restore": 7.5}, abs=EXACT
-    )
+    assert seconds(result) == exactly(productive=867.5, checkpoint_stall=85, reschedule=5, initialize=35, restore=7.5)
     assert {cause for bucket, cause in losses(case, result) if bucket != "checkpoint_stall"} == {"first"}
     assert result.jobs[0].disruptions == {1: 1}
 
@@ -364,9 +306,8 @@ def test_two_replicas_away_at_once() -> None:
     case = elastic(4, 1, 4)
     result = play(case, [(150.0, FIRST, 0), (200.0, SECOND, 1)], recovery)
     # Rates 1, 3/4 from 160, 1/2 from 210, 3/4 from 375, 1 from 425; rejoins at 370 and 420.
-    assert seconds(result) == pytest.approx(
-        {"productive": 798.75, "checkpoint_stall": 70, "reschedule": 12.5, "starved": 100, "initialize": 18.75},
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=798.75, checkpoint_stall=70, reschedule=12.5, starved=100, initialize=18.75
     )
     loss = losses(case, result)
     assert loss["starved", "first"] == pytest.approx(50, abs=EXACT)
@@ -387,16 +328,8 @@ def test_everything_fails() -> None:
         failures=[rack],
     )
     result = play(case, [(250.0, FIRST, 0)], recovery)
-    assert seconds(result) == pytest.approx(
-        {
-            "productive": 670,
-            "checkpoint_stall": 60,
-            "lost_work": 30,
-            "starved": 200,
-            "initialize": 20,
-            "restore": 20,
-        },
-        abs=EXACT,
+    assert seconds(result) == exactly(
+        productive=670, checkpoint_stall=60, lost_work=30, starved=200, initialize=20, restore=20
     )
     assert result.jobs[0].interruptions == {1: 1}
     assert result.down_node_seconds == 800.0
@@ -436,9 +369,9 @@ def test_jobs_start_first_in_first_out() -> None:
     assert [job.start for job in result.jobs] == [0.0, 320.0, 320.0], "c would fit from 60 s on"
     assert [job.end for job in result.jobs] == pytest.approx([320.0, 530.0, 420.0], abs=EXACT)
     assert all(job.finished and not job.censored for job in result.jobs)
-    assert seconds(result, 0) == pytest.approx({"productive": 300, "checkpoint_stall": 20}, abs=EXACT)
-    assert seconds(result, 1) == pytest.approx({"queued": 270, "productive": 200, "checkpoint_stall": 10}, abs=EXACT)
-    assert seconds(result, 2) == pytest.approx({"queued": 260, "productive": 100}, abs=EXACT)
+    assert seconds(result, 0) == exactly(productive=300, checkpoint_stall=20)
+    assert seconds(result, 1) == exactly(queued=270, productive=200, checkpoint_stall=10)
+    assert seconds(result, 2) == exactly(queued=260, productive=100)
     assert result.edges.tolist() == pytest.approx([0.0, 530.0], abs=EXACT)
     assert result.owned == pytest.approx(4 * 530, abs=EXACT)
     assert result.cluster[Bucket.UNALLOCATED] == pytest.approx(2120 - 640 - 630 - 100, abs=1e-6)
@@ -469,7 +402,7 @@ def test_warm_up() -> None:
     """The cluster lives before the jobs' time zero: a node that failed then is still in repair when the job arrives."""
     case = prepared(cluster=cluster(2), warmup="500 s")
     result = play(case, [(450.0, FIRST, 0)], Scripted())
-    assert seconds(result) == pytest.approx({"queued": 150, "productive": 780, "checkpoint_stall": 70}, abs=EXACT)
+    assert seconds(result) == exactly(queued=150, productive=780, checkpoint_stall=70)
     assert (result.jobs[0].arrival, result.jobs[0].start, result.jobs[0].end) == (0.0, 150.0, 1000.0)
     assert result.owned == 2000.0
     assert result.edges.tolist() == [0.0, 1000.0]

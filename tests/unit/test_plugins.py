@@ -303,6 +303,7 @@ def test_reports_have_its_chapters_and_formats(bring: Callable[..., str], tmp_pa
     assert (tmp_path / "r.txt").read_text() == "Mine"
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_the_example_is_installed_and_runs(tmp_path: Path) -> None:
     """The package of less than 80 lines is built, passes its harness, and runs by the command, as any other."""

@@ -456,96 +456,6 @@ def test_collectives_grow_as_published() -> None:
             assert seconds(launch, gpus, "collectives") == pytest.approx(published, rel=0.15)
 
 
-def test_slurm() -> None:
-    """KillWait is 30 s, a requeued job is eligible after 120 + 1 s, and the scheduler looks every 60 s."""
-    rung = strategy("slurm-requeue").rungs[0]
-    assert (rung.keeps, rung.budget, seconds(rung.stop, 8)) == ("nothing", None, 30)
-    assert seconds(rung.delay, 8, "not eligible") == 121
-    (cadence,) = (phase.time for phase in rung.delay if phase.name == "scheduler")
-    assert (cadence.low, cadence.high) == (0, 60)
-    assert observer("slurm-requeue", "slurm").timeout == 300
-    watchdog = observer("slurm-requeue", "collective-timeout")
-    assert (watchdog.timeout, watchdog.dump) == (600, 15)
-    assert "checkpoint" not in catalog.recovery("slurm-requeue")
-
-
-def test_jobset() -> None:
-    """Restarts of the default rule count for ever; pods have 30 s, nodes 50 s and then 300 s of toleration."""
-    scenario = quick("k8s-jobset", "recovery.rungs.0.budget=2")
-    assert not scenario.recovery.resets_on_progress
-    assert scenario.recovery.rungs[0].budget == 2
-    assert seconds(scenario.recovery.rungs[0].stop, 8, "termination") == 30
-    kubernetes = observer("k8s-jobset", "kubernetes")
-    assert (kubernetes.grace, kubernetes.renew, kubernetes.monitor, kubernetes.toleration) == (50, 10, 5, 300)
-    assert any("Kueue" in line for line in _comments("k8s-jobset"))
-
-
-def _comments(name: str) -> list[str]:
-    """Return the lines of the comment that opens the file of a preset."""
-    text = (Path(catalog.__file__).parent / "recovery" / f"{name}.yaml").read_text(encoding="utf-8")
-    return [line for line in text.splitlines() if line.startswith("#")]
-
-
-def test_torchrun() -> None:
-    """Workers have 30 s to stop, a dead node is purged after 15 s, a smaller round waits 30 s, a join 600 s."""
-    recovery = strategy("torchrun-elastic")
-    assert seconds(recovery.stop, 8) == 30
-    assert (seconds_of(recovery.launch, "keep-alive"), seconds_of(recovery.launch, "last call")) == (15, 30)
-    assert (recovery.patience, recovery.max_restarts, recovery.except_first) == (600, 3, True)
-    assert observer("torchrun-elastic", "in-band").latency.high == pytest.approx(1.1)
-
-
-def seconds_of(phases: Any, name: str) -> float:
-    """Return the fixed time of a phase that only some faults need [s]."""
-    (time,) = (phase.time.value for phase in phases if phase.name == name)
-    return float(time)
-
-
-def test_a_process_is_quicker_than_a_node_with_torchrun() -> None:
-    """A process that ends is back long before a lost node, whose peers wait for a collective or a purge."""
-    recovery = strategy("torchrun-elastic")
-    needed = {
-        fault: sum(
-            seconds_of((phase,), phase.name) for phase in recovery.launch if phase.faults and fault in phase.faults
-        )
-        for fault in ("process", "host")
-    }
-    assert (needed["process"], needed["host"]) == (0, 45)
-    watcher = observer("torchrun-elastic", "in-band")
-    assert watcher.covers["process"] == 1 > watcher.covers["host"]
-
-
-def test_nvrx_in_process() -> None:
-    """Soft 60 s, hard 90 s, missing 30 s, last call 1 s; rank 0 and switches are for the rungs below."""
-    recovery = strategy("nvrx-in-process")
-    watchdog = observer("nvrx-in-process", "nvrx")
-    assert (watchdog.soft, watchdog.hard, watchdog.missing) == (60, 90, 30)
-    rung = recovery.rungs[0]
-    assert rung.except_first
-    assert not {"switch", "planned"} & set(rung.handles)
-    assert (rung.pools, rung.patience, rung.budget) == (("spare",), 0, None)
-    assert seconds(rung.stop, 8, "last call") == 1
-    for name in ("abort and finalise", "health check"):
-        (law,) = (phase.time for phase in rung.stop if phase.name == name)
-        assert law.high == 10
-
-
-def test_nvrx_in_job() -> None:
-    """15 s to stop, at most 50 s until memory is free, 3 restarts, then 2 through the queue, 3 without progress."""
-    for name in ("nvrx-in-job", "nvrx-in-process"):
-        recovery = strategy(name)
-        in_job, queue = recovery.rungs[-2:]
-        assert (in_job.name, in_job.budget, queue.budget, recovery.no_progress) == ("in-job", 3, 2, 3)
-        assert seconds(in_job.stop, 8, "stop of workers") == 15
-        (law,) = (phase.time for phase in in_job.stop if phase.name == "GPU memory")
-        assert (law.low, law.high) == (0, 50)
-        assert seconds(in_job.launch, 8, "last call") == 1
-        (store,) = catalog.recovery(name)["checkpoint"]["tiers"]
-        assert (store["store"], store["clique"]) == ("peer-host", 2)
-    assert observer("nvrx-in-job", "heartbeat").timeout == 300
-    assert observer("nvrx-in-job", "straggler").period == 300
-
-
 def test_torchft() -> None:
     """At 98,304 GPUs: 60 s, then 100 s of which two bugs are 90 s, and with a step of 20 s the published 3 min."""
     recovery = strategy("torchft-hsdp")
@@ -558,36 +468,12 @@ def test_torchft() -> None:
     assert seconds(recovery.rejoin, 98304) == pytest.approx(100)
 
 
-def test_byterobust() -> None:
-    """Inspections find a GPU after 10 s, a NIC 30 s, a switch 60 s, the kernel 2 s; one eviction spares one copy."""
-    agent = observer("byterobust-warm-standby", "node-agent")
-    times = {fault: law.value for fault, law in agent.latency.items()}
-    assert times == {"gpu": 10, "driver": 10, "nic": 30, "switch": 60, "host": 2}
-    recovery = strategy("byterobust-warm-standby")
-    (rung,) = recovery.rungs
-    host, peer = catalog.recovery("byterobust-warm-standby")["checkpoint"]["tiers"]
-    assert (host["store"], peer["store"], peer["clique"]) == ("host", "peer-host", 2)
-    assert peer["jump"] % recovery.evict.nodes == 0  # the other copy lies in another block of nodes that leave together
-    assert rung.pools[0] == "warm"
-    for store in (host, peer):
-        assert 0.01 <= float(store["stall"].split()[0]) <= 0.04
-
-
 def test_gemini() -> None:
     """Every step of the scenario is copied to a group of two hosts, at no cost to the step."""
     prepared = sim.prepare(quick("gemini-in-memory"))
     peer = catalog.recovery("gemini-in-memory")["checkpoint"]["tiers"][1]
     assert (peer["store"], peer["clique"], peer.get("stall", "0 s")) == ("peer-host", 2, "0 s")
     assert float(peer["interval"].split()[0]) <= prepared.jobs[0].step_time  # rounded up to one step
-
-
-def test_ntp() -> None:
-    """A narrow domain may take 1.3 times the power, or none more; resharding costs 1 % at most."""
-    plain, boosted = strategy("ntp"), strategy("ntp-power-boost")
-    assert (plain.power_boost, boosted.power_boost) == (1, 1.3)
-    assert plain.reshard == boosted.reshard == 0.01
-    changed = boosted.model_copy(update={"use": "ntp", "power_boost": 1.0})
-    assert changed == plain
 
 
 def test_bamboo() -> None:
@@ -597,14 +483,3 @@ def test_bamboo() -> None:
     assert (recovery.redundancy, recovery.slowdown) == ("next-stage", 1.5)
     assert seconds(recovery.initialize, 1024, "machine") == 45
     assert (seconds(recovery.reconfigure, 1024), seconds(recovery.rejoin, 1024)) == (0, 20)
-
-
-def test_pathways() -> None:
-    """13 s to notice, 50 s to reschedule, 5.4 s to restore and 12.7 s to the next step are 81 s in all."""
-    recovery = strategy("multi-tier-pathways-elastic")
-    notice = observer("multi-tier-pathways-elastic", "heartbeat").timeout
-    tiers = catalog.recovery("multi-tier-pathways-elastic")["checkpoint"]["tiers"]
-    restore = float(tiers[0]["restore"].split()[0])
-    total = notice + seconds(recovery.stop, 768) + restore + seconds(recovery.launch, 768)
-    assert total == pytest.approx(13 + 50 + 5.4 + 12.7)
-    assert (recovery.patience, recovery.rejoin_keeps) == (10 * 300, "live")

@@ -12,7 +12,7 @@ import pytest
 import scipy.stats
 
 import sim
-from sim.failures import Replay, TraceError
+from sim.failures import Replay
 from sim.failures.replay import Columns, read_log
 from tests.cases import cases
 from tests.harness import prepared, seconds
@@ -110,59 +110,6 @@ def test_causes_may_be_missing(tmp_path: Path) -> None:
     """Without a cause or its column an outage is 'recorded'; spaces and a byte-order mark do not matter."""
     assert [row[3] for row in rows(read(tmp_path, HEADER + "a,1,2,\nb,3,4\n"))] == ["recorded", "recorded"]
     assert rows(read(tmp_path, b"\xef\xbb\xbfunit,start,end\n a ,1,2\n")) == [("a", 1.0, 2.0, "recorded")]
-
-
-@cases(
-    ("text", "match"),
-    [
-        ("", r"log\.csv: .*empty"),
-        (HEADER, r"log\.csv: the log has no rows"),
-        ("unit,begin,end\na,1,2\n", r"log\.csv:1: no column 'start' \(the header has: unit, begin, end\)"),
-        ("node,start,end\na,1,2\n", r"log\.csv:1: no column 'unit'"),
-        ("unit,start\na,1\n", r"log\.csv:1: no column 'end'"),
-        (HEADER + "a,1,2,x\n,3,4,x\n", r"log\.csv:3: column 'unit' is empty"),
-        (
-            HEADER + "a,soon,2,x\n",
-            r"log\.csv:2: column 'start' holds 'soon', which is neither a number of zero or more nor a date such",
-        ),
-        (HEADER + "a,1\n", r"log\.csv:2: has no column 'end'; an empty one says that the node is still down"),
-        (HEADER + "a,-1,2,x\n", r"log\.csv:2: column 'start' holds '-1', which is neither a number of zero or more"),
-        (HEADER + "a,1,inf,x\n", r"log\.csv:2: column 'end' holds 'inf', which is neither a number of zero or more"),
-        (HEADER + "a,nan,2,x\n", r"log\.csv:2: column 'start' holds 'nan', which is neither a number of zero or more"),
-        (HEADER + "a,5,4,x\n", r"log\.csv:2: .*ends \(4\) before it starts \(5\)"),
-        (HEADER + "a,5,6,x\nb,4,9,x\n", r"log\.csv:3: rows must be .*: 4 comes after 5"),
-        (b"unit,start,end\na,1,2\nb\xff,3,4\n", r"log\.csv:3: is not UTF-8 text \(byte 0xff\)"),
-    ],
-    ids=[
-        "empty",
-        "no rows",
-        "no start",
-        "no unit",
-        "no end",
-        "empty unit",
-        "text",
-        "short row",
-        "negative",
-        "infinite",
-        "nan",
-        "backwards",
-        "unsorted",
-        "not UTF-8",
-    ],
-)
-def test_bad_logs(tmp_path: Path, text: str | bytes, match: str) -> None:
-    """Every kind of bad log is one line that names the file, the line and the rule."""
-    with pytest.raises(TraceError, match=match) as raised:
-        read(tmp_path, text)
-    assert "\n" not in str(raised.value)
-
-
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    """A missing file and a folder are named with the reason."""
-    with pytest.raises(TraceError, match=r"nowhere\.csv.*[Nn]o such file"):
-        read_log(tmp_path / "nowhere.csv", Columns(), 1.0)
-    with pytest.raises(TraceError, match="directory"):
-        read_log(tmp_path, Columns(), 1.0)
 
 
 def replay(folder: Path, text: str, log: dict[str, Any] | None = None, **changes: Any) -> sim.Prepared:

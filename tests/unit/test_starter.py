@@ -92,8 +92,8 @@ def test_every_bundle_can_be_asked_for(bundle: str, tmp_path: Path) -> None:
     one_in(
         4,
         [
-            ("gb200", "kimi-k2", 32_768, 30_720),
             ("h100", "deepseek-v3", 2048, 30_720),
+            ("gb200", "kimi-k2", 32_768, 30_720),
             ("h100", "gpt3-175b", 32_768, 1024),
             ("h100", "llama3-405b", 16_384, 1024),
         ],

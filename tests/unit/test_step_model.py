@@ -497,24 +497,6 @@ def nearest(problem: Problem) -> tuple[int, ...]:
     return tuple(int(word) for word in re.findall(r"\d+", hint))
 
 
-@cases(
-    ("layout", "size", "words"),
-    [
-        ({"pipeline": 25}, "pipeline", "25 stages are more than the 24 layers of the model"),
-        ({"virtual": 2}, "virtual", "a pipeline of one stage has nothing to interleave"),
-        ({"pipeline": 4, "virtual": 2, "schedule": "zero-bubble-h1"}, "virtual", "does not interleave; use 1f1b"),
-        ({"pipeline": 4, "virtual": 2, "data": 32}, "virtual", "rounds of 4 microbatches or more, and a replica has 2"),
-        ({"first_layers": 3}, "first_layers", "a pipeline of one stage has no other stage"),
-    ],
-    ids=lambda value: str(value)[:40],
-)
-def test_what_no_other_number_would_mend_is_told_in_words(layout: dict[str, Any], size: str, words: str) -> None:
-    """More stages than layers, nothing to interleave, a schedule that does not, and too few microbatches."""
-    (problem,) = problems(workload(**layout))
-    assert problem.size == size
-    assert words in problem.rule
-
-
 @cases("layers", [24, 22])
 def test_embedding_and_logits_may_count_as_layers(layers: int) -> None:
     """Pieces are even if layers divide, or layers and two more, where both ends have a layer less (GPT, Llama 3)."""

@@ -38,6 +38,9 @@ STUDIES = sorted(sim.shipped("scenarios/studies"))
 
 SHORT = ("set.horizon=1 d",)
 
+DEAR = ("fleet-preemption", "fleet-rack-scale", "serving-width")
+"""Studies of which even the corner takes seconds; others ask the same kinds of questions."""
+
 MOST_TASKS = 200
 
 """Tasks of up to ten replications: what two cores play in about two minutes."""
@@ -89,7 +92,7 @@ def test_a_study_is_small_enough_to_be_tried(name: str) -> None:
     assert len(list(corners(study))) <= tasks <= MOST_TASKS
 
 
-@pytest.mark.parametrize("name", STUDIES)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in DEAR)) for name in STUDIES])
 def test_the_first_points_run_and_every_question_has_an_answer(name: str) -> None:
     """A corner of the study plays two short replications, and each question is answered in words from that alone."""
     study = loaded(name, SHORT)

@@ -578,38 +578,6 @@ def test_timeline_of_the_engine_obeys_the_format(name: str) -> None:
 
 
 @cases("name", CASES_TEST_TIMELINE)
-def test_spans_add_up_to_the_ledger_of_test_timeline(name: str) -> None:
-    """Spans by bucket are the GPU-seconds of the ledger; stepping is what it knows as work, lost work and saves."""
-    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
-    timeline = result.timeline
-    assert timeline is not None
-    stepping = [*STEPPING, Bucket.LOST_WORK, Bucket.CHECKPOINT_STALL, Bucket.AUXILIARY]
-    waiting = [bucket for bucket in Bucket if bucket <= Bucket.AUXILIARY and bucket not in stepping]
-    for index, (plan, job) in enumerate(zip(prepared.jobs, result.jobs, strict=True)):
-        totals = gpu_seconds(timeline, index, plan.gpus, plan.replicas)
-        assert totals[waiting] == pytest.approx(job.buckets[waiting], rel=1e-9, abs=1e-6 * plan.gpus)
-        assert totals[stepping].sum() == pytest.approx(job.buckets[stepping].sum(), rel=1e-9)
-        assert totals.sum() == pytest.approx(job.requested, rel=1e-9)
-
-
-@cases("name", CASES_TEST_TIMELINE)
-def test_spans_of_a_group_follow_one_another(name: str) -> None:
-    """The main group has no gap from arrival to end; no group is in two phases at once; causes are known."""
-    prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
-    assert result.timeline is not None
-    groups: dict[tuple[int, int], list[Span]] = defaultdict(list)
-    for span in result.timeline.spans:
-        groups[span.job, span.group].append(span)
-        assert 0 <= span.cause <= len(prepared.sources)
-    for spans in groups.values():
-        assert all(before.end <= after.start for before, after in itertools.pairwise(spans))
-    for index, job in enumerate(result.jobs):
-        main = groups[index, 0]
-        assert (main[0].start, main[-1].end) == pytest.approx((job.arrival, job.end))
-        assert all(before.end == after.start for before, after in itertools.pairwise(main))
-
-
-@cases("name", CASES_TEST_TIMELINE)
 def test_counters_add_up(name: str) -> None:
     """Nodes down over time are the node-seconds of outages, GPUs that step the time of stepping, tokens those kept."""
     prepared, result = played_of_test_timeline(**CASES_TEST_TIMELINE[name])
@@ -626,25 +594,6 @@ def test_counters_add_up(name: str) -> None:
         assert bool(tokens) == bool(plan.tokens_per_second)
         if tokens:
             assert tokens[-1][1] == pytest.approx(job.work * plan.tokens_per_second)
-
-
-def test_failures_are_marked() -> None:
-    """Each interruption of a job is one mark of a failure, with its cause."""
-    _, result = played_of_test_timeline(**CASES_TEST_TIMELINE["rigid"])
-    assert result.timeline is not None
-    marks = [mark for mark in result.timeline.marks if mark.kind == "failure"]
-    assert len(marks) == sum(result.jobs[0].interruptions.values()) > 0
-    assert {mark.cause for mark in marks} == set(result.jobs[0].interruptions)
-    assert [mark.time for mark in marks] == sorted(mark.time for mark in marks)
-
-
-def test_a_timeline_changes_nothing() -> None:
-    """With and without a timeline a replication has the same result."""
-    prepared, result = played_of_test_timeline(**ELASTIC)
-    plain = sim.run(prepared, 0)
-    assert plain.timeline is None
-    assert result.jobs[0].totals == pytest.approx(plain.jobs[0].totals, rel=1e-12)
-    assert result.counts == plain.counts
 
 
 def test_nodes_are_in_their_scale_up_domains() -> None:

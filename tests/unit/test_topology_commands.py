@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -373,22 +371,6 @@ def test_the_reference_names_every_key() -> None:
     parts += [*content["bandwidth"].values(), *content["when_one_fails"].values()]
     for key in {key for part in parts for key in part}:
         assert f"`{key}`" in page
-
-
-def test_check_imports_nothing_heavy() -> None:
-    """Check does without scipy, matplotlib, networkx and what draws tables; show without matplotlib and networkx."""
-    for command, heavy in (
-        ("check", {"scipy", "matplotlib", "networkx", "rich", "multiprocessing"}),
-        ("show", {"matplotlib", "networkx"}),
-    ):
-        code = (
-            f"import sys; sys.argv[1:] = ['topology', {command!r}, 'small-1k']\n"
-            "import cli\n"
-            "try:\n    cli.app()\nexcept SystemExit as end:\n    assert not end.code\n"
-            f"print(*({heavy!r} & set(sys.modules)), file=sys.stderr)"
-        )
-        answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert answer.stderr.split() == []
 
 
 def test_a_scenario_that_leaves_its_nodes_out_shows_those_of_jobs_and_spares() -> None:

@@ -78,6 +78,7 @@ def red(rows: Collection[str], broken: Callable[[Prepared], Prepared] | None = N
     return {verdict.row.id for verdict in found.verdicts if verdict.state != "pass"}
 
 
+@pytest.mark.nightly  # as the table itself
 def test_unbroken_rows_pass() -> None:
     """Without a defect no cheap row is red."""
     assert red(CHEAP) == set()

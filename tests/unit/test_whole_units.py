@@ -17,7 +17,7 @@ from sim.engine.simulation import Simulation
 from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from sim.policies.contracts import Bucket
 from tests.cases import cases
-from tests.harness import _Watched, play, prepared, seconds, trace
+from tests.harness import _Watched, exactly, play, prepared, seconds, trace
 from tests.intervals import Z, close
 from tests.pace import SEED
 
@@ -350,7 +350,7 @@ def test_availability_of_a_unit(needed: int, drains: bool) -> None:
     )
     down = missing_nodes_pmf(6, steady_unavailability(20, 4))
     expected = float(down[0] if drains else down[: 6 - needed + 1].sum())
-    assert sim.availability(one) == pytest.approx({"node_availability": 5 / 6, "domain_availability": expected})
+    assert sim.availability(one) == exactly(node_availability=5 / 6, domain_availability=expected)
     replications = 30
     shares, found = [], 0
     for number in range(replications):

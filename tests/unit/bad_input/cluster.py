@@ -128,6 +128,12 @@ HOSTS = [
         "cluster.accelerator: is for clusters of one kind of nodes; each of the pools names its own",
     ),
     cluster(
+        "pools that cut domains",
+        "{gpus_per_node: 4, scale_up: {gpus: 8}, "
+        "pools: [{count: §15, accelerator: h100}, {count: 3, accelerator: b200}]}",
+        "cluster.pools.0.count: 15 nodes are not whole scale-up domains of 2 nodes",
+    ),
+    cluster(
         "an empty pool",
         "{pools: [{count: 16, accelerator: h100}, {count: §0, accelerator: b200}]}",
         "cluster.pools.1.count: must be at least 1, not 0",

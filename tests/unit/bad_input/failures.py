@@ -35,6 +35,12 @@ LAWS = [
     part("life of no time", "law: §0 s", "failures.0.law: must have a mean above zero"),
     part("no hazards", "law: {use: piecewise, hazards: §[]}", "law.hazards: must have at least 1 item, and has 0"),
     part("no parts", "law: {use: mixture, parts: §[]}", "law.parts: must have at least 2 items, and has 0"),
+    part("law without a median", "law: §{use: lognormal, sigma: 1}", "give exactly one of median and mean"),
+    part(
+        "mixture of no time",
+        "law: {use: mixture, parts: §[{weight: 0.5, law: 0 s}, {weight: 0.5, law: 0 s}]}",
+        "failures.0.law.parts: give at least one part with a mean above zero",
+    ),
     part("no values", "law: {use: empirical, values: §[]}", "law.values: give at least one value above zero"),
     part(
         "repair without a mean",
@@ -169,6 +175,7 @@ INCIDENTS = [
     incident(
         "one weight", "size: {values: [1, 3], weights: §[1]}", "size.weights: needs one number for each of values"
     ),
+    incident("least of a number", "size: {nodes: 2, least: §2}", "size.least: goes with mean or share"),
     incident("share of nobody", "size: {share: §0 %}", "failures.0.size.share: must be above 0, not '0 %'"),
     incident("spread repaired as one", "spread: 5 min, repaired: §part", "failures.0.repaired: must be nodes"),
     incident(

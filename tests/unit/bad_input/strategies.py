@@ -356,6 +356,11 @@ CASES = [
         "recovery.rungs.0.launch.0.exponent: needs 'at', the number of GPUs",
     ),
     bad(
+        "size without growth",
+        {11: LADDER + "[{name: a, keeps: hosts, launch: [{name: b, time: 1 s, at: §16384}]}]}"},
+        "recovery.rungs.0.launch.0.at: needs an 'exponent' above 0",
+    ),
+    bad(
         "two phases of one name",
         {11: LADDER + "[{name: a, keeps: hosts, stop: [{name: b, time: 1 s}, {name: §b, time: 1 s}]}]}"},
         "recovery.rungs.0.stop.1.name: 'b' is also the name of an earlier phase",
