@@ -182,6 +182,9 @@ Centres are what kernels reach alone (memory, products), all-reduce inside a cap
 microseconds for about ten kernels of a layer.
 """
 
+_SHARES = ("memory", "gemm", "attention", "latent", "expert_read")
+"""What is a share, of which no more than all is reached."""
+
 _EXPERTS: Priors = {
     ("", "expert_read"): (0.8, 0.4),
     ("", "expert_width"): (2000.0, 0.7),
@@ -223,6 +226,7 @@ def fit(groups: Sequence[Rows], priors: Priors, known: Mapping[Key, float]) -> d
 
     keys = list(priors)
     start, widths = np.array([*priors.values()]).T
+    most = np.where([of in _SHARES or name in _SHARES for of, name in keys], -np.log(start), np.inf)
 
     def values(x: Array) -> dict[Key, float]:
         return {**known, **dict(zip(keys, (start * np.exp(x)).tolist(), strict=True))}
@@ -230,7 +234,7 @@ def fit(groups: Sequence[Rows], priors: Priors, known: Mapping[Key, float]) -> d
     def residuals(x: Array) -> Array:
         return np.concatenate([_soft(np.log1p(errors(groups, values(x)))), x / widths])
 
-    return values(least_squares(residuals, np.zeros(len(keys))).x)
+    return values(least_squares(residuals, np.zeros(len(keys)), bounds=(-np.inf, most)).x)
 
 
 def _soft(logarithms: Array) -> Array:
@@ -338,7 +342,8 @@ SPREAD = 0.8
 def mlperf(data: Path) -> list[Measured]:
     """Return systems of one node whose GPUs are fitted, without a limit of power; runs that are there twice count once.
 
-    How replicas were laid out is not in the table: the tensor ranks are those with most tokens a second offline.
+    How replicas were laid out is not in the table: the tensor ranks are those with most tokens a second offline. They
+    admit by the tokens that there are (batch_scheduler_policy max_util in the configurations of the submissions).
     """
     systems: dict[tuple[str, ...], dict[str, Record]] = defaultdict(dict)
     for row in _records(data / "mlperf_inference_llm.csv"):
@@ -358,9 +363,9 @@ def mlperf(data: Path) -> list[Measured]:
         requests = Requests(_QUESTIONS[model], answer, spread=SPREAD, whole=1 + SPREAD**2)
         gpus = int(offline_row["accelerators"])
         weights: Precision = "nvfp4" if gpu == "B200" else "fp8"
-        sizes = [
-            _replica(model, gpu, "trtllm", weights, ranks, streams=False) for ranks in (1, 2, 4, 8) if ranks <= gpus
-        ]
+        plain = _replica(model, gpu, "trtllm", weights, 1, streams=False)
+        plain = dataclasses.replace(plain, engine=dataclasses.replace(plain.engine, admission="on-demand"))
+        sizes = [dataclasses.replace(plain, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
         best = max(
             (each for each in sizes if largest_batch(each, requests) >= 1), key=lambda each: _most(each, requests)
         )

@@ -499,7 +499,8 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
         raise PathError((*path, "engine"), catalog.unknown("engine", spec.engine, engines))
     engine, layout, chip = engines[spec.engine], spec.parallelism, chip_of(site.cluster, 0, "bf16")
     constants = catalog.serving_constants()
-    own = {name: value for name in ("sequences", "chunk", "memory") if (value := getattr(spec.batch, name)) is not None}
+    keys = ("sequences", "chunk", "memory", "admission")
+    own = {name: value for name in keys if (value := getattr(spec.batch, name)) is not None}
     engine = replace(engine, **own)
     weights = spec.precision
     _check_size(site, layout, (*path, "parallelism"))

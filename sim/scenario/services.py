@@ -46,6 +46,9 @@ class BatchLimits(Model):
     chunk: Count | None = Field(None, gt=0, description="Tokens of prompts that one step reads at most.")
     memory: Fraction | None = Field(None, gt=0, description="Share of the device memory that it uses.")
     longest: Count = Field(0, description="Tokens of the longest answer allowed; engines that reserve keep its room.")
+    admission: Literal["on-demand", "reserve"] | None = Field(
+        None, description="Requests get in by the tokens that there are, or with room for the whole answer."
+    )
 
 
 class PromptPool(Model):
@@ -64,7 +67,7 @@ class Speculation(Model):
 
 
 class Demand(Model):
-    """What is asked of the service: Poisson arrivals with laws of lengths, or a trace of requests."""
+    """What is asked of the service: Poisson arrivals with laws of lengths, or a trace; replicas get them in turn."""
 
     use: Literal["poisson", "trace"] = Field("poisson", description="Where requests come from.")
     rate: RequestRate | None = Field(None, description="Requests per time of the whole service; not of a trace.")

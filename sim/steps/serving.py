@@ -491,11 +491,11 @@ def largest_batch(replica: Replica, requests: Requests) -> float:
     """Return the sequences that a replica can have in flight: by room, admission and the engine's limit [-].
 
     On-demand admission holds the current tokens of each (S_i + S_o / 2 on average), reservation the prompt and the
-    longest answer.
+    longest answer, or its own where none is stated: long ones are in flight for longer.
     """
     tokens = requests.context
     if replica.engine.admission == "reserve":
-        tokens = requests.input + max(requests.longest, requests.output)
+        tokens = requests.input + max(requests.longest, requests.whole * requests.output)
     each = replica.cache_bytes(tokens)
     return float(max(0.0, min(replica.data * cache_room(replica) / each, replica.data * replica.engine.sequences)))
 

@@ -132,14 +132,12 @@ def serving_run(
 def serving_in_flight(_: Lab, __: int) -> Estimate:
     """Return the largest ratio of sequences in flight, by Little's law from a log, to those with room [-].
 
-    The room is that of the ranks with most of it, for the tokens that there are: the table does not say how replicas
-    were laid out, nor how they admit.
+    The room is that of the ranks with most of it: the table does not say how replicas were laid out.
     """
     ratios = []
     for each in _systems():
         gpus = each.replicas * each.replica.gpus
-        engine = replace(each.replica.engine, admission="on-demand")
-        sizes = [replace(each.replica, engine=engine, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
+        sizes = [replace(each.replica, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
         room = max(largest_batch(size, Requests(*each.requests[:2])) * gpus / size.gpus for size in sizes)
         ratios += [each.tokens_per_s[name] * seconds / room for name, seconds in each.tpot_s.items()]
     return Estimate(max(ratios))
