@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -27,6 +25,7 @@ from analysis.fleet import (
     tenant_shares,
 )
 from analysis.metrics import METRICS
+from analysis.results.files import csv_text
 from analysis.results.models import (
     EndsFound,
     FleetFound,
@@ -558,6 +557,4 @@ TABLES: Mapping[str, Callable[[Ensemble, RunDocument], Iterator[Sequence[object]
 
 def table_csv(name: str, ensemble: Ensemble, document: RunDocument) -> str:
     """Return a tidy table of a run with streams as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(TABLES[name](ensemble, document))
-    return text.getvalue()
+    return csv_text(TABLES[name](ensemble, document))

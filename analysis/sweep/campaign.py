@@ -142,7 +142,7 @@ class Campaign:
                     missing.remove(task.key)
                     yield task
 
-    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = (), first: int = 0) -> Outcome:
+    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> Outcome:
         """Return what the journal has of some replications of a point.
 
         Parameters
@@ -150,9 +150,7 @@ class Campaign:
         metrics
             Those to be kept; without any, all.
         """
-        return outcome_of(
-            point, [self.journal.get(task.key) for task in self.tasks(point, replications, first)], metrics
-        )
+        return outcome_of(point, [self.journal.get(task.key) for task in self.tasks(point, replications)], metrics)
 
 
 def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> Outcome:
