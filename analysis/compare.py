@@ -167,7 +167,7 @@ def compare(
                     progress(index + 1, None if precision is not None else indices.stop)
         metric = metric or headline([mine[0] for mine in rows], differs, grows=_grows(*(f.ensemble() for f in found)))
         if precision is not None:
-            _check(precision, metric)
+            precision.check(metric)
             excess = _excess(rows, metric, precision)
             precise = excess <= 1
             if not precise:
@@ -320,12 +320,6 @@ def _check_common(variants: Sequence[Variant]) -> None:
     currencies = sorted({cost.currency for cost in costs if cost is not None})
     if len(currencies) > 1:
         raise RequestError(f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same")
-
-
-def _check(precision: Precision, metric: str) -> None:
-    """Refuse percentage points of what is no share."""
-    if not precision.relative and not is_share(metric):
-        raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
 
 def _excess(rows: Sequence[Sequence[Mapping[str, Ratio]]], metric: str, precision: Precision) -> float:

@@ -374,13 +374,11 @@ def job_quantile(counts: FloatArray, level: float) -> float | None:
     return float(math.sqrt(low * high))
 
 
-def quantiles(
-    fleet: FleetResult, accounts: Sequence[FleetAccount], weight: Weight = "job"
-) -> dict[str, dict[str, float | None]]:
+def quantiles(fleet: FleetResult, accounts: Sequence[FleetAccount]) -> dict[str, dict[str, float | None]]:
     """Return p05, p50 and p95 of single jobs, by the name of what there are histograms of."""
     return {
         name: {
-            label: job_quantile(fleet.histogram(name, weight, accounts), level)
+            label: job_quantile(fleet.histogram(name, "job", accounts), level)
             for label, level in (("p05", 0.05), ("p50", 0.5), ("p95", 0.95))
         }
         for name in HISTOGRAMS

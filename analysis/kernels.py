@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import math
 from typing import TYPE_CHECKING, Literal
 
@@ -12,6 +11,7 @@ from analysis.page.charts.data import Curves, Dot, Scale, Series
 from analysis.page.formats import terminal
 from analysis.page.model import FirstScreen, Picture, Report, Section, grid
 from analysis.results.explained import KernelChange, KernelComparison, KernelRow, KernelsDocument, MeasuredKernel
+from analysis.results.files import csv_text
 from analysis.results.models import FORMAT
 from analysis.results.step import unit_text
 from analysis.statistics.estimates import t_quantile
@@ -57,16 +57,13 @@ def _kernels_of(prepared: Prepared, job: str | None) -> tuple[int, StepPlan, lis
 
 def shapes_csv(rows: Sequence[Kernel]) -> str:
     """Return the shapes as CSV, a line for each kernel that can be measured; times in microseconds."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(COLUMNS)
+    lines: list[Sequence[object]] = [COLUMNS]
     for row in _by_share(rows):
         if row.kind in _COUNTED:
             sizes = (f"{size:.10g}" for size in (row.m, row.n, row.k, row.groups, row.size))
-            out.writerow(
-                [row.id, row.kind, row.precision, *sizes, row.ranks, f"{row.count:.10g}", f"{row.alone * 1e6:.6g}", ""]
-            )
-    return text.getvalue()
+            times = (f"{row.count:.10g}", f"{row.alone * 1e6:.6g}", "")
+            lines.append([row.id, row.kind, row.precision, *sizes, row.ranks, *times])
+    return csv_text(lines)
 
 
 def read_measured(path: Path, rows: Sequence[Kernel]) -> Measured:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -941,16 +939,3 @@ def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: in
             if step < most or step == spares
         ],
     }
-
-
-def log_csv(results: Iterable[Result], causes: Sequence[str]) -> str:
-    """Return a CSV file of all stretches in which a node was down; times [s] after the warm-up."""
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(("replication", "node", "start", "end", "cause"))
-    for result in results:
-        rows.writerows(
-            (result.replication, outage.node, outage.start, outage.end, causes[outage.cause - 1])
-            for outage in result.outages
-        )
-    return text.getvalue()

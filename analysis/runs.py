@@ -484,6 +484,11 @@ class Precision:
             raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
         return cls(float(match[1]) / 100, match[2] == "%")
 
+    def check(self, metric: str) -> None:
+        """Refuse percentage points of what is no share."""
+        if not self.relative and not is_share(metric):
+            raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
+
     def is_met(self, ratios: list[Ratio], controls: Sequence[tuple[float, ...]]) -> bool:
         """Return whether the interval of a metric's mean, with controls where they are known, is narrow enough."""
         found = controlled(ratios, controls)
@@ -630,8 +635,8 @@ def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision 
         near = difflib.get_close_matches(metric, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
         raise RequestError(f"this scenario has no metric '{metric}'; {hint}")
-    if precision is not None and not precision.relative and not is_share(metric):
-        raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
+    if precision is not None:
+        precision.check(metric)
 
 
 def band(

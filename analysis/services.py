@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
@@ -20,6 +18,7 @@ from analysis.results.explained import (
     ServiceTail,
     SpareRow,
 )
+from analysis.results.files import csv_text
 from analysis.results.models import FORMAT
 from analysis.terminal import Page, console
 from sim.scenario.services import ServingLayout
@@ -329,17 +328,13 @@ def _yield(row: ServiceLayoutRow, sort: Sort) -> float:
 
 def service_layouts_csv(content: ServiceLayoutsDocument) -> str:
     """Return layouts of a service as CSV, with the names of the document; units are in the names."""
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    for place, row in enumerate(content.layouts):
+    rows = []
+    for row in content.layouts:
         own = row.model_dump()
         flat = {**{name: value for name, value in own.items() if name != "amounts"}, **own["amounts"]}
         low, high = flat.pop("tpot_s_band90")
-        flat |= {"tpot_s_low": low, "tpot_s_high": high}
-        if not place:
-            out.writerow(flat)
-        out.writerow(flat.values())
-    return text.getvalue()
+        rows.append(flat | {"tpot_s_low": low, "tpot_s_high": high})
+    return csv_text([*rows[:1], *(row.values() for row in rows)])
 
 
 def format_service_layouts(content: ServiceLayoutsDocument, *, width: int | None = None) -> str:

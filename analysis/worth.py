@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
     _Values = npt.NDArray[np.float64]
 
+    # By metric what each replication contributes, shape (n,): their mean is the metric; None where it is not shown.
+    _Table = dict[str, _Values | None]
+
 # Changes of a scenario whose worth is asked for: a cause less, or a knob better by a tenth.
 
 _MORE, _LESS = 1.1, 0.9
@@ -375,8 +378,8 @@ def worth(
     variants = [Variant("", base), *(Variant(change.name, change.prepared) for kind in listed for change in kind)]
     found = compare(variants, replications, processes=processes, progress=progress, most_events=most_events)
     ensembles = found.ensembles
-    first, *tables = (_Table(found.rows) for found in ensembles)
-    by = "tokens_per_day" if "tokens_per_day" in first.known else "ettr"
+    first, *tables = (_contributions(found.rows) for found in ensembles)
+    by = "tokens_per_day" if "tokens_per_day" in first else "ettr"
     price = _price(ensembles[0], by)
     scale = _per_year(base, by) * price if price is not None else None
     formula = _formula(base)
@@ -397,14 +400,8 @@ def worth(
     return Worth(ensembles[0], formula, by, price, causes, knobs, changes.left_out)
 
 
-class _Table:
-    """What each replication of a variant contributes to the metrics, shape (n,) each: their mean is the metric.
-
-    ``None`` where the data do not show it.
-    """
-
-    def __init__(self, rows: Sequence[Mapping[str, Ratio]]) -> None:
-        self.known = {name: contributions([row[name] for row in rows]) for name in METRICS if name in rows[0]}
+def _contributions(rows: Sequence[Mapping[str, Ratio]]) -> _Table:
+    return {name: contributions([row[name] for row in rows]) for name in METRICS if name in rows[0]}
 
 
 class _Simulated(NamedTuple):
@@ -428,10 +425,7 @@ def _group(simulated: list[_Simulated], has_all: bool, base: _Table, by: str, sc
         *,
         counts: bool = True,
     ) -> WorthRow:
-        gain = {
-            metric: _gain([table.known[metric] for table in more], [table.known[metric] for table in less])
-            for metric in base.known
-        }
+        gain = {metric: _gain([table[metric] for table in more], [table[metric] for table in less]) for metric in base}
         return WorthRow(
             name=name,
             change=change,

@@ -146,18 +146,18 @@ class FakeCampaign(Campaign):
     function: Callable[[dict[str, Any], Any], dict[str, float]] = lambda _settings, _rng: {}
     simulated: list[int] = field(default_factory=list)
 
-    def simulate(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
+    def simulate(self, points: Iterable[Point], replications: int) -> None:
         """Note how many points were asked for."""
         self.simulated.append(len(list(points)))
 
-    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = (), first: int = 0) -> Outcome:
+    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> Outcome:
         """Return what the function says."""
         texts = (text.partition("=") for text in self.loaded.overrides(point))
         settings = START | {path: json.loads(text) for path, _, text in texts}
         seed = settings.get("seed", 1)
         rows: dict[str, list[Ratio]] = {}
         try:
-            for number in range(first, first + replications):
+            for number in range(replications):
                 for name, value in self.function(settings, default_rng([seed, number])).items():
                     if not metrics or name in metrics:
                         rows.setdefault(name, []).append(Ratio(value, 1.0))

@@ -230,9 +230,9 @@ def fit(rows: Sequence[Row], priors: Mapping[Key, Prior], start: Numbers) -> Num
     return numbers(found.x)
 
 
-def rounded(numbers: Numbers, keys: Sequence[Key], digits: int = 4) -> Numbers:
+def rounded(numbers: Numbers, keys: Sequence[Key]) -> Numbers:
     """Return numbers with some of them rounded to significant digits, as they are written down."""
-    return numbers.updated({key: significant(numbers.value(key), digits) for key in keys})
+    return numbers.updated({key: significant(numbers.value(key)) for key in keys})
 
 
 def folds(count: int, parts: int, seed: int) -> list[list[int]]:

@@ -184,7 +184,7 @@ def _beside(
     described: Scenario, found: Ensemble, content: RunDocument, *, has_log: bool, tables: Sequence[str]
 ) -> dict[str, str]:
     """Return the files that lie beside the document."""
-    from analysis.metrics import log_csv
+    from analysis.results.files import log_csv
     from analysis.results.fleet import table_csv
     from sim import dump
 

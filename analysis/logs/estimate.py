@@ -219,7 +219,6 @@ class Trend(NamedTuple):
 
     exponent: Estimate
     scale: float
-    unbiased: float
 
 
 def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> Trend:
@@ -235,7 +234,7 @@ def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> Trend:
     beta = n / float(np.log(end / np.maximum(t, end * 1e-9)).sum())
     effective = max(n / max(dispersion, 1.0), 1.0)
     low, high = (beta * float(gammaincinv(effective, q)) / effective for q in (0.025, 0.975))
-    return Trend(Estimate(beta, low, high), n / end**beta, (n - 1) / n * beta)
+    return Trend(Estimate(beta, low, high), n / end**beta)
 
 
 def dispersion(counts: ArrayLike, exposure: ArrayLike | None = None) -> float:
@@ -261,8 +260,10 @@ class Change(NamedTuple):
     evidence: float
 
 
-def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0, least: int = 4) -> list[Change]:
+def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list[Change]:
     """Return the changes of a rate between windows: optimal partitioning with the Poisson cost N - N ln(N / E).
+
+    There are at least four windows between two of them.
 
     Parameters
     ----------
@@ -270,8 +271,6 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0, least: 
         Of each window, shape (n,).
     spread
         Variance over mean of the counts within a stretch: the penalty ln n is multiplied by it.
-    least
-        Fewest windows between two changes.
 
     References
     ----------
@@ -286,9 +285,8 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0, least: 
         events, watched = n[b] - n[a], time[b] - time[a]
         return float(-events * math.log(events / watched)) if events and watched > 0 else 0.0
 
-    penalty = math.log(max(last, 2)) * max(
-        spread, 1.0
-    )  # twice this is the 95 % quantile of the largest gain without one
+    # Twice this is the 95 % quantile of the largest gain without a change.
+    penalty, least = math.log(max(last, 2)) * max(spread, 1.0), 4
     best, where = [-penalty], [0]
     for b in range(1, last + 1):
         options = [(best[a] + cost(a, b) + penalty, a) for a in range(b - least + 1) if a == 0 or a >= least]

@@ -5,13 +5,14 @@ Times are seconds since 1970 in UTC; names of nodes and jobs are text. Every row
 
 from __future__ import annotations
 
-import csv
-import io
+import itertools
 import math
 import re
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from analysis.results.files import csv_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -228,12 +229,7 @@ class Tables:
 def as_csv(rows: Iterable[Any], kind: type) -> str:
     """Return a table as CSV: moments in UTC, empty where there is none."""
     names = [part.name for part in fields(kind) if part.name not in getattr(kind, "hidden", ())]
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(names)
-    for row in rows:
-        writer.writerow([_cell(name, getattr(row, name)) for name in names])
-    return text.getvalue()
+    return csv_text(itertools.chain([names], ([_cell(name, getattr(row, name)) for name in names] for row in rows)))
 
 
 def _cell(name: str, value: object) -> object:

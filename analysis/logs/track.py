@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import itertools
 import json
 import math
@@ -38,6 +37,7 @@ from analysis.logs.fit import WEEK, kept_steps
 from analysis.logs.pipeline import history_of, read
 from analysis.logs.tables import LogError, utc
 from analysis.metrics import bucket_label
+from analysis.results.files import csv_text
 from analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
 from sim import JOB_BUCKETS
 from sim.units import DAY
@@ -179,13 +179,9 @@ def as_csv(rows: Sequence[Row]) -> str:
     """Return rows as the file that `rows_of` reads."""
     names = [name for name in _KNOWN if any(name in row.values for row in rows)]
     names += sorted({name for row in rows for name in row.values if name.startswith(_CAUSE)})
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*_FIELDS, *names])
-    for row in rows:
-        head = (row.week, f"{row.days:g}", row.job, row.gpus or "", f"{row.node_days:.6g}", row.model)
-        writer.writerow([*head, *(f"{row.values[name]:.6g}" if name in row.values else "" for name in names)])
-    return text.getvalue()
+    heads = ((row.week, f"{row.days:g}", row.job, row.gpus or "", f"{row.node_days:.6g}", row.model) for row in rows)
+    values = ([f"{row.values[name]:.6g}" if name in row.values else "" for name in names] for row in rows)
+    return csv_text([[*_FIELDS, *names], *([*head, *own] for head, own in zip(heads, values, strict=True))])
 
 
 def is_table(file: str) -> bool:

@@ -7,8 +7,6 @@ a recorded run a second time: where large jobs follow each other without a gap, 
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -27,6 +25,7 @@ from analysis.logs.fit import duration
 from analysis.logs.slurm_conf import ranges
 from analysis.logs.tables import HostLists, utc
 from analysis.metrics import ratios
+from analysis.results.files import csv_text
 from analysis.results.fitted import BacktestFound, Estimated, StreamFound
 from analysis.statistics.estimates import t_quantile
 from sim.input.job_trace import read_jobs
@@ -191,26 +190,24 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
 
 def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = math.nan) -> str:
     """Return the table of jobs, as a stream replays it: times in seconds since an origin, or the first submission."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([
-        "job", "stream", "tenant", "partition", "priority", "gpus", "nodes", "submit", "eligible", "start", "end",
-        "run", "limit", "attempts", "preemptions", "steps_lost", "state",
-    ])  # fmt: skip
+    heads = "job stream tenant partition priority gpus nodes submit eligible start end run limit attempts preemptions"
+    rows: list[list[object]] = [[*heads.split(), "steps_lost", "state"]]
     begin = min((job.submit for job in jobs), default=0.0) if math.isnan(origin) else origin
 
     def since(moment: float) -> str:
         return "" if math.isnan(moment) else f"{moment - begin:.0f}"
 
-    for job in jobs:
-        writer.writerow([
+    rows += [
+        [
             job.job, "", job.user, job.partition, priority.get(job.partition, ""), job.gpus, job.nodes,
             since(job.submit), since(job.eligible), since(job.start), since(job.end),
             f"{job.run:.0f}" if job.run else "",
             "" if math.isnan(job.limit) or job.limit <= 0 else f"{job.limit:.0f}", job.attempts, job.preemptions, "",
             job.state if job.run or math.isnan(job.end) else "CANCELLED",  # one that never ran asks for nothing
-        ])  # fmt: skip
-    return text.getvalue()
+        ]
+        for job in jobs
+    ]  # fmt: skip
+    return csv_text(rows)
 
 
 # What is in it: one training job in pieces, partitions, and classes of jobs.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import itertools
 import math
 import re
@@ -18,6 +17,7 @@ from analysis.logs.estimate import FEW, LEAST_SIGMA
 from analysis.logs.events import largest
 from analysis.logs.fit import duration, lognormal_law, rate_text
 from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
+from analysis.results.files import csv_text
 from sim.units import DAY, DURATION, parse
 
 if TYPE_CHECKING:
@@ -308,12 +308,10 @@ def _with_streams(draws: str, load: Workload, sources: int) -> str:
     heads, *rows = csv.reader(draws.splitlines())
     kept = [at for at, head in enumerate(heads) if load.chain or head != f"failures.{sources}.rate"]
     more = workload.stream_draws(load, len(rows))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*(heads[at] for at in kept), *more])
-    for row, own in zip(rows, zip(*more.values(), strict=True), strict=True):
-        writer.writerow([*(row[at] for at in kept), *own])
-    return text.getvalue()
+    columns = zip(rows, zip(*more.values(), strict=True), strict=True)
+    return csv_text(
+        [[*(heads[at] for at in kept), *more], *([*(row[at] for at in kept), *own] for row, own in columns)]
+    )
 
 
 def study(document: FitDocument, *, of_fleet: bool = False) -> dict[str, Any]:
@@ -349,17 +347,15 @@ def replay(fitted: Fitted, content: Mapping[str, Any]) -> dict[str, Any]:
 
 def outages_csv(history: History) -> str:
     """Return the outages as `replay` reads them: in order, each with its node by name."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["unit", "start", "end", "cause"])
+    rows = [["unit", "start", "end", "cause"]]
     open_until: dict[str, float] = {}
     for event in history.outages:
         if event.t < open_until.get(event.node, -math.inf):
             continue
         over = "" if math.isnan(event.t_end) else utc(event.t_end)
         open_until[event.node] = math.inf if not over else event.t_end
-        writer.writerow([event.node, utc(event.t), over, event.cause])
-    return text.getvalue()
+        rows.append([event.node, utc(event.t), over, event.cause])
+    return csv_text(rows)
 
 
 def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
@@ -384,9 +380,7 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     if attribution is not None and software:
         heads.append(f"failures.{len(entries)}.rate")
     repairs = _repair_draws(fitted, entries, np.random.default_rng(1))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*heads, *repairs])
+    rows = [[*heads, *repairs]]
     for number, draw in enumerate(fitted.draws):
         parts = used if number == 0 else generator.gamma(used + 0.5)
         row: list[str] = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
@@ -402,8 +396,8 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
         if attribution is not None and software:
             factor = 1.0 if number == 0 else float(generator.gamma(software + 0.5)) / software
             row.append(f"{(attribution.software_per_day.value or 0.0) * factor:.4g} per job-day")
-        writer.writerow([*row, *(column[number] for column in repairs.values())])
-    return text.getvalue()
+        rows.append([*row, *(column[number] for column in repairs.values())])
+    return csv_text(rows)
 
 
 def _repair_draws(

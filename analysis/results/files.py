@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import errno
+import io
 import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from analysis.results.models import CompareDocument, JobFound
+    from sim import Result
 
 ELSEWHERE = "name another folder or add --overwrite"  # what helps where a folder holds something else
 _UNFINISHED = ".unfinished"
@@ -216,3 +219,20 @@ def in_lines(content: Any, depth: int = 2) -> str:
         entries = [f"{json.dumps(key)}: {in_lines(value, depth - 1)}" for key, value in content.items()]
         start, end = "{}"
     return "\n".join([start, ",\n".join(entries), end])
+
+
+def csv_text(rows: Iterable[Iterable[object]]) -> str:
+    """Return rows as CSV, the first one its header."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
+
+
+def log_csv(results: Iterable[Result], causes: Sequence[str]) -> str:
+    """Return a CSV file of all stretches in which a node was down; times [s] after the warm-up."""
+    rows = (
+        (result.replication, outage.node, outage.start, outage.end, causes[outage.cause - 1])
+        for result in results
+        for outage in result.outages
+    )
+    return csv_text([("replication", "node", "start", "end", "cause"), *rows])

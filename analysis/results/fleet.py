@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +26,7 @@ from analysis.fleet import (
 )
 from analysis.metrics import METRICS
 from analysis.results import models
+from analysis.results.files import csv_text
 from analysis.statistics.estimates import Interval, contributions, mean_interval, rate, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
@@ -532,6 +531,4 @@ TABLES: Mapping[str, Callable[[Ensemble, models.RunDocument], Iterator[Sequence[
 
 def table_csv(name: str, ensemble: Ensemble, document: models.RunDocument) -> str:
     """Return a tidy table of a run with streams as CSV."""
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(TABLES[name](ensemble, document))
-    return text.getvalue()
+    return csv_text(TABLES[name](ensemble, document))

@@ -76,8 +76,8 @@ class Campaign:
             for start, count in blocks(first, replications)
         ]
 
-    def simulate(self, points: Iterable[Point], replications: int, first: int = 0) -> None:
-        """Make sure that the journal has some replications of each point.
+    def simulate(self, points: Iterable[Point], replications: int) -> None:
+        """Make sure that the journal has the first replications of each point.
 
         Points with the same scenario have the same outcome: it is simulated once, and counts once.
 
@@ -85,8 +85,6 @@ class Campaign:
         ----------
         points
             The points; gone through three times.
-        replications, first
-            How many, and the number of the first one.
 
         Raises
         ------
@@ -95,17 +93,17 @@ class Campaign:
         WorkError
             If more events are expected, of this and what was simulated before, than the study may have.
         """
-        keys = (task.key for point in points for task in self.tasks(point, replications, first))
+        keys = (task.key for point in points for task in self.tasks(point, replications))
         mine = {key for key in keys if self.mine(key)}
         missing = {key for key in mine if not self.journal.has_result(key)}
         if missing:
-            share = len(missing) / len(blocks(first, replications))
+            share = len(missing) / len(blocks(0, replications))
             self.planned.append(share * replications * self._events_of(points))
             sim.check_work(math.fsum(self.planned), self.loaded.most_events)
         total, done = len(mine), len(mine) - len(missing)
         del mine
         context = self.prepared_for(points, round(share * replications)) if missing else self.context
-        for record in self.worker_pool.run(self._asked(points, replications, first, missing), context):
+        for record in self.worker_pool.run(self._asked(points, replications, missing), context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)
@@ -134,25 +132,23 @@ class Campaign:
                     found.append(sim.examine(scenario).expected_events)
         return math.fsum(found) / len(found) if found else 0.0
 
-    def _asked(self, points: Iterable[Point], replications: int, first: int, missing: set[str]) -> Iterator[Task]:
+    def _asked(self, points: Iterable[Point], replications: int, missing: set[str]) -> Iterator[Task]:
         """Yield the tasks of points that are missing, each once."""
         for point in points:
-            for task in self.tasks(point, replications, first):
+            for task in self.tasks(point, replications):
                 if task.key in missing:
                     missing.remove(task.key)
                     yield task
 
-    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = (), first: int = 0) -> Outcome:
-        """Return what the journal has of some replications of a point.
+    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> Outcome:
+        """Return what the journal has of the first replications of a point.
 
         Parameters
         ----------
         metrics
             Those to be kept; without any, all.
         """
-        return outcome_of(
-            point, [self.journal.get(task.key) for task in self.tasks(point, replications, first)], metrics
-        )
+        return outcome_of(point, [self.journal.get(task.key) for task in self.tasks(point, replications)], metrics)
 
 
 def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> Outcome:

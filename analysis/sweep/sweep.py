@@ -88,8 +88,7 @@ def simulate_until(
     """
     metric = spec.metric or default_metric
     precision = Precision.parse(spec.width)
-    if not precision.relative and not is_share(metric):
-        raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
+    precision.check(metric)
     chase = _Chase(campaign, spec, metric, precision)
     context = campaign.prepared_for(points, spec.least * sum(1 for _ in points))
     with contextlib.closing(campaign.worker_pool.run(chase.first(points), context, chase.more)) as records:
@@ -250,11 +249,6 @@ def table_of(campaign: Campaign, how_far: HowFar) -> Table:
         cells[-1].append(outcome if precise is None else replace(outcome, precise=precise))
     found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
     return Table(study.vary, found, metrics, 1 if study.seed is None else study.seed, _currency(campaign.loaded, found))
-
-
-def sweep(campaign: Campaign) -> Table:
-    """Return the table of a study after `simulate`."""
-    return table_of(campaign, simulate(campaign))
 
 
 def _currency(loaded: LoadedStudy, cells: Sequence[Cell]) -> str:

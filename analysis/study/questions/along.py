@@ -154,8 +154,6 @@ class Verdict:
         ``None`` where it is beyond the range, the whole where there are not enough draws.
     sure
         For each row, whether it holds there with its whole interval.
-    is_unknown
-        Whether the band of unknown inputs had to be clear of the value too.
     reliability
         For each of `crossings`, what `_reliability` says of it.
     """
@@ -168,7 +166,6 @@ class Verdict:
     crossings: tuple[Crossing, ...]
     bands: tuple[tuple[float | None, float | None] | None, ...]
     sure: tuple[bool, ...]
-    is_unknown: bool
     reliability: tuple[dict[str, float], ...]
 
     @property
@@ -252,7 +249,7 @@ def verdict_of(
     )
     paths = table.axes[along].targets(along)
     reliability = tuple(_reliability(paths, rows, crossing) for crossing in crossings)
-    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, is_unknown, reliability)
+    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, reliability)
 
 
 _RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
