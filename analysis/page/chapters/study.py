@@ -41,7 +41,7 @@ from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
+from analysis.page.chapters.inputs import EXACTLY, chance, not_covered, not_known, stated, variability
 from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
@@ -360,10 +360,8 @@ def first_screen(report_data: ReportData) -> FirstScreen:
         return glossed(FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places)))
     asked, first = answers[0]
     picture = first.drawn()
-    replayed = report_data.focus is not None and any(
-        source.use == "replay" for source in report_data.focus.scenario.failures
-    )
-    unknown = _unknown(places, asked, first, RECORDED if replayed else EXACTLY)
+    otherwise = stated(None if report_data.focus is None else report_data.focus.scenario)
+    unknown = _unknown(places, asked, first, otherwise)
     doubt = first.doubt or joined([unknown, _chance(places, asked, first)])
     caveat = of_formula(asked, first.cell, far=True)
     found = glossed(
@@ -438,8 +436,8 @@ def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
             found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
     study = report_data.study
     own = () if study is None else study.study.assumptions
-    stated = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
-    return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], stated))
+    assumed = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
+    return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
 
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
