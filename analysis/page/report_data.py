@@ -594,14 +594,8 @@ def _checkpoint(prepared: Prepared, job: PreparedJob) -> Any:
     checkpoint = prepared.scenario.checkpoint
     size = checkpoint_size(job.plan.work.shape) if job.plan is not None else None
     try:
-        return checkpoint.build(
-            job.mtti,
-            job.step_time,
-            nodes=job.nodes,
-            replicas=job.replicas,
-            size=size,
-            periodic=getattr(known, "pauses", ()),
-        )
+        pauses, shape = getattr(known, "pauses", ()), {"nodes": job.nodes, "replicas": job.replicas}
+        return checkpoint.build(job.mtti, job.step_time, **shape, size=size, periodic=pauses)
     except RuleError:
         return known
 

@@ -545,9 +545,8 @@ def _intervals(content: SweepDocument, metric: Shown) -> Picture:
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
     caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
-    return Picture(
-        f"{_key(metric.metric)}-of-all", chart, alt, caption, grid(title, ("Combination", capital(metric.name)), texts)
-    )
+    table = grid(title, ("Combination", capital(metric.name)), texts)
+    return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, table)
 
 
 def _key(name: str) -> str:
@@ -637,13 +636,9 @@ def _picture(
         title, metric.unit, down, across, values, texts, capital(pair[0].title), capital(pair[1].title),
         high_is_good=not lower_is_better(metric.metric),
     )  # fmt: skip
-    heads, note = (
-        (f"{capital(pair[0].title)} / {pair[1].title}", *across),
-        "means at the central values of what is unknown",
-    )
-    table = grid(
-        title, heads, [(row, *line) for row, line in zip(down, texts, strict=True)], note=f"{metric.head}, {note}."
-    )
+    cells_of_rows = [(row, *line) for row, line in zip(down, texts, strict=True)]
+    note = f"{metric.head}, means at the central values of what is unknown."
+    table = grid(title, (f"{capital(pair[0].title)} / {pair[1].title}", *across), cells_of_rows, note=note)
     worst = best[-1]
     alt = (
         f"{metric.head} by {pair[0].title} and {pair[1].title}: from {cell_mean(worst, metric)} with "

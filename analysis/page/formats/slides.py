@@ -111,9 +111,8 @@ def _sure(deck: Deck, report: Report) -> None:
     """Add the last slide: how sure it is, what it leaves out, and how to make it again."""
     first_screen = report.first_screen
     missing = [plain(words) for words in first_screen.not_covered]
-    notes = _notes(
-        "Where the numbers come from:", _sources([first_screen.doubt, *first_screen.not_covered]), report.footer
-    )
+    sources = _sources([first_screen.doubt, *first_screen.not_covered])
+    notes = _notes("Where the numbers come from:", sources, report.footer)
     slide = deck.slide("What this answer rests on, and how to make it again", notes)
     half = (BODY.width - 0.5) / 2
     columns = (
