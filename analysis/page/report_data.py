@@ -322,13 +322,7 @@ class ReportData:
 
     @functools.cached_property
     def study(self) -> LoadedStudy | None:
-        """The study; ``None`` where the results are not of one.
-
-        Raises
-        ------
-        ReportError
-            If it cannot be read.
-        """
+        """The study; ``None`` where the results are not of one."""
         if self.kind not in ("sweep", "sensitivity", "optimize"):
             return None
         try:

@@ -678,8 +678,8 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
     """Return how the shares of time lead from one scenario to another; ``None`` if a job never asked for anything.
 
     All buckets but ``productive`` are losses, and both scenarios' shares sum to one, so that what the losses fall by is
-    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``. Both are the same replications in the same
-    order, so that differences are paired.
+    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``. Before and after are the
+    same replications in the same order, so that differences are paired.
     """
     theirs, ours = ([time_shares(result) for result in results] for results in (before, after))
     bases = [sum(row[_PRODUCTIVE].base for row in rows) for rows in (theirs, ours)]

@@ -227,10 +227,7 @@ def _title(optimum: _Optimum) -> str:
 
 
 def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
-    """Return the answer, and what else is known of it, what matters most first.
-
-    `is_now` says that the scenario has the settings of the answer already.
-    """
+    """Return the answer, and what else is known, what matters most first; `is_now`: the scenario has it already."""
     if optimum.content.answer is None:
         return [_no_answer(optimum), *_closest(optimum)]
     found = (_answer(optimum), _gain(optimum, is_now=is_now), _loss(optimum), *_conditions(optimum), *_edge(optimum),

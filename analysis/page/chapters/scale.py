@@ -308,10 +308,7 @@ def asked_level(sweep: SweepDocument | None) -> float | None:
 
 
 def _requirement(now: float, factors: dict[float, float | None], asked: float | None, where: str) -> str:
-    """Return what it takes for a level that is not reached, or how far failures may be more frequent.
-
-    Of the level that is asked for, or else of the lowest that is not reached.
-    """
+    """Return what the level that is asked for, or the lowest one missed, takes; or how far failures may increase."""
     missed = [level for level in (LEVELS if asked is None else (asked,)) if now < level]
     level = missed[0] if missed else LEVELS[-1] if asked is None else asked
     factor, share = factors[level], PERCENT.exact(level)

@@ -320,10 +320,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
 
 
 def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
-    """Return what a formula says beside the simulation; empty where there is none.
-
-    `far`: where both are far apart, which is what the answer does not cover; else where they are not.
-    """
+    """Return what a formula says beside the simulation: where both are `far` apart, or else where they are not."""
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")
     if found is None or simulated is None or cell is None:

@@ -181,10 +181,7 @@ def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
 
 
 def _flags(chart: Curves, ends: Range, across: float, right: float) -> list[tuple[str, float, int]]:
-    """Return the names of places on the axis, and that of extrapolated ground: where each begins [in], and its lane.
-
-    The axis has its ends, its length, and room at its right [in].
-    """
+    """Return names of places on the axis and of extrapolated ground: where each begins [in], and its lane."""
     wanted = [*chart.edges]
     if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
         wanted.append(chart.shaded_from)
