@@ -149,10 +149,10 @@ def _texts(cell: CellFound, summary: CellSummary | None, form: Form) -> list[str
         return ["", "", "", "", f"{cell.status}: {cell.trouble}".removesuffix(": ")]
     if summary is None or summary.mean is None:
         cut = 0 if summary is None else summary.censored
-        reason = (
-            f"no mean: not finished in {cut} of {number_of(summary.replications, 'run')}" if summary and cut else ""
-        )
-        return ["", "", "", "", reason or "no mean: the runs do not support one"]
+        reason = "the runs do not support one"
+        if summary is not None and cut:
+            reason = f"not finished in {cut} of {number_of(summary.replications, 'run')}"
+        return ["", "", "", "", f"no mean: {reason}"]
     mean, ci95 = summary.mean, _ends(summary, "mean_ci95")
     ranges = [form.range(mean, _ends(summary, key)).strip() for key in ("mean_ci95", "band90", "one_run")]
     return [form.plain(mean, ci95), *ranges, ""]

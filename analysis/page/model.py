@@ -22,27 +22,14 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """A table.
+    """A table."""
 
-    Parameters
-    ----------
-    title
-        What it shows, for those who do not see where it stands.
-    columns
-        What each column is; the first one names the row.
-    rows
-        Texts of the cells.
-    shades
-        Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
-    note
-        What to know beside it.
-    """
-
-    title: str
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
+    title: str  # what it shows, for those who do not see where it stands
+    columns: Sequence[Column]  # what each column is; the first one names the row
+    rows: Sequence[Sequence[str]]  # texts of the cells
+    # Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
     shades: Sequence[Sequence[float | None]] = ()
-    note: str = ""
+    note: str = ""  # what to know beside it
 
 
 def grid(
@@ -62,27 +49,13 @@ def grid(
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, and what it shows in words and in numbers.
+    """A picture, and what it shows in words and in numbers."""
 
-    Parameters
-    ----------
-    key
-        Its name in links, files and on the command line: ``where-the-time-goes``. One of its kind in a report.
-    chart
-        What is drawn: one of the types of `analysis.page.charts.CHARTS`. Its title is what the picture says.
-    alt
-        What is to be seen, for those who do not see it: one or two sentences with the main numbers.
-    caption
-        What to know to read it.
-    table
-        The same numbers as a table.
-    """
-
-    key: str
-    chart: Any
-    alt: str
-    caption: str = ""
-    table: Grid | None = None
+    key: str  # its name in links, files and on the command line: ``where-the-time-goes``. One of its kind in a report.
+    chart: Any  # what is drawn: one of the types of `analysis.page.charts.CHARTS`. Its title is what the picture says.
+    alt: str  # what is to be seen, for those who do not see it: one or two sentences with the main numbers
+    caption: str = ""  # what to know to read it
+    table: Grid | None = None  # the same numbers as a table
 
     @property
     def title(self) -> str:
@@ -92,81 +65,41 @@ class Picture:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """The first screen, in plain language: what who decides reads, and perhaps all that is read.
+    """The first screen, in plain language: what who decides reads, and perhaps all that is read."""
 
-    Parameters
-    ----------
-    question
-        What was asked.
-    answer
-        One sentence, with how sure it is.
-    doubt
-        What is not known exactly and how far that moves the answer; or that it holds at exactly the stated rates.
-    picture
-        The one picture; ``None`` where there is none to show.
-    drivers
-        What drives the answer: three points where there are as many.
-    not_covered
-        What the answer does not cover.
-    glossary
-        Each term of the first screen that is not plain language, and what it means.
-    """
-
-    question: str
-    answer: Words
+    question: str  # what was asked
+    answer: Words  # one sentence, with how sure it is
+    # What is not known exactly and how far that moves the answer; or that it holds at exactly the stated rates.
     doubt: Words
-    picture: Picture | None
-    drivers: tuple[Words, ...]
-    not_covered: tuple[Words, ...]
+    picture: Picture | None  # the one picture; ``None`` where there is none to show
+    drivers: tuple[Words, ...]  # what drives the answer: three points where there are as many
+    not_covered: tuple[Words, ...]  # what the answer does not cover
+    # Each term of the first screen that is not plain language, and what it means.
     glossary: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """One thing for who wants to know more.
+    """One thing for who wants to know more."""
 
-    Parameters
-    ----------
-    key
-        Its name in links: ``losses``.
-    title
-        What it says, as a sentence where there is something to be said.
-    text
-        Paragraphs.
-    items
-        Pictures and tables, in order.
-    notes
-        Small print, a line each.
-    """
-
-    key: str
-    title: str
-    text: tuple[Words | str, ...] = ()
-    items: tuple[Picture | Grid, ...] = ()
-    notes: tuple[str, ...] = ()
+    key: str  # its name in links: ``losses``
+    title: str  # what it says, as a sentence where there is something to be said
+    text: tuple[Words | str, ...] = ()  # paragraphs
+    items: tuple[Picture | Grid, ...] = ()  # pictures and tables, in order
+    notes: tuple[str, ...] = ()  # small print, a line each
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that a report says.
+    """All that a report says."""
 
-    Parameters
-    ----------
-    title
-        Name of the study or scenario.
-    opening, sections
-        What everybody reads, and the rest.
-    explorer
-        Data of the explorer, ready for JSON; ``None`` where there is nothing to explore.
-    footer
-        What made it, in lines: version, command, digests.
-    """
-
-    title: str
+    title: str  # name of the study or scenario
+    # first_screen, sections: what everybody reads, and the rest
     first_screen: FirstScreen
     sections: tuple[Section, ...]
+    # Data of the explorer, ready for JSON; ``None`` where there is nothing to explore.
     explorer: dict[str, Any] | None = None
-    footer: tuple[str, ...] = field(default=())
+    footer: tuple[str, ...] = field(default=())  # what made it, in lines: version, command, digests
 
     @property
     def pictures(self) -> dict[str, Picture]:
@@ -181,30 +114,17 @@ class Report:
 
 
 class Number(NamedTuple):
-    """A number as it is shown, and where it comes from.
+    """A number as it is shown, and where it comes from."""
 
-    Parameters
-    ----------
-    text
-        As it is shown, with its unit and without an interval: ``93.1 %``.
-    value
-        The same in SI units.
-    size
-        What one unit of the text is in SI: 0.01 for percent.
-    sources
-        Places of the results that it rests on, in order: ``run.json#/metrics/ettr/mean`` (a JSON pointer, RFC 6901), or
-        ``points.csv#3/ettr.mean`` (row, counted from 0, and column). Of several rows,
-        ``results.csv#8-15/ettr``, it is the mean; of entries,
-        ``validate.json#/groups/*/rows/*?label=emergent``, how many have this value.
-    formula
-        How the value follows from the places, which are called a, b, c, ...: ``(b - a) * c``. It may hold + - * / ( ),
-        numbers, min, max, abs, ceil and floor.
-    """
-
-    text: str
-    value: float
-    size: float
+    text: str  # as it is shown, with its unit and without an interval: ``93.1 %``
+    value: float  # the same in SI units
+    size: float  # what one unit of the text is in SI: 0.01 for percent
+    # Places of the results that it rests on, in order: ``run.json#/metrics/ettr/mean`` (a JSON pointer, RFC 6901), or
+    # ``points.csv#3/ettr.mean`` (row, counted from 0, and column). Of several rows, ``results.csv#8-15/ettr``, it is
+    # the mean; of entries, ``validate.json#/groups/*/rows/*?label=emergent``, how many have this value.
     sources: tuple[str, ...]
+    # How the value follows from the places, which are called a, b, c, ...: ``(b - a) * c``. It may hold + - * / ( ),
+    # numbers, min, max, abs, ceil and floor.
     formula: str = "a"
 
 

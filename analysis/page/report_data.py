@@ -322,13 +322,7 @@ class ReportData:
 
     @functools.cached_property
     def study(self) -> LoadedStudy | None:
-        """The study; ``None`` where the results are not of one.
-
-        Raises
-        ------
-        ReportError
-            If it cannot be read.
-        """
+        """The study; ``None`` where the results are not of one."""
         if self.kind not in ("sweep", "sensitivity", "optimize"):
             return None
         try:
@@ -594,14 +588,8 @@ def _checkpoint(prepared: Prepared, job: PreparedJob) -> Any:
     checkpoint = prepared.scenario.checkpoint
     size = checkpoint_size(job.plan.work.shape) if job.plan is not None else None
     try:
-        return checkpoint.build(
-            job.mtti,
-            job.step_time,
-            nodes=job.nodes,
-            replicas=job.replicas,
-            size=size,
-            periodic=getattr(known, "pauses", ()),
-        )
+        pauses, shape = getattr(known, "pauses", ()), {"nodes": job.nodes, "replicas": job.replicas}
+        return checkpoint.build(job.mtti, job.step_time, **shape, size=size, periodic=pauses)
     except RuleError:
         return known
 

@@ -24,16 +24,7 @@ _UNFINISHED = ".unfinished"
 def refusal(folder: Path, name: str, same: Callable[[Any], object], *, overwrite: bool) -> str | None:
     """Return why a folder cannot take results: not to be made, or it holds something else.
 
-    Parameters
-    ----------
-    folder
-        Where results are to be kept.
-    name
-        Their document.
-    same
-        What tells results apart, given a document: ``True`` for one of the same. It may fail on any other.
-    overwrite
-        Whether to replace whatever is there.
+    What is the same is told by `same`, given the document; it may fail on any other.
     """
     complaint = not_to_be_used(folder)
     if complaint is not None or overwrite or not folder.exists() or not any(folder.iterdir()):
@@ -170,15 +161,7 @@ def _beside(path: Path) -> Path:
 def against_run(
     jobs: Mapping[str, JobFound], replications: int, precision: str | None, *, precise: bool | None
 ) -> list[str]:
-    """Return one line for each job that no replication could start, and one for a precision that was not reached.
-
-    Parameters
-    ----------
-    jobs, replications
-        What was found of each, in how many replications.
-    precision, precise
-        What was asked for, as it was typed, and whether it was reached; ``None`` if nothing was.
-    """
+    """Return one line for each job that no replication could start, and one for a precision that was not reached."""
     found = []
     for name, job in jobs.items():
         if job.never_arrived == replications:

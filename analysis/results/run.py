@@ -98,11 +98,7 @@ def replays_a_log(prepared: Prepared) -> bool:
 
 
 def _simulated(ensemble: Ensemble, formula: float | None) -> models.Simulated:
-    """Return the simulated ETTR, and how far that of the formula is from it.
-
-    There is no interval where replications do not vary, or not by chance: where
-    all of them come to the same, and where a log is replayed.
-    """
+    """Return the simulated ETTR, and how far that of the formula is from it; no interval where chance is not in it."""
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
     total = float(bases.sum())
     mean = float(amounts.sum()) / total if total > 0 else None
@@ -385,13 +381,7 @@ def _notes(ensemble: Ensemble, fleet: models.FleetFound | None) -> list[str]:
 
 
 def energy_content(tally: Tally) -> dict[str, Any] | None:
-    """Return the energy of a mean replication by what drew it, and what that rests on, as plain data.
-
-    Returns
-    -------
-    dict or None
-        ``None`` if it is not known what a node draws.
-    """
+    """Return what drew the energy of a mean replication, as plain data; ``None`` where a node's power is not known."""
     facility = tally.prepared.upkeep.facility
     if facility is None:
         return None
@@ -447,13 +437,7 @@ def _worded(state: PowerState) -> str:
 
 
 def cost_content(tally: Tally) -> dict[str, Any] | None:
-    """Return the cost of a mean replication by what it is paid for, as plain data.
-
-    Returns
-    -------
-    dict or None
-        ``None`` if the scenario has no prices.
-    """
+    """Return the cost of a mean replication by what it is paid for, as plain data; ``None`` without prices."""
     cost = tally.prepared.upkeep.cost
     if cost is None:
         return None

@@ -27,7 +27,6 @@ from matplotlib.text import Text
 import sim
 from analysis.amounts import decimals_of, number_text, signed_number
 from analysis.page import charts
-from analysis.page.charts import tables
 from analysis.page.charts.cluster import PLAIN, Drawing, draw_parts, draw_tiers, is_small
 from analysis.page.charts.cluster import Text as Text_
 from analysis.page.charts.data import Bar, Bars, Calendar, Change, Curves, HeatMap, Phase, Scale, Series, Waterfall
@@ -51,6 +50,7 @@ from analysis.page.charts.sheet import (
     wrapped,
 )
 from analysis.page.charts.tables import color_of
+from docs.pictures import recovery
 from sim import JOB_BUCKETS, Topology
 from sim.cluster import ClusterSpec, Edges, FatTree, Hosts, edges
 from sim.cluster.fabric import DualPlane
@@ -411,7 +411,7 @@ def test_a_phase_has_one_colour_in_all_pictures() -> None:
     """Phases have the colours that they have in the pictures of recovery."""
     for bucket in JOB_BUCKETS:
         color, opacity = color_of(bucket)
-        known = tables._PHASES.get("stepping" if bucket == "productive" else bucket)
+        known = recovery._PHASES.get("stepping" if bucket == "productive" else bucket)
         mixed = [1 - opacity * (1 - part) for part in to_rgb(color)]
         assert known is None or to_rgb(known) == pytest.approx(mixed, abs=0.02)
 

@@ -338,10 +338,7 @@ class Asked:
         return apart(found, self.form, base)
 
     def gpu_years(self, found: Estimate, cell: int | None, other: int | None) -> Words:
-        """Return what a difference of a share of requested time comes to in a year; empty between jobs of unlike size.
-
-        It is empty too where the sizes are not known.
-        """
+        """Return a difference of a share of requested time in a year; empty between jobs of unlike or unknown size."""
         gpus, others = (None if one is None else self.places.at("cells", one, "gpus") for one in (cell, other))
         if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:
             return ()
@@ -429,10 +426,7 @@ def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (),
 
 
 def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
-    """Return what draws two aims, metrics or axes, against each other.
-
-    The ranking is that of each cell, as in `FrontPoint`.
-    """
+    """Return what draws two aims, metrics or axes, against each other; rankings are as in `FrontPoint`."""
 
     def picture(title: str) -> Picture | None:
         points, rows = [], []
@@ -537,10 +531,7 @@ def _best_apart(content: SweepDocument) -> tuple[str, str] | None:
 def _replications(
     content: SweepDocument, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
 ) -> dict[int, list[list[Ratio]]]:
-    """Return the replications of each metric by cell, at the central values of what is unknown.
-
-    What was censored has no amount; its cell is left out.
-    """
+    """Return the replications of each metric by cell, inputs at central values; none of cells with censored ones."""
     cells = {cell.cell for cell in running(content)}
     found: dict[int, list[list[Ratio]]] = {}
     censored = set()

@@ -300,9 +300,8 @@ def _lead(asked: Asked, place: int) -> Words:
     behind = asked.at("groups", place, "order", 1, "behind")
     if behind is None:
         return ()
-    second = asked.some(
-        [order[1]["at"]], *(name for name in asked.varying if name not in asked.data["groups"][place]["at"])
-    )
+    inner = [name for name in asked.varying if name not in asked.data["groups"][place]["at"]]
+    second = asked.some([order[1]["at"]], *inner)
     if not behind.value:
         return line("; ", second, " comes to the same in every run")
     ends = asked.places.ends("answers", asked.position, "data", "groups", place, "order", 1, "behind_ci95")
@@ -438,10 +437,8 @@ def crossover(asked: Asked) -> AnswerText | None:
     along, who = asked.data["along"], asked.data["between"]
     texts = []
     for place, content in enumerate(lines):
-        where = asked.where(content["at"])
-        texts.append(
-            line("with ", where, " " if where else "", _course(asked, place)) if where else _course(asked, place)
-        )
+        where, course = asked.where(content["at"]), _course(asked, place)
+        texts.append(line("with ", where, " ", course) if where else course)
     last = len(lines) - 1
     edges = [(one["at"], f"{one['to']} ahead") for one in lines[last]["crossings"] if one["at"] is not None]
     stage = lines[last]["best"][-1]
@@ -577,9 +574,7 @@ def pareto(asked: Asked) -> AnswerText | None:
     aims = listed([(name,) for name in names])
     ends = [order[0], order[-1]] if len(order) > 1 else order
     best = [asked.some([entries[place]["at"]]) for place in ends]
-    texts = [
-        line(where, " with ", _reached(asked, entries[place]["at"])) for where, place in zip(best, ends, strict=True)
-    ]
+    texts = [line(one, " with ", _reached(asked, entries[at]["at"])) for one, at in zip(best, ends, strict=True)]
     ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
     rows = []
     for entry in (*(entries[place] for place in order), *asked.data["may_be_too"]):
@@ -633,11 +628,9 @@ def _tornado(asked: Asked) -> AnswerText | None:
     for entry in axes:
         for move in entry["moves"]:
             change = move["difference"]
-            text = (
-                move["trouble"]
-                if change is None
-                else asked.shown().form.change(change["mean"], ends_of(change["ci95"]))
-            )
+            text = move["trouble"]
+            if change is not None:
+                text = asked.shown().form.change(change["mean"], ends_of(change["ci95"]))
             rows.append([capital(asked.title(entry["axis"])), label_text(move["value"]), text])
     table = grid(asked_text(asked), ("Axis", "Value", f"Change of {name_of(asked.metric)}"), rows, (0, 1))
     title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
@@ -1193,11 +1186,11 @@ def _trend_table(asked: Asked) -> Grid:
         change = content["whole"]["difference"]
         steps = [step for step in content["steps"] if step["difference"]["resolved"]]
         step = max(steps, key=lambda one: abs(one["difference"]["mean"]), default=None)
-        largest = (
-            ""
-            if step is None
-            else (f"{label_text(step['from'])} to {label_text(step['to'])}: {_change_text(asked, step['difference'])}")
-        )
+        largest = ""
+        if step is not None:
+            largest = (
+                f"{label_text(step['from'])} to {label_text(step['to'])}: {_change_text(asked, step['difference'])}"
+            )
         form = asked.shown().form
         spans = [f"{form.plain(end['mean'])} at {label_text(end['value'])}" for end in ends]
         course = _COURSES.get(content["course"], "")

@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
 from analysis.page.account import of_focus
-from analysis.page.chapters.run import explained_formula
+from analysis.page.chapters.run import explained_formula, layout_text
 from analysis.page.chapters.services import service_sections
 from analysis.page.charts.data import Part, Stack
 from analysis.page.formats import terminal
@@ -368,10 +368,9 @@ def _made_of(job: explained.PlannedJob) -> Rows:
 
 
 def _layout(layout: explained.LayoutFound) -> str:
-    sizes = f"tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
     experts = f", experts over {layout.expert}" if layout.expert > 1 else ""
     chunks = f", {layout.virtual_pipeline} model chunks a stage" if layout.virtual_pipeline > 1 else ""
-    return f"{sizes}{experts}{chunks}"
+    return f"{layout_text(layout)}{experts}{chunks}"
 
 
 def _how(job: explained.PlannedJob) -> Rows:

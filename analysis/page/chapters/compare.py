@@ -71,12 +71,10 @@ class _Contest:
 
     @property
     def metric(self) -> str:
-        """The headline metric."""
         return self.document.headline
 
     @property
     def first(self) -> str:
-        """The variant that the others are held against."""
         return self.document.first
 
     @property
@@ -86,7 +84,6 @@ class _Contest:
         return others[0] if best == self.first else best
 
     def difference(self, name: str, metric: str = "") -> Estimate | None:
-        """Return how far a variant is above the first one."""
         return self.places.estimate("variants", name, "difference", metric or self.metric, interval="ci95")
 
     def is_resolved(self, name: str, metric: str = "") -> bool:
@@ -275,12 +272,8 @@ def _drivers(contest: _Contest) -> Iterator[Words]:
     yield _where_time_is_found(contest, other, best)
     before, after = (places.estimate("variants", name, "metrics", "ettr") for name in (other, best))
     if before is not None and after is not None and contest.metric != "ettr" and _useful_time(contest, best) is None:
-        shares = (
-            *worded(after, PERCENT),
-            f" with {labels[best]}, ",
-            *worded(before, PERCENT),
-            f" with {labels[other]}.",
-        )
+        first, second = worded(after, PERCENT), worded(before, PERCENT)
+        shares = (*first, f" with {labels[best]}, ", *second, f" with {labels[other]}.")
         yield ("The share of the time that becomes training (ETTR) is ", *shares)
     for name in contest.document.order[1:] if contest.document.ranking is not None else ():
         gap = places.estimate("ranking", "behind", name, interval="ci95")
@@ -685,8 +678,8 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
     """Return how the shares of time lead from one scenario to another; ``None`` if a job never asked for anything.
 
     All buckets but ``productive`` are losses, and both scenarios' shares sum to one, so that what the losses fall by is
-    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``. Both are the same replications in the same
-    order, so that differences are paired.
+    what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``. Before and after are the
+    same replications in the same order, so that differences are paired.
     """
     theirs, ours = ([time_shares(result) for result in results] for results in (before, after))
     bases = [sum(row[_PRODUCTIVE].base for row in rows) for rows in (theirs, ours)]
@@ -727,10 +720,8 @@ def bridge_section(report_data: ReportData) -> Section | None:
     first, second, short, same = names_apart(report_data, before, after)
     # What the jobs request in a year, if those of the two are of one size.
     ours, theirs = (sorted(job.gpus for job in focus.prepared.jobs) for focus in (after, before))
-    hours, whole = (
-        sum(ours) * YEAR / HOUR if ours == theirs else None,
-        _documented(report_data, before.name, after.name),
-    )
+    hours = sum(ours) * YEAR / HOUR if ours == theirs else None
+    whole = _documented(report_data, before.name, after.name)
     speeds = _speeds(before, after, count)
     place = f" (both: {same})" if same else ""
     title = title_of(found, (short, second), place, whole, speeds)

@@ -51,10 +51,7 @@ def curves_picture(
     title: str = "",
     edges: Sequence[tuple[float, str]] = (),
 ) -> Picture:
-    """Return a picture of a metric along an axis: a curve for each line, of many lines for some.
-
-    Without a title it says what follows from its numbers; edges are places on the axis [SI], with names.
-    """
+    """Return a metric along an axis, a curve for each of some lines; edges are places on it [SI], with names."""
     others = [other for other in axes_of(content) if other.name in lines[0].at]
     kept, which = few_lines(lines, others, metric.metric)
     formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None

@@ -49,11 +49,8 @@ def chance_curve(sample: Sample, begin: float, end: float, hue: int) -> Series:
     begins and ends where it is told to [s].
     """
     times = list(dict.fromkeys(sample.times))
-    places = [
-        *([begin] if not times or times[0] > begin else []),
-        *times,
-        *([end] if not times or times[-1] < end else []),
-    ]
+    places = [begin, *times] if not times or times[0] > begin else times
+    places += [end] if not times or times[-1] < end else []
     heights = tuple(100 * sample.chance(place) for place in places)
     return Series(sample.name, tuple(place / DAY for place in places), heights, look="step", hue=hue)
 
@@ -71,12 +68,9 @@ def samples_along(
         if (row["draw"] != "0") == drawn and all(row[name] == label for name, label in fixed.items()):
             label = "all runs" if axis is None else row[column_of(row, axis.name)]
             found.setdefault(label, []).append(row[METRIC])
+    names = {label: label if axis is None else axis.worded(label) for label in found}
     return [
-        Sample(
-            label if axis is None else axis.worded(label),
-            tuple(sorted(float(time) for time in times if time)),
-            len(times),
-        )
+        Sample(names[label], tuple(sorted(float(time) for time in times if time)), len(times))
         for label, times in found.items()
     ]
 
@@ -105,13 +99,8 @@ def section(report_data: ReportData) -> Section | None:
     series = tuple(chance_curve(sample, begin, _end(end, deadline, samples), hue) for hue, sample in enumerate(samples))
     edges = () if deadline is None else ((deadline / DAY, f"deadline: {deadline / DAY:.3g} days"),)
     chart = Curves(title, Scale("Days since the job arrived"), Scale("Chance to be finished [%]"), series, edges=edges)
-    picture = Picture(
-        "finish",
-        chart,
-        _alt(samples, deadline),
-        _caption(samples, axis),
-        _table(title, samples, central, axis, deadline, focus.scenario.horizon),
-    )
+    table = _table(title, samples, central, axis, deadline, focus.scenario.horizon)
+    picture = Picture("finish", chart, _alt(samples, deadline), _caption(samples, axis), table)
     return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
 
 

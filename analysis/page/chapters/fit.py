@@ -216,11 +216,8 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
         rows = tuple(
             Interval(cause.name, cause.rate.value, (cause.rate.low or 0.0, cause.rate.high or 0.0)) for cause in causes
         )
-        yield Picture(
-            "rates",
-            Intervals("Outages per 1000 node-days up, by cause", "", rows),
-            "Rates of causes with 95 % intervals.",
-        )
+        shown = Intervals("Outages per 1000 node-days up, by cause", "", rows)
+        yield Picture("rates", shown, "Rates of causes with 95 % intervals.")
 
 
 def _chart(curve: CurveFound, title: str, name: str) -> Curves:

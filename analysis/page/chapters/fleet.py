@@ -247,11 +247,8 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     goodput = places.estimate("metrics", "cluster_goodput")
     occupancy = places.estimate("metrics", "occupancy")
     assert goodput is not None, "time passed"
-    answer: Words = (
-        "Of every hundred GPU-hours of the cluster, ",
-        *worded(goodput, OF_HUNDRED),
-        " become work of jobs that lasts" if document.per_service else " become work that lasts",
-    )
+    what = " become work of jobs that lasts" if document.per_service else " become work that lasts"
+    answer: Words = ("Of every hundred GPU-hours of the cluster, ", *worded(goodput, OF_HUNDRED), what)
     if occupancy is not None:
         who = "jobs and services hold" if document.per_service else "jobs hold"
         answer = (*answer, f"; {who} ", *worded(occupancy, PERCENT), " of the GPUs in working order")
@@ -311,11 +308,8 @@ def _passed_on(places: Places) -> Words:
     share = places.estimate("metrics", "second_order_share")
     if share is None or not share.mean.value:
         return ()
-    return line(
-        "Of what failures cost, ",
-        *worded(share, PERCENT),
-        " falls on other jobs, which are preempted for the failed ones.",
-    )
+    end = " falls on other jobs, which are preempted for the failed ones."
+    return line("Of what failures cost, ", worded(share, PERCENT), end)
 
 
 _MOST_BARS = 8
@@ -328,9 +322,8 @@ def _glance(fleet: FleetFound) -> Picture:
         for (bucket, reason), amount in parts
     )
     alt = f"Bars of all GPU-time: {'; '.join(f'{row.name} {row.values[0]:.3g} %' for row in rows[:3])}."
-    return Picture(
-        "at-a-glance", Bars("Where every GPU-hour of the cluster went", "% of all GPU-time", ("share",), rows), alt
-    )
+    chart = Bars("Where every GPU-hour of the cluster went", "% of all GPU-time", ("share",), rows)
+    return Picture("at-a-glance", chart, alt)
 
 
 # ----------------------------------------
@@ -382,9 +375,8 @@ def section(report_data: ReportData) -> Section | None:
         f"{gpu_hours(fleet.owned_gpu_s)}.",
     )
     texts = texts if report_data.kind == "run" else (f"Of {fleets[0].name}, simulated again.", *texts)
-    return Section(
-        "the-cluster-over-time", title, texts, items, tuple(f"{capital(text)}." for text in document.notes[:3])
-    )
+    notes = tuple(f"{capital(text)}." for text in document.notes[:3])
+    return Section("the-cluster-over-time", title, texts, items, notes)
 
 
 def _stack(fleet: FleetFound) -> Stack:
@@ -520,7 +512,6 @@ class _Fleet(NamedTuple):
         return self.document.fleet
 
     def of_size(self, metric: str, size: int) -> Summary | None:
-        """Return a metric of the jobs of a size."""
         group = _sizes(self.fleet).get(str(size))
         return None if group is None else group.metrics.get(metric)
 

@@ -89,10 +89,7 @@ class _Leaf(NamedTuple):
 
 
 def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None) -> list[Input]:
-    """Return every value of a scenario once, in order, but for `LABELS`.
-
-    `varied` is what is known of the values at paths that a study writes to.
-    """
+    """Return every value of a scenario once but for `LABELS`; what a study varies is known by path."""
     bases, found = _Bases(scenario, _preset_values(scenario), varied or {}), []
     for leaf in _leaves(scenario):
         if leaf.keys[-1] not in LABELS:

@@ -54,10 +54,7 @@ def _lines(name: str, text: str, longest: int, width: int | None) -> list[str]:
 
 
 def wrapped(text: str, width: int | None, first: str, indent: int) -> list[str]:
-    """Return a text in lines that hang below its beginning.
-
-    Without a width it is one line; `first` stands before it, and blanks before the other lines.
-    """
+    """Return a text in lines that hang below its beginning, which `first` stands before; one without a width."""
     if width is None:
         return [f"{first}{text}"]
     room = max(width, indent + 20)

@@ -150,12 +150,10 @@ class _Optimum:
 
     @functools.cached_property
     def places(self) -> Places:
-        """The document, to read numbers with their places from."""
         return Places(OPTIMIZE, self.content)
 
     @property
     def aim(self) -> Aim:
-        """The first aim."""
         return self.content.aims[0]
 
     @functools.cached_property
@@ -181,7 +179,6 @@ class _Optimum:
         return [] if found is None or answer is None else [one for one in found.values if one != answer.values]
 
     def title(self, name: str) -> str:
-        """Return what an axis, or a metric, is called."""
         return self.content.axes[name].title if name in self.content.axes else name_of(name)
 
     def words(self, name: str) -> str:
@@ -189,7 +186,6 @@ class _Optimum:
         return self.title(name) if name in self.content.axes else metric_words(name).removeprefix("the ")
 
     def where(self, values: Mapping[str, str]) -> str:
-        """Return a setting in words."""
         axes = self.content.axes
         return ", ".join(phrase(axes[name].title, label, axes[name].noun) for name, label in values.items())
 
@@ -231,10 +227,7 @@ def _title(optimum: _Optimum) -> str:
 
 
 def _points(optimum: _Optimum, *, is_now: bool = False) -> list[Words]:
-    """Return the answer, and what else is known of it, what matters most first.
-
-    `is_now` says that the scenario has the settings of the answer already.
-    """
+    """Return the answer, and what else is known, what matters most first; `is_now`: the scenario has it already."""
     if optimum.content.answer is None:
         return [_no_answer(optimum), *_closest(optimum)]
     found = (_answer(optimum), _gain(optimum, is_now=is_now), _loss(optimum), *_conditions(optimum), *_edge(optimum),

@@ -73,8 +73,10 @@ if TYPE_CHECKING:
     from analysis.page.account import Account
     from analysis.page.model import Grid, Number, Words
     from analysis.page.report_data import Focus, ReportData
+    from analysis.results.explained import LayoutFound
     from analysis.results.models import ClosedForm, RunDocument
     from sim import Prepared, PreparedJob, Result, Scenario
+    from sim.scenario.model import Parallelism
 
 # ----------------------------------------
 # The first screen.
@@ -1007,9 +1009,8 @@ def _beside_table(document: RunDocument) -> Grid:
     for name, value in document.closed_form.availability.items():
         mean = document.metrics[name].mean
         apart = "" if mean is None else f"{points_text(mean - value)}"
-        rows.append(
-            (METRICS[name].short, percent_text(value, 3), text_or_dash(mean, lambda x: percent_text(x, 3)), apart)
-        )
+        seen = text_or_dash(mean, lambda share: percent_text(share, 3))
+        rows.append((METRICS[name].short, percent_text(value, 3), seen, apart))
     return grid("Closed form beside the simulation", ("", "closed form", "simulation", "difference"), rows)
 
 
@@ -1137,10 +1138,7 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
         layout, text = spec.parallelism, f"{plan.name}: {plan.gpus:,} GPUs"
         if layout is not None:
-            sizes = (
-                f"tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
-            )
-            text += f", {sizes}"
+            text += f", {layout_text(layout)}"
         text += f", step {plan.step_time:.2f} s" if plan.step_time else ""
         if plan.plan is not None and not plan.is_measured:
             low, high = plan.plan.band90
@@ -1171,6 +1169,11 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     yield "policies", ("; " if first is not None and len(stores_of(first)) > 1 else ", ").join(policies)
     runs = f"{number_of(document.replications, 'replication')} of {time_text(prepared.horizon)}"
     yield "run", f"{runs}, seed {prepared.seed}, initial state {scenario.initial}"
+
+
+def layout_text(layout: Parallelism | LayoutFound) -> str:
+    """Return how a job is laid out: the sizes of its groups."""
+    return f"tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
 
 
 def _sizes(gpus: Mapping[int, float]) -> str:

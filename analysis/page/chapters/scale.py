@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import PERCENT, Form, ends_of, listed, time_text
-from analysis.page.cells import summary_of
+from analysis.page.cells import running, summary_of
 from analysis.page.chapters.run import TOO_FAR, distance
 from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
 from analysis.page.model import Picture, Section, grid
@@ -105,11 +105,8 @@ def simulated_shares(report_data: ReportData, focus: Focus) -> list[Simulated]:
     # Cells that differ from the chosen one in nothing but the axis that sets the GPUs of the job.
     axes = [name for name, axis in sweep.axes.items() if _GPUS in axis.paths]
     here = sweep.cells[chosen[0]].values
-    cells = [
-        cell
-        for cell in sweep.cells
-        if cell.status == "ok" and all(cell.values[axis] == here[axis] for axis in here if axis not in axes)
-    ]
+    others = [axis for axis in here if axis not in axes]
+    cells = [cell for cell in running(sweep) if all(cell.values[axis] == here[axis] for axis in others)]
     points = {point.number: point for point in study.points()}
     sizes = [study.scenario(points[cell.point]).jobs[0].gpus for cell in cells] if axes else []
     # Where sizes come twice, what varies is not the size: it only comes with it.
@@ -139,14 +136,8 @@ def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> At
     usual, faster = (
         None if ettr is None else max(served * ettr, 0.0) for ettr in (form.ettr, min(shares, default=None))
     )
-    return AtSize(
-        gpus,
-        mtti,
-        1 / (1 / mtti + more) if more > 0 else None,
-        usual,
-        faster,
-        max((row.exponent for row in form.extrapolated), default=0.0) if more > 0 else 0.0,
-    )
+    exponent = max((row.exponent for row in form.extrapolated), default=0.0) if more > 0 else 0.0
+    return AtSize(gpus, mtti, 1 / (1 / mtti + more) if more > 0 else None, usual, faster, exponent)
 
 
 # ----------------------------------------
@@ -317,10 +308,7 @@ def asked_level(sweep: SweepDocument | None) -> float | None:
 
 
 def _requirement(now: float, factors: dict[float, float | None], asked: float | None, where: str) -> str:
-    """Return what it takes for a level that is not reached, or how far failures may be more frequent.
-
-    Of the level that is asked for, or else of the lowest that is not reached.
-    """
+    """Return what the level that is asked for, or the lowest one missed, takes; or how far failures may increase."""
     missed = [level for level in (LEVELS if asked is None else (asked,)) if now < level]
     level = missed[0] if missed else LEVELS[-1] if asked is None else asked
     factor, share = factors[level], PERCENT.exact(level)
@@ -517,11 +505,8 @@ def scale_section(report_data: ReportData) -> Section | None:
             f"Failures that grow faster than the job: with the power {power:g} of its GPUs beyond the largest job on "
             "which they were counted. The power follows from one site (arXiv 2602.00277, from secondary readings)."
         )
-    measured = (
-        _measured("mtti", "Time between interruptions", time_text),
-        _measured("ettr", "Productive time", _percent),
-    )
-    return Section("scale", items[-1].title, tuple(texts), (*items, *measured), tuple(notes))
+    tables = _measured("mtti", "Time between interruptions", time_text), _measured("ettr", "Productive time", _percent)
+    return Section("scale", items[-1].title, tuple(texts), (*items, *tables), tuple(notes))
 
 
 def _curves(quantity: str, title: str, y: Scale, series: tuple[Series, ...], here: int) -> Curves:

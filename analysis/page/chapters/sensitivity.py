@@ -176,7 +176,6 @@ class _Asked:
 
     @functools.cached_property
     def places(self) -> Places:
-        """The document, to read numbers with their places from."""
         return Places(SENSITIVITY, self.content)
 
     @functools.cached_property
@@ -219,7 +218,6 @@ class _Asked:
         return sorted(enumerate(rows), key=lambda pair: -(pair[1].total.value or 0.0))
 
     def title(self, axis: str) -> str:
-        """Return what an input is called."""
         return self.content.axes[axis].title
 
 

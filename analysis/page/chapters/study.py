@@ -41,7 +41,7 @@ from analysis.page.chapters import sensitivity
 from analysis.page.chapters.answer import Asked, Rows, asked_text
 from analysis.page.chapters.answers import all_results, answers_of
 from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from analysis.page.chapters.inputs import EXACTLY, RECORDED, chance, not_covered, not_known, variability
+from analysis.page.chapters.inputs import EXACTLY, chance, not_covered, not_known, stated, variability
 from analysis.page.charts.data import HeatMap, Interval, Intervals
 from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, glossed, metric_words
@@ -320,10 +320,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
 
 
 def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
-    """Return what a formula says beside the simulation; empty where there is none.
-
-    `far`: where both are far apart, which is what the answer does not cover; else where they are not.
-    """
+    """Return what a formula says beside the simulation: where both are `far` apart, or else where they are not."""
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")
     if found is None or simulated is None or cell is None:
@@ -360,10 +357,8 @@ def first_screen(report_data: ReportData) -> FirstScreen:
         return glossed(FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places)))
     asked, first = answers[0]
     picture = first.drawn()
-    replayed = report_data.focus is not None and any(
-        source.use == "replay" for source in report_data.focus.scenario.failures
-    )
-    unknown = _unknown(places, asked, first, RECORDED if replayed else EXACTLY)
+    otherwise = stated(None if report_data.focus is None else report_data.focus.scenario)
+    unknown = _unknown(places, asked, first, otherwise)
     doubt = first.doubt or joined([unknown, _chance(places, asked, first)])
     caveat = of_formula(asked, first.cell, far=True)
     found = glossed(
@@ -438,8 +433,8 @@ def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
             found.append(sentence(number(count, COUNT), " of ", number(total, COUNT), " points ", what))
     study = report_data.study
     own = () if study is None else study.study.assumptions
-    stated = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
-    return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], stated))
+    assumed = [text for text in places.get("assumptions") if text in own] or places.get("assumptions")
+    return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
 
 
 def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
@@ -547,9 +542,8 @@ def _intervals(content: SweepDocument, metric: Shown) -> Picture:
     more = f"The {len(kept)} best of {len(cells)} combinations." if len(kept) < len(cells) else ""
     caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
-    return Picture(
-        f"{_key(metric.metric)}-of-all", chart, alt, caption, grid(title, ("Combination", capital(metric.name)), texts)
-    )
+    table = grid(title, ("Combination", capital(metric.name)), texts)
+    return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, table)
 
 
 def _key(name: str) -> str:
@@ -639,13 +633,9 @@ def _picture(
         title, metric.unit, down, across, values, texts, capital(pair[0].title), capital(pair[1].title),
         high_is_good=not lower_is_better(metric.metric),
     )  # fmt: skip
-    heads, note = (
-        (f"{capital(pair[0].title)} / {pair[1].title}", *across),
-        "means at the central values of what is unknown",
-    )
-    table = grid(
-        title, heads, [(row, *line) for row, line in zip(down, texts, strict=True)], note=f"{metric.head}, {note}."
-    )
+    cells_of_rows = [(row, *line) for row, line in zip(down, texts, strict=True)]
+    note = f"{metric.head}, means at the central values of what is unknown."
+    table = grid(title, (f"{capital(pair[0].title)} / {pair[1].title}", *across), cells_of_rows, note=note)
     worst = best[-1]
     alt = (
         f"{metric.head} by {pair[0].title} and {pair[1].title}: from {cell_mean(worst, metric)} with "

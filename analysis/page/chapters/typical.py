@@ -199,8 +199,5 @@ def _texts(focus: Focus, stops: Sequence[Stop]) -> Iterator[str]:
             for stop in sorted(stops, key=lambda stop: -stop.length)[:3]
         )
         middle = time_text(sorted(stop.length for stop in stops)[len(stops) // 2] * DAY)
-        yield (
-            f"The only stop: {named}."
-            if len(stops) == 1
-            else (f"Half of the stops are over within {middle}. The longest: {named}.")
-        )
+        start = f"Half of the stops are over within {middle}. The longest" if stops[1:] else "The only stop"
+        yield f"{start}: {named}."

@@ -101,12 +101,8 @@ def _sources(group: ValidationGroup) -> Grid:
     found: dict[tuple[str, ...], list[str]] = {}
     for row in group.rows:
         tolerance = row.tolerance
-        key = (
-            f"{row.paper} ({row.provenance})",
-            row.where,
-            row.inputs,
-            f"{tolerance['kind'].replace('_', ' ')}: {tolerance['why']}",
-        )
+        why = f"{tolerance['kind'].replace('_', ' ')}: {tolerance['why']}"
+        key = f"{row.paper} ({row.provenance})", row.where, row.inputs, why
         found.setdefault(key, []).append(row.id)
     heads = ("paper", "where", "inputs", "tolerance", "rows")
     rows = tuple((*key, ", ".join(names)) for key, names in found.items())

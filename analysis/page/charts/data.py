@@ -157,9 +157,8 @@ class Curves(NamedTuple):
         rows = [[names.get(x, x), *(cell(x, of) for of in known)]
                 for x in (places[at] for at in _some(len(places), _MOST_PLACES))]  # fmt: skip
         left_out = f" {len(rows)} of {len(places):,} places are shown." if len(places) > len(rows) else ""
-        return Table(
-            [self.x.title, *(one.name or self.y.title for one in self.series)], rows, f"{self.y.title}.{left_out}"
-        )
+        heads = [self.x.title, *(one.name or self.y.title for one in self.series)]
+        return Table(heads, rows, f"{self.y.title}.{left_out}")
 
     def slide_chart(self) -> SlideChart | None:
         """Return the curves, with their intervals, and what they are held against."""
@@ -391,9 +390,8 @@ class HeatMap(NamedTuple):
         columns = [(name, [row[place] for row in rows]) for place, name in enumerate(self.columns)]
         shown = [(name, values) for name, values in columns if any(values)]
         series = [SlideSeries(name, values, (), number) for number, (name, values) in enumerate(shown)]
-        return SlideChart(
-            "BAR_STACKED", series, Scale(self.unit), names=[*self.rows[:kept], *["all others"] * len(rest)]
-        )
+        names = [*self.rows[:kept], *["all others"] * len(rest)]
+        return SlideChart("BAR_STACKED", series, Scale(self.unit), names=names)
 
 
 class Interval(NamedTuple):
@@ -505,10 +503,8 @@ class Bars(NamedTuple):
             SlideSeries(name, [row.values[at] for row in self.rows], [row.span(at) for row in self.rows], at, "")
             for at, name in enumerate(self.series)
         ]
-        names = [row.name for row in self.rows]
-        return (
-            SlideChart("BAR_CLUSTERED", series, Scale(self.unit), names=names) if 0 < len(names) <= _MOST_ROWS else None
-        )
+        chart = SlideChart("BAR_CLUSTERED", series, Scale(self.unit), names=[row.name for row in self.rows])
+        return chart if 0 < len(self.rows) <= _MOST_ROWS else None
 
 
 class Swing(NamedTuple):

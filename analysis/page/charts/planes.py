@@ -181,10 +181,7 @@ def _draw_over(chart: Curves, note: str) -> tuple[Figure, int]:
 
 
 def _flags(chart: Curves, ends: Range, across: float, right: float) -> list[tuple[str, float, int]]:
-    """Return the names of places on the axis, and that of extrapolated ground: where each begins [in], and its lane.
-
-    The axis has its ends, its length, and room at its right [in].
-    """
+    """Return names of places on the axis and of extrapolated ground: where each begins [in], and its lane."""
     wanted = [*chart.edges]
     if chart.shaded_from is not None and chart.shaded_from[0] < ends[1]:
         wanted.append(chart.shaded_from)
@@ -400,9 +397,7 @@ _KEYS = {
 @chart_kind(Front, breakdown=5)
 def draw_front(chart: Front) -> Figure:
     """Draw candidates as dots, with names and 95 % intervals where they matter, and a line along the front."""
-    points = [
-        point for point in chart.points if (point.x > 0 or not chart.x.is_log) and (point.y > 0 or not chart.y.is_log)
-    ]
+    points = [one for one in chart.points if (one.x > 0 or not chart.x.is_log) and (one.y > 0 or not chart.y.is_log)]
     if not points:
         return open_message(chart.title, "No candidate has both values.")
     return _with_names(functools.partial(_draw_of_front, chart, points))
@@ -440,10 +435,8 @@ def _draw_of_front(chart: Front, points: Sequence[FrontPoint], note: str) -> tup
 
 
 def _crosses(point: FrontPoint) -> list[list[tuple[float, float]]]:
-    return [
-        *([[(x, point.y) for x in point.x_ci95]] if point.x_ci95 is not None else []),
-        *([[(point.x, y) for y in point.y_ci95]] if point.y_ci95 is not None else []),
-    ]
+    lines = [(x, point.y) for x in point.x_ci95 or ()], [(point.x, y) for y in point.y_ci95 or ()]
+    return [line for line in lines if line]
 
 
 def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[FrontPoint]) -> int:
@@ -527,9 +520,8 @@ def _draw_here(plane: Plane, name: str, x: float, y: float) -> Box:
     if box is None:
         return Box(spot[0] - 0.1, spot[1] - 0.1, spot[0] + 0.1, spot[1] + 0.1)
     plane.write(box.left + 0.03, (box.bottom + box.top) / 2, name, weight="bold", zorder=6)
-    return Box(
-        min(box.left, spot[0] - 0.1), min(box.bottom, spot[1] - 0.1), max(box.right, spot[0]), max(box.top, spot[1])
-    )
+    x, y = spot
+    return Box(min(box.left, x - 0.1), min(box.bottom, y - 0.1), max(box.right, x), max(box.top, y))
 
 
 def _write_levels(

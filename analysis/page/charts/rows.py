@@ -199,7 +199,6 @@ class _Arm(NamedTuple):
 
     @property
     def is_left(self) -> bool:
-        """Whether it goes to the left."""
         return self.end[1] < 0
 
 

@@ -336,10 +336,7 @@ def open_message(title: str, text: str) -> Figure:
 
 
 def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, float]:
-    """Return names of rows in lines, how wide the widest is, and how high each row has to be [in].
-
-    Names have so much room at most [in].
-    """
+    """Return names in lines of so much room, how wide the widest is, and how high each row has to be [in]."""
     lines = [wrapped(name, room, TEXT, 2) for name in names]
     across = max((width_of(line) for text in lines for line in text.split("\n")), default=0.0)
     return lines, across, max((block_height(text) for text in lines), default=0.2) + 0.1

@@ -275,10 +275,7 @@ def _css_text(text: str) -> str:
 
 
 def _markup(words: Words | str, terms: dict[str, str] | None = None) -> Markup:
-    """Return a text as HTML: numbers with the places that they come from, terms with what they mean at first sight.
-
-    What is explained is taken out of the terms.
-    """
+    """Return a text as HTML: numbers with their places, terms with what they mean, once: these are taken out."""
     parts = (words,) if isinstance(words, str) else words
     return _safe("").join(
         _number(part) if isinstance(part, Number) else _explained(part, {} if terms is None else terms)

@@ -111,9 +111,8 @@ def _sure(deck: Deck, report: Report) -> None:
     """Add the last slide: how sure it is, what it leaves out, and how to make it again."""
     first_screen = report.first_screen
     missing = [plain(words) for words in first_screen.not_covered]
-    notes = _notes(
-        "Where the numbers come from:", _sources([first_screen.doubt, *first_screen.not_covered]), report.footer
-    )
+    sources = _sources([first_screen.doubt, *first_screen.not_covered])
+    notes = _notes("Where the numbers come from:", sources, report.footer)
     slide = deck.slide("What this answer rests on, and how to make it again", notes)
     half = (BODY.width - 0.5) / 2
     columns = (
@@ -388,13 +387,7 @@ class Deck:
 
     @classmethod
     def empty(cls, title: str) -> Deck:
-        """Return a presentation without slides.
-
-        Raises
-        ------
-        ReportError
-            If python-pptx is not installed.
-        """
+        """Return a presentation without slides; `ReportError` without python-pptx."""
         try:
             from pptx import Presentation
             from pptx.util import Inches
@@ -547,10 +540,7 @@ class Fitted(NamedTuple):
 
 
 def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tuple[int, int]) -> Fitted:
-    """Return texts at the largest size at which they fit; cut if they do not fit at the smallest.
-
-    The box is in inches, the smallest and largest size of the type in points.
-    """
+    """Return texts at the largest size [pt] at which they fit a box [in]; cut if they do not at the smallest."""
     smallest, largest = sizes
     for size in range(largest, smallest - 1, -1):
         if _height(paragraphs, width, size) <= height:
@@ -559,10 +549,7 @@ def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tupl
 
 
 def lines_of(text: str, width: float, size: float) -> int:
-    """Return how many lines a text takes, rather too many than too few.
-
-    The box is so wide [in], the type of a size [pt].
-    """
+    """Return how many lines a text takes in a width [in] and a size of type [pt], rather too many than too few."""
     room = width * _POINTS / size
     lines, used = 1, 0.0
     for word in text.split():
@@ -609,10 +596,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def legible(value: Any) -> Any:
-    """Return a report, or a part of one, with a sign in place of each that no XML may hold.
-
-    It goes through tuples, lists and data classes; whatever else there is stays as it is.
-    """
+    """Return a report, or a part of one, with a sign in place of each that no XML may hold."""
     if isinstance(value, str):
         return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", value)
     if isinstance(value, tuple):

@@ -76,7 +76,6 @@ class _Sheet:
             self._out.print(line, soft_wrap=True)
 
     def blank(self) -> None:
-        """Write an empty line."""
         self._out.print()
 
     def table(self, grid: Grid) -> None:
@@ -135,7 +134,6 @@ class _Sheet:
         return natural, least, whole - sum(natural)
 
     def text(self) -> str:
-        """Return what was written."""
         return self._page.text()
 
     def _lines(self, sentence: str, first: str, others: str) -> list[str]:
