@@ -147,7 +147,7 @@ class Fabric:
         """Let the jobs step at the pace that the fabric now allows."""
         for job in self.failures.jobs.all:
             if job.holding and job.footprint is not None:
-                self.failures.jobs.repace(job, now)
+                self.failures.jobs.paces.repace(job, now)
 
     def pace(self, job: Job) -> tuple[float, int]:
         """Return the pace that a job's network and its slowest pool allow, relative to its plan [-], and the cause.

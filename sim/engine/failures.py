@@ -79,6 +79,7 @@ class Failures:
         self.was_down: dict[int, float] = {}
         """How long a node has been down, the open outage left out [s]."""
         self.down_since: dict[int, float] = {}
+        """Since when the clock in_service of a node has stood still [s]; kept only if any life runs on it."""
         self.parked: dict[int, list[tuple[int, int, int, float]]] = {}
         """Lives on the clock in_service that wait for their node: source, slot, round, due."""
         self.generation: dict[int, int] = {}
@@ -430,11 +431,6 @@ class Failures:
                     self.lives.begin(Life(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
 
     # ------------------------------------------------------------------------------- nodes that leave and return
-
-    def node_down(self, node: int, now: float) -> None:
-        """Let the clock in_service of a node stand still."""
-        if self.counts_service:
-            self.down_since[node] = now
 
     def node_up(self, node: int, now: float) -> None:
         """Begin and go on with what has waited for a node."""

@@ -134,8 +134,8 @@ class Interruptions:
             # Nothing has failed that the strategy would have to know of.
             plan = (Requeue(draw(source.away, failure.mark, "away")),)
         else:
-            parts = {position // width for position in positions}
-            stages = tuple(sorted(parts)) if job.redundant is not None else ()
+            parts = sorted({position // width for position in positions}) if job.replicas > 1 else positions[:1]
+            stages = tuple(parts) if job.redundant is not None else ()
             view = FailureView(source.name, source.planned, lost, len(parts), failure.mark, source.fault, stages)
             job_view = self.job_view(job, now, failure.mark)
             counts = ClusterView(cluster.spare.count, cluster.idle.count)

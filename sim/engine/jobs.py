@@ -47,7 +47,7 @@ class Jobs:
     """Moves groups of jobs from phase to phase. Every phase is charged when it is left.
 
     Failures and repair ask for :meth:`hit`, :meth:`settle`, :meth:`offer`, :meth:`hold` and what concerns the pace and
-    the work of a job: ``respeed``, ``repace``, ``expect_finish``, ``roll_back``.
+    the work of a job: ``paces`` and ``restores``.
     """
 
     def __init__(
@@ -89,7 +89,6 @@ class Jobs:
         self.replacements = Replacements(self)
         self.preflight = Preflight(self)
         self.paces = Paces(self)
-        self.respeed, self.repace, self.expect_finish = self.paces.respeed, self.paces.repace, self.paces.expect_finish
         self.stores = Stores(self)
         self.power: Power | None = None
         """The power of the site, where that changes in time."""
@@ -98,7 +97,6 @@ class Jobs:
         """Whether something is decided when a job begins to step."""
         self.steps: Steps = Steps()
         self.restores = Restores(self)
-        self.roll_back = self.restores.roll_back
         self.fleet: Fleet | None = None
         """The queue, where streams of jobs share it."""
         if prepared.has_queue:
@@ -289,7 +287,7 @@ class Jobs:
                     job.lost.update(self.repair.evicted(group, step))
                 elif type(step) is Restore:
                     # What a save that may still be cut off has made durable cannot be lost yet.
-                    self.roll_back(job, step.keeps, reads=not saves)
+                    self.restores.roll_back(job, step.keeps, reads=not saves)
                     break
         self.proceed(group, now)
 
@@ -352,7 +350,7 @@ class Jobs:
             group.run_step = following
             if job.stops_at < math.inf:
                 self.paces.set(job, following.fraction)
-                self.expect_finish(group, end)
+                self.paces.expect_finish(group, end)
             return True
         self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
         return True
@@ -364,7 +362,7 @@ class Jobs:
         self.stop(main, now)
         job.excess += step.excess
         self.replicas.absorb(job, now)
-        self.roll_back(job, "stores", reads=False)
+        self.restores.roll_back(job, "stores", reads=False)
         if job.narrow:
             self.interruptions.let_go(job, now)
         if not self.queue.holds:
@@ -399,7 +397,7 @@ class Jobs:
         if group.exposed != "both":
             self.expose(group, now, "both")
         if job.stops_at < math.inf:
-            self.expect_finish(group, now)
+            self.paces.expect_finish(group, now)
         return True
 
     def _begin_run(self, group: Group, step: Run) -> None:
@@ -475,7 +473,7 @@ class Replicas:
             main.epoch += 1
             self.jobs.proceed(main, now)
         elif main.run_at < math.inf:
-            self.jobs.respeed(job, now)
+            self.jobs.paces.respeed(job, now)
 
     def absorb(self, job: Job, now: float) -> None:
         """Merge every group that is away, whole or not."""

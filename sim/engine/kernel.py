@@ -32,12 +32,11 @@ class Call:
     It has what SimPy's loop looks at, and nothing else: nobody waits for a call, so it needs no value.
     """
 
-    __slots__ = ("argument", "callbacks")
-
-    _ok = True
+    __slots__ = ("_ok", "argument", "callbacks")
 
     def __init__(self, function: Callable[[Call], None], argument: Any) -> None:
         self.callbacks: Any = (function,)
+        self._ok = True
         self.argument = argument
 
 

@@ -87,7 +87,7 @@ class Power:
         self.throttle = (level.pace, self.causes[index])
         for job in simulation.jobs.all:
             if job.arrival <= now and math.isnan(job.end):
-                simulation.jobs.repace(job, now)
+                simulation.jobs.paces.repace(job, now)
 
     def read(self, now: float) -> None:
         """Meter what was drawn at this level; all is charged up to `now`."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from sim.engine.kernel import Order
-from sim.policies.contracts import Damage
+from sim.policies.contracts import Damage, Keeps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from sim.engine.job import Group, Job
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call
-    from sim.policies.contracts import Keeps
 
 _NOT_YET = -math.inf
 """End of a job that is not worked out, because an event that looks again comes before."""
@@ -161,6 +160,10 @@ class Steps:
 # ----------------------------------------
 # Going back to a copy: what has happened to the nodes, what is lost, and how long the reading takes.
 
+_NOT_MINDED: dict[Keeps, Damage] = {keeps: Damage(keeps) for keeps in get_args(Keeps)}
+
+"""What strategies are told that do not mind what has happened to the nodes."""
+
 _TIE = 1e-12
 
 """Relative difference below which two amounts of work are the same [-]."""
@@ -216,7 +219,7 @@ class Restores:
     def _damage(self, job: Job, keeps: Keeps) -> Damage:
         """Return what has happened to the nodes of a job since it last stepped."""
         if not job.checkpoint.minds_nodes:
-            return Damage(keeps)
+            return _NOT_MINDED[keeps]
         # A replica hands its state to others, so there have to be some; one whose node started anew has none.
         stateless = {position // job.nodes_per_replica for position in (*job.lost, *job.rebooted, *job.dead)}
         live = job.live and job.replicas > 1 and len(stateless) < job.main.replicas

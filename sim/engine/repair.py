@@ -238,7 +238,8 @@ class Repair:
             cluster.count_down(1, now)
             if self.log is not None:
                 self.since[node] = (now, cause)
-            self.failures.node_down(node, now)
+            if self.failures.counts_service:
+                self.failures.down_since[node] = now
 
     def on_end(self, call: Call) -> None:
         """End an outage; its argument holds the nodes and the failure."""

@@ -70,7 +70,7 @@ class SilentFaults:
         for node in up:
             self.of_node.setdefault(node, []).append(fault)
         for job in jobs:
-            self.failures.jobs.respeed(job, now)
+            self.failures.jobs.paces.respeed(job, now)
             if job.main.running:
                 self.taint(job)
         self._expect(fault, now)
@@ -158,7 +158,7 @@ class SilentFaults:
             self._count(fault)
             self.failures.renew(fault.failure)
             for job in self._settle(fault.nodes, self.kernel.now):
-                self.failures.jobs.respeed(job, self.kernel.now)
+                self.failures.jobs.paces.respeed(job, self.kernel.now)
 
     def found_before(self, node: int) -> list[Callable[[], None]]:
         """Return what a check of a node before it joins a job finds."""
@@ -187,7 +187,7 @@ class SilentFaults:
                 taint.is_known |= taint.fault is fault
             if not job.holding:
                 # Its nodes are gone, but it will not start from a checkpoint that is wrong.
-                self.failures.jobs.roll_back(job, "stores", reads=False)
+                self.failures.jobs.restores.roll_back(job, "stores", reads=False)
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         inside, outside = self.failures.find(up)
         groups = [job.main for job in wronged if job.holding]
@@ -457,7 +457,7 @@ class Bugs:
             bug.mended = math.inf
             bug.at += self.failures.life(bug.info.index, job.index, bug.number)
             self._expect(job)
-            self.failures.jobs.expect_finish(job.main, now)
+            self.failures.jobs.paces.expect_finish(job.main, now)
             return
         if now <= bug.met * (1 + 1e-12):
             # Restarts that take no time (or no more than rounding makes of the work that a checkpoint does not hold)

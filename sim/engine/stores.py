@@ -253,7 +253,7 @@ class Stores:
         if checkpoint.drain and state.stall_left > 0:
             self.kernel.at(now + state.stall_left, Order.PHASE, self._on_copied, (job, job.main.epoch))
             if job.stops_at < math.inf:
-                self.jobs.expect_finish(job.main, now)
+                self.jobs.paces.expect_finish(job.main, now)
         else:
             self._save(job, now)
 
@@ -285,7 +285,7 @@ class Stores:
         else:
             job.state = state._replace(stall_left=left + checkpoint.others(state, job.pace))
         if job.stops_at < math.inf:
-            self.jobs.expect_finish(group, now)
+            self.jobs.paces.expect_finish(group, now)
 
     def _complete(self, job: Job, now: float) -> None:
         """Let a periodic save be complete, and wait for the next."""
@@ -297,7 +297,7 @@ class Stores:
             job.state = state._replace(stall_left=left) if left else checkpoint.taken(state, job.pace)
         self.expect(job, now)
         if job.stops_at < math.inf:
-            self.jobs.expect_finish(job.main, now)
+            self.jobs.paces.expect_finish(job.main, now)
 
 
 def _shares(job: Job) -> bool:
