@@ -18,6 +18,7 @@ from sim.closed_form.elastic import (
     interrupts,
     lives_and_repairs,
     narrows,
+    pipelines,
     pools_of,
     repairs_by_cause,
     rungs_of,
@@ -273,10 +274,13 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     waits = waits_of(job)
     length = prepared.warmup + prepared.horizon
     if waits is not None:
-        settling = 0.0 if prepared.stationary else min(repair / length, 1.0)
+        # A shelf is full at the start, and in its long run when the first orders have come.
+        slow = max([repair, *(lead for plan in prepared.parts.values() for lead, _ in pipelines(plan.stock))])
+        settling = 0.0 if prepared.stationary else min(slow / length, 1.0)
         if waits.total * settling > TOO_MUCH:
+            what = "repairs" if slow == repair else "parts"
             yield (
-                f"repairs take {_days(repair)} on average, and the horizon is {_days(length)}: how many nodes are in "
+                f"{what} take {_days(slow)} on average, and the horizon is {_days(length)}: how many nodes are in "
                 f"repair has no long run in it, and in the long run the job waits {_percent(waits.total)} of the time"
             )
         return
