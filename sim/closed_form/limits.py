@@ -539,9 +539,13 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     if remote.save_share and not remote.drain:
-        # Jobs that begin together save together, until failures set them apart.
-        late = 0.0 if remote.staggers else remote.stall * (len(prepared.jobs) - 1)
-        yield "saving while others save", _part(productive * late / remote.period(job.step_time))
+        # Jobs that begin together save together, until a failure sets two apart; then they meet by chance.
+        others, every = len(prepared.jobs) - 1, remote.period(job.step_time)
+        store, apart = job.checkpoint.transfer[1] / remote.save_share, 2 * rate * prepared.horizon
+        together = 0.0 if remote.staggers else -math.expm1(-apart) / apart
+        late = together * max((others + 1) * store - remote.stall, 0.0)
+        late += (1 - together) * others * remote.stall / every * max(2 * store - remote.stall, 0.0)
+        yield "saving while others save", _part(productive * late / every)
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
         # With several stores another one may have a checkpoint that is nearly as new.
         (rung,) = job.checkpoint.rungs
