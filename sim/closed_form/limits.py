@@ -301,7 +301,8 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     named = pools_of(prepared)
     idle = 0
     if named and "idle" not in named and not rungs_of(prepared):
-        idle = max(within - needed - sum(pool.nodes for pool in prepared.reserves.values()) // each, 0)
+        kept = sum(pool.nodes for pool in prepared.reserves.values()) // each
+        idle = max(prepared.serving // size - needed - kept, 0)
     short = "are in repair" if units is None or size == each else f"have fewer than {each} in working order"
     if not idle:
         share = starvation(life, mean, needed, others, cold=cold, exposed=exposed).share
