@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sim.engine.prepared import Reserve
 from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
-from sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, starvation
+from sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, repairs_pmf, starvation
 from sim.formulas.queues import base_stock
 from sim.policies.contracts import OF_ONE_RANK, Pace
 from sim.policies.recovery import Ladder, Redundant
@@ -18,7 +19,7 @@ from sim.prepare.failures import prior
 from sim.steps import Impairment, rerouted_pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sim.engine.prepared import Prepared, PreparedJob
     from sim.failures import Source
@@ -217,28 +218,56 @@ def repairs_by_cause(prepared: Prepared) -> dict[str, tuple[float, float]] | Non
         if source.repair is None or source.recorded is not None:
             return None
         found[source.name] = 1 / interrupts(prepared, [source], 1)[0], source.repair.mean_value
-    for plan in prepared.parts.values():
-        names = [name for name in found if name in plan.causes]
-        wait = _wait_for_part(plan.stock, prepared.nodes * sum(found[name][0] for name in names))
+    for names, stock, demand in _demands(prepared, found):
+        waits = [base_stock(demand, lead, level).wait for lead, level in pipelines(stock) if demand]
+        wait = stock.share * sum(waits) / max(len(waits), 1)
         found |= {name: (found[name][0], found[name][1] + wait) for name in names}
     return found
 
 
-def _wait_for_part(stock: Stock, repairs: float) -> float:
-    """Return the mean wait for a part in the long run [s], of `repairs` [1/s] of which a share needs one.
+def _demands(prepared: Prepared, rows: Mapping[str, tuple[float, float]]) -> Iterator[tuple[list[str], Stock, float]]:
+    """Yield the causes of each stock of parts, and what they ask of it [1/s]: rows are rates of a node, and repairs."""
+    for plan in prepared.parts.values():
+        names = [name for name in rows if name in plan.causes]
+        yield names, plan.stock, plan.stock.share * prepared.nodes * sum(rows[name][0] for name in names)
 
-    What is on the shelf and on its way is anything from above the reorder point to the stock, each as often (G. Hadley,
-    T. M. Whitin, Analysis of Inventory Systems, 1963): exact where lead times are constant.
+
+_DATES = 8
+
+"""Times between two deliveries that stand for all."""
+
+
+def pipelines(stock: Stock) -> list[tuple[float, int]]:
+    """Return mean times that a part is on its way [s], and what is on the shelf and on its way, each as often.
+
+    That is anything from above the reorder point to the stock (G. Hadley, T. M. Whitin, Analysis of Inventory Systems,
+    1963: exact where lead times are constant), and the next delivery anything up to the time between two.
     """
-    lead = stock.lead.mean_value + (stock.deliveries or 0.0) / 2
+    lates = [(stock.deliveries or 0.0) * (date + 0.5) / _DATES for date in range(_DATES if stock.deliveries else 1)]
+    leads = [stock.lead.mean_value + late for late in lates]
     if stock.returns is not None:
         back = stock.returns.repaired
-        lead = back * stock.returns.time.mean_value + (1 - back) * lead
-    demand = repairs * stock.share
-    levels = range(stock.least + 1, stock.stock + 1)
-    if not demand * lead:
-        return 0.0
-    return stock.share * sum(base_stock(demand, lead, level).wait for level in levels) / len(levels)
+        leads = [back * stock.returns.time.mean_value + (1 - back) * lead for lead in leads]
+    return [(lead, level) for lead in leads if lead for level in range(stock.least + 1, stock.stock + 1)]
+
+
+def _short_by_parts(prepared: Prepared, spares: int) -> float:
+    """Return the probability that more nodes than the spares are in repair, or wait for parts for it [-].
+
+    What is on order has a Poisson law (Palm), and nodes wait for what of it exceeds the shelf: many at a time, where
+    repairs alone would be spread. Both are taken as independent.
+    """
+    rows = repairs_by_cause(replace(prepared, parts={})) or {}
+    law = repairs_pmf(prepared.nodes * sum(rate * repair for rate, repair in rows.values()), spares)
+    for _, stock, demand in _demands(prepared, rows):
+        on_the_way = pipelines(stock) if demand else []
+        waiting = np.zeros(spares + 1)
+        for lead, level in on_the_way:
+            orders = repairs_pmf(demand * lead, level + spares)
+            waiting += np.concatenate([[orders[: level + 1].sum()], orders[level + 1 :]])
+        if on_the_way:
+            law = np.convolve(law, waiting / len(on_the_way))[: spares + 1]
+    return float(1 - law.sum())
 
 
 def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:
@@ -336,9 +365,11 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
     found = starvation(
         *lives, job.nodes, spares, downtime=job.detection_mean, cold=cold, exposed=exposed, standby=late, delay=delay
     )
-    if found.share <= _NEVER:
-        return Waits()
     share = found.share / (1 - found.detection)
+    if prepared.parts and not late:
+        share = _short_by_parts(prepared, spares)
+    if share <= _NEVER:
+        return Waits()
     if wait.before > 0:
         # What is left of a wait after some time, as if that were memoryless.
         share *= math.exp(-wait.before * found.probability / found.wait)

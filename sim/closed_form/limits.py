@@ -18,6 +18,7 @@ from sim.closed_form.elastic import (
     interrupts,
     lives_and_repairs,
     narrows,
+    pipelines,
     pools_of,
     repairs_by_cause,
     rungs_of,
@@ -273,10 +274,13 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     waits = waits_of(job)
     length = prepared.warmup + prepared.horizon
     if waits is not None:
-        settling = 0.0 if prepared.stationary else min(repair / length, 1.0)
+        # A shelf is full at the start, and in its long run when the first orders have come.
+        slow = max([repair, *(lead for plan in prepared.parts.values() for lead, _ in pipelines(plan.stock))])
+        settling = 0.0 if prepared.stationary else min(slow / length, 1.0)
         if waits.total * settling > TOO_MUCH:
+            what = "repairs" if slow == repair else "parts"
             yield (
-                f"repairs take {_days(repair)} on average, and the horizon is {_days(length)}: how many nodes are in "
+                f"{what} take {_days(slow)} on average, and the horizon is {_days(length)}: how many nodes are in "
                 f"repair has no long run in it, and in the long run the job waits {_percent(waits.total)} of the time"
             )
         return
@@ -297,7 +301,8 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     named = pools_of(prepared)
     idle = 0
     if named and "idle" not in named and not rungs_of(prepared):
-        idle = max(within - needed - sum(pool.nodes for pool in prepared.reserves.values()) // each, 0)
+        kept = sum(pool.nodes for pool in prepared.reserves.values()) // each
+        idle = max(prepared.serving // size - needed - kept, 0)
     short = "are in repair" if units is None or size == each else f"have fewer than {each} in working order"
     if not idle:
         share = starvation(life, mean, needed, others, cold=cold, exposed=exposed).share
@@ -535,9 +540,13 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     if remote.save_share and not remote.drain:
-        # Jobs that begin together save together, until failures set them apart.
-        late = 0.0 if remote.staggers else remote.stall * (len(prepared.jobs) - 1)
-        yield "saving while others save", _part(productive * late / remote.period(job.step_time))
+        # Jobs that begin together save together, until a failure sets two apart; then they meet by chance.
+        others, every = len(prepared.jobs) - 1, remote.period(job.step_time)
+        store, apart = job.checkpoint.transfer[1] / remote.save_share, 2 * rate * prepared.horizon
+        together = 0.0 if remote.staggers else -math.expm1(-apart) / apart
+        late = together * max((others + 1) * store - remote.stall, 0.0)
+        late += (1 - together) * others * remote.stall / every * max(2 * store - remote.stall, 0.0)
+        yield "saving while others save", _part(productive * late / every)
     if len(job.checkpoint.rungs) == 1 and job.checkpoint.rungs[0].corrupt:
         # With several stores another one may have a checkpoint that is nearly as new.
         (rung,) = job.checkpoint.rungs

@@ -95,7 +95,7 @@ class Stores:
         transfer = Transfer(group, *job.checkpoint.transfer, saves)
         before = seconds - self._alone(transfer)
         if before > 0:
-            self.kernel.at(now + before, Order.PHASE, self._on_ready, (transfer, group.epoch))
+            self.kernel.at(now + before, Order.PHASE, self.on_ready, (transfer, group.epoch))
         else:
             self.begin(transfer, now)
         return True
@@ -141,7 +141,8 @@ class Stores:
         """Return how long a transfer takes if there is nobody else [s]."""
         return max(transfer.alone, transfer.whole / self.save_share if transfer.saves else transfer.whole)
 
-    def _on_ready(self, call: Call) -> None:
+    def on_ready(self, call: Call) -> None:
+        """Let somebody begin who has read in what it does not share."""
         transfer, epoch = call.argument
         if epoch == transfer.group.epoch:
             self.begin(transfer, self.kernel.now)

@@ -36,12 +36,8 @@ class StreamSaves:
         job.run_at = math.inf
         job.stages.append((Bucket.RESTORE, math.inf))
         unpacking = job.saves.restore.of(job.spec.work) - max(job.saves.transfer)
-        self.kernel.at(ready + max(unpacking, 0.0), Order.PHASE, self._on_ready, (job, job.epoch))
-
-    def _on_ready(self, call: Call) -> None:
-        job, epoch = call.argument
-        if epoch == job.epoch:
-            self.stores.begin(Transfer(job, *job.saves.transfer), self.kernel.now)
+        reading = Transfer(job, *job.saves.transfer), job.epoch
+        self.kernel.at(ready + max(unpacking, 0.0), Order.PHASE, self.stores.on_ready, reading)
 
     def go_on(self, job: StreamJob, now: float) -> None:
         """Say when something happens next to a job that steps, if nothing disturbs it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sim.yamlfile import Data
 
 FALSE_ALARM = "false_alarm"
-
 """The cause of what false alarms cost."""
 
 CHECK = "health-check"
@@ -43,12 +42,12 @@ class Score(Model):
     @property
     def recall(self) -> float:
         """Share of the failures whose signs are seen [-]."""
-        return _normal(self.separation - self.threshold)
+        return NormalDist().cdf(self.separation - self.threshold)
 
     @property
     def false_alarms(self) -> float:
         """False alarms of a node [1/s]."""
-        return _normal(-self.threshold) / self.every
+        return NormalDist().cdf(-self.threshold) / self.every
 
 
 class Prediction(Model):
@@ -170,8 +169,3 @@ def _is_of_nodes(source: Source, faults: tuple[Fault, ...] | None) -> bool:
     """Return whether a source strikes single nodes unplanned, with faults of some classes."""
     is_single = bool(source.slots_per_node) and not source.planned and not source.of_fabric
     return is_single and (faults is None or source.fault in faults)
-
-
-def _normal(x: float) -> float:
-    """Return the standard normal distribution function [-]."""
-    return 0.5 * math.erfc(-x / math.sqrt(2))

@@ -13,7 +13,7 @@ from sim.prepare.failures import causes_of
 from sim.scenario.fields import PathError
 from sim.scenario.model import PowerSpec
 from sim.steps.hardware import NodePower
-from sim.steps.power import Facility, capped_pace, capped_share, facility_energy
+from sim.steps.power import Facility, capped_share, facility_energy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -117,7 +117,8 @@ def _levels(scenario: Scenario, site: Site, facility: Facility | None) -> tuple[
             edges |= {start, min(start + window.time, end)}
     profiles = [prices, carbon.profile if carbon else None, *((ambient.day, ambient.season) if ambient else ())]
     for profile in profiles:
-        edges |= set(_edges(profile, end)) if profile is not None else set()
+        if profile is not None:
+            edges |= set(_starts(0.0, profile.every / len(profile.factors), end))
     if len(edges) > _MOST_LEVELS:
         rule = f"changes {len(edges):,} times within the horizon; at most {_MOST_LEVELS:,}: give longer parts"
         raise PathError(("power",) if power != PowerSpec.model_validate({}) else ("cost", "energy_profile"), rule)
@@ -133,7 +134,8 @@ def _levels(scenario: Scenario, site: Site, facility: Facility | None) -> tuple[
     found: list[Level] = []
     for start in sorted(edges - {end}):
         share = min([always, *(left for window, left in windows if _is_on(window, start))])
-        pace, cause = capped_pace(share, exponent), CAP if share < 1 else ""
+        # The clock follows the dynamic power f V², and what waits for memory or network does not follow the clock.
+        pace, cause = share**exponent, CAP if share < 1 else ""
         if ambient is not None:
             degrees = ambient.temperature * _factor(ambient.day, start) * _factor(ambient.season, start)
             cooler = 1.0 - ambient.slope * max(degrees - ambient.above, 0.0)
@@ -151,7 +153,7 @@ def _starts(start: float, every: float | None, end: float) -> Iterator[float]:
     if every is None:
         yield start
         return
-    for count in range(min(math.ceil((end - start) / every), _MOST_LEVELS)):
+    for count in range(min(math.ceil((end - start) / every), _MOST_LEVELS + 1)):
         yield start + count * every
 
 
@@ -163,13 +165,6 @@ def _is_on(window: Curtailment, now: float) -> bool:
         count = math.floor((now - last) / window.every + 1e-9)
         last += count * window.every
     return last <= now < last + window.time
-
-
-def _edges(profile: Profile, end: float) -> Iterator[float]:
-    """Yield when a profile changes [s], before an end."""
-    parts = len(profile.factors)
-    for count in range(min(math.ceil(end / profile.every * parts), _MOST_LEVELS + 1)):
-        yield count * profile.every / parts
 
 
 def _factor(profile: Profile | None, now: float) -> float:

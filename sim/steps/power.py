@@ -179,22 +179,6 @@ def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0
     return min(left / room, 1.0)
 
 
-def capped_pace(share: float, exponent: float) -> float:
-    """Return the pace of a step at a utilisation that a cap leaves, relative to no cap [-].
-
-    ``p = x^e``: the clock follows the dynamic power f V² with V rising with f, and what waits for memory or for the
-    network does not follow the clock. With e = 1/3 all of a step would follow a clock with V in proportion to f.
-
-    Parameters
-    ----------
-    share
-        Utilisation x, above 0 [-].
-    exponent
-        `NodePower.exponent` e [-].
-    """
-    return float(min(share, 1.0) ** exponent)
-
-
 def facility_energy(nodes: float, network: float, storage: float, pue: float) -> FacilityEnergy:
     """Return the energy of a facility by part, from that of what stands in it [J].
 

@@ -10,9 +10,11 @@ import pytest
 from scipy import stats
 
 import sim
+from sim.closed_form.elastic import lives_and_repairs
+from sim.formulas.nodes import starvation
 from sim.formulas.queues import base_stock, best_stock
 from tests.cases import cases
-from tests.harness import play, prepared, trace
+from tests.harness import play, prepared, seconds, trace
 from tests.intervals import student
 
 DAY = 86400.0
@@ -88,6 +90,27 @@ def test_the_closed_form_waits_for_parts_too() -> None:
     expected = sim.availability(one)["node_availability"]
     assert abs(up.mean() - expected) <= half + 0.02 * (1 - expected)
     assert abs(up.mean() - (1 - 2 / 24 / NODES)) > half
+
+
+@cases("stock", [{"stock": 6}, {"stock": 8, "reorder": 3, "share": 0.8}, {"stock": 10, "deliveries": "4 d"}])
+def test_a_job_waits_while_too_many_nodes_wait_for_parts(stock: dict[str, Any]) -> None:
+    """Nodes that wait for parts wait together: with repairs that are spread as evenly it would hardly ever wait."""
+    changes: dict[str, Any] = {
+        "jobs": [{"name": "job", "gpus": NODES - 4}],
+        "spares": {"hot": 4},
+        "detection": {"time": "0 s"},
+        "checkpoint": {"tiers": [{"interval": "1 h", "mode": "async", "write": "0 s", "restore": "0 s"}]},
+        "recovery": {"use": "hot-spare", "initialize": "1 min"},
+    }
+    one = idle({"lead": "3 d", **stock}, horizon="600 d", **changes)
+    starved = np.array([seconds(sim.run(one, number)).get("starved", 0.0) / one.horizon for number in range(16)])
+    half = student(starved.size) * starved.std(ddof=1) / math.sqrt(starved.size)
+    expected = sim.closed_form(one).shares["starved"]
+    assert abs(starved.mean() - expected) <= half + 0.03 * expected
+    lives = lives_and_repairs(one)
+    assert lives is not None
+    apart = starvation(*lives, NODES - 4, 4).share
+    assert abs(starved.mean() - apart) > half
 
 
 def test_vendor_returns_shorten_the_pipeline() -> None:

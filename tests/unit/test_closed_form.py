@@ -525,6 +525,8 @@ TIERS = {"use": "tiers", "tiers": [{"name": "reset", "time": "1 h", "escalates":
 
 LONG = {"horizon": "200 d"}
 
+SHARED = {"interval": "20 min", "mode": "blocking", "aggregate": "5 GB/s", "node_bandwidth": "1 GB/s", "shares": "all"}
+
 BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a repair that is as long as the horizon": (
         {"failures": [NODE | {"repair": "30 d"}], "horizon": "60 d"},
@@ -612,6 +614,12 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
         {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.5}]}, "failures": [BUG | {"rate": "2 per job-d"}]},
         {"checkpoint": {"tiers": [REMOTE | {"corrupt": 0.01}]}},
         "going back behind checkpoints that cannot be read takes",
+    ),
+    "jobs that save together until failures set them apart": (
+        {"jobs": [JOB | {"name": name, "gpus": 56} for name in ("one", "two")], "checkpoint": {"size": "150 GB",
+         "tiers": [SHARED]}, "failures": [NODE | {"rate": "1 per 1000 node-day"}]},
+        {"failures": [NODE | {"rate": "200 per 1000 node-day"}], "horizon": "200 d"},
+        "saving while others save takes",
     ),
     "a start that takes most of the job": (
         {"recovery": report_sample.SMALL["recovery"] | {"initialize": "3 h"}},

@@ -6,7 +6,6 @@ and 8 kW in training, the facility 1.25 times as much: 32.5 kW with three nodes 
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,6 @@ import pytest
 import sim
 from analysis.metrics import provisioned, spending
 from sim.failures.source import CAP, HEAT
-from sim.steps.power import capped_pace
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_engine_stores import HOST, software
@@ -218,12 +216,3 @@ def test_windows_of_results_change_nothing() -> None:
     plain, windowed = (site(power, checkpoint={"tiers": tiers}, **more) for more in ({}, {"windows": "7 h"}))
     rows = [(0.7 * DAY, 0, 0), (1.1 * DAY, 0, 0)]
     assert taken(plain, rows) == pytest.approx(taken(windowed, rows))
-
-
-@cases("share", [0.1, 0.5, 0.9])
-def test_the_pace_of_a_cap_lies_between_its_limits(share: float) -> None:
-    """A clock with voltage in proportion would give x^(1/3); nothing loses more than the power that is taken."""
-    paces = [capped_pace(share, exponent) for exponent in (1 / 3, 0.57, 1.0)]
-    assert paces == sorted(paces, reverse=True)
-    assert paces[-1] == pytest.approx(share)
-    assert math.isclose(capped_pace(1.0, 0.57), 1.0)

@@ -401,3 +401,11 @@ def test_availability_of_domains_whose_switch_trays_take_them_whole() -> None:
         np.array([1 - one.down_node_seconds / one.node_seconds for one in results]), found["node_availability"]
     )
     assert close(np.array([one.whole_unit_seconds / one.unit_seconds for one in results]), found["domain_availability"])
+
+
+def test_the_closed_form_of_racks_that_are_drained_is_about_racks() -> None:
+    """Of 128 racks 120 are needed and two are spares: six are idle. In nodes 19 racks would be, more than there are."""
+    (reason,) = sim.closed_form(
+        sim.prepare(sim.load("llama3-405b-gb200", ["cluster.scale_up.drain_unit=rack"]))
+    ).reasons
+    assert "6 of the 8 units of 18 nodes that a job can spare are idle" in reason
