@@ -268,10 +268,7 @@ def test_machine_code_on_dask_gives_the_same_journal(scheduler: Path, tmp_path: 
     """To the last bit what one process does in series by events."""
     pytest.importorskip("numba")
     loaded = small_study(tmp_path)
-    with (
-        Journal(tmp_path / "journal") as journal,
-        worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool,
-    ):
+    with Journal(tmp_path / "journal") as journal, worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool:
         campaign = Campaign(loaded, journal, worker_pool)
         tasks = tasks_of(campaign)
         found = sorted(map(comparable, worker_pool.run(tasks, campaign.prepared_for(loaded.points(), 10**7))))

@@ -391,11 +391,7 @@ def test_times_are_those_of_who_is_there() -> None:
     assert plan[1:3] == (Stall(Bucket.RESCHEDULE, 48.0), Stall(Bucket.INITIALIZE, 48.0))
     assert plan[0].then[:2] == (Stall(Bucket.RESCHEDULE, 64.0), Stall(Bucket.INITIALIZE, 64.0))
     plan, _ = recovery.plan(*elastic_views(replicas_running=1), None)
-    assert plan[1:4] == (
-        Stall(Bucket.RESCHEDULE, 32.0),
-        Acquire(2, "replica"),
-        Stall(Bucket.INITIALIZE, 32.0),
-    )
+    assert plan[1:4] == (Stall(Bucket.RESCHEDULE, 32.0), Acquire(2, "replica"), Stall(Bucket.INITIALIZE, 32.0))
 
 
 def test_processes_are_started_again_within_a_budget() -> None:

@@ -61,10 +61,7 @@ class Bad:
 
 
 def bad(
-    change: dict[int, str] | str | bytes,
-    *fragments: str,
-    place: str = "",
-    files: dict[str, str | bytes] | None = None,
+    change: dict[int, str] | str | bytes, *fragments: str, place: str = "", files: dict[str, str | bytes] | None = None
 ) -> Bad:
     """Return a bad scenario."""
     return Bad(change, fragments, place, files=files or {})

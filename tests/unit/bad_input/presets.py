@@ -17,10 +17,7 @@ CASES = [
     bad({11: "recovery: {use: torchft-hsdp, catch_up: §10}"}, "recovery.catch_up: '10' needs a unit"),
     bad({8: "detection: {scale: §0}", 11: PRESET + "scale: 2}"}, "detection.scale: must be above 0, not 0"),
     bad(
-        {
-            10: "  from_preset: §maybe\n  tiers: [{interval: 1 h, write: 1 s, restore: 1 s}]",
-            11: PRESET + "scale: 2}",
-        },
+        {10: "  from_preset: §maybe\n  tiers: [{interval: 1 h, write: 1 s, restore: 1 s}]", 11: PRESET + "scale: 2}"},
         "checkpoint.from_preset: must be true or false, not 'maybe'",
     ),
     over("recovery.use=nvrx-injob", "recovery.use: 'nvrx-injob' is not a choice"),

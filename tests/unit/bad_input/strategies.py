@@ -78,10 +78,7 @@ CASES = [
         "recovery.tensor: is 8, but job 'train' has a tensor width of 4",
     ),
     bad(
-        {
-            5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {data: 64}}",
-            11: ELASTIC + ", reroute: §true}",
-        },
+        {5: "  - {name: train, gpus: 64, step_time: 10 s, parallelism: {data: 64}}", 11: ELASTIC + ", reroute: §true}"},
         "recovery.reroute: needs the step-time model, and job 'train' lacks model and batch",
     ),
     bad(
