@@ -293,6 +293,7 @@ def test_a_task_that_kills_workers_is_named(scheduler: Path, tmp_path: Path) -> 
     assert {record.status for record in records if record.point not in crashed} == {"ok"}
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_ends_is_told_in_a_line(
     scheduler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
