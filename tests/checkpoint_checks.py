@@ -314,10 +314,7 @@ class Rival:
 def rival_of(strategy: Any) -> Rival:
     """Return a job that lives through the saves of a strategy one at a time."""
     return Rival(
-        strategy.rungs,
-        getattr(strategy, "pauses", ()),
-        getattr(strategy, "nodes", 1),
-        getattr(strategy, "replicas", 1),
+        strategy.rungs, getattr(strategy, "pauses", ()), getattr(strategy, "nodes", 1), getattr(strategy, "replicas", 1)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import zlib
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_report_header() -> str:
     """Return the line with which a failure can be repeated."""
-    return f"ETTRICK_SEED={SEED}" if IS_FULL else f"seed {SEED}, a fifth of the random examples"
+    return f"ETTRICK_SEED={SEED}" if IS_FULL else f"seed {SEED}, a fifth of the random examples, two in five draws"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -34,3 +35,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             (others if zlib.crc32(item.nodeid.encode()) % parts != number else chosen).append(item)
         config.hook.pytest_deselected(items=others)
         items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage pass over all that was imported: it would look at it again in every long test."""
+    gc.collect()
+    gc.freeze()

@@ -43,9 +43,7 @@ def scenario(**changes: Any) -> dict[str, Any]:
         "jobs": [{"name": "job", "gpus": 2}],
         "failures": [{**cause, "name": "first"}, {**cause, "name": "second"}],
         "detection": {"time": "0 s"},
-        "checkpoint": {
-            "tiers": [{"interval": "100 s", "mode": "blocking", "write": "10 s", "restore": "20 s"}],
-        },
+        "checkpoint": {"tiers": [{"interval": "100 s", "mode": "blocking", "write": "10 s", "restore": "20 s"}]},
         "recovery": {"use": "hot-spare", "initialize": "30 s"},
         "repair": {"time": "200 s"},
         "scheduler": {"use": "fifo"},

@@ -18,14 +18,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 
-_NO_CODE = (
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-)
+_NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 
 
 class Measure(NamedTuple):
@@ -54,10 +47,7 @@ def measures() -> list[Measure]:
         Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 77_000),
         Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 120),
         Measure(
-            "x: Any = scenario...",
-            len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))),
-            0,
-            0,
+            "x: Any = scenario...", len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))), 0, 0
         ),
         Measure("circles of packages", len(circles(product)), 0, 0),
     ]

@@ -243,9 +243,7 @@ def _candidates(
     """Return (time, slot, round) of the candidates of one source."""
     drawn = draw_trace(sources, horizon, seed, replication)
     mine = drawn.source == index
-    return list(
-        zip(drawn.time[mine].tolist(), drawn.slot[mine].tolist(), drawn.round[mine].tolist(), strict=True),
-    )
+    return list(zip(drawn.time[mine].tolist(), drawn.slot[mine].tolist(), drawn.round[mine].tolist(), strict=True))
 
 
 def _lives(source: Source) -> Source:

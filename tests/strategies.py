@@ -265,11 +265,7 @@ def tempos(draw: Draw, horizon: float) -> dict[str, Any]:
     kind = draw(st.sampled_from(("trend", "calendar", "swings", "all")))
     if kind in ("trend", "all"):
         exponent = draw(st.sampled_from((0.5, 1.0, 1.7)))
-        tempo["trend"] = {
-            "exponent": exponent,
-            "reference": f"{horizon!r} s",
-            "age": draw(moments(100, horizon)),
-        }
+        tempo["trend"] = {"exponent": exponent, "reference": f"{horizon!r} s", "age": draw(moments(100, horizon))}
     if kind in ("calendar", "all"):
         factors = [1.0, *draw(st.lists(st.sampled_from((0.0, 0.5, 2.0)), max_size=3))]
         tempo["calendar"] = {"period": draw(seconds(horizon / 9, horizon)), "factors": factors}

@@ -256,10 +256,7 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
     ("module", "source"),
     [
         ("sim.scenario.fields", "from sim import units\nimport numpy as np"),
-        (
-            "sim.policies.contracts",
-            "from sim.scenario.model import Scenario\nfrom sim.scenario.laws import Law",
-        ),
+        ("sim.policies.contracts", "from sim.scenario.model import Scenario\nfrom sim.scenario.laws import Law"),
         ("sim.policies.recovery", "from sim.policies.recovery.ladder import Ladder"),
         (
             "sim.policies.recovery.ladder",
@@ -273,10 +270,7 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
         ("sim.cluster.graph_file", "if TYPE_CHECKING:\n    import networkx\ndef f():\n    import networkx"),
         ("sim.scenario.laws", "def f():\n    from scipy import stats"),
         ("analysis.page.charts", "def f():\n    import matplotlib.pyplot"),
-        (
-            "analysis.sweep",
-            "from sim import load, units\nfrom sim.formulas.goodput import ettr\nimport analysis.sweep",
-        ),
+        ("analysis.sweep", "from sim import load, units\nfrom sim.formulas.goodput import ettr\nimport analysis.sweep"),
         ("analysis.sweep", "import sim\nsim.run()\nsim.formulas"),
         ("cli", "import typer\nimport sim\nfrom analysis import console"),
     ],

@@ -126,6 +126,7 @@ def test_quickstart_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_folders_of_the_user_do_not_get_in_the_way(wheel: Path, tmp_path: Path) -> None:
     """The command runs in a folder that has a ``sim``, an ``analysis`` and a ``cli.py`` of its own."""
     target, work = tmp_path / "target", tmp_path / "work"

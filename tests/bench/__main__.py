@@ -100,10 +100,7 @@ def at_llama_rates(nodes: int, scale: float = 1.0, **changes: Any) -> sim.Prepar
         "jobs": [{"name": "train", "gpus": (nodes - spares) * 8, "step_time": "6 s"}],
         "failures": [{"use": "llama3-table5", "scale": scale}],
         "detection": {"time": "1 min"},
-        "checkpoint": {
-            "tiers": [ASYNC],
-            "from_preset": True,
-        },
+        "checkpoint": {"tiers": [ASYNC], "from_preset": True},
         "recovery": {"use": "hot-spare", "reschedule": "30 s", "initialize": "200 s"},
         "spares": {"hot": spares},
         "repair": {"time": {"use": "lognormal", "median": "22 h", "sigma": 1.5}},
@@ -267,9 +264,7 @@ def step_rows() -> list[str]:
         ],
         "failures": [{"use": "llama3-table5"}],
         "detection": {"time": "1 min"},
-        "checkpoint": {
-            "tiers": [ASYNC],
-        },
+        "checkpoint": {"tiers": [ASYNC]},
         "recovery": {"use": "shrink-rejoin", "reconfigure": "60 s", "initialize": "200 s", "rejoin": "10 s"},
         "repair": {"time": "1 d"},
     }

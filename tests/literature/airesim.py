@@ -110,9 +110,7 @@ class Knobs:
             jobs=[{"name": "train", "gpus": self.job_size, "work": {"time": f"{self.job_length!r} d"}}],
             failures=self.failures(),
             checkpoint={
-                "tiers": [
-                    {"interval": f"{self.interval!r} min", "mode": "blocking", "write": "0 s", "restore": "0 s"},
-                ]
+                "tiers": [{"interval": f"{self.interval!r} min", "mode": "blocking", "write": "0 s", "restore": "0 s"}]
             },
             recovery={
                 "use": "standby",

@@ -110,10 +110,7 @@ def test_losses_by_cause_are_those_of_the_ledger() -> None:
 
 def two_classes(scale: float, law: dict[str, Any]) -> sim.Prepared:
     """Return a job of two kinds of failures with restarts of a law after the second, at a scale of their rates."""
-    phases = [
-        {"name": "always", "time": "1 min"},
-        {"name": "diagnosis", "time": law, "faults": ["hang"]},
-    ]
+    phases = [{"name": "always", "time": "1 min"}, {"name": "diagnosis", "time": law, "faults": ["hang"]}]
     return prepared(
         horizon=f"{400 / scale} d",
         jobs=[{"name": "job", "gpus": 2}],

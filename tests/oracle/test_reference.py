@@ -59,11 +59,7 @@ def _plain(setup: Setup) -> dict[str, Any]:
         ],
         "checkpoint": {"tiers": [{"interval": text(setup.interval), "restore": text(setup.restore), **mode}]},
         "detection": {"time": text(setup.detection)},
-        "recovery": {
-            "use": "hot-spare",
-            "reschedule": text(setup.reschedule),
-            "initialize": text(setup.initialize),
-        },
+        "recovery": {"use": "hot-spare", "reschedule": text(setup.reschedule), "initialize": text(setup.initialize)},
         "spares": {"hot": setup.spares},
         "repair": {"time": text(setup.repair)},
     }
@@ -107,11 +103,7 @@ def _expected(outcome: Outcome) -> dict[str, float]:
     """Return the same amounts of the reference."""
     amounts = {name: float(outcome.job.get(name, 0.0)) for name in sim.JOB_BUCKETS}
     amounts |= {f"nodes: {name}": float(outcome.nodes.get(name, 0.0)) for name in OUTSIDE}
-    return amounts | {
-        "interruptions": outcome.interruptions,
-        "disruptions": outcome.disruptions,
-        "end": outcome.end,
-    }
+    return amounts | {"interruptions": outcome.interruptions, "disruptions": outcome.disruptions, "end": outcome.end}
 
 
 def _draw(seed: int, rounded: Callable[[float], float]) -> tuple[Setup, Failures]:
@@ -305,9 +297,7 @@ TIES = {
         {"productive": 70.0, "lost_work": 0.0, "interruptions": 0, "end": 90.0},
     ),
     "failure at the horizon: it does not belong to the simulation": Tie(
-        [(200.0, 0)],
-        {},
-        {"productive": 170.0, "lost_work": 0.0, "interruptions": 0},
+        [(200.0, 0)], {}, {"productive": 170.0, "lost_work": 0.0, "interruptions": 0}
     ),
 }
 

@@ -275,6 +275,7 @@ def test_to_fail_is_never_better_than_to_migrate(load: float) -> None:
         assert slo["fail"] < slo["migrate"]
 
 
+@pytest.mark.nightly
 def test_wide_replicas_lose_as_much_and_vary_more() -> None:
     """At equal GPUs, with survivors of broken replicas put together, twice the width varies more.
 
@@ -296,6 +297,7 @@ def test_wide_replicas_lose_as_much_and_vary_more() -> None:
     assert spreads[2] > 1.1 * spreads[1]
 
 
+@pytest.mark.nightly
 def test_the_fluid_agrees_with_a_replay_where_demand_varies() -> None:
     """A replica at 30 and 75 % of its load in turn, 20 min each: goodput of the fluid within 5 % of the replay."""
     asked = {"rate": "10 per s", "input": {"mean": 1155}, "output": {"mean": 211}}

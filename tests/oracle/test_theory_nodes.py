@@ -964,13 +964,7 @@ STARVED_CASES: dict[str, dict[str, Any]] = {
     "often too few": {"spares": 2},
     "one spare": {"spares": 1, "random": True},
     "no spare": {"spares": 0, "required": 8},
-    "failures in the hour": {
-        "spares": 8,
-        "required": 64,
-        "life": 3 * DAY,
-        "repair": 4 * HOUR,
-        "days": 100,
-    },
+    "failures in the hour": {"spares": 8, "required": 64, "life": 3 * DAY, "repair": 4 * HOUR, "days": 100},
     "cold spares": {"spares": 2, "cold": True},
     "detection of a minute": {"spares": 3, "downtime": 60.0},
     "detection of ten minutes, too few": {"spares": 1, "downtime": 600.0},
@@ -984,12 +978,7 @@ STARVED_CASES: dict[str, dict[str, Any]] = {
 def starved_scenario(given: dict[str, Any]) -> sim.Prepared:
     """Return a rigid job of nodes of one GPU, its spares, and nothing else."""
     time = exact(given["repair"])
-    source = {
-        "use": "component",
-        "name": "node",
-        "part": "node",
-        "rate": f"{DAY / given['life']!r} per node-day",
-    }
+    source = {"use": "component", "name": "node", "part": "node", "rate": f"{DAY / given['life']!r} per node-day"}
     spares: dict[str, Any] = {"hot": given["spares"]}
     if given.get("standby"):
         spares["cold"] = {"nodes": given["standby"], "delay": exact(given["delay"])}
@@ -1120,14 +1109,7 @@ def short_of_nodes(given: dict[str, Any], life: float = 10 * DAY) -> sim.Prepare
         cluster={"nodes": 20 + given.get("spares", 1), "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
         horizon="400 d",
         jobs=[{"name": "job", "gpus": 20}],
-        failures=[
-            {
-                "use": "component",
-                "name": "node",
-                "part": "node",
-                "rate": f"{DAY / life!r} per node-day",
-            }
-        ],
+        failures=[{"use": "component", "name": "node", "part": "node", "rate": f"{DAY / life!r} per node-day"}],
         detection={"time": "0 s"},
         checkpoint={"tiers": [{"interval": "20 min", "mode": "blocking", "write": "20 s", "restore": "0 s"}]},
         recovery=given["recovery"],
@@ -1153,23 +1135,14 @@ def test_what_a_lack_of_nodes_costs_other_recoveries(name: str) -> None:
     case = short_of_nodes(given)
     runs = [sim.run(case, number).jobs[0] for number in range(REPLICATIONS)]
     table = np.array([job.buckets / job.requested for job in runs])
-    closed, lighter = (
-        sim.closed_form(case).shares,
-        sim.closed_form(short_of_nodes(given, 20 * DAY)).shares,
-    )
+    closed, lighter = (sim.closed_form(case).shares, sim.closed_form(short_of_nodes(given, 20 * DAY)).shares)
     waits = sum(closed.get(key, 0.0) for key in ("starved", "queued"))
     assert waits > 0.1
     begin = 12 * HOUR / (400 * DAY)
     for parts, slack in (
         (("productive",), begin),
-        (
-            ("starved",),
-            begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits,
-        ),
-        (
-            ("queued", "restart"),
-            begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits,
-        ),
+        (("starved",), begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits),
+        (("queued", "restart"), begin + given.get("before", 0.0) * (20 / (10 * DAY) + 1 / (10 * HOUR)) * waits),
     ):
         column = sum(table[:, STARVED_BUCKETS.get(part, [Bucket.QUEUED])].sum(axis=1) for part in parts)
         error = float(column.std(ddof=1)) / math.sqrt(REPLICATIONS)
@@ -1315,17 +1288,7 @@ def test_giving_up_by_events(exposed: bool) -> None:
 
 def test_large_pools_are_quick_and_keep_their_digits() -> None:
     """Twelve thousand nodes: shares sum to 1, and both ways to solve give the same small tail."""
-    big = starved_shares(
-        1800,
-        5,
-        500 * DAY,
-        3 * DAY,
-        12_000,
-        60,
-        restart=300,
-        standby=60,
-        delay=600.0,
-    )
+    big = starved_shares(1800, 5, 500 * DAY, 3 * DAY, 12_000, 60, restart=300, standby=60, delay=600.0)
     assert sum(big.values()) == pytest.approx(1, abs=1e-12)
     assert all(share >= 0 for share in big.values())
     chain = starvation(500 * DAY, 3 * DAY, 12_000, 60, standby=60, delay=1e-6)

@@ -80,7 +80,7 @@ def test_the_base_is_good() -> None:
     assert sim.prepare(sim.load("s.yaml")).jobs[0].nodes == 8
 
 
-@cases("bad", BAD, ids=lambda bad: bad.name)
+@cases("bad", BAD, ids=lambda bad: " ".join(bad.fragments))
 def test_bad_scenarios(bad: Bad) -> None:
     """One mistake is one line: the place first, then the path, the rule and, for a word, the nearest valid one."""
     lines = complaints(bad)
@@ -105,7 +105,7 @@ def test_bad_scenarios(bad: Bad) -> None:
         assert jargon not in line
 
 
-@pytest.mark.parametrize("bad", [*failures.CASES, *repairs.CASES][::12], ids=lambda bad: bad.name)
+@pytest.mark.parametrize("bad", [*failures.CASES, *repairs.CASES][::12], ids=lambda bad: bad.fragments[-1][:60])
 def test_bad_failures_at_the_command_line(bad: Bad) -> None:
     """The commands say the same line, print no result, and end with 2."""
     (line,) = complaints(bad)
@@ -115,8 +115,8 @@ def test_bad_failures_at_the_command_line(bad: Bad) -> None:
 
 
 def test_there_are_many() -> None:
-    """The tables name nothing twice and hold far more than a hundred scenarios."""
-    assert len({bad.name for bad in BAD}) == len(BAD) >= 200
+    """The tables have no scenario twice and hold far more than a hundred scenarios."""
+    assert len({(bad.content, bad.overrides, str(bad.files)) for bad in BAD}) == len(BAD) >= 200
 
 
 @cases(
@@ -150,7 +150,7 @@ def test_all_mistakes_at_once() -> None:
     }
     wrong = [(2, "nods"), (3, "horizn"), (5, "step_tme"), (5, "fp4"), (7, "5"), (7, "6.5"), (10, "30,"), (13, "weibul")]
     expected = [f"s.yaml:{number}:{mistakes[number].index(word) + 1}" for number, word in wrong]
-    assert [line[: line.index(": ")] for line in complaints(bad("many", mistakes))] == expected
+    assert [line[: line.index(": ")] for line in complaints(bad(mistakes))] == expected
 
 
 def test_mistakes_of_words_at_once() -> None:
@@ -161,7 +161,7 @@ def test_mistakes_of_words_at_once() -> None:
         "  - {use: llama3-table5, scale: {gpu: 2, nik: 3, cpu: 1}}",
         "  - {use: replay, file: log.csv}",
     ]
-    lines = complaints(bad("words", {7: "\n".join(failures)}))
+    lines = complaints(bad({7: "\n".join(failures)}))
     assert [line.split(": ")[1] for line in lines] == [
         *("failures.0.part", "failures.1.rate", "failures.2.scale.gpu", "failures.2.scale.nik", "failures.3.file")
     ]

@@ -306,10 +306,7 @@ def test_what_is_written_is_read_again() -> None:
         ([HOST | {"aggregate": "1 GB/s"}, REMOTE], "is for store: remote"),
         ([HOST | {"save_share": "10 %"}, REMOTE], "is for store: remote"),
         ([STORE | {"network": "1 GB/s"}], "is for store: peer-host"),
-        (
-            [{"store": "peer-host", "interval": "1 h", "network": "1 GB/s"}, REMOTE],
-            "is missing beside network",
-        ),
+        ([{"store": "peer-host", "interval": "1 h", "network": "1 GB/s"}, REMOTE], "is missing beside network"),
         ([{"store": "peer", "restore": "1 s", "interval": "1 h"}, REMOTE], "this one is peer"),
         ([{"store": "peer", "restore": "1 s", "corrupt": "1 %"}, REMOTE], "this one is peer"),
         ([REMOTE | {"corrupt": "100 %"}], "less than 1"),

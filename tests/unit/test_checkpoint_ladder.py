@@ -40,11 +40,7 @@ PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
         Ladder((REMOTE,)),
         Ladder((REMOTE,), PAUSES),
         Ladder((HOST, PEER_HOST, REMOTE), (), 8),
-        Ladder(
-            (PEER, HOST, PEER_HOST._replace(clique=3, jump=2), DISK, REMOTE._replace(retain=3)),
-            PAUSES,
-            17,
-        ),
+        Ladder((PEER, HOST, PEER_HOST._replace(clique=3, jump=2), DISK, REMOTE._replace(retain=3)), PAUSES, 17),
         Ladder(
             (
                 HOST._replace(corrupt=0.3),

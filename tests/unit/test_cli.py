@@ -207,14 +207,7 @@ def test_of_thousands_of_mistakes_twenty_are_shown_and_counted(scenario: str) ->
     assert lines[20] == "... 3,000 mistakes; the first 20 are shown"
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["run"],
-        ["run", "small.yaml", "--no-such-option"],
-        ["no-such-command"],
-    ],
-)
+@pytest.mark.parametrize("arguments", [["run"], ["run", "small.yaml", "--no-such-option"], ["no-such-command"]])
 def test_usage_errors(arguments: list[str], scenario: str) -> None:
     """A misuse of the command line shows the usage and one line of error, with 2."""
     result = call(*arguments)

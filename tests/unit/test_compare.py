@@ -12,16 +12,7 @@ from scipy import stats
 
 import sim
 from analysis import runs
-from analysis.compare import (
-    Comparison,
-    Recipe,
-    Variant,
-    Variation,
-    compare,
-    load_variants,
-    recipes,
-    split,
-)
+from analysis.compare import Comparison, Recipe, Variant, Variation, compare, load_variants, recipes, split
 from analysis.compare import compare_document as typed_compare_document
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from analysis.results.models import CompareDocument

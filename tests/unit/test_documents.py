@@ -426,9 +426,7 @@ def test_marks_of_keys_and_values(tmp_path: Path) -> None:
 def test_extends_merges_mappings_and_replaces_lists(tmp_path: Path) -> None:
     """The file wins over what it extends: mappings key by key, lists and scalars as a whole; origins follow."""
     path = write(
-        tmp_path,
-        a="extends: base.yaml\nx: {b: 3}\nlist: [9]\n",
-        base="x: {a: 1, b: 2}\nlist: [1, 2]\nkept: yes\n",
+        tmp_path, a="extends: base.yaml\nx: {b: 3}\nlist: [9]\n", base="x: {a: 1, b: 2}\nlist: [1, 2]\nkept: yes\n"
     )
     document = extend(path)
     assert document.data == {"x": {"a": 1, "b": 3}, "list": [9], "kept": "yes"}

@@ -18,9 +18,7 @@ EXACT = 1e-9
 
 NEVER: dict[str, Any] = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
 
-RARE_SAVES: dict[str, Any] = {
-    "tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "20 s"}],
-}
+RARE_SAVES: dict[str, Any] = {"tiers": [{"interval": "1 d", "mode": "blocking", "write": "10 s", "restore": "20 s"}]}
 
 SHRINK: dict[str, Any] = {
     "use": "shrink-rejoin",
@@ -337,13 +335,7 @@ def _noisy(recovery: dict[str, Any], repair: dict[str, Any]) -> sim.Prepared:
         {**often, "name": "slow", "effect": {"use": "slow", "factor": 0.5, "heals": "900 s"}, "detection": "1000 s"},
         {**often, "name": "link", "effect": {"use": "degrade", "bandwidth": 0.5}},
         {**often, "name": "wrong", "effect": "corrupt", "detection": {"use": "exponential", "mean": "1500 s"}},
-        {
-            **often,
-            "name": "again",
-            "renews": "at_return",
-            "effect": {"use": "slow", "factor": 0.9},
-            "detection": "1 h",
-        },
+        {**often, "name": "again", "renews": "at_return", "effect": {"use": "slow", "factor": 0.9}, "detection": "1 h"},
         {**often, "name": "crash", "interrupts": 0.5},
         {**often, "name": "hang", "effect": "hang", "clock": "busy"},
         {"use": "incident", "name": "heat", "part": "rack", "rate": "0.2 per rack-h", "detection": "600 s"}

@@ -91,10 +91,7 @@ def test_a_failure_of_processes_leaves_all_copies(
     check(play(case(software(), tiers=tiers), [(305, 0, 0)]), store, lost, restore)
 
 
-@cases(
-    ("tiers", "store", "lost", "restore"),
-    [(ALL, "peer-host", 15, 2), ((HOST, DISK, REMOTE), "remote", 55, 20)],
-)
+@cases(("tiers", "store", "lost", "restore"), [(ALL, "peer-host", 15, 2), ((HOST, DISK, REMOTE), "remote", 55, 20)])
 def test_a_node_that_is_swapped_takes_its_copies_with_it(
     tiers: tuple[dict[str, Any], ...], store: str, lost: float, restore: float
 ) -> None:

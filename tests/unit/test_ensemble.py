@@ -350,10 +350,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_numbers_do_not_depend_on_processes(eager: list[int]) -> None:
     """One process and three give the same document and the same band, digit by digit."""
-    prepared = report_sample.prepare(
-        failures=[{**report_sample.SMALL["failures"][0], "events": 5}],
-        windows="12 h",
-    )
+    prepared = report_sample.prepare(failures=[{**report_sample.SMALL["failures"][0], "events": 5}], windows="12 h")
     texts = []
     for count in (1, 3):
         found = replicate(prepared, 14, processes=count)

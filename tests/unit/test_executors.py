@@ -268,10 +268,7 @@ def test_machine_code_on_dask_gives_the_same_journal(scheduler: Path, tmp_path: 
     """To the last bit what one process does in series by events."""
     pytest.importorskip("numba")
     loaded = small_study(tmp_path)
-    with (
-        Journal(tmp_path / "journal") as journal,
-        worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool,
-    ):
+    with Journal(tmp_path / "journal") as journal, worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool:
         campaign = Campaign(loaded, journal, worker_pool)
         tasks = tasks_of(campaign)
         found = sorted(map(comparable, worker_pool.run(tasks, campaign.prepared_for(loaded.points(), 10**7))))
@@ -296,6 +293,7 @@ def test_a_task_that_kills_workers_is_named(scheduler: Path, tmp_path: Path) -> 
     assert {record.status for record in records if record.point not in crashed} == {"ok"}
 
 
+@pytest.mark.nightly
 def test_a_scheduler_that_ends_is_told_in_a_line(
     scheduler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

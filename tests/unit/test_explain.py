@@ -105,10 +105,7 @@ CASES: dict[str, dict[str, Any]] = {
     "nothing": {"jobs": [{"name": "train", "gpus": 112}]},
     "unknown accelerator": {"cluster": cluster("mine")},
     "shards": changes(execution={"sharding": "parameters", "shard_ranks": 4}),
-    "one domain": {
-        "jobs": [{**JOB, "gpus": 8, "parallelism": {"tensor": 4, "data": 2}}],
-        "cluster": cluster("h100"),
-    },
+    "one domain": {"jobs": [{**JOB, "gpus": 8, "parallelism": {"tensor": 4, "data": 2}}], "cluster": cluster("h100")},
     "one GPU": {
         "jobs": [
             {

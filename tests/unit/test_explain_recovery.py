@@ -178,13 +178,7 @@ def test_every_kind_of_store() -> None:
         {"store": "remote", "interval": "20 min", "write": "30 s", "restore": "1 min", "corrupt": "1 %", "retain": 7},
         {"store": "disk", **timed, "interval": "5 min"},
         {"store": "host", **timed, "every_replica": True},
-        {
-            "store": "peer-host",
-            "interval": "1 min",
-            "clique": 4,
-            "node_bandwidth": "10 GB/s",
-            "network": "5 GB/s",
-        },
+        {"store": "peer-host", "interval": "1 min", "clique": 4, "node_bandwidth": "10 GB/s", "network": "5 GB/s"},
         {"store": "peer", "restore": "3 s"},
     ]
     job = {**report_sample.SMALL["jobs"][0], "parallelism": {"tensor": 8, "data": 14}}

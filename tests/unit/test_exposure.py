@@ -239,12 +239,7 @@ def test_processes_fail_at_their_rate_in_the_time_that_they_run(use: str) -> Non
     recovery = {
         "hot-spare": {"use": "hot-spare", "reschedule": "100 s", "initialize": "200 s"},
         "standby": {"use": "standby", "recovery": "200 s", "selection": "100 s"},
-        "patience": {
-            "use": "hot-spare",
-            "initialize": "200 s",
-            "patience": "1500 s",
-            "requeue_delay": "500 s",
-        },
+        "patience": {"use": "hot-spare", "initialize": "200 s", "patience": "1500 s", "requeue_delay": "500 s"},
     }[use]
     rate = 1 / 1000.0
     one = case(

@@ -491,16 +491,8 @@ def test_oversubscription_beyond_the_cluster_slows_no_node() -> None:
     shape: dict[str, Any] = {"spine": {"leaf_groups": 2, "oversubscription": 2}, "core": {"oversubscription": 4}}
     levels = {nodes: dict(tree(nodes, **shape).build().bandwidth) for nodes in (32, 64, 65)}
     assert levels[32] == {"leaf": NIC_400, "pod": NIC_400, "cluster": NIC_400}
-    assert levels[64] == {
-        "leaf": NIC_400,
-        "pod": NIC_400 / 2,
-        "cluster": NIC_400 / 2,
-    }
-    assert levels[65] == {
-        "leaf": NIC_400,
-        "pod": NIC_400 / 2,
-        "cluster": NIC_400 / 8,
-    }
+    assert levels[64] == {"leaf": NIC_400, "pod": NIC_400 / 2, "cluster": NIC_400 / 2}
+    assert levels[65] == {"leaf": NIC_400, "pod": NIC_400 / 2, "cluster": NIC_400 / 8}
 
 
 def taken(topology: Topology, part: str, unit: int) -> list[int]:

@@ -31,13 +31,7 @@ def planner(keys: dict[str, Any], *pools: Pool, **more: Any) -> Planner:
 # ----------------------------------------
 # Backfill.
 
-EXTRA = [
-    Work(0, 0, 10, 6),
-    Work(1, 0, 100, 8),
-    Work(2, 0, 100, 2),
-    Work(3, 0, 5, 1),
-    Work(4, 0, 100, 1),
-]
+EXTRA = [Work(0, 0, 10, 6), Work(1, 0, 100, 8), Work(2, 0, 100, 2), Work(3, 0, 5, 1), Work(4, 0, 100, 1)]
 
 
 @cases(
@@ -303,11 +297,7 @@ RACKS = tuple(Pool(4, domain=rack) for rack in range(3))
 
 @cases(
     ("need", "place"),
-    [
-        ({}, ((0, 2), (1, 1))),
-        ({"pack": "rack"}, ((1, 3),)),
-        ({"pack": "rack", "need": "required"}, ((1, 3),)),
-    ],
+    [({}, ((0, 2), (1, 1))), ({"pack": "rack"}, ((1, 3),)), ({"pack": "rack", "need": "required"}, ((1, 3),))],
 )
 def test_the_fullest_domain_that_holds_a_gang(need: dict[str, Any], place: tuple[tuple[int, int], ...]) -> None:
     """Racks have 2, 3 and 4 free nodes: a gang of 3 takes the second whole; without topology, the first nodes."""
@@ -352,10 +342,7 @@ def test_partitions_do_not_block_each_other() -> None:
     assert Replay({}, work, pools, tiers=(1, 2)).first == {0: 0, 2: 2, 1: 50, 4: 100, 3: 105}
 
 
-@cases(
-    ("share_nodes", "whole"),
-    [("best-fit", 4 - 2), ("spread", 0)],
-)
+@cases(("share_nodes", "whole"), [("best-fit", 4 - 2), ("spread", 0)])
 def test_stranded_nodes(share_nodes: str, whole: int) -> None:
     """Nine jobs of one GPU on four nodes of eight: best fit keeps N - ceil(k/8) nodes whole, spread N - k."""
     replay = Replay({"share_nodes": share_nodes}, [Work(at, 0, 50, 0, 1) for at in range(9)], 4, gpus=8, until=1.0)

@@ -56,11 +56,7 @@ CONTINUOUS: list[tuple[LawModel, Any]] = [
     (Uniform(low="30 min", high="1 h"), stats.uniform(HOUR / 2, HOUR / 2)),
 ]
 
-STEPS: list[LawModel] = [
-    Empirical(values=("4 s", "0 s", "1 s", "3 s", "1 s")),
-    Fixed(value="30 min"),
-    Fixed(value=0),
-]
+STEPS: list[LawModel] = [Empirical(values=("4 s", "0 s", "1 s", "3 s", "1 s")), Fixed(value="30 min"), Fixed(value=0)]
 
 # Composed laws: their own theory is in test_laws_piecewise.py and test_laws_mixture.py.
 SMOOTH: list[LawModel] = [
@@ -83,7 +79,7 @@ JUMPING: list[LawModel] = [
             {"weight": 0.3, "law": {"use": "lognormal", "median": "1 h", "sigma": 1}},
             {"weight": 0.1, "law": {"use": "empirical", "values": ["1 h", "50 min", "30 min"]}},
         )
-    ),
+    )
 ]
 
 LAWS = [law for law, _ in CONTINUOUS] + STEPS + SMOOTH + JUMPING

@@ -310,6 +310,7 @@ FEW_SPARES = [
 """Llama 3's job with its failures, on a cluster of its own with 16 spare nodes, 0.8 %."""
 
 
+@pytest.mark.nightly
 def test_the_fastest_layout_is_not_the_best() -> None:
     """With replicas that leave alone and few spares, wide replicas step faster and get less done: so says the formula.
 

@@ -181,6 +181,7 @@ def test_frailty_and_relapse_are_told_from_each_other() -> None:
     assert (few.relapse, few.frailty) == ("undecided", "undecided")
 
 
+@pytest.mark.nightly
 def test_what_lasts_bounds_the_frailty() -> None:
     """Where the likelihood asks for another frailty than lasts, what lasts is taken, or none if nothing surely does."""
     frail = spells(SEED, 128, 1440.0, relapse=False, cv2=1.0)

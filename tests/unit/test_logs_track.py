@@ -60,6 +60,7 @@ def weeks_of(generator: np.random.Generator, draws: int, weeks: int) -> Any:
     return shared + generator.normal(0, math.sqrt(0.8), (draws, weeks, 2))
 
 
+@pytest.mark.nightly
 def test_limits_keep_false_alarms_of_new_years() -> None:
     """Of years that set no limit, at most 5 % have an alarm but for chance, and without the weights many more have."""
     generator = np.random.default_rng(SEED)

@@ -363,7 +363,7 @@ def test_jobs_start_first_in_first_out() -> None:
             {"name": "a", "gpus": 2, "work": {"time": "300 s"}},
             {"name": "b", "gpus": 3, "arrival": "50 s", "work": {"time": "200 s"}},
             {"name": "c", "gpus": 1, "arrival": "60 s", "work": {"time": "100 s"}},
-        ],
+        ]
     )
     result = play(case, (), Scripted())
     assert [job.start for job in result.jobs] == [0.0, 320.0, 320.0], "c would fit from 60 s on"

@@ -32,6 +32,7 @@ from sim.steps.plan import communicator_time
 from tests.cases import cases
 from tests.harness import exactly, losses, play, prepared, seconds
 from tests.intervals import Z
+from tests.pace import one_in
 from tests.recovery_checks import check_recovery, mean_times
 
 EXACT = 1e-9
@@ -156,34 +157,23 @@ def test_what_every_strategy_owes(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "changes"),
-    [
-        ("hot-spare", {"exposed": False}),
-        ("hot-spare", {"exposed": "nodes"}),
-        ("hot-spare", {"patience": "60 s", "requeue_delay": "5 s"}),
-        ("hot-spare", {"initialize": {"use": "weibull", "shape": 0.7, "mean": "40 s"}}),
-        ("shrink-rejoin", {"min_replicas": 3}),
-        ("shrink-rejoin", {"min_replicas": 4, "reconfigure": {"use": "exponential", "mean": "30 s"}}),
-        ("full-restart", {"delay": "0 s"}),
-        ("redundant", {"redundancy": "pairs", "overhead": "50 %"}),
-        ("redundant", {"redundancy": "peers", "most": 2, "rejoin": {"use": "exponential", "mean": "9 s"}}),
-        ("standby", {"exposed": False}),
-        ("standby", {"exposed": "processes"}),
-        ("standby", {"recovery": {"use": "exponential", "mean": "40 s"}, "pools": ["idle"]}),
-    ],
-    ids=[
-        "unexposed",
-        "nodes alone",
-        "patience",
-        "random",
-        "three of four",
-        "all or nothing",
-        "at once",
-        "pairs",
-        "two of peers",
-        "calm",
-        "processes alone",
-        "random standby",
-    ],
+    one_in(
+        3,
+        [
+            ("hot-spare", {"exposed": False}),
+            ("hot-spare", {"exposed": "nodes"}),
+            ("hot-spare", {"patience": "60 s", "requeue_delay": "5 s"}),
+            ("hot-spare", {"initialize": {"use": "weibull", "shape": 0.7, "mean": "40 s"}}),
+            ("shrink-rejoin", {"min_replicas": 3}),
+            ("shrink-rejoin", {"min_replicas": 4, "reconfigure": {"use": "exponential", "mean": "30 s"}}),
+            ("full-restart", {"delay": "0 s"}),
+            ("redundant", {"redundancy": "pairs", "overhead": "50 %"}),
+            ("redundant", {"redundancy": "peers", "most": 2, "rejoin": {"use": "exponential", "mean": "9 s"}}),
+            ("standby", {"exposed": False}),
+            ("standby", {"exposed": "processes"}),
+            ("standby", {"recovery": {"use": "exponential", "mean": "40 s"}, "pools": ["idle"]}),
+        ],
+    ),
 )
 def test_with_other_parameters(name: str, changes: dict[str, Any]) -> None:
     """The shared check holds for each option of a strategy."""
@@ -391,11 +381,7 @@ def test_times_are_those_of_who_is_there() -> None:
     assert plan[1:3] == (Stall(Bucket.RESCHEDULE, 48.0), Stall(Bucket.INITIALIZE, 48.0))
     assert plan[0].then[:2] == (Stall(Bucket.RESCHEDULE, 64.0), Stall(Bucket.INITIALIZE, 64.0))
     plan, _ = recovery.plan(*elastic_views(replicas_running=1), None)
-    assert plan[1:4] == (
-        Stall(Bucket.RESCHEDULE, 32.0),
-        Acquire(2, "replica"),
-        Stall(Bucket.INITIALIZE, 32.0),
-    )
+    assert plan[1:4] == (Stall(Bucket.RESCHEDULE, 32.0), Acquire(2, "replica"), Stall(Bucket.INITIALIZE, 32.0))
 
 
 def test_processes_are_started_again_within_a_budget() -> None:

@@ -77,8 +77,7 @@ def test_every_choice_makes_a_scenario_that_can_be_prepared(
 
 
 @pytest.mark.parametrize(
-    "bundle",
-    [pytest.param(name, marks=() if name == "infinitehbd" else NIGHTLY) for name in catalog.bundles()],
+    "bundle", [pytest.param(name, marks=() if name == "infinitehbd" else NIGHTLY) for name in catalog.bundles()]
 )
 def test_every_bundle_can_be_asked_for(bundle: str, tmp_path: Path) -> None:
     """Each failure bundle strikes the cluster of a starter."""

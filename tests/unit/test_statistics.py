@@ -12,13 +12,7 @@ from scipy.special import ndtri
 
 from analysis.results.run import document as typed_document
 from analysis.runs import replicate
-from analysis.statistics.differences import (
-    MANY,
-    Ranking,
-    difference,
-    ranking_of,
-    ranking_over_draws,
-)
+from analysis.statistics.differences import MANY, Ranking, difference, ranking_of, ranking_over_draws
 from analysis.statistics.estimates import (
     Summary,
     mean_interval,
@@ -168,14 +162,7 @@ def test_bca_follows_scale_and_shift() -> None:
 
 @cases("scale", [1e-100, 1.0, 1e100])
 @cases(
-    "values",
-    [
-        [1.0] * 9 + [1.0 + 2**-52],
-        [0.0] * 9 + [1.0],
-        [0.0] * 9 + [-1.0],
-        [0.0] * 63 + [1.0],
-        [3.0, 3.0, 4.0],
-    ],
+    "values", [[1.0] * 9 + [1.0 + 2**-52], [0.0] * 9 + [1.0], [0.0] * 9 + [-1.0], [0.0] * 63 + [1.0], [3.0, 3.0, 4.0]]
 )
 def test_never_nan(values: list[float], scale: float) -> None:
     """One value apart from all others, tiny numbers and huge ones: finite and in order."""

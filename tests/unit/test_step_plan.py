@@ -670,10 +670,7 @@ def test_elastic_jobs_take_the_staircase_or_lose_tokens(on_loss: str, lost: int)
     one = case(cause("node", "crash"), recovery=ELASTIC, horizon="10000 s", parallelism=WIDE, batch=batch)
     share = (8 - lost) / 8
     if on_loss == "keep":
-        found, hurt = (
-            paced_plan(one).breakdown,
-            paced_plan(one).impaired(Impairment(missing=lost, keeps_batch=True)),
-        )
+        found, hurt = (paced_plan(one).breakdown, paced_plan(one).impaired(Impairment(missing=lost, keeps_batch=True)))
         stairs = math.ceil(128 / (8 - lost)) / 16
         of_microbatches = found.total - found.data - found.optimizer - found.overhead
         together = hurt.data + hurt.optimizer + hurt.overhead

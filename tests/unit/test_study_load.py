@@ -685,10 +685,7 @@ def test_mistakes_in_options(option: str, said: str) -> None:
     assert line.startswith(f"--set {option}: {said}")
 
 
-CLUSTERS = {
-    6: "  cluster: {choices: [clusters/a.yaml, clusters/b.yaml]}",
-    9: "",
-}
+CLUSTERS = {6: "  cluster: {choices: [clusters/a.yaml, clusters/b.yaml]}", 9: ""}
 
 
 def write_clusters() -> None:
@@ -791,10 +788,7 @@ SIZES = "  jobs.0.gpus: {choices: [64, 120]}"
             {6: HOT + "{range: {min: 0, max: 9000, step: 1}}", 9: "design: §{}"},
             "design: makes 567,063 points, and more",
         ),
-        (
-            {9: "design: §{use: sobol, samples: 1048576}"},
-            "design: makes 1,048,576 points, and more than 100,000",
-        ),
+        ({9: "design: §{use: sobol, samples: 1048576}"}, "design: makes 1,048,576 points, and more than 100,000"),
     ],
     ids=repr,
 )

@@ -314,23 +314,6 @@ def test_plot_writes_a_picture(suffix: str, start: bytes) -> None:
         assert ">104 GPUs in 13 hosts with 2 rails of 400 Gb/s</text>" in Path("x.svg").read_text()
 
 
-def test_a_full_disk_leaves_the_earlier_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the picture cannot be written the earlier one is as it was, and no part of the new one is left."""
-    call("plot", "mine.yaml", "-o", "x.svg")
-    before = Path("x.svg").read_bytes()
-    original = Path.write_bytes
-
-    def full(path: Path, content: bytes) -> int:
-        original(path, content[:100])
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_bytes", full)
-    result = call("plot", "small-1k", "-o", "x.svg")
-    assert (result.exit_code, result.stderr) == (WRONG, "--out x.svg: cannot be written (No space left on device)\n")
-    assert Path("x.svg").read_bytes() == before
-    assert sorted(path.name for path in Path().iterdir()) == ["mine.yaml", "scenario.yaml", "small.yaml", "x.svg"]
-
-
 def test_export_prints_or_writes() -> None:
     """The graph goes to standard output or to a file; both formats have all hosts and switches."""
     counts = shown("mine.yaml")["counts"]

@@ -92,12 +92,7 @@ def law_shares(
 
 
 def measured_shares(
-    gaps: npt.ArrayLike,
-    interval: float,
-    write: float,
-    restart: float = 0.0,
-    downtime: float = 0.0,
-    drain: float = 0.0,
+    gaps: npt.ArrayLike, interval: float, write: float, restart: float = 0.0, downtime: float = 0.0, drain: float = 0.0
 ) -> dict[str, float]:
     r"""Return where the wall clock would have gone with the gaps of a table, one after another [-].
 

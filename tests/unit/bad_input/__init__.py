@@ -38,7 +38,6 @@ class Bad:
     ``change`` replaces lines of BASE by number, or is the whole file. In it, § stands where the message must point.
     """
 
-    name: str
     change: dict[int, str] | str | bytes
     fragments: tuple[str, ...]
     place: str = ""
@@ -62,22 +61,18 @@ class Bad:
 
 
 def bad(
-    name: str,
-    change: dict[int, str] | str | bytes,
-    *fragments: str,
-    place: str = "",
-    files: dict[str, str | bytes] | None = None,
+    change: dict[int, str] | str | bytes, *fragments: str, place: str = "", files: dict[str, str | bytes] | None = None
 ) -> Bad:
     """Return a bad scenario."""
-    return Bad(name, change, fragments, place, files=files or {})
+    return Bad(change, fragments, place, files=files or {})
 
 
-def log(name: str, content: str | bytes, *fragments: str) -> Bad:
+def log(content: str | bytes, *fragments: str) -> Bad:
     """Return a scenario whose replayed log is bad."""
     row = {7: "  - §{use: replay, file: log.csv}"}
-    return Bad(f"log {name}", row, ("failures.0: ", *fragments), files={"log.csv": content})
+    return Bad(row, ("failures.0: ", *fragments), files={"log.csv": content})
 
 
-def over(name: str, option: str, *fragments: str, files: dict[str, str | bytes] | None = None) -> Bad:
+def over(option: str, *fragments: str, files: dict[str, str | bytes] | None = None) -> Bad:
     """Return the good scenario with a bad ``--set``."""
-    return Bad(f"--set {name}", {}, fragments, f"--set {option}", (option,), files or {})
+    return Bad({}, fragments, f"--set {option}", (option,), files or {})

@@ -13,67 +13,56 @@ INCIDENT = "  - {use: incident, name: gust, rate: 1 per cluster-day, "
 DEFECT = "  - {use: defect, name: crack, rate: 1 per node-day, "
 
 
-def part(name: str, keys: str, *fragments: str) -> Bad:
+def part(keys: str, *fragments: str) -> Bad:
     """Return a scenario whose nodes fail in a bad way."""
-    return bad(name, {7: f"{COMPONENT}{keys}}}"}, *fragments)
+    return bad({7: f"{COMPONENT}{keys}}}"}, *fragments)
 
 
-def incident(name: str, keys: str, *fragments: str) -> Bad:
+def incident(keys: str, *fragments: str) -> Bad:
     """Return a scenario with a bad incident of the whole cluster."""
-    return bad(name, {7: f"{INCIDENT}{keys}}}"}, *fragments)
+    return bad({7: f"{INCIDENT}{keys}}}"}, *fragments)
 
 
-def defect(name: str, keys: str, *fragments: str) -> Bad:
+def defect(keys: str, *fragments: str) -> Bad:
     """Return a scenario with a bad hidden fault."""
-    return bad(name, {7: f"{DEFECT}{keys}}}"}, *fragments)
+    return bad({7: f"{DEFECT}{keys}}}"}, *fragments)
 
 
 LAWS = [
-    part("negative probability", f"{RATE}, interrupts: §-0.1", "failures.0.interrupts: must not be negative"),
-    part("probability above 1", f"{RATE}, interrupts: §1.2", "'1.2' is above 1; did you mean '1.2 %'?"),
-    part("hazard above 1", f"{RATE}, idle_hazard: §120 %", "failures.0.idle_hazard: '120 %' is above 1"),
-    part("life of no time", "law: §0 s", "failures.0.law: must have a mean above zero"),
-    part("no hazards", "law: {use: piecewise, hazards: §[]}", "law.hazards: must have at least 1 item, and has 0"),
-    part("no parts", "law: {use: mixture, parts: §[]}", "law.parts: must have at least 2 items, and has 0"),
-    part("law without a median", "law: §{use: lognormal, sigma: 1}", "give exactly one of median and mean"),
+    part(f"{RATE}, interrupts: §-0.1", "failures.0.interrupts: must not be negative"),
+    part(f"{RATE}, interrupts: §1.2", "'1.2' is above 1; did you mean '1.2 %'?"),
+    part(f"{RATE}, idle_hazard: §120 %", "failures.0.idle_hazard: '120 %' is above 1"),
+    part("law: §0 s", "failures.0.law: must have a mean above zero"),
+    part("law: {use: piecewise, hazards: §[]}", "law.hazards: must have at least 1 item, and has 0"),
+    part("law: {use: mixture, parts: §[]}", "law.parts: must have at least 2 items, and has 0"),
+    part("law: §{use: lognormal, sigma: 1}", "give exactly one of median and mean"),
     part(
-        "mixture of no time",
         "law: {use: mixture, parts: §[{weight: 0.5, law: 0 s}, {weight: 0.5, law: 0 s}]}",
         "failures.0.law.parts: give at least one part with a mean above zero",
     ),
-    part("no values", "law: {use: empirical, values: §[]}", "law.values: give at least one value above zero"),
+    part("law: {use: empirical, values: §[]}", "law.values: give at least one value above zero"),
     part(
-        "repair without a mean",
         f"{RATE}, repair: §{{use: weibull, shape: 0.05, scale: 1000 year}}",
         "failures.0.repair: the mean of this law is not finite, or above 1e12 years",
     ),
 ]
 
 VARIETY = [
-    part("frailty without a shape", f"{RATE}, frailty: §{{}}", "failures.0.frailty.shape: is missing"),
-    part("frailty of zero", f"{RATE}, frailty: {{shape: §0}}", "frailty.shape: must be at least 0.05, not 0"),
-    part("frailty as a number", f"{RATE}, frailty: §0.9", "must be a mapping (keys: shape, of, shared), not 0.9"),
+    part(f"{RATE}, frailty: §{{}}", "failures.0.frailty.shape: is missing"),
+    part(f"{RATE}, frailty: {{shape: §0}}", "frailty.shape: must be at least 0.05, not 0"),
+    part(f"{RATE}, frailty: §0.9", "must be a mapping (keys: shape, of, shared), not 0.9"),
+    part(f"{RATE}, frailty: {{shape: 1, of: §gpu}}", "'gpu' is not a choice (choose from node, part)"),
     part(
-        "frailty of GPUs", f"{RATE}, frailty: {{shape: 1, of: §gpu}}", "'gpu' is not a choice (choose from node, part)"
-    ),
-    part(
-        "shares above 1",
         f"{RATE}, batches: §[{{share: 60 %, ratio: 2}}, {{share: 0.6, ratio: 3}}]",
         "failures.0.batches: the shares add up to 1.2; together they can be 1 at most",
     ),
-    part("batch like the others", f"{RATE}, batches: [§{{share: 0.1}}]", "give exactly one of law and ratio"),
+    part(f"{RATE}, batches: [§{{share: 0.1}}]", "give exactly one of law and ratio"),
+    part(f"{RATE}, batches: [{{share: 0.1, law: §0 s}}]", "failures.0.batches.0.law: must have a mean above zero"),
     part(
-        "batch of no time",
-        f"{RATE}, batches: [{{share: 0.1, law: §0 s}}]",
-        "failures.0.batches.0.law: must have a mean above zero",
-    ),
-    part(
-        "covariate of zero",
         f"{RATE}, covariates: [{{name: cage, ratios: §[1, 0]}}]",
         "failures.0.covariates.0.ratios: hazard ratios must be above zero, not 0",
     ),
     part(
-        "thinned batch",
         f"{RATE}, idle_hazard: 50 %, batches: [{{share: 0.1, law: §{AGEING[5:]}}}]",
         "failures.0.batches.0.law: idle_hazard below 1 thins the failures",
         "with law 'weibull' let the life run on clock: busy",
@@ -81,70 +70,60 @@ VARIETY = [
 ]
 
 TEMPO = [
-    part("empty tempo", f"{RATE}, tempo: §{{}}", "give at least one of trend, calendar and swings"),
+    part(f"{RATE}, tempo: §{{}}", "give at least one of trend, calendar and swings"),
     part(
-        "unknown tempo",
         f"{RATE}, tempo: {{§swing: {{every: 30 d, cv: 1}}}}",
         "failures.0.tempo.swing: unknown key 'swing'; did you mean 'swings'?",
     ),
     part(
-        "date on the busy clock",
         f"{RATE}, clock: busy, tempo: §{{swings: {{every: 30 d, cv: 1}}}}",
         "failures.0.tempo: needs clock: wall; on clock: busy there is no date",
     ),
     part(
-        "calendar of zeros",
         f"{RATE}, tempo: {{calendar: {{period: 1 d, factors: §[0, 0]}}}}",
         "failures.0.tempo.calendar.factors: must not be negative, and one must be above zero",
     ),
     part(
-        "swings without end",
         f"{RATE}, tempo: {{swings: {{every: §1 us, cv: 1}}}}",
         "failures.0.tempo.swings.every: ",
         "more than a million stretches",
     ),
     part(
-        "calendar without end",
         f"{RATE}, tempo: {{calendar: {{period: §1 ms, factors: [1, 2]}}}}",
         "failures.0.tempo.calendar.period: ",
         "more than a million stretches",
     ),
     bad(
-        "swings of a bundle on the busy clock",
         {7: "  - §{use: infinitehbd, clock: busy}"},
         "failures.0: cause 'gpu' of infinitehbd: tempo: needs clock: wall; on clock: busy there is no date",
     ),
 ]
 
 RELAPSES = [
-    part("certain relapse", f"{RATE}, relapse: {{after: 1 d, probability: §1}}", "probability: must be below 1, not 1"),
-    part("relapse at no time", f"{RATE}, relapse: §{{probability: 0.3}}", "failures.0.relapse.after: is missing"),
+    part(f"{RATE}, relapse: {{after: 1 d, probability: §1}}", "probability: must be below 1, not 1"),
+    part(f"{RATE}, relapse: §{{probability: 0.3}}", "failures.0.relapse.after: is missing"),
     part(
-        "relapse of no probability",
         f"{RATE}, relapse: §{{after: 1 d}}",
         "failures.0.relapse: 'node': needs a probability; only tiers of repair can do without",
     ),
     bad(
-        "relapse of a leaf",
         {7: "  - {use: component, name: l, part: leaf, rate: 1 per day, relapse: §{after: 1 d, probability: 0.3}}"},
         "failures.0.relapse: 'l': it is nodes that relapse, and a leaf is repaired as a whole",
     ),
-    part("tier without tiers", f"{RATE}, tier: §reset", "failures.0.tier: needs repair with tiers"),
+    part(f"{RATE}, tier: §reset", "failures.0.tier: needs repair with tiers"),
 ]
 
 EFFECTS = [
-    part("unknown effect", f"{RATE}, effect: §slwo", "'slwo' is not a choice; did you mean 'slow'?"),
-    part("slow by what", f"{RATE}, effect: §slow", "failures.0.effect.factor: is missing (Pace relative to a healthy"),
-    part("slow to a stop", f"{RATE}, effect: {{use: slow, factor: §0}}", "effect.factor: must be above 0, not 0"),
-    part("slow and faster", f"{RATE}, effect: {{use: slow, factor: §1.5}}", "effect.factor: '1.5' is above 1"),
-    part("crash that heals", f"{RATE}, effect: {{use: crash, §heals: 1 d}}", "unknown key 'heals'"),
+    part(f"{RATE}, effect: §slwo", "'slwo' is not a choice; did you mean 'slow'?"),
+    part(f"{RATE}, effect: §slow", "failures.0.effect.factor: is missing (Pace relative to a healthy"),
+    part(f"{RATE}, effect: {{use: slow, factor: §0}}", "effect.factor: must be above 0, not 0"),
+    part(f"{RATE}, effect: {{use: slow, factor: §1.5}}", "effect.factor: '1.5' is above 1"),
+    part(f"{RATE}, effect: {{use: crash, §heals: 1 d}}", "unknown key 'heals'"),
     part(
-        "nothing to degrade",
         f"{RATE}, effect: §{{use: degrade, bandwidth: 0.5}}",
         "failures.0.effect: 'node' takes bandwidth, and no job says what share of its step waits for communication",
     ),
     bad(
-        "corrupt job",
         {7: "  - {use: job, name: bug, rate: 1 per job-day, effect: §corrupt}"},
         "failures.0.effect: 'corrupt' is not a choice (choose from crash, hang)",
     ),
@@ -152,56 +131,42 @@ EFFECTS = [
 
 INCIDENTS = [
     bad(
-        "unknown domain",
         {7: "  - {use: incident, name: gust, part: §rak, rate: 1 per rack-day}"},
         "failures.0.part: unknown part 'rak'; did you mean 'rack'?",
     ),
     bad(
-        "domain that stops nobody",
         {7: "  - {use: incident, name: gust, part: §spine, rate: 1 per spine-day}"},
         "failures.0.part: 'gust': a failed spine stops no node here",
     ),
     bad(
-        "more than a rack has",
         {7: "  - {use: incident, name: gust, part: rack, rate: 1 per rack-day, size: {mean: 6, least: §5}}"},
         "failures.0.size.least: is 5 nodes, but a rack has 4",
     ),
-    incident("size of nothing", "size: §{}", "give exactly one of nodes, mean, share and values (given: none)"),
-    incident("two sizes", "size: §{nodes: 2, mean: 3}", "nodes, mean, share and values (given: nodes, mean)"),
-    incident("mean below the least", "size: {mean: §2, least: 3}", "size.mean: 2 nodes are below the least of 3"),
-    incident(
-        "incident of nobody", "size: {values: §[0, 3]}", "size.values: an incident takes at least one node, not 0"
-    ),
-    incident(
-        "one weight", "size: {values: [1, 3], weights: §[1]}", "size.weights: needs one number for each of values"
-    ),
-    incident("least of a number", "size: {nodes: 2, least: §2}", "size.least: goes with mean or share"),
-    incident("share of nobody", "size: {share: §0 %}", "failures.0.size.share: must be above 0, not '0 %'"),
-    incident("spread repaired as one", "spread: 5 min, repaired: §part", "failures.0.repaired: must be nodes"),
-    incident(
-        "relapse of a part",
-        "repaired: part, relapse: §{after: 1 d, probability: 0.2}",
-        "failures.0.relapse: needs repaired: nodes",
-    ),
-    incident("busy cluster", "clock: §busy", "failures.0.clock: must be wall: a cluster serves many jobs, or none"),
+    incident("size: §{}", "give exactly one of nodes, mean, share and values (given: none)"),
+    incident("size: §{nodes: 2, mean: 3}", "nodes, mean, share and values (given: nodes, mean)"),
+    incident("size: {mean: §2, least: 3}", "size.mean: 2 nodes are below the least of 3"),
+    incident("size: {values: §[0, 3]}", "size.values: an incident takes at least one node, not 0"),
+    incident("size: {values: [1, 3], weights: §[1]}", "size.weights: needs one number for each of values"),
+    incident("size: {nodes: 2, least: §2}", "size.least: goes with mean or share"),
+    incident("size: {share: §0 %}", "failures.0.size.share: must be above 0, not '0 %'"),
+    incident("spread: 5 min, repaired: §part", "failures.0.repaired: must be nodes"),
+    incident("repaired: part, relapse: §{after: 1 d, probability: 0.2}", "failures.0.relapse: needs repaired: nodes"),
+    incident("clock: §busy", "failures.0.clock: must be wall: a cluster serves many jobs, or none"),
 ]
 
 DEFECTS = [
-    bad("defect of how many", {7: "  - §{use: defect, name: crack, rate: 1 per node-day}"}, "0.share: is missing"),
-    defect("defect of more than all", "share: §1.5", "failures.0.share: '1.5' is above 1; did you mean '1.5 %'?"),
+    bad({7: "  - §{use: defect, name: crack, rate: 1 per node-day}"}, "0.share: is missing"),
+    defect("share: §1.5", "failures.0.share: '1.5' is above 1; did you mean '1.5 %'?"),
     defect(
-        "defect that relapses",
         "share: 0.1, relapse: §{after: 1 d, probability: 0.2}",
         "failures.0.relapse: a hidden fault that a repair leaves strikes again by its own law",
     ),
-    defect("defect in service", "share: 0.1, clock: §in_service", "failures.0.clock: must be wall or busy"),
-    defect("onset of GPUs", "share: 0.1, onset: §1 per gpu-day", "failures.0.onset: is per node, not per gpu"),
+    defect("share: 0.1, clock: §in_service", "failures.0.clock: must be wall or busy"),
+    defect("share: 0.1, onset: §1 per gpu-day", "failures.0.onset: is per node, not per gpu"),
     bad(
-        "bug of a GPU",
-        {7: "  - {use: bug, name: b, rate: §1 per gpu-day, fix: 1 d}"},
-        "failures.0.rate: must be per job, not per gpu",
+        {7: "  - {use: bug, name: b, rate: §1 per gpu-day, fix: 1 d}"}, "failures.0.rate: must be per job, not per gpu"
     ),
-    bad("bug for ever", {7: "  - §{use: bug, name: b, rate: 1 per job-day}"}, "failures.0.fix: is missing"),
+    bad({7: "  - §{use: bug, name: b, rate: 1 per job-day}"}, "failures.0.fix: is missing"),
 ]
 
 CASES = [*LAWS, *VARIETY, *TEMPO, *RELAPSES, *EFFECTS, *INCIDENTS, *DEFECTS]

@@ -12,53 +12,46 @@ if TYPE_CHECKING:
 NODES = "node\n" + "".join(f"n{node}\n" for node in range(16))
 
 
-def inventory(name: str, rows: str, content: str, *fragments: str, at: str = "failures.0.inventory: ") -> Bad:
+def inventory(rows: str, content: str, *fragments: str, at: str = "failures.0.inventory: ") -> Bad:
     """Return a scenario whose inventory is bad, or does not go with its log."""
     place = "§" if at == "failures.0: " else ""
     row = f"  - {place}{{use: replay, file: log.csv, inventory: {'' if place else '§'}nodes.csv}}"
-    return bad(f"inventory {name}", {7: row}, at, *fragments, files={"log.csv": HEADER + rows, "nodes.csv": content})
+    return bad({7: row}, at, *fragments, files={"log.csv": HEADER + rows, "nodes.csv": content})
 
 
 CASES = [
     bad(
-        "log is missing",
         {7: "  - {use: replay, file: §lag.csv}"},
         "failures.0.file: there is no file ",
         "did you mean 'log.csv'?",
         files={"log.csv": HEADER},
     ),
-    bad("log is a folder", {7: "  - §{use: replay, file: .}"}, "failures.0: ", "cannot be read: is a directory"),
-    log("is unsorted", HEADER + "a,5,6,x\nb,3,4,x\n", "log.csv:3: rows must be sorted by 'start': 3 comes after 5"),
-    log("ends before it starts", HEADER + "a,5,4,x\n", "log.csv:2: the outage of 'a' ends (4) before it starts (5)"),
+    bad({7: "  - §{use: replay, file: .}"}, "failures.0: ", "cannot be read: is a directory"),
+    log(HEADER + "a,5,6,x\nb,3,4,x\n", "log.csv:3: rows must be sorted by 'start': 3 comes after 5"),
+    log(HEADER + "a,5,4,x\n", "log.csv:2: the outage of 'a' ends (4) before it starts (5)"),
     log(
-        "holds no number",
         HEADER + "a,5,soon,x\n",
         "log.csv:2: column 'end' holds 'soon', which is neither a number of zero or more nor a date such as 2026-",
     ),
     log(
-        "holds dates and numbers",
         HEADER + "a,2026-11-20,2026-11-21,x\nb,30,40,x\n",
         "log.csv:3: column 'start' holds '30', but the moments above it are dates without an offset from UTC",
     ),
     log(
-        "holds dates with and without an offset",
         HEADER + "a,2026-11-20T09:00:00Z,2026-11-20T10:00:00,x\n",
         "log.csv:2: column 'end' holds '2026-11-20T10:00:00', but the moments above it are dates with an offset from",
     ),
     log(
-        "goes on after an outage without an end",
         HEADER + "n1,5,,x\nn2,6,7,x\nn1,8,9,x\n",
         "log.csv:4: 'n1' returns, but its outage of line 2 has no end; say when that was over",
     ),
     log(
-        "has names without numbers",
         HEADER + "left,1,2,x\nright,5,6,x\n",
         "log.csv: 'left' has no number that tells its place",
         "inventory: FILE",
         "map: first-appearance",
     ),
     bad(
-        "two logs that name too many nodes",
         {7: "  - §{use: replay, file: log.csv}\n  - {use: replay, file: more.csv}"},
         "failures.0: log.csv: the log has 9 units, with the other logs 17, but the cluster has 16 nodes",
         files={
@@ -67,101 +60,67 @@ CASES = [
         },
     ),
     bad(
-        "origin of a log that is no moment",
         {7: "  - {use: replay, file: log.csv, origin: §yesterday}"},
         "failures.0.origin: 'yesterday' is neither a number of zero or more nor a date such as 2026-11-20T14:05:00Z",
         files={"log.csv": HEADER + "n1,5,6,x\n"},
     ),
     bad(
-        "origin of a log that has another form",
         {7: "  - {use: replay, file: log.csv, origin: §2026-11-20}"},
         "failures.0.origin: '2026-11-20' does not go with the moments of the log, which are numbers",
         files={"log.csv": HEADER + "n1,5,6,x\n"},
     ),
     bad(
-        "origin after a whole log",
         {7: "  - {use: replay, file: log.csv, origin: §6}"},
         "failures.0.origin: log.csv has no outage after 6",
         files={"log.csv": HEADER + "n1,5,6,x\n"},
     ),
     bad(
-        "inventory that is missing",
         {7: "  - {use: replay, file: log.csv, inventory: §node.csv}"},
         "failures.0.inventory: there is no file ",
         "did you mean 'nodes.csv'?",
         files={"log.csv": HEADER + "n1,5,6,x\n", "nodes.csv": NODES},
     ),
     inventory(
-        "without a node of the log",
         "n1,5,6,x\nn17,6,7,x\n",
         NODES,
         "log.csv:3: unknown node of the inventory 'n17'; did you mean 'n7'?",
         at="failures.0: ",
     ),
-    inventory(
-        "of too few nodes",
-        "n1,5,6,x\n",
-        "node\nn1\nn2\n",
-        "nodes.csv names 2 nodes below its header, but the cluster has 16",
-    ),
-    inventory(
-        "of too many nodes",
-        "n1,5,6,x\n",
-        NODES + "n16\n",
-        "nodes.csv names 17 nodes below its header, but the cluster has 16",
-    ),
-    inventory("with a node twice", "n1,5,6,x\n", NODES + "n3\n", "nodes.csv:18: 'n3' is also in line 5"),
-    inventory(
-        "with a node that has no name",
-        "n1,5,6,x\n",
-        "node,rack\nn1,r1\n,r1\n",
-        "nodes.csv:1: no column 'unit' (the header has: node, rack)",
-    ),
-    inventory("with an empty field", "n1,5,6,x\n", "unit,rack\nn1,r1\n,r1\n", "nodes.csv:3: column 'unit' is empty"),
-    inventory("that is empty", "n1,5,6,x\n", "", "nodes.csv: has no names below its header"),
+    inventory("n1,5,6,x\n", "node\nn1\nn2\n", "nodes.csv names 2 nodes below its header, but the cluster has 16"),
+    inventory("n1,5,6,x\n", NODES + "n16\n", "nodes.csv names 17 nodes below its header, but the cluster has 16"),
+    inventory("n1,5,6,x\n", NODES + "n3\n", "nodes.csv:18: 'n3' is also in line 5"),
+    inventory("n1,5,6,x\n", "node,rack\nn1,r1\n,r1\n", "nodes.csv:1: no column 'unit' (the header has: node, rack)"),
+    inventory("n1,5,6,x\n", "unit,rack\nn1,r1\n,r1\n", "nodes.csv:3: column 'unit' is empty"),
+    inventory("n1,5,6,x\n", "", "nodes.csv: has no names below its header"),
     bad(
-        "inventory and an order",
         {7: "  - {use: replay, file: log.csv, inventory: nodes.csv, map: §first-appearance}"},
         "failures.0.map: an inventory says which node is which; leave one of the two out",
         files={"log.csv": HEADER + "n1,5,6,x\n", "nodes.csv": NODES},
     ),
     log(
-        "holds a negative time",
         HEADER + "a,-5,6,x\n",
         "log.csv:2: column 'start' holds '-5', which is neither a number of zero or more nor a date",
     ),
     log(
-        "holds nan",
         HEADER + "a,0,nan,x\n",
         "log.csv:2: column 'end' holds 'nan', which is neither a number of zero or more nor a date",
     ),
     log(
-        "lacks a column",
         "node,start,end\na,1,2\n",
         "log.csv:1: no column 'unit' (the header has: node, start, end)",
         "columns: {unit: node}",
     ),
+    log(HEADER + "a,1\n", "log.csv:2: has no column 'end'; an empty one says that the node is still down"),
+    log(HEADER + ",1,2,x\n", "log.csv:2: column 'unit' is empty"),
     log(
-        "lacks a field",
-        HEADER + "a,1\n",
-        "log.csv:2: has no column 'end'; an empty one says that the node is still down",
-    ),
-    log("lacks a unit", HEADER + ",1,2,x\n", "log.csv:2: column 'unit' is empty"),
-    log(
-        "has too many units",
         HEADER + "".join(f"n{unit},{unit},{unit + 1},x\n" for unit in range(17)),
         "log.csv: the log has 17 units, but the cluster has 16 nodes",
     ),
-    log("is not UTF-8", b"unit,start,end,cause\na,1,2,caf\xe9\n", "log.csv:2: is not UTF-8 text (byte 0xe9)"),
-    log("is empty", "", "log.csv: the log is empty; it needs a header (unit,start,end,cause)"),
-    log("has only a header", HEADER, "log.csv: the log has no rows below its header"),
-    log(
-        "has an endless field",
-        HEADER + f"a,1,2,{'x' * 200_000}\n",
-        "log.csv:2: is no CSV (field larger than field limit (131072))",
-    ),
+    log(b"unit,start,end,cause\na,1,2,caf\xe9\n", "log.csv:2: is not UTF-8 text (byte 0xe9)"),
+    log("", "log.csv: the log is empty; it needs a header (unit,start,end,cause)"),
+    log(HEADER, "log.csv: the log has no rows below its header"),
+    log(HEADER + f"a,1,2,{'x' * 200_000}\n", "log.csv:2: is no CSV (field larger than field limit (131072))"),
     bad(
-        "unit of a log",
         {7: "  - {use: replay, file: log.csv, time_unit: §hours}"},
         "failures.0.time_unit: 'hours' is not a choice",
         "(choose from s, min, h, d)",

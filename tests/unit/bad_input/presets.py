@@ -8,39 +8,18 @@ PRESET = "recovery: {use: nvrx-in-job, "
 
 CASES = [
     bad(
-        "name of a preset",
         {11: "recovery: {use: §nvrx-in-jop}"},
         "recovery.use: 'nvrx-in-jop' is not a choice; did you mean 'nvrx-in-job'?",
     ),
-    bad("preset without its key", {11: "recovery: §torchft-hsdp"}, "recovery: ", "write {use: torchft-hsdp}"),
+    bad({11: "recovery: §torchft-hsdp"}, "recovery: ", "write {use: torchft-hsdp}"),
+    bad({11: PRESET + "§patience: 1 h}"}, "recovery.patience: unknown key 'patience'"),
+    bad({11: PRESET + "rungs: §[]}"}, "recovery.rungs: must have at least 1 item, and has 0"),
+    bad({11: "recovery: {use: torchft-hsdp, catch_up: §10}"}, "recovery.catch_up: '10' needs a unit"),
+    bad({8: "detection: {scale: §0}", 11: PRESET + "scale: 2}"}, "detection.scale: must be above 0, not 0"),
     bad(
-        "key that the strategy of a preset lacks",
-        {11: PRESET + "§patience: 1 h}"},
-        "recovery.patience: unknown key 'patience'",
-    ),
-    bad(
-        "no rungs in place of a preset's",
-        {11: PRESET + "rungs: §[]}"},
-        "recovery.rungs: must have at least 1 item, and has 0",
-    ),
-    bad(
-        "time without a unit beside a preset",
-        {11: "recovery: {use: torchft-hsdp, catch_up: §10}"},
-        "recovery.catch_up: '10' needs a unit",
-    ),
-    bad(
-        "detection beside a preset",
-        {8: "detection: {scale: §0}", 11: PRESET + "scale: 2}"},
-        "detection.scale: must be above 0, not 0",
-    ),
-    bad(
-        "whether a preset may add stores",
-        {
-            10: "  from_preset: §maybe\n  tiers: [{interval: 1 h, write: 1 s, restore: 1 s}]",
-            11: PRESET + "scale: 2}",
-        },
+        {10: "  from_preset: §maybe\n  tiers: [{interval: 1 h, write: 1 s, restore: 1 s}]", 11: PRESET + "scale: 2}"},
         "checkpoint.from_preset: must be true or false, not 'maybe'",
     ),
-    over("preset, unknown", "recovery.use=nvrx-injob", "recovery.use: 'nvrx-injob' is not a choice"),
-    over("item of a list of no preset", "recovery.rungs.0.budget=5", "recovery.rungs: unknown key 'rungs'"),
+    over("recovery.use=nvrx-injob", "recovery.use: 'nvrx-injob' is not a choice"),
+    over("recovery.rungs.0.budget=5", "recovery.rungs: unknown key 'rungs'"),
 ]

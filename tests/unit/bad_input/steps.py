@@ -15,98 +15,76 @@ BATCH = "tokens: 262144, sequence: 2048"
 """128 sequences."""
 
 
-def step(
-    name: str, *fragments: str, model: str = SMALL, batch: str = BATCH, layout: str = LAYOUT, more: str = ""
-) -> Bad:
+def step(*fragments: str, model: str = SMALL, batch: str = BATCH, layout: str = LAYOUT, more: str = "") -> Bad:
     """Return a scenario whose job on 64 GPUs has no measured step; § stands where the message must point."""
     described = f"gpus: 64, model: {model}, batch: {{{batch}}}, parallelism: {{{layout}}}{more}"
-    return bad(f"step {name}", {5: f"  - {{name: train, {described}}}"}, *fragments)
+    return bad({5: f"  - {{name: train, {described}}}"}, *fragments)
 
 
 LAYOUTS = [
     step(
-        "heads over tensor ranks",
-        "jobs.0.parallelism.tensor: 16 attention heads do not divide by 32; nearest: 16",
-        layout="tensor: §32, data: 2",
+        "jobs.0.parallelism.tensor: 16 attention heads do not divide by 32; nearest: 16", layout="tensor: §32, data: 2"
     ),
     step(
-        "other heads over tensor ranks",
         "jobs.0.parallelism.tensor: 24 attention heads do not divide by 16; nearest: 12 or 24",
         model=SMALL.replace("heads: 16", "heads: 24").replace("2048", "3072"),
         layout="tensor: §16, data: 4",
     ),
     step(
-        "batch over replicas",
         "jobs.0.parallelism.data: 100 sequences do not divide by 8 replicas; nearest: 5 or 10",
         batch="tokens: 204800, sequence: 2048",
         layout="tensor: 8, data: §8",
     ),
     step(
-        "sequence over context ranks",
         "jobs.0.parallelism.context: sequences of 100 tokens do not divide into 2 x 8 chunks; nearest: 5 or 10",
         batch="tokens: 12800, sequence: 100",
         layout="tensor: 8, context: §8",
     ),
     step(
-        "layers over stages",
         "jobs.0.parallelism.pipeline: 32 stages are more than the 24 layers of the model",
         layout="pipeline: §32, data: 2",
     ),
     step(
-        "layers over pieces",
         "jobs.0.parallelism.virtual_pipeline: 24 layers, embedding and logits are fewer than 4 stages x 8; nearest: 6",
         layout=f"{LAYOUT}, virtual_pipeline: §8",
     ),
     step(
-        "layers of the first stage",
         "jobs.0.parallelism.first_stage_layers: leaves fewer than 3 of 24 layers to the other 3 stages; nearest: 21",
         layout=f"{LAYOUT}, first_stage_layers: §22",
     ),
     step(
-        "offload of what is computed again",
         "jobs.0.execution.offload_layers: recompute: full keeps no activations to offload",
         more=", execution: {recompute: full, offload_layers: §2}",
     ),
     step(
-        "layers that are not computed again",
         "jobs.0.execution.recompute_layers: is for recompute: full",
         more=", execution: {recompute: [norm], recompute_layers: §2}",
     ),
     step(
-        "kernels that nobody has measured here",
         "jobs.0.software: flash-attention-1 is published on ampere, not on hopper; state the shares instead",
         more=", software: §flash-attention-1",
     ),
     step(
-        "expert width",
         "jobs.0.parallelism.expert_tensor: 3 GPUs do not divide tensor 4; nearest: 2 or 4",
         model=EXPERTS,
         layout=f"{LAYOUT}, expert_tensor: §3",
     ),
     step(
-        "one stage in pieces",
         "jobs.0.parallelism.virtual_pipeline: a pipeline of one stage has nothing to interleave",
         layout="tensor: 8, data: 8, virtual_pipeline: §2",
     ),
     step(
-        "pieces without a bubble",
         "jobs.0.parallelism.virtual_pipeline: schedule zero-bubble-h1 does not interleave; use 1f1b",
         layout=f"{LAYOUT}, virtual_pipeline: §2",
         more=", execution: {schedule: zero-bubble-h1}",
     ),
     step(
-        "microbatches over rounds",
         "jobs.0.parallelism.virtual_pipeline: interleaving takes rounds of 4 microbatches or more, and a replica has 2",
         batch="tokens: 16384, sequence: 2048",
         layout=f"{LAYOUT}, virtual_pipeline: §2",
     ),
+    step("jobs.0.parallelism.expert: the model has no experts to spread", layout="tensor: 8, data: 8, expert: §2"),
     step(
-        "experts that are not there",
-        "jobs.0.parallelism.expert: the model has no experts to spread",
-        layout="tensor: 8, data: 8, expert: §2",
-    ),
-    step(
-        "experts over ranks",
         "jobs.0.parallelism.expert: 12 experts of a layer do not divide by 8; nearest: 4",
         model=EXPERTS,
         layout="tensor: 8, data: 8, expert: §8",
@@ -115,125 +93,80 @@ LAYOUTS = [
 
 EXECUTIONS = [
     step(
-        "microbatch",
         "jobs.0.execution.microbatch: 32 sequences of a replica do not divide into microbatches of 3; nearest: 2 or 4",
         more=", execution: {microbatch: §3}",
     ),
+    step("jobs.0.execution.microbatch: must be above 0, not 0", more=", execution: {microbatch: §0}"),
     step(
-        "microbatch of none",
-        "jobs.0.execution.microbatch: must be above 0, not 0",
-        more=", execution: {microbatch: §0}",
-    ),
-    step(
-        "shards over ranks",
         "jobs.0.execution.shard_ranks: 8 ranks that reduce gradients together do not divide by 3; nearest: 2 or 4",
         layout="tensor: 8, data: 8",
         more=", execution: {sharding: parameters, shard_ranks: §3}",
     ),
     step(
-        "shards of nothing",
         "jobs.0.execution.shard_ranks: is for sharding: parameters; with sharding: optimizer all replicas divide",
         more=", execution: {shard_ranks: §2}",
     ),
     step(
-        "imbalance of dropped tokens",
         "jobs.0.execution.expert_imbalance: says nothing where expert_capacity drops or pads each expert's tokens",
         model=EXPERTS,
         more=", execution: {expert_imbalance: §1.3, expert_capacity: 1.25}",
     ),
     step(
-        "imbalance of nothing",
         "jobs.0.execution.expert_imbalance: the model has no experts to spread",
         more=", execution: {expert_imbalance: §1.3}",
     ),
     step(
-        "imbalance below balance",
         "jobs.0.execution.expert_imbalance: must be at least 1, not 0.5",
         model=EXPERTS,
         more=", execution: {expert_imbalance: §0.5}",
     ),
     step(
-        "context ranks over exchanges",
         "jobs.0.parallelism.ulysses: 8 context ranks do not divide by 3; nearest: 2 or 4",
         layout="context: 8, data: 8, ulysses: §3",
     ),
     step(
-        "heads over exchanges",
         "jobs.0.parallelism.ulysses: 2 attention heads of a tensor rank do not divide by 4; nearest: 2",
         layout="tensor: 8, context: 8, ulysses: §4",
     ),
+    step("jobs.0.lora.rank: must be above 0, not 0", more=", lora: {rank: §0}"),
     step(
-        "adapters of no rank",
-        "jobs.0.lora.rank: must be above 0, not 0",
-        more=", lora: {rank: §0}",
-    ),
-    step(
-        "schedule",
         "jobs.0.execution.schedule: '2f2b' is not a choice (choose from 1f1b, zero-bubble-h1, zero-bubble-h2)",
         more=", execution: {schedule: §2f2b}",
     ),
     step(
-        "recomputation",
         "jobs.0.execution.recompute: 'all' is not a choice (choose from none, selective, full)",
         more=", execution: {recompute: §all}",
     ),
     step(
-        "execution by another name",
         "jobs.0.execution.micro_batch: unknown key 'micro_batch'; did you mean 'microbatch'?",
         more=", execution: {§micro_batch: 2}",
     ),
-    step(
-        "precision that the accelerator does not have",
-        "jobs.0.precision: the catalog has no mxfp8 peak of h100 (it has bf16, fp8)",
-        more=", precision: §mxfp8",
-    ),
+    step("jobs.0.precision: the catalog has no mxfp8 peak of h100 (it has bf16, fp8)", more=", precision: §mxfp8"),
 ]
 
 MODELS = [
+    step("jobs.0.model: unknown model 'llama3-450b'; did you mean 'llama3-405b'?", model="§llama3-450b"),
+    step("jobs.0.model.layers: must be above 0, not 0", model=SMALL.replace("24", "§0")),
+    step("jobs.0.model.layer: unknown key 'layer'; did you mean 'layers'?", model=SMALL.replace("layers", "§layer")),
+    step("jobs.0.model.ffn: is missing", model="§" + SMALL.replace("ffn: 8192, ", "")),
+    step("jobs.0.model.kv_heads: 16 heads do not share 5", model=SMALL.replace("heads: 16", "heads: 16, kv_heads: §5")),
     step(
-        "unknown model",
-        "jobs.0.model: unknown model 'llama3-450b'; did you mean 'llama3-405b'?",
-        model="§llama3-450b",
-    ),
-    step("model without layers", "jobs.0.model.layers: must be above 0, not 0", model=SMALL.replace("24", "§0")),
-    step(
-        "model by another key",
-        "jobs.0.model.layer: unknown key 'layer'; did you mean 'layers'?",
-        model=SMALL.replace("layers", "§layer"),
-    ),
-    step(
-        "model without a width",
-        "jobs.0.model.ffn: is missing",
-        model="§" + SMALL.replace("ffn: 8192, ", ""),
-    ),
-    step(
-        "keys that heads do not share evenly",
-        "jobs.0.model.kv_heads: 16 heads do not share 5",
-        model=SMALL.replace("heads: 16", "heads: 16, kv_heads: §5"),
-    ),
-    step(
-        "heads that do not make up the width",
         "jobs.0.model.hidden: 2048 is not a whole number of 12 heads",
         model=SMALL.replace("heads: 16", "heads: 12").replace("2048", "§2048"),
     ),
     step(
-        "more experts for a token than there are",
-        "jobs.0.model.experts.active: a token meets 13 of 12 experts",
-        model=EXPERTS.replace("active: 2", "active: §13"),
+        "jobs.0.model.experts.active: a token meets 13 of 12 experts", model=EXPERTS.replace("active: 2", "active: §13")
     ),
     step(
-        "more layers without experts than layers",
         "jobs.0.model.experts.dense_layers: 100 layers without experts leave none of 24 layers to have them",
         model=EXPERTS.replace("active: 2", "active: 2, dense_layers: §100"),
     ),
-    step("model as a number", "jobs.0.model: must be a mapping", model="§3"),
+    step("jobs.0.model: must be a mapping", model="§3"),
     step(
-        "experts without a width",
         "jobs.0.model.experts.ffn: is missing",
         model=EXPERTS.replace("experts: {", "experts: §{").replace(", ffn: 1024", ""),
     ),
     bad(
-        "step on an unknown accelerator",
         {
             2: "cluster: {nodes: 16, accelerator: §h10, fabric: {leaf: {nodes: 4}}}",
             5: f"  - {{name: train, gpus: 64, model: {SMALL}, batch: {{{BATCH}}}, parallelism: {{{LAYOUT}}}}}",
@@ -244,38 +177,25 @@ MODELS = [
 
 CALIBRATIONS = [
     step(
-        "calibration and step_time",
         "jobs.0.calibration: give calibration or a measured step of this very job (step_time, mfu), not both",
         more=", step_time: 3 s, calibration: §{step_time: 3 s}",
     ),
     bad(
-        "step calibration without a model",
         {5: "  - {name: train, gpus: 64, calibration: §{step_time: 3 s}}"},
         "jobs.0.calibration: scales what the step-time model says, and that lacks model and batch and parallelism",
     ),
+    step("jobs.0.calibration.step_time: is missing (What was measured", more=", calibration: §{}"),
+    step("jobs.0.calibration.step_time: must be above 0", more=", calibration: {step_time: §0 s}"),
     step(
-        "calibration without a time",
-        "jobs.0.calibration.step_time: is missing (What was measured",
-        more=", calibration: §{}",
-    ),
-    step(
-        "calibration of nothing",
-        "jobs.0.calibration.step_time: must be above 0",
-        more=", calibration: {step_time: §0 s}",
-    ),
-    step(
-        "calibration on another layout",
         "jobs.0.calibration.parallelism.tensor: 16 attention heads do not divide by 32; nearest: 16",
         more=", calibration: {step_time: 3 s, parallelism: {tensor: §32}}",
     ),
     step(
-        "calibration of another microbatch",
         "jobs.0.calibration.execution.microbatch: 32 sequences of a replica do not divide into microbatches of 5",
         "nearest: 4 or 8",
         more=", calibration: {step_time: 3 s, execution: {microbatch: §5}}",
     ),
     step(
-        "calibration of broken sequences",
         "jobs.0.calibration.batch.tokens: 10000 tokens are not a whole number of sequences of 2048 tokens",
         more=", calibration: {step_time: 3 s, batch: {tokens: §10000, sequence: 2048}}",
     ),
