@@ -473,7 +473,7 @@ _OWN = (
            needs=(_SERVICES,), of="service", is_plural=True, detail="answered / offered"),
     Metric("slo_goodput", "SLO goodput", "the requests in SLO a second", "1/s",
            "requests in SLO / time",
-           counted="requests a second", needs=(_SERVICES,), of="service"),
+           counted="requests a second", needs=(_SERVICES,), of="service", detail="requests/s"),
     Metric("capacity_availability", "capacity availability", "the share of time with enough replicas", "share",
            "time in which the replicas that serve admit all that is asked / time",
            needs=(_SERVICES,), of="service", detail="capacity ≥ demand"),
