@@ -176,7 +176,7 @@ def test_pipelines_keep_the_time_and_divide_the_memory() -> None:
     assert two.weight_bytes == one.weight_bytes / 2
     assert two.cache_bytes(100.0) == one.cache_bytes(100.0) / 2
     assert float(decode(two, 64.0, 1000.0).total) == pytest.approx(float(decode(one, 32.0, 1000.0).total))
-    # A lone sequence gains nothing; counter-example: as half a sequence for each stage it read half its keys and values.
+    # A lone sequence gains nothing; counter-example: half a one for each stage read half of its keys and values.
     assert float(decode(two, 1.0, 1e5).cache) == pytest.approx(float(decode(one, 1.0, 1e5).cache))
 
 
