@@ -305,8 +305,7 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            drawn = _drawn(self.spec.name, demand.input, demand.output)
-            requests = tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
+            requests = _drawn(self.spec.name, rate, demand.input, demand.output)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
         if pools is None:
@@ -406,8 +405,8 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(name: str, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
-    """Return Poisson arrivals of one a second, with log-normal lengths."""
+def _drawn(name: str, rate: float, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
+    """Return Poisson arrivals with log-normal lengths; another rate stretches time alone."""
     from scipy.special import ndtri
 
     def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -418,8 +417,9 @@ def _drawn(name: str, input_: Lengths, output: Lengths) -> list[tuple[float, int
         drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
         return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
 
-    arrivals = np.cumsum(-np.log1p(-uniform("arrival"))).tolist()
-    return list(zip(arrivals, lengths(input_, "input"), lengths(output, "output"), strict=True))
+    arrivals = np.cumsum(-np.log1p(-uniform("arrival"))) / rate
+    rows = zip(arrivals.tolist(), lengths(input_, "input"), lengths(output, "output"), strict=True)
+    return tuple(Request(*row) for row in rows)
 
 
 _last: tuple[Prepared, tuple[PreparedService, ...]] | None = None
