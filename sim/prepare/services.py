@@ -692,7 +692,7 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         warm_time=recovery.warm.time,
         warm_speed=recovery.warm.speed,
         loses=spec.failover.use == "fail",
-        begins_anew=not failover["tokens"],
+        begins_anew=not failover["tokens"] or isinstance(found, _Readers),
         recompute=found.again() if failover["prefill"] or isinstance(found, _Readers) else 0.0,
         scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
         upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),
