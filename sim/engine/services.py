@@ -310,9 +310,12 @@ class Service:
                 self._charge_slow(gang, now)
             if self.readers is not None:
                 self.readers.flush(now)
-            self.fleet.tally.serve(self.plan.index, self.flushed, sums)
+            self._put_down()
             self.sums = [0.0] * len(SERVICE_SUMS)
             self.flushed = now
+
+    def _put_down(self) -> None:
+        self.fleet.tally.serve(self.plan.index, self.flushed, self.sums)
 
     # -------------------------------------------------------------------------------------------- gangs that serve
 
@@ -680,19 +683,10 @@ class Readers(Service):
         """Serve up to `now`, as the whole service does."""
         self.decoders.advance(now)
 
-    def flush(self, now: float) -> None:
-        """Put down what its replicas did since the last time; what became of requests the service puts down."""
-        self.advance(now)
-        if now > self.flushed:
-            charge = self.fleet.tally.charge
-            charge(self.account, Bucket.PRODUCTIVE, 0, DIRECT, self.sums[_BUSY], self.flushed, now)
-            charge(self.account, Bucket.HEADROOM, 0, DIRECT, self.sums[_IDLE], self.flushed, now)
-            for gang in self.slow:
-                self._charge_slow(gang, now)
-            for place in (_BUSY, _IDLE):
-                self.decoders.sums[place] += self.sums[place]
-            self.sums = [0.0] * len(SERVICE_SUMS)
-            self.flushed = now
+    def _put_down(self) -> None:
+        """Put down what the replicas did; what became of requests the service puts down."""
+        for place in (_BUSY, _IDLE):
+            self.decoders.sums[place] += self.sums[place]
 
     def fail(self, gang: Gang, now: float, cause: int) -> None:
         """Let a gang fail: until that is known it gets more prompts, and those that it had stand still."""
