@@ -104,17 +104,6 @@ def _beside_formula(name: str, service: ServiceFound) -> Grid:
     return grid(f"Replicas of {name}", ("", "simulated", "95 % interval", "formula"), rows, note=note)
 
 
-_GLOSS = {
-    "productive": "replicas that serve, as far as they are busy",
-    "degraded": "what replicas lack that are slower, as far as they are busy",
-    "lost_work": "work for answers that a failure ended, or that has to be done again",
-    "detection": "a replica has failed, and the router does not know yet",
-    "initialize": "processes of a replica start",
-    "restore": "a replica reads its weights",
-}
-"""What buckets are where nothing is trained."""
-
-
 def _where(document: RunDocument) -> Grid:
     """Return where the GPU-time of the cluster went, and which cause took most of it."""
     rows, shades = [], []
@@ -123,7 +112,7 @@ def _where(document: RunDocument) -> Grid:
             continue
         losses = {cause: parts[bucket] for cause, parts in document.loss_gpu_s.items() if parts.get(bucket)}
         most = max(losses, key=lambda cause: losses[cause] or 0.0) if losses and bucket != "productive" else ""
-        gloss = _GLOSS.get(bucket, BUCKETS[bucket].gloss)
+        gloss = BUCKETS[bucket].served or BUCKETS[bucket].gloss
         rows.append((bucket_label(bucket), nines_text(share), cause_name(most) if most else "", gloss))
         shades.append((None, share, None))
     heads = ("", "share", "main cause")
