@@ -40,6 +40,8 @@ class BucketWords(NamedTuple):
         Colour in charts, as a number for `analysis.page.charts.sheet.hue`.
     noun
         What there is more or less of, where the label does not say it.
+    served
+        What it holds of services, where that is something else.
     """
 
     label: str
@@ -48,31 +50,38 @@ class BucketWords(NamedTuple):
     hue: int
     opacity: float = 1.0
     noun: str = ""
+    served: str = ""
 
 
 _GREY, _INK = -1, -2
 
 # fmt: off
 BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
-    "productive": BucketWords("productive", "training whose result was kept", "training that lasts", 0),
+    "productive": BucketWords(
+        "productive", "training whose result was kept", "training that lasts", 0,
+        served="replicas that serve, as far as they are busy"),
     "degraded": BucketWords(
         "degraded", "the slower part of training with a slow node, lost bandwidth or missing replicas",
-        "training slower than in health", 5, noun="slow training"),
+        "training slower than in health", 5, noun="slow training",
+        served="what replicas lack that are slower, as far as they are busy"),
     "checkpoint_stall": BucketWords(
         "checkpoint stall", "training stands still while its state is saved", "standing still while saving", 6),
     "lost_work": BucketWords(
         "lost work", "training since the last saved state, thrown away by a failure and done again",
-        "redoing what failures undid", 7),
+        "redoing what failures undid", 7,
+        served="work for answers that a failure ended, or that has to be done again"),
     "detection": BucketWords(
-        "detection", "something has failed and the job does not know yet", "detecting that something has failed", 1),
+        "detection", "something has failed and the job does not know yet", "detecting that something has failed", 1,
+        served="a replica has failed, and the router does not know yet"),
     "reschedule": BucketWords(
         "reschedule", "failed nodes are taken out and others put in", "swapping nodes after a failure", 4,
         noun="rescheduling"),
     "initialize": BucketWords(
         "initialize", "processes start and connect until they can load their state", "starting the processes again", 2,
-        noun="initialising"),
+        noun="initialising", served="processes of a replica start"),
     "restore": BucketWords(
-        "restore", "the last saved state is loaded", "loading what was saved last", 3, noun="restoring"),
+        "restore", "the last saved state is loaded", "loading what was saved last", 3, noun="restoring",
+        served="a replica reads its weights"),
     "starved": BucketWords(
         "starved", "the job holds its place and waits for nodes to replace lost ones",
         "waiting for nodes that replace failed ones", _GREY, noun="waiting for nodes"),
@@ -452,7 +461,7 @@ _OWN = (
            needs=(_SERVICES,), of="service", is_plural=True, detail="answered / offered"),
     Metric("slo_goodput", "SLO goodput", "the requests in SLO a second", "1/s",
            "requests in SLO / time",
-           counted="requests a second", needs=(_SERVICES,), of="service"),
+           counted="requests a second", needs=(_SERVICES,), of="service", detail="requests/s"),
     Metric("capacity_availability", "capacity availability", "the share of time with enough replicas", "share",
            "time in which the replicas that serve admit all that is asked / time",
            needs=(_SERVICES,), of="service", detail="capacity ≥ demand"),

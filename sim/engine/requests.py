@@ -121,8 +121,9 @@ class _Loop:
         self.replica = replica
         self.empty: dict[int, float] = {}
         """Time of a decode step by batch, without any context [s]."""
-        step = float(decode(replica, 1.0, 1e6).total - decode(replica, 1.0, 0.0).total)
-        self.per_token = step / float(replica.shape.attended(1e6))
+        many = float(replica.pipeline)  # so that no stage waits
+        step = float(decode(replica, many, 1e6).total - decode(replica, many, 0.0).total)
+        self.per_token = step / (many * float(replica.shape.attended(1e6)))
         """What a token of context that is looked at adds to a step [s]."""
         self.is_bent = bool(replica.shape.windowed or replica.shape.recurrent)
         """Whether not all of a context is looked at."""
@@ -319,6 +320,7 @@ class _Eager(_Loop):
         super().__init__(replace(replica, engine=captured), requests, longest, hit)
         self.least = least_prefill(replica)
         self.floor, self.host = float(decode(replica, 0.0, 0.0).total), float(decode(replica, 1.0, 0.0).host)
+        self.host /= replica.pipeline
 
     def _step(self, batch: int, context: int) -> float:
         return max(super()._step(batch, context), self.floor + batch * self.host)

@@ -69,9 +69,11 @@ class Gang(StreamJob):
 class Service:
     """The gangs of a service in one replication, and the fluid of its requests."""
 
-    def __init__(self, fleet: Fleet, plan: ServicePlan) -> None:
+    def __init__(self, fleet: Fleet, plan: ServicePlan, decoders: Service | None = None) -> None:
         self.fleet = fleet
         self.plan = plan
+        self.decoders = decoders or self
+        """Whose fluid its requests are."""
         self.kernel = fleet.kernel
         self.account = fleet.tally.account(
             -2 - plan.index, size_class(plan.gpus), plan.tenant, plan.priority, plan.partition
@@ -308,9 +310,12 @@ class Service:
                 self._charge_slow(gang, now)
             if self.readers is not None:
                 self.readers.flush(now)
-            self.fleet.tally.serve(self.plan.index, self.flushed, sums)
+            self._put_down()
             self.sums = [0.0] * len(SERVICE_SUMS)
             self.flushed = now
+
+    def _put_down(self) -> None:
+        self.fleet.tally.serve(self.plan.index, self.flushed, self.sums)
 
     # -------------------------------------------------------------------------------------------- gangs that serve
 
@@ -513,7 +518,8 @@ class Service:
     def _know(self, gang: Gang, now: float) -> None:
         """Let the requests of a gang that is known to have failed be lost, or move to others."""
         self.advance(now)
-        plan, sums = self.plan, self.sums
+        decoders, plan = self.decoders, self.plan
+        sums = decoders.sums
         came = gang.replicas * (self.routed - gang.stuck_from)
         self.stuck -= gang.replicas
         gang.stuck_from = math.nan
@@ -528,17 +534,22 @@ class Service:
         work = flight * plan.whole if plan.begins_anew else flight * plan.whole / 2 + again
         sums[_MOVED] += flight + came
         sums[_SERVED] -= work
-        sums[_USER] -= work * plan.output * gang.tpot
-        self._wait_again(work + came)
+        sums[_USER] -= work * decoders.plan.output * gang.tpot
+        decoders._wait_again(work + came)
         if again:
             seconds = flight * plan.recompute
             sums[_RECOMPUTED] += seconds
             self._waste(seconds * plan.gpus, gang.root, now)
-        wait = self._wait()
-        if plan.begins_anew or gang.tpot + (waited + plan.recompute + wait) / plan.output > plan.limit:
+        wait = decoders._wait()
+        if self._is_late(gang, waited, wait):
             sums[_IN_SLO] -= flight * gang.attained
         if came and wait < plan.slack:
             sums[_IN_SLO] += came * min((plan.slack - wait) / waited, 1.0) * gang.attained
+
+    def _is_late(self, gang: Gang, waited: float, wait: float) -> bool:
+        """Return whether requests are no longer in SLO that have stood still and will wait again [s]."""
+        plan = self.plan
+        return plan.begins_anew or gang.tpot + (waited + plan.recompute + wait) / plan.output > plan.limit
 
     def answer(self, gang: Gang, now: float) -> None:
         """Let a gang that knows of a failure, and has let failed nodes go, recover."""
@@ -668,27 +679,14 @@ class Service:
 class Readers(Service):
     """The replicas that read the prompts of a service, and hand them to those that decode: the fluid is that one's."""
 
-    def __init__(self, fleet: Fleet, plan: ServicePlan, decoders: Service) -> None:
-        self.decoders = decoders
-        super().__init__(fleet, plan)
-
     def advance(self, now: float) -> None:
         """Serve up to `now`, as the whole service does."""
         self.decoders.advance(now)
 
-    def flush(self, now: float) -> None:
-        """Put down what its replicas did since the last time; what became of requests the service puts down."""
-        self.advance(now)
-        if now > self.flushed:
-            charge = self.fleet.tally.charge
-            charge(self.account, Bucket.PRODUCTIVE, 0, DIRECT, self.sums[_BUSY], self.flushed, now)
-            charge(self.account, Bucket.HEADROOM, 0, DIRECT, self.sums[_IDLE], self.flushed, now)
-            for gang in self.slow:
-                self._charge_slow(gang, now)
-            for place in (_BUSY, _IDLE):
-                self.decoders.sums[place] += self.sums[place]
-            self.sums = [0.0] * len(SERVICE_SUMS)
-            self.flushed = now
+    def _put_down(self) -> None:
+        """Put down what the replicas did; what became of requests the service puts down."""
+        for place in (_BUSY, _IDLE):
+            self.decoders.sums[place] += self.sums[place]
 
     def fail(self, gang: Gang, now: float, cause: int) -> None:
         """Let a gang fail: until that is known it gets more prompts, and those that it had stand still."""
@@ -711,27 +709,10 @@ class Readers(Service):
         # Half of each prompt that is being read has been.
         self._waste(use * plan.recompute / 2 * gang.held, cause, now)
 
-    def _know(self, gang: Gang, now: float) -> None:
-        """Let the prompts of a gang that is known to have failed be lost, or read by others: all are late by then."""
-        self.advance(now)
-        decoders, plan = self.decoders, self.plan
-        sums, flight = decoders.sums, gang.flight
-        came = gang.replicas * (self.routed - gang.stuck_from)
-        self.stuck -= gang.replicas
-        gang.stuck_from = math.nan
-        sums[_SERVED] -= flight
-        if plan.loses:
-            sums[_FAILED] += flight + came
-            sums[_IN_SLO] -= flight * gang.attained
-            return
-        sums[_MOVED] += flight + came
-        sums[_USER] -= flight * decoders.plan.output * gang.tpot
-        decoders._wait_again(flight + came)
-        wait, waited = decoders._wait(), now - gang.failed_at
-        if wait + waited > plan.slack:
-            sums[_IN_SLO] -= flight * gang.attained
-        if came and wait < plan.slack:
-            sums[_IN_SLO] += came * min((plan.slack - wait) / waited, 1.0) * gang.attained
+    def _is_late(self, gang: Gang, waited: float, wait: float) -> bool:
+        """Return whether prompts are no longer in SLO that have stood still and will wait again [s]."""
+        del gang
+        return wait + waited > self.plan.slack
 
 
 def call_spares(fleet: Fleet, services: Sequence[Service], now: float) -> None:

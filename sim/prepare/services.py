@@ -294,8 +294,7 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            drawn = _drawn(self.spec.name, self.spec.replicas, demand.input, demand.output)
-            requests = tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
+            requests = _drawn(self.spec.name, rate, self.spec.replicas, demand.input, demand.output)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
         if pools is None:
@@ -395,10 +394,10 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(name: str, replicas: int, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
-    """Return the requests of one of some replicas that get Poisson arrivals in turn, one a second, log-normal lengths.
+def _drawn(name: str, rate: float, replicas: int, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
+    """Return the requests of one of some replicas that get Poisson arrivals in turn, with log-normal lengths.
 
-    So gaps are the sums of as many exponential ones (Erlang).
+    So gaps are the sums of as many exponential ones (Erlang). Another rate stretches time alone.
     """
     from scipy.special import gammaincinv, ndtri
 
@@ -410,8 +409,9 @@ def _drawn(name: str, replicas: int, input_: Lengths, output: Lengths) -> list[t
         drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
         return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
 
-    arrivals = (np.cumsum(gammaincinv(replicas, uniform("arrival"))) / replicas).tolist()
-    return list(zip(arrivals, lengths(input_, "input"), lengths(output, "output"), strict=True))
+    arrivals = np.cumsum(gammaincinv(replicas, uniform("arrival"))) / (replicas * rate)
+    rows = zip(arrivals.tolist(), lengths(input_, "input"), lengths(output, "output"), strict=True)
+    return tuple(Request(*row) for row in rows)
 
 
 _last: tuple[Prepared, tuple[PreparedService, ...]] | None = None
@@ -688,7 +688,7 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         warm_time=recovery.warm.time,
         warm_speed=recovery.warm.speed,
         loses=spec.failover.use == "fail",
-        begins_anew=not failover["tokens"],
+        begins_anew=not failover["tokens"] or isinstance(found, _Readers),
         recompute=found.again() if failover["prefill"] or isinstance(found, _Readers) else 0.0,
         scale=None if spec.scale is None else (spec.scale.target, spec.scale.min, spec.scale.max, spec.scale.window),
         upgrade=None if spec.upgrade is None else (spec.upgrade.every, spec.upgrade.batch),

@@ -343,8 +343,10 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
     shape, constants, chip = replica.shape, replica.constants, replica.chip
     stages = replica.pipeline
     layers = shape.layers
-    sequences = batch / stages / replica.data
-    batch = batch / stages * (1 + replica.draft)
+    # With fewer sequences than stages some stages wait: none works on a part of one.
+    batch = np.maximum(batch / stages, np.minimum(batch, 1.0))
+    sequences = batch / replica.data
+    batch = batch * (1 + replica.draft)
     own = batch / replica.data
     read, peak = replica.bandwidth, replica.peak
     attention = layers * shape.attention_parameters / replica.tensor

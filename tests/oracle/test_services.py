@@ -248,18 +248,19 @@ def sim_prefill(service: sim.PreparedService, length: float) -> float:
     return float(prefill(service.replica, 1155 + length / 2))
 
 
-@cases("load", [0.5, 0.8, 0.97])
-def test_to_fail_is_never_better_than_to_migrate(load: float) -> None:
+@cases("load, detection", [(0.5, 1), (0.8, 1), (0.97, 1), (0.8, 60)])
+def test_to_fail_is_never_better_than_to_migrate(load: float, detection: int) -> None:
     """With requests that migrate no fewer are served and in SLO where there is room for the work that this brings.
 
-    Without room, what is read again takes the place of as many new requests; a copy of keys and values does not.
+    Without room, what is read again takes the place of as many new requests; a copy of keys and values does not. What
+    has piled up in a minute comes too late itself and makes others late: more are served then, not more in SLO.
     """
     rows = {}
     for failover in ("fail", "migrate", "restore"):
         content = scenario(
             12, failover=failover, Horizon="200 d", Repair={"time": "6 h"},
             Failures=[{"use": "component", "name": "node", "part": "node", "rate": "100 per 1000 node-days"}],
-            Detection={"time": "1 s"},
+            Detection={"time": f"{detection} s"},
         )  # fmt: skip
         prepared = sim.prepare(sim.parse(content))
         rates = Rates(load * 12 * prepared.services[0].capacity, 1e9)
@@ -272,7 +273,7 @@ def test_to_fail_is_never_better_than_to_migrate(load: float) -> None:
     assert share["fail"] < share["restore"]
     if load <= 0.8:
         assert share["fail"] < share["migrate"]
-        assert slo["fail"] < slo["migrate"]
+        assert (slo["fail"] < slo["migrate"]) == (detection == 1)
 
 
 @pytest.mark.nightly

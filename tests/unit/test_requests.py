@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sim.engine.requests import Request, RequestError, Served, _Loop, replay
+from sim.formulas.queues import mean_wait
 from sim.steps.serving import (
     Replica,
     Requests,
@@ -77,14 +78,51 @@ def test_prompts_wait_as_in_m_d_1(load: float) -> None:
     assert abs(np.mean(waits) - load * service / (2 * (1 - load))) < error
 
 
+def with_even_steps(**engine: object) -> Replica:
+    """Return a replica all of whose steps take 40 ms, whatever the batch and its context."""
+    plain = replica()
+    numbers = dataclasses.replace(
+        plain.constants, memory={"hopper": 1e9}, gemm={"fp8": 1e9}, touches=0.0, collective=0.0, scale_up=1e12, step=0.0
+    )
+    return with_engine(dataclasses.replace(plain, constants=numbers), launch=500e-6, sequence=0.0, **engine)
+
+
+@cases("seats, load", [(1, 0.5), (4, 0.8), (16, 0.9)])
+def test_requests_wait_for_a_seat_as_in_m_m_c(seats: int, load: float) -> None:
+    """With even steps and answers of geometric lengths, waits for one of so many seats are those of Erlang C."""
+    one, mean, step = with_even_steps(sequences=seats), 400, 0.04
+    waits = []
+    for seed in range(16):
+        rng = np.random.default_rng(SEED + seed)
+        times = np.cumsum(rng.exponential(mean * step / (load * seats), 6000)).tolist()
+        served = replay(one, map(Request, times, [1] * 6000, rng.geometric(1 / mean, 6000).tolist()))
+        waits.append(float(served.ttft[1000:].mean()) - step)
+    error = 3 * np.std(waits, ddof=1) / math.sqrt(len(waits))
+    # It begins with the next step: half a step later.
+    assert abs(np.mean(waits) - mean_wait(seats, load * seats, mean * step)) < error + step / 2
+    assert error < 0.25 * np.mean(waits)
+
+
+@cases("cv", [0.0, 1.5])
+def test_requests_wait_for_one_seat_as_in_m_g_1(cv: float) -> None:
+    """With one seat the wait is that of Pollaczek and Khinchine, load x service x (1 + cv^2) / (2 (1 - load))."""
+    one, mean, step, load = with_even_steps(sequences=1), 400, 0.04, 0.6
+    sigma, waits = math.sqrt(math.log1p(cv**2)), []
+    for seed in range(16):
+        rng = np.random.default_rng(SEED + seed)
+        times = np.cumsum(rng.exponential(mean * step / load, 6000)).tolist()
+        answers = np.maximum(np.rint(mean * np.exp(sigma * rng.standard_normal(6000) - sigma**2 / 2)), 1)
+        served = replay(one, map(Request, times, [1] * 6000, answers.astype(int).tolist()))
+        waits.append(float(served.ttft[1000:].mean()) - step)
+    error = 3 * np.std(waits, ddof=1) / math.sqrt(len(waits))
+    assert abs(np.mean(waits) - load * mean * step * (1 + cv**2) / (2 * (1 - load))) < error + step / 2
+    assert error < 0.25 * np.mean(waits)
+
+
 @cases("load", [0.3, 0.7])
 def test_first_tokens_wait_for_their_step(load: float) -> None:
     """With steps of one length TTFT is the closed form's: the rest of a step, then one with all that came meanwhile."""
-    plain = replica()
-    numbers = dataclasses.replace(
-        plain.constants, memory={"hopper": 1e9}, gemm={"fp8": 1e9}, touches=0.0, collective=0.0, scale_up=1e12
-    )
-    one = with_engine(dataclasses.replace(plain, constants=numbers), launch=500e-6, sequence=0.0)
+    one = with_even_steps()
     requests = Requests(6000.0, 10.0)
     rate = load / float(prefill(one, 6000.0))
     found = []

@@ -178,6 +178,8 @@ def test_the_batch_of_a_limit_meets_it() -> None:
 def test_pipelines_keep_the_time_and_divide_the_memory() -> None:
     """Two stages take the time of one for the same batch of a stage, and hold half of weights and cache each."""
     one, two = without_overheads(replica()), without_overheads(replica(pipeline=2, network=1e18))
+    # A lone sequence gains nothing; counter-example: half a one for each stage read half of its keys and values.
+    assert float(decode(two, 1.0, 1e5).cache) == pytest.approx(float(decode(one, 1.0, 1e5).cache))
     assert two.weight_bytes == one.weight_bytes / 2
     assert two.cache_bytes(100.0) == one.cache_bytes(100.0) / 2
     assert float(decode(two, 64.0, 1000.0).total) == pytest.approx(float(decode(one, 32.0, 1000.0).total))

@@ -1148,9 +1148,11 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     for stream in prepared.streams:
         rate = f", {short_text(stream.rate * DAY)} jobs a day" if stream.rate else ""
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
-    for service in prepared.services:
+    for service, served in zip(prepared.services, scenario.services, strict=True):
         asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.admitted:,.4g} admitted"
-        yield "service", f"{service.name}: {service.replicas:,} replicas of {number_of(service.gpus, 'GPU')}, {asked}"
+        answers = f"recovery {served.recovery.use}, failover {served.failover.use}"
+        size = f"{service.replicas:,} replicas of {number_of(service.gpus, 'GPU')}"
+        yield "service", f"{service.name}: {size}, {asked}; {answers}"
     first = prepared.jobs[0] if prepared.jobs else None
     is_hit = first is not None and first.mtti < math.inf
     expected = f", one interruption in {time_text(first.mtti)} expected" if first is not None and is_hit else ""
@@ -1165,7 +1167,8 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     if not prepared.upkeep.is_steady and (prepared.streams or prepared.services):
         yield "power", "jobs of streams and services keep full clocks: caps, heat and ramps are for named jobs"
     stores = [] if first is None else [_checkpoints(first)]
-    policies = [*stores, f"recovery {scenario.recovery.use}", number_of(prepared.spares, "hot spare")]
+    ways = [f"recovery {scenario.recovery.use}"] if prepared.jobs or prepared.streams else []
+    policies = [*stores, *ways, number_of(prepared.spares, "hot spare")]
     yield "policies", ("; " if first is not None and len(stores_of(first)) > 1 else ", ").join(policies)
     runs = f"{number_of(document.replications, 'replication')} of {time_text(prepared.horizon)}"
     yield "run", f"{runs}, seed {prepared.seed}, initial state {scenario.initial}"

@@ -112,7 +112,8 @@ def _where(document: RunDocument) -> Grid:
             continue
         losses = {cause: parts[bucket] for cause, parts in document.loss_gpu_s.items() if parts.get(bucket)}
         most = max(losses, key=lambda cause: losses[cause] or 0.0) if losses and bucket != "productive" else ""
-        rows.append((bucket_label(bucket), nines_text(share), cause_name(most) if most else "", BUCKETS[bucket].gloss))
+        gloss = BUCKETS[bucket].served or BUCKETS[bucket].gloss
+        rows.append((bucket_label(bucket), nines_text(share), cause_name(most) if most else "", gloss))
         shades.append((None, share, None))
     heads = ("", "share", "main cause")
     return grid("Where every GPU-hour went", heads, rows, (0, 2), gloss="what it is", shades=shades)
