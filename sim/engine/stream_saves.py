@@ -86,7 +86,7 @@ class StreamSaves:
         else:
             resumed = now if job.saves.drain == 0 else job.saving_at + job.save
             self._charge_stall(job, resumed, gpus, transfer.late)
-            self._keep(job, job.saving_at - job.run_at, job.saving_at, gpus)
+            self._keep(job, job.run_at, job.saving_at, gpus)
             job.run_at, job.saving_at = resumed, math.inf
         self.go_on(job, now)
 
@@ -97,23 +97,24 @@ class StreamSaves:
             transfer = self.stores.transfer_of(job)
             resumed = now if job.saves.drain == 0 else min(saving + job.save, now)
             self._charge_stall(job, resumed, gpus, self.stores.late_of(transfer, now) if transfer is not None else {})
-        work = saving - job.run_at + now - resumed
         if keeps:
-            self._keep(job, work, now, gpus)
+            self._keep(job, job.run_at, saving, gpus)
+            self._keep(job, resumed, now, gpus)
             job.run_at = now
             return 0.0
-        if work > 0:
-            lost = Bucket.LOST_WORK.value
-            self.fleet.tally.charge(job.account, lost, cause, via, work * gpus, job.run_at, now)
-        return work
+        for start, stop in ((job.run_at, saving), (resumed, now)):
+            if stop > start:
+                lost = Bucket.LOST_WORK.value
+                self.fleet.tally.charge(job.account, lost, cause, via, (stop - start) * gpus, start, stop)
+        return saving - job.run_at + now - resumed
 
-    def _keep(self, job: StreamJob, work: float, stop: float, gpus: int) -> None:
-        """Charge work up to some time that is kept [s]."""
+    def _keep(self, job: StreamJob, start: float, stop: float, gpus: int) -> None:
+        """Charge work that is kept, from one time to another [s]."""
+        work = stop - start
         job.durable += work
         job.useful += work
         if work > 0:
-            kept = Bucket.PRODUCTIVE.value
-            self.fleet.tally.charge(job.account, kept, 0, DIRECT, work * gpus, job.run_at, stop)
+            self.fleet.tally.charge(job.account, Bucket.PRODUCTIVE.value, 0, DIRECT, work * gpus, start, stop)
 
     def _charge_stall(self, job: StreamJob, stop: float, gpus: int, late: Mapping[int, float]) -> None:
         """Charge the stall of a save; what of a blocking one is longer than alone has its cause."""
