@@ -71,6 +71,7 @@ from sim.compiled.state import (
     STORE_OUT,
     STORES_KEPT,
     Failure,
+    FullError,
     Origin,
     Scalars,
     Step,
@@ -355,7 +356,7 @@ def roll_back(s: Scalars, keeps: int) -> None:
 
 def proceed(s: Scalars, now: float) -> None:
     """Carry out the steps of the plan until one has to wait."""
-    while s.step < s.steps and not s.is_full:
+    while s.step < s.steps:
         step = s.templates[s.current[s.step]]
         s.step += 1
         if step.kind == RUN:
@@ -407,9 +408,8 @@ def draw_time(s: Scalars, time: Time) -> tuple[float, float]:
     mean = time.mean
     if time.draws < 0:
         if draws > s.most_joiners:
-            s.is_full = True
-        else:
-            mean = s.means[time.first_mean + draws - 1]
+            raise FullError
+        mean = s.means[time.first_mean + draws - 1]
     return quantile(s.laws, time.law, number) * time.factor, mean
 
 
@@ -722,8 +722,7 @@ def evict(s: Scalars, step: Step, now: float) -> None:
     first = first_evicted(s, step)
     begin = s.tests
     if begin + step.in_a_row > s.tests_room:
-        s.is_full = True
-        return
+        raise FullError
     for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
         index = s.seat[position]
         if index >= 0 and s.nodes[index].in_job and s.nodes[index].outages == 0:

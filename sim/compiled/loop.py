@@ -91,6 +91,7 @@ from sim.compiled.state import (
     REPAIR_MARK,
     RETURN,
     Failure,
+    FullError,
     Scalars,
     draw,
     draw_at,
@@ -110,9 +111,9 @@ QUEUED = int(Bucket.QUEUED)
 
 
 def simulate(s: Scalars) -> None:
-    """Simulate until the horizon or the end of the job, or until an array is full."""
+    """Simulate until the horizon or the end of the job."""
     start(s)
-    while s.is_open and not s.is_full:
+    while s.is_open:
         index = take_next(s)
         call = s.calls[index]
         if s.events < s.log_room:
@@ -319,8 +320,7 @@ def drop(s: Scalars, failure: Failure, inside: int, until: float) -> None:
     """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
     if s.origins[failure.source].defer and inside and s.exposed in (NO, PROCESSES):
         if s.waits == s.waits_room:
-            s.is_full = True
-            return
+            raise FullError
         it = s.wait[s.waits]
         it.source, it.slot, it.round, it.until = failure.source, failure.slot, failure.round, until
         s.waits += 1
@@ -377,8 +377,7 @@ def strike(s: Scalars, failure: Failure, until: float, first: int, count: int, i
     latency = detect(s, failure) if inside else 0.0
     suspects = s.suspects
     if suspects + inside > s.suspects_room:
-        s.is_full = True
-        return
+        raise FullError
     for index in range(size):
         node = member_of(s, first, count, index)
         if inside and s.nodes[node].outages == 0 and s.nodes[node].in_job:
@@ -628,8 +627,7 @@ def draw_lives(s: Scalars, source: int, slot: int, u: float) -> None:
         if time >= s.end:
             return
         if s.rows == s.rows_room:
-            s.is_full = True
-            return
+            raise FullError
         s.row_time[s.rows], s.row_source[s.rows], s.row_slot[s.rows], s.row_round[s.rows] = time, source, slot, number
         s.rows += 1
         if not origin.is_ahead:

@@ -26,6 +26,7 @@ from sim.compiled.state import (
     RELAPSES,
     RETURN,
     Failure,
+    FullError,
     Node,
     Pool,
     Scalars,
@@ -74,10 +75,9 @@ def turn(s: Scalars, clock: int, now: float, on: bool) -> None:
 
 
 def new_life(s: Scalars, node: int, source: int, slot: int, number: int, due: float) -> int:
-    """Return the place of a new life; where there is no room, one that nobody may read."""
+    """Return the place of a new life."""
     if s.life_count == s.lives_room:
-        s.is_full = True
-        return 0
+        raise FullError
     index = s.life_count
     s.life_count += 1
     life = s.lives[index]
@@ -90,8 +90,7 @@ def push_life(s: Scalars, clock: int, index: int, due: float) -> None:
     """Let a life end at a reading of a clock [s]."""
     it = s.clocks[clock]
     if it.size == s.due_room:
-        s.is_full = True
-        return
+        raise FullError
     heap = clock * s.due_room
     life = s.lives[index]
     place = it.size
@@ -171,8 +170,6 @@ def arm(s: Scalars, clock: int, now: float) -> None:
 
 def keep_life(s: Scalars, index: int) -> None:
     """Enter a life in the list of its node."""
-    if s.is_full:
-        return
     node = s.nodes[s.lives[index].node]
     s.lives[index].next = node.first_life
     node.first_life = index
@@ -250,8 +247,7 @@ def part(s: Scalars, index: int, now: float) -> None:
 def add_link(s: Scalars, first: int, source: int, slot: int, number: int, due: float, life: int) -> int:
     """Put something at the end of a list that begins at `first`; return where the list begins now."""
     if s.links == s.links_room:
-        s.is_full = True
-        return first
+        raise FullError
     index = s.links
     s.links += 1
     link = s.link[index]
@@ -340,8 +336,6 @@ def relapse_after(s: Scalars, source: int, slot: int, number: int) -> float:
 
 def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
     """Let a hidden fault strike after `seconds` of its clock."""
-    if s.is_full:
-        return
     life = s.lives[index]
     keep_hidden(s, index)
     if s.origins[life.source].clock == BUSY:
@@ -352,8 +346,6 @@ def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
 
 def keep_hidden(s: Scalars, index: int) -> None:
     """Enter a hidden fault in the list of its node."""
-    if s.is_full:
-        return
     life = s.lives[index]
     node = s.nodes[life.node]
     life.next_hidden = node.hidden
@@ -442,8 +434,7 @@ def push(s: Scalars, place: int, index: int) -> None:
     """Enter a node in a pool; the caller counts it."""
     pool = s.pools[place]
     if pool.size == s.pool_room:
-        s.is_full = True
-        return
+        raise FullError
     key = 0.0
     if s.pick != LOWEST:
         if s.pick == LONGEST_IDLE:
@@ -506,14 +497,13 @@ def take(s: Scalars, place: int, now: float) -> int:
     pool = s.pools[place]
     if pool.count == 0 or not pool.is_there:
         return -1
-    while not s.is_full:
+    while True:
         index = pop(s, place)
         if index >= 0:
             change(pool, -1, now)
             s.nodes[index].place = JOB
             return index
         dissolve(s, now)
-    return -1
 
 
 def take_many(s: Scalars, count: int, now: float) -> None:
@@ -663,8 +653,7 @@ def charge_stay(s: Scalars, node: Node, now: float) -> None:
 def add_segment(s: Scalars, node: Node, bucket: int, end: float) -> None:
     """Put a stretch at the end of those of a stay that are known."""
     if s.stays == s.stays_room:
-        s.is_full = True
-        return
+        raise FullError
     index = s.stays
     s.stays += 1
     s.stay[index].bucket, s.stay[index].end, s.stay[index].next = bucket, end, -1
@@ -784,7 +773,7 @@ def close(s: Scalars, index: int, now: float) -> bool:
         row.node, row.cause, row.start, row.end = index, node.down_cause, node.down_since, now
         s.downtimes += 1
     elif s.downtimes_room:
-        s.is_full = True
+        raise FullError
     # A node that returned before the job knew of its failure never left its place.
     if node.place == REPAIR:
         bring_back(s, index, now)
@@ -848,8 +837,7 @@ def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) 
     """Let a node that is out of its place begin its course."""
     s.begun[failure.source + 1] += 1
     if s.patients == s.patients_room:
-        s.is_full = True
-        return
+        raise FullError
     number = s.patients
     s.patients += 1
     patient = s.patient[number]
@@ -858,8 +846,6 @@ def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) 
     patient.first = s.visit_count
     patient.is_fixed = plan_visits(s, failure, index)
     patient.count = s.visit_count - patient.first
-    if s.is_full:
-        return
     if s.has_crews:
         next_visit(s, number, now)
         return
@@ -885,8 +871,7 @@ def plan_visits(s: Scalars, failure: Failure, node: int) -> bool:
     number = 0
     while True:
         if number == s.visit_purposes or s.visit_count + 2 > s.visits_room:
-            s.is_full = True
-            return True
+            raise FullError
         purpose = s.first_purposes + 5 * number
         number += 1
         it = s.tiers[tier]

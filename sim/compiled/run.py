@@ -240,16 +240,21 @@ class Bench:
                 self._log("downtime", np.empty(_room(self.prepared) * self.scale, state.DOWNTIME), "downtimes_room")
             if keeps_events:
                 self._log("logged", np.empty(1_000_000, state.LOGGED), "log_room")
-            self._reset(replication, trace)
-            if not self.scalars["is_full"][0]:
+            try:
+                self._reset(replication, trace)
                 self.run_code(self.address)
-            if not self.scalars["is_full"][0]:
+            except state.FullError:
+                self._grow()
+            else:
                 return self._result(replication)
-            if 4 * self.size > _MOST_STATE:
-                raise TooLargeError(f"'{self.prepared.name}' needs more than {self.size / 1e9:.1f} GB")
-            self.scale *= 4
-            self.visits *= 2
-            self._lay_out()
+
+    def _grow(self) -> None:
+        """Make the arrays larger."""
+        if 4 * self.size > _MOST_STATE:
+            raise TooLargeError(f"'{self.prepared.name}' needs more than {self.size / 1e9:.1f} GB")
+        self.scale *= 4
+        self.visits *= 2
+        self._lay_out()
 
     def _lay_out(self) -> None:
         """Make the arrays."""
@@ -430,8 +435,6 @@ class Bench:
                 first += len(having)
         if trace is None and lowered.draws:
             count = self._draw()
-            if scalars["is_full"]:
-                return
             columns = [self.arrays[f"row_{name}"][:count] for name in _COLUMNS]
         else:
             if trace is None:

@@ -129,7 +129,6 @@ class Scalars:
     # The replication.
     now: float
     is_open: bool
-    is_full: bool
     events: int
     room: int
     waiting: int
@@ -669,6 +668,10 @@ class Downtime:
     end: float
 
 
+class FullError(Exception):
+    """An array has no place left: the loop ends where it is, and begins again with larger arrays."""
+
+
 class Failure(NamedTuple):
     """Which failure: the source, the slot and the number of its life."""
 
@@ -722,8 +725,7 @@ def schedule(
 ) -> None:
     """Let something happen at `time` [s]; ties are broken by `order`, then by the order of these calls."""
     if s.waiting == s.room or s.call_count == s.room:
-        s.is_full = True
-        return
+        raise FullError
     index = s.first_free
     if index >= 0:
         s.first_free = s.calls[index].free

@@ -353,6 +353,7 @@ class Claims:
         place = (None if job.nodes else self._vacated(job, victims, now)) or self._find(job, now)
         for victim in victims:
             self._lift(victim, -1)
+        self.held[job.tenant] += self._more(job)
         self._unclaim(job)
         if isinstance(place, Share):
             job.share = place

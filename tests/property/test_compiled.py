@@ -17,15 +17,16 @@ from hypothesis import strategies as st
 
 import sim
 from sim import catalog
-from sim.compiled import run
+from sim.compiled import loop, nodes, run, state
 from sim.compiled.lowering import uncovered
 from sim.engine.simulation import Simulation
+from sim.rng import uniform_one
 from tests import harness
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import laws, maybe, moments, scenarios, seconds, times
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sim.engine.kernel import Kernel
 
@@ -226,8 +227,106 @@ def test_both_engines_climb_alike(recovery: Any, stores: Any, seed: int, has_per
     assert not differences, "\n".join(["; ".join(differences), first_difference(prepared, 0)])
 
 
+LISTS = {
+    "room": ("queue", "calls"),
+    "due_room": ("dues",),
+    "lives_room": ("lives",),
+    "links_room": ("link",),
+    "stays_room": ("stay",),
+    "patients_room": ("patient",),
+    "visits_room": ("visits",),
+    "suspects_room": ("suspect",),
+    "waits_room": ("wait",),
+    "tests_room": ("tested",),
+    "rows_room": ("row_time", "row_source", "row_slot", "row_round"),
+    "pool_room": (),
+}
+"""The lists that grow, by what says how many places they have; those of pools are never shorter than the cluster."""
+
+
+MOST = st.sampled_from((0, 1, 3, 10))
+
+
+def tight(prepared: sim.Prepared, most: int) -> Iterator[run.Bench]:
+    """Yield arrays in which one list after another has few places at first, and the others not many."""
+    for room, names in LISTS.items():
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(run, "VISITS", 1)
+            patch.setattr(run, "_room", lambda prepared: prepared.nodes)
+            bench = run.Bench(prepared)
+        places = bench.lowered.scalars[room]
+        for name in names:
+            # Of the heaps of three clocks one is behind the other.
+            bench.arrays[name] = bench.arrays[name][: len(bench.arrays[name]) // int(places[0]) * most]
+        if names:
+            places[0] = min(most, int(places[0]))
+        yield bench
+
+
+@examples(100, on_push=10)
+@given(covered(), MOST)
+def test_a_list_that_fills_up_changes_nothing(data: Scenario, most: int) -> None:
+    """The loop ends at whatever needs one place more, and begins again with larger arrays."""
+    for bench in tight(prepare(data), most):
+        assert not list(compared(bench.prepared, 0, bench))
+
+
+@pytest.mark.nightly
+@examples(50)
+@given(covered(), MOST)
+def test_no_place_beyond_an_array_is_touched(data: Scenario, most: int) -> None:
+    """The functions of the loop as plain Python, on arrays that know where they end: from the first place to the last.
+
+    Machine code checks nothing, and Python takes a place before the first for one from the end.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (state, nodes, loop):
+            patch.setattr(module, "uniform_one", lambda key, *place: uniform_one(key % 2**64, *place))
+        for bench in tight(prepare(data), most):
+            bench.run_code, bench.draw_code = play(loop.simulate, bench), play(loop.draw_failures, bench)
+            assert not list(compared(bench.prepared, 0, bench))
+
+
+def play(function: Callable[[Any], None], bench: run.Bench) -> Callable[[int], None]:
+    """Return a function of the loop that gets no address, but the scalars of a bench as they are then."""
+    return lambda _address: function(_Record(bench.scalars[0], bench))
+
+
+class _Record:
+    """A record as the loop sees it; that of the scalars has the arrays of a bench as well."""
+
+    def __init__(self, row: Any, bench: run.Bench | None = None) -> None:
+        vars(self).update(_row=row, _bench=bench)
+
+    def __getattr__(self, name: str) -> Any:
+        if self._bench is None or name in self._row.dtype.names:
+            return self._row[name].item()
+        array = self._bench.own.get(name, self._bench.arrays.get(name))
+        assert array is not None, name
+        assert array.ctypes.data == self._row[f"{name}_at"], name
+        return _Array(array)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self._row[name] = value
+
+
+class _Array:
+    """An array whose places are those from 0 on."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, place: int) -> Any:
+        assert 0 <= place < len(self._array)
+        return _Record(self._array[place]) if self._array.dtype.names else self._array[place].item()
+
+    def __setitem__(self, place: int, value: Any) -> None:
+        assert 0 <= place < len(self._array)
+        self._array[place] = value
+
+
 def test_relapses_that_outgrow_the_arrays() -> None:
-    """The replication begins again with larger ones: the life that stands for one without room has no node."""
+    """The replication begins again with larger ones, at a life that has no place."""
     relapse = {"after": "60 s", "probability": 0.95}
     incident = {"use": "incident", "name": "all", "part": "cluster", "clock": "wall", "repaired": "nodes"}
     data = harness.scenario(
@@ -245,12 +344,11 @@ def test_relapses_that_outgrow_the_arrays() -> None:
     assert not list(compared(prepared, 0))
 
 
-def compared(prepared: sim.Prepared, replication: int) -> Iterator[str]:
+def compared(prepared: sim.Prepared, replication: int, bench: run.Bench | None = None) -> Iterator[str]:
     """Yield what differs between the two engines."""
-    events, compiled = (
-        sim.run(dataclasses.replace(prepared, engine=engine), replication, keeps_log=True)  # type: ignore[arg-type]
-        for engine in ("events", "compiled")
-    )
+    events = sim.run(dataclasses.replace(prepared, engine="events"), replication, keeps_log=True)
+    bench = bench or run.Bench(prepared)
+    compiled = bench.run(replication, keeps_log=True)
     yield from _differences("", events, compiled)
     yield from _differences("job.", events.jobs[0], compiled.jobs[0])
 

@@ -54,6 +54,7 @@ def _of_fabric(data: Scenario, repair: str) -> Scenario:
         if part != "nic" and counts[part]
     ]
     jobs = [{key: value for key, value in job.items() if key not in ("work", "deadline")} for job in data["jobs"]]
+    data = {key: value for key, value in data.items() if key != "parts"}  # of causes that are gone
     return data | {"failures": failures, "jobs": jobs, "checkpoint": OFTEN, "detection": {"time": "7 s"}}
 
 

@@ -277,6 +277,17 @@ def test_failure_is_charged_to_the_second() -> None:
 CRASH = {"use": "job", "name": "crash", "law": {"use": "fixed", "value": "120 s"}}
 
 
+def test_a_save_at_which_a_window_ends_divides_the_work() -> None:
+    """A job ends in the middle of a shared save that lets it step: it stepped before the stall and after it.
+
+    It steps until 20 s, stalls 2 s, steps until 42 s, stalls 2 s, and steps its last 10 s while the save is written.
+    From 40 s on that is 12 s of work and 2 s of stall; work spread over all of 22 to 54 s would be 13.125 s.
+    """
+    of_stream = {"interval": 20.0, "save": 2.0, "drain": 12.0, "save_share": 1.0}
+    result = play([arrival(0, 0, 1, 50)], of_stream=of_stream, nodes=1, horizon="60 s", warmup="40 s")
+    assert charged(result) == pytest.approx({("productive", 0, 0): 12, ("checkpoint_stall", 0, 0): 2})
+
+
 def test_failures_of_processes_are_charged_to_the_second() -> None:
     """Each job has lives of its own, which run while its processes do; no node is lost, and neighbours go on."""
     setup = {"interval": 50.0, "save": 2.0, "restore": 3.0, "restart": 7.0}

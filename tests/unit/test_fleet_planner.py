@@ -258,6 +258,20 @@ def test_lent_nodes_are_reclaimed_newest_first() -> None:
     assert 10 not in replay.first, "it would be above its own quota"
 
 
+def test_what_a_job_takes_back_counts_for_the_next_one_of_its_tenant() -> None:
+    """Two jobs of 5 nodes come at once, of a tenant that may have 8: only the first one stops others for itself.
+
+    If both did, each would wait for ever for the quota that the claims of the other one hold.
+    """
+    keys = {"use": "easy", "preempt": {"mode": "requeue", "who": "none", "reclaim": "any", "grace": "6 s"}}
+    both = [Work(number, 50, 10, 5, tenant=1) for number in (9, 10)]
+    replay = Replay(
+        keys, [*(Work(at, at, 500, 2) for at in range(7)), *both], 16, quotas=(Quota(8), Quota(8, borrow=0))
+    )
+    assert [(at, job) for at, job, _ in replay.preemptions] == [(50, 9)]
+    assert (replay.end[9], replay.end[10]) == (66, 76)
+
+
 @cases(
     ("quotas", "starts"),
     [
