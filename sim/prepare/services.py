@@ -294,7 +294,8 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            requests = _drawn(self.spec.name, rate, self.spec.replicas, demand.input, demand.output)
+            drawn = _drawn(self.spec.name, self.spec.replicas, demand.input, demand.output)
+            requests = tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
         if pools is None:
@@ -394,10 +395,10 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(name: str, rate: float, replicas: int, input_: Lengths, output: Lengths) -> tuple[Request, ...]:
-    """Return the requests of one of some replicas that get Poisson arrivals in turn, with log-normal lengths.
+def _drawn(name: str, replicas: int, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
+    """Return the requests of one of some replicas that get Poisson arrivals in turn, one a second, log-normal lengths.
 
-    So gaps are the sums of as many exponential ones (Erlang). Another rate stretches time alone.
+    So gaps are the sums of as many exponential ones (Erlang).
     """
     from scipy.special import gammaincinv, ndtri
 
@@ -409,9 +410,8 @@ def _drawn(name: str, rate: float, replicas: int, input_: Lengths, output: Lengt
         drawn = law.mean * np.exp(sigma * ndtri(uniform(purpose)) - sigma**2 / 2)
         return [int(tokens) for tokens in np.maximum(np.rint(drawn), 1)]
 
-    arrivals = np.cumsum(gammaincinv(replicas, uniform("arrival"))) / (replicas * rate)
-    rows = zip(arrivals.tolist(), lengths(input_, "input"), lengths(output, "output"), strict=True)
-    return tuple(Request(*row) for row in rows)
+    arrivals = (np.cumsum(gammaincinv(replicas, uniform("arrival"))) / replicas).tolist()
+    return list(zip(arrivals, lengths(input_, "input"), lengths(output, "output"), strict=True))
 
 
 _last: tuple[Prepared, tuple[PreparedService, ...]] | None = None
