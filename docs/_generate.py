@@ -409,7 +409,7 @@ What exists, since which version, and what it rests on.
 * **since**: the oldest version whose changelog names it, or the one that comes next.
 * **validated**, **calibrated**: rows of [the validation](validation.md) whose scenario or measure uses its name:
   *emergent* and *sanity* rows, and rows that it was fitted to. What has none is held by tests of theory and invariants
-  alone. How well steps and engines are fitted is told in [step time](../explanation/step-time.md) and
+  alone. How well steps and engines are fitted is in [step time](../explanation/step-time.md) and
   [inference](../explanation/inference.md).
 * **basis**: what its numbers rest on, by the notes beside them: read in a source, quoted by others, derived, assumed.
 

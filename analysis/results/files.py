@@ -24,7 +24,7 @@ _UNFINISHED = ".unfinished"
 def refusal(folder: Path, name: str, same: Callable[[Any], object], *, overwrite: bool) -> str | None:
     """Return why a folder cannot take results: not to be made, or it holds something else.
 
-    What is the same is told by `same`, given the document; it may fail on any other.
+    What is the same is decided by `same`, given the document; it may fail on any other.
     """
     complaint = not_to_be_used(folder)
     if complaint is not None or overwrite or not folder.exists() or not any(folder.iterdir()):

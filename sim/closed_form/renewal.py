@@ -272,7 +272,7 @@ class Renewal:
             place, load = self._newest_of(job, index, path, rungs)
             survival, pause = self._survived(job, index, path.back, rate)
             if path.saved:
-                # It comes back to where it was: as from a store that has every moment, and is the first then.
+                # It goes on where it was: as from a store that has every moment, and is the first then.
                 # The rhythm of saves begins anew, which leaves out half of one on average.
                 place, pause = -1, pause + job.checkpoint.save_time() - job.checkpoint.stall / 2
             place += size.saves

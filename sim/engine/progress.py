@@ -162,7 +162,7 @@ class Steps:
 
 _NOT_MINDED: dict[Keeps, Damage] = {keeps: Damage(keeps) for keeps in get_args(Keeps)}
 
-"""What strategies are told that do not mind what has happened to the nodes."""
+"""What strategies get that do not mind what has happened to the nodes."""
 
 _TIE = 1e-12
 

@@ -709,9 +709,9 @@ def test_more_work_than_a_study_may_have_is_refused_before_it_begins(tmp_path: P
                 campaign.simulate(points, 12)
             assert len(journal) == (12 if fits else 0)
         campaign = Campaign(replace(loaded, most_events=1.5 * 12 * one), journal, WorkerPool(Serial()))
-        campaign.simulate(points[:1], 12, 12)
+        campaign.simulate(points[:1], 24)
         with pytest.raises(sim.WorkError):
-            campaign.simulate(points[:1], 12, 24)
+            campaign.simulate(points[:1], 36)
 
 
 class FakePool:

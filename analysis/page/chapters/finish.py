@@ -46,7 +46,7 @@ def chance_curve(sample: Sample, begin: float, end: float, hue: int) -> Series:
     """Return the empirical distribution of the end of the work: at each time the share of runs finished by it.
 
     Runs that were unfinished at the horizon count as not finished, so that the curve never reaches 100 % with them. It
-    begins and ends where it is told to [s].
+    begins and ends where it is said to [s].
     """
     times = list(dict.fromkeys(sample.times))
     places = [begin, *times] if not times or times[0] > begin else times

@@ -528,7 +528,7 @@ def _without_dates(content: bytes) -> bytes:
 REST = " … see the report"  # what ends a text that was cut
 _LINE = 1.22  # height of a line over the size of the type [-]
 _GAP = 0.4  # space after a paragraph over the size of the type [-]
-_POINTS = 72.0  # points of an inch
+_POINTS = 72  # of an inch
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW@%GOQ…")
 
 

@@ -205,9 +205,10 @@ def training_flop(_: Lab, __: int, model: str, tokens: float) -> Estimate:
     return Estimate(tokens * flop_per_token(models()[model], 0))
 
 
-def parameters(_: Lab, __: int, model: str) -> Estimate:
-    """Return the parameters of a model [10^9], without modules for further tokens."""
-    return Estimate(replace(models()[model], depths=0).parameters / 1e9)
+def parameters(_: Lab, __: int, model: str, active: bool = False) -> Estimate:
+    """Return the parameters of a model, or those that a token meets [10^9]; without modules for further tokens."""
+    shape = replace(models()[model], depths=0)
+    return Estimate((shape.active_parameters if active else shape.parameters) / 1e9)
 
 
 def checkpoint_gib(_: Lab, __: int, model: str) -> Estimate:
