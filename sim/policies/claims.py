@@ -190,9 +190,10 @@ class Claims:
         shadow = self._shadows[share.pool]
         if shadow == INF or end <= share.end:
             return True
-        if self._deep:
-            return self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
-        return end <= shadow or share.end > shadow or self._extras[share.pool] >= 1
+        if not self._deep:
+            return end <= shadow or share.end > shadow or self._extras[share.pool] >= 1
+        fits = self.keys.extra or end <= shadow or share.end > shadow
+        return fits and self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
 
     def _latest(self, pool: int, free: int) -> Share | None:
         """Return the shared node with so many free GPUs that is expected to be in use longest."""
