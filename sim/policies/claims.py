@@ -212,7 +212,7 @@ class Claims:
 
         Candidates are strictly below its class, have run for the exempt time, and have not been preempted too often;
         with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to.
-        Because the class is strictly lower and lenders stay within their quota, no two jobs preempt each other in turn.
+        The class is strictly lower, so that two jobs preempt each other in turn only if their tenants borrow in turn.
         """
         keys = self.keys.preempt
         reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)
