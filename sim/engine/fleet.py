@@ -815,8 +815,7 @@ class Fleet(Queue):
             elif is_held:
                 cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
         allocation.suspects.clear()
-        if cluster.units is not None and cluster.units.torn:
-            cluster.units.let_go(allocation, now)
+        cluster.let_go_torn(allocation, now)
         if allocation.missing:
             self._open_room(allocation, -allocation.free, now)
 

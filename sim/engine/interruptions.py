@@ -184,8 +184,7 @@ class Interruptions:
                 if cluster.group[node] is group:
                     self._outlive(group, cluster.position[node], failure)
             group.suspects.clear()
-        if cluster.units is not None and cluster.units.torn:
-            cluster.units.let_go(group, now)
+        cluster.let_go_torn(group, now)
         return lost
 
     def _outlive(self, group: Group, position: int, failure: Failure) -> None:

@@ -644,6 +644,7 @@ class Preflight:
             if faults and cluster.group[node] is group and not cluster.outages[node]:
                 cluster.set_aside(node, now)
                 faults[0]()
+        cluster.let_go_torn(group, now)
         if group.missing:
             again = next((step for step in group.plan if type(step) is Acquire), Acquire())
             group.plan = (*group.plan[: group.step], again, *group.plan[group.step :])

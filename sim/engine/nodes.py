@@ -686,8 +686,7 @@ class Cluster:
 
     def release(self, job: Job, now: float) -> None:
         """Make the nodes of a job idle; they stay at its positions until somebody else needs them."""
-        if self.units is not None and self.units.torn:
-            self.units.let_go(job.main, now)
+        self.let_go_torn(job.main, now)
         job.holding = False
         self.idle.change(job.nodes_needed - len(job.main.missing), now)
         self.blocks.append(job)
@@ -754,6 +753,11 @@ class Cluster:
         if self.units is not None:
             self.units.replace(node, group, now)
         self._return(node, now)
+
+    def let_go_torn(self, group: Group | Allocation, now: float) -> None:
+        """Take what a group still holds of broken units from it."""
+        if self.units is not None:
+            self.units.let_go(group, now)
 
     def bring_back(self, node: int, now: float) -> None:
         """Let a node that nothing is open against wait for work again."""

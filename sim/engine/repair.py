@@ -343,8 +343,7 @@ class Repair:
         for node in nodes:
             self.take_down(node, now, group.cause)
             cluster.send_to_repair(node, group.cause, now, Bucket.QUALIFICATION)
-        if cluster.units is not None and cluster.units.torn:
-            cluster.units.let_go(group, now)
+        cluster.let_go_torn(group, now)
         self.counts.evicted += len(nodes)
         self.kernel.at(now + step.seconds, Order.RETURN, self._on_tested, nodes)
         return False

@@ -190,9 +190,10 @@ class Claims:
         shadow = self._shadows[share.pool]
         if shadow == INF or end <= share.end:
             return True
-        if self._deep:
-            return self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
-        return end <= shadow or share.end > shadow or self._extras[share.pool] >= 1
+        if not self._deep:
+            return end <= shadow or share.end > shadow or self._extras[share.pool] >= 1
+        fits = self.keys.extra or end <= shadow or share.end > shadow
+        return fits and self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
 
     def _latest(self, pool: int, free: int) -> Share | None:
         """Return the shared node with so many free GPUs that is expected to be in use longest."""
@@ -211,7 +212,7 @@ class Claims:
 
         Candidates are strictly below its class, have run for the exempt time, and have not been preempted too often;
         with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to.
-        Because the class is strictly lower and lenders stay within their quota, no two jobs preempt each other in turn.
+        The class is strictly lower, so that two jobs preempt each other in turn only if their tenants borrow in turn.
         """
         keys = self.keys.preempt
         reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)

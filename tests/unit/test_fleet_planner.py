@@ -52,6 +52,17 @@ def test_who_passes_the_head(keys: dict[str, Any], starts: dict[int, float]) -> 
     assert Replay(keys, EXTRA, 10).first == starts
 
 
+@cases("pools", [[Pool(3)], [Pool(1), Pool(2)]])
+def test_who_may_not_use_extra_nodes_may_not_join_others_there(pools: list[Pool]) -> None:
+    """The head needs 2 of 3 nodes at 10 s: 2 and 4 outlast that, on a free node as beside 3, which ends before.
+
+    Beside 3 they would start when 4 arrives, though nothing has ended since 2 was refused a node.
+    """
+    work = [Work(0, 0, 10, 2), Work(1, 0, 9, 2), Work(2, 0, 20, 0, 1), Work(3, 0, 5, 0, 1), Work(4, 1, 20, 0, 1)]
+    replay = Replay({"use": "easy", "extra": False}, work, pools, gpus=4)
+    assert replay.first == {0: 0, 1: 10, 2: 10, 3: 0, 4: 10}
+
+
 def test_all_jobs_that_end_at_the_shadow_count() -> None:
     """Two jobs end at 10 s: the head needs the nodes of both and one more, so that one is spare."""
     work = [Work(0, 0, 10, 3), Work(1, 0, 10, 4), Work(2, 0, 9, 8), Work(3, 0, 99, 2), Work(4, 0, 99, 1)]

@@ -142,6 +142,15 @@ def test_a_rack_that_drains_goes_at_the_first_loss() -> None:
     assert places(simulation, Place.MATE) == MATES
 
 
+def test_a_node_that_fails_the_check_before_the_job_takes_its_rack_along() -> None:
+    """Node 2 of a spare rack is slow when the job asks for the rack: node 3 is of no use, and the job has the next."""
+    slow = {"use": "component", "name": "slow", **ALWAYS, "effect": {"use": "slow", "factor": 0.5}}
+    one = racks(3, 2, 2, failures=[slow, NODE], health={"preflight": {"time": "0 s"}}, spares={"hot": 4}, repair=DAY)
+    simulation = ended(one, [(50.0, 0, 2), (90.0, 1, 0)])
+    assert simulation.jobs.all[0].nodes == [4, 5]
+    assert places(simulation, Place.STRANDED) == [1, 3]
+
+
 def test_a_mate_that_drains_its_rack_does_not_stop_the_job() -> None:
     """17 is in repair from 300 to 500 s: the rack is of use to nobody else, but the job goes on and keeps it."""
     one = domains(drains=True)
