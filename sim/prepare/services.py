@@ -209,7 +209,8 @@ class PreparedService:
 
     def batch_at(self, use: float) -> float:
         """Return the sequences in flight of a replica at a share of what it carries [-]."""
-        return batch_of_load(self.replica, self.requests, use * self.carried)
+        # At all of it rounding may put the load above what the room carries.
+        return min(batch_of_load(self.replica, self.requests, use * self.carried), self.within)
 
     def time_at(self, batch: float) -> float:
         """Return the mean time per token at a batch [s]."""

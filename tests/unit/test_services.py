@@ -122,6 +122,16 @@ def test_batch_of_the_slo_takes_just_its_time() -> None:
     assert found.load == pytest.approx(240 / (40 * found.carried))
 
 
+@pytest.mark.parametrize("tensor", [2, 4, 8])
+@pytest.mark.parametrize("engine", ["vllm", "trt-llm", "sglang"])
+def test_room_limits_the_batch_where_the_slo_does_not(tensor: int, engine: str) -> None:
+    """At all that a replica carries it has the batch for which it has room: rounding does not make it overloaded."""
+    loose = {"slo": {"ttft": "1000 s", "tpot": "10 s"}, "stream": False, "engine": engine, "precision": "fp8"}
+    found = service(**loose, parallelism={"tensor": tensor}, replicas=10, overload="reject")
+    assert found.batch_at(1.0) == pytest.approx(found.within, rel=1e-9)
+    assert found.time_at(found.batch_at(1.0)) > found.time_at(found.batch_at(0.5))
+
+
 def test_a_measured_point_is_met() -> None:
     """With a calibration the model says at the measured batch what was measured."""
     found = service(calibration={"tpot": "30 ms", "batch": 32})
