@@ -512,7 +512,7 @@ def sources(draw: Draw, setting: Setting, count: int) -> list[dict[str, Any]]:
         found.append(source)
     for source in found:
         if source["use"] == "rollout":
-            _change_hazards(draw, source, found)
+            _change_hazards(draw, setting, source, found)
     return found
 
 
@@ -685,13 +685,13 @@ def _rollout(draw: Draw, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _change_hazards(draw: Draw, source: dict[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
+def _change_hazards(draw: Draw, setting: Setting, source: dict[str, Any], found: Sequence[Mapping[str, Any]]) -> None:
     """Let a rollout change the hazard of causes that strike single nodes at a constant rate, and watch a few first."""
     causes = [
         other["name"]
         for other in found
         if other["use"] in ("component", "defect")
-        and other.get("part", "node") in WITHIN_A_NODE
+        and setting.of_node(other.get("part", "node"))
         and other.get("renews") != "never"
         and ("rate" in other or other["law"]["use"] == "exponential")
         and all("law" not in batch for batch in other.get("batches", ()))

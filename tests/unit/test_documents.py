@@ -29,6 +29,7 @@ from sim.yamlfile import (
     DocumentError,
     Mark,
     assign,
+    data_with_use,
     dotted,
     dump,
     extend,
@@ -690,7 +691,11 @@ def same(left: Any, right: Any) -> bool:
 @example(data={"a": "010", "b": "no", "c": "10:30", "d": "1e6", "089": "089"})
 @example(data={"a": 1e16, "b": 1e-7, "c": float("inf"), "d": -0.0})
 @example(data={"a": "9" * 5000})
+@example(data={"": {"kind": "gpus"}, "kind": "8"})
 @example(data={"\x85": "\u2028", "a": "b\n\n c\n", "d": "\ufeff", "e": " x " * 90})
 def test_dump_reads_back(tmp_path: Path, data: dict[str, Any]) -> None:
-    """Whatever is dumped reads back as the same values of the same types, keys in the same order."""
-    assert same(load(write(tmp_path, a=dump(data))).data, data)
+    """Whatever is dumped reads back as the same values of the same types, keys in the same order.
+
+    A key that reads like a former word for `use` is read as `use`, in a file as in plain data.
+    """
+    assert same(load(write(tmp_path, a=dump(data))).data, data_with_use(data))
