@@ -223,6 +223,13 @@ def test_redundancy_is_what_all_losses_say(redundancy: str, slowdown: float) -> 
     assert others == (1 if redundancy in ("pairs", "next-stage") else replicas - 1)
 
 
+def test_next_stages_do_no_more_than_they_can() -> None:
+    """Half of all stages away and the rest twice as busy: half of the work at most, whatever a slowdown of 1.5 says."""
+    bamboo = strategy("redundant", redundancy="next-stage", slowdown=1.5, overhead=0.14)
+    assert bamboo.pace((0,), 2, 4, None) == 1 / 1.5
+    assert (1 - 0.14) * bamboo.pace((0, 2, 4, 6), 2, 4, None) == pytest.approx(0.5)
+
+
 def test_redundancy_bears_so_many() -> None:
     """With `most` stages away at once the next one is too many, wherever it is: the tail of a binomial."""
     recovery = strategy("redundant", most=2)

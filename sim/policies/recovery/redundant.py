@@ -34,7 +34,8 @@ class Redundant(Leaving):
     ==========  =====================================  ==============================  ==========================
 
     with :math:`h = m + p - 1`, of m microbatches and p stages; without the step-time model no bubble is counted, and
-    peers go on at 1 - k' / R.
+    peers go on at 1 - k' / R. With the next stage no GPU does more than its own work: g is at most
+    :math:`(1 - k/N) / (1 - o)`.
 
     References
     ----------
@@ -87,10 +88,11 @@ class Redundant(Leaving):
         """Return the pace without some stages, relative to that of the whole job [-]."""
         if not away or self.redundancy == "pairs":
             return 1.0
+        left = 1 - len(away) / (replicas * stages)
         if self.redundancy == "next-stage":
-            return 1 / self.slowdown
+            return min(1 / self.slowdown, left / (1 - self.overhead))
         if self.redundancy == "templates":
-            return 1 - len(away) / (replicas * stages)
+            return left
         return self._rerouted(_worst(away, stages), replicas, work)
 
     def mean_pace(self, absent: float, replicas: int, stages: int, work: Workload | None) -> float:
@@ -103,7 +105,7 @@ class Redundant(Leaving):
         if self.redundancy == "pairs":
             return 1.0
         if self.redundancy == "next-stage":
-            return whole + (1 - whole) / self.slowdown
+            return whole + (1 - whole) * min(1 / self.slowdown, (1 - absent) / (1 - self.overhead))
         if self.redundancy == "templates":
             return 1 - absent
         from sim.formulas.nodes import missing_nodes_pmf
