@@ -39,13 +39,13 @@ def measures() -> list[Measure]:
     tests = {path: text for path, text in texts.items() if path.startswith("tests/")}
     simulator = "\n".join(text for path, text in product.items() if path.startswith("sim/"))
     return [
-        Measure("product files", len(product), 270, 300),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 71_200),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 108_300),
-        Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 1700),
+        Measure("product files", len(product), 270, 292),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 70_500),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 104_600),
+        Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 1300),
         Measure("tests files", len(tests), 190, 220),
-        Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 77_000),
-        Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 120),
+        Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 74_500),
+        Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 119),
         Measure(
             "x: Any = scenario...", len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))), 0, 0
         ),
