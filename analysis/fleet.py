@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sim import BIN_EDGES, HISTOGRAMS, JOB_SUMS, LEVELS, PREEMPTION, ROOTS, SERVICE_SUMS, Bucket, FleetAccount, Ratio
+from sim import (
+    BIN_EDGES,
+    HISTOGRAMS,
+    JOB_SUMS,
+    LEVELS,
+    NAMED,
+    PREEMPTION,
+    ROOTS,
+    SERVICE_SUMS,
+    Bucket,
+    FleetAccount,
+    Ratio,
+)
 from sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:
@@ -104,11 +116,9 @@ def _is_size(group: str) -> bool:
 def group_of(prepared: Prepared, by: str, account: FleetAccount | Arrival) -> str:
     """Return what the group of an account, or of a job, is called."""
     number: int = getattr(account, by)
-    entries = {
-        "stream": (*prepared.streams, *prepared.jobs),
-        "tenant": prepared.tenants,
-        "partition": prepared.partitions,
-    }
+    entries = {"stream": prepared.streams, "tenant": prepared.tenants, "partition": prepared.partitions}
+    if by == "stream" and number >= NAMED:
+        return prepared.jobs[number - NAMED].name
     named = [entry.name for entry in entries.get(by, ())]  # type: ignore[attr-defined]
     return named[number] if 0 <= number < len(named) else str(number)
 
@@ -134,7 +144,8 @@ def slices(prepared: Prepared, accounts: Iterable[FleetAccount]) -> dict[tuple[s
 
 # Metrics of one replication, or of some windows of it.
 
-_HELD = range(Bucket.QUEUED)
+_HELD = [bucket for bucket in Bucket if bucket != Bucket.QUEUED]
+"""Buckets of GPUs that whoever is charged for them has."""
 
 
 class _Sums:
@@ -146,6 +157,7 @@ class _Sums:
         self.stops: dict[FleetAccount, FloatArray] = {}
         self.failed = np.zeros(2)
         """GPU-seconds that failures took directly, and via preemptions."""
+        drain = len(fleet.causes) - len(ROOTS) + ROOTS.index("drain")
         infrastructure = range(1, len(fleet.causes) - len(ROOTS))
         for key, row in fleet.ledger.items():
             spent = float(row[windows].sum())
@@ -155,24 +167,27 @@ class _Sums:
                 self.failed[key.via] += spent
         for stop, rows in fleet.stops.items():
             count = float(rows[windows, 0].sum())
-            sums = self.stops.setdefault(stop.account, np.zeros(3))
+            sums = self.stops.setdefault(stop.account, np.zeros(4))
             if stop.via == PREEMPTION:
                 sums[0] += count
                 sums[1] += count * (stop.cause in infrastructure)
-            elif stop.cause in infrastructure:
-                sums[2] += count
+            else:
+                sums[2] += count * (stop.cause in infrastructure)
+                sums[3] += count * (stop.cause == drain)
 
     def of(self, accounts: Iterable[FleetAccount]) -> tuple[dict[str, float], FloatArray, FloatArray]:
         """Return sums over the jobs of accounts by name, GPU-seconds by bucket, and stops."""
         mine = list(accounts)
         jobs = sum((self.jobs[each] for each in mine if each in self.jobs), np.zeros(len(JOB_SUMS)))
         buckets = sum((self.buckets[each] for each in mine if each in self.buckets), np.zeros(len(Bucket)))
-        stops = sum((self.stops[each] for each in mine if each in self.stops), np.zeros(3))
+        stops = sum((self.stops[each] for each in mine if each in self.stops), np.zeros(4))
         return dict(zip(JOB_SUMS, jobs.tolist(), strict=True)), buckets, stops
 
 
 def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(None)) -> dict[str, Ratio]:
-    """Return the metrics of a fleet: of its jobs, slices of them and services, as amounts and bases that add up.
+    """Return the metrics of a fleet: of its jobs, slices of them and services, as amounts and bases.
+
+    Amounts and bases of windows add up to those of the run, whose base of a count is 1.
 
     Parameters
     ----------
@@ -185,21 +200,24 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     sums = _Sums(fleet, windows)
     accounts = [account for account in {*sums.jobs, *sums.buckets} if account.stream >= 0]
     jobs, buckets, stops = sums.of(accounts)
-    held, owned = float(buckets[list(_HELD)].sum()), float(fleet.owned[windows].sum())
+    held, owned = float(buckets[_HELD].sum()), float(fleet.owned[windows].sum())
     level = {name: float(fleet.level(name)[windows].sum()) for name in LEVELS}
-    free, placeable = level["healthy"] - level["allocated"], level["placeable"]
+    free, allocated = level["free"], float(fleet.allocated[windows].sum())
+    part = _part_of_run(fleet, windows)
     found = {
-        "occupancy": Ratio(level["allocated"], level["healthy"]),
-        "allocation": Ratio(level["allocated"], owned),
-        "cluster_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), owned),
-        "fragmentation": Ratio(max(free - placeable, 0.0), max(free, 0.0)),
+        "occupancy": Ratio(allocated, float(fleet.healthy[windows].sum())),
+        "allocation": Ratio(allocated, owned),
+        "cluster_goodput": Ratio(float(buckets[Bucket.PRODUCTIVE]), owned * prepared.capacity),
+        "fragmentation": Ratio(max(free - level["placeable"], 0.0), max(free, 0.0)),
         "fragmentation_in_need": Ratio(
             max(level["free_in_need"] - level["placeable_in_need"], 0.0), max(level["free_in_need"], 0.0)
         ),
         "stranded": Ratio(level["stranded"], owned),
         "queue_length": Ratio(level["queued_jobs"], float(fleet.seconds[windows].sum())),
         "second_order_share": Ratio(float(sums.failed[PREEMPTION]), float(sums.failed.sum())),
-        "interruptions": Ratio(float(stops[2]), 1),
+        "interruptions": Ratio(float(stops[2] + stops[3]), part),
+        "interruptions_planned": Ratio(float(stops[3]), part),
+        "interruptions_unplanned": Ratio(float(stops[2]), part),
     }
     if len(prepared.tenants) > 1:
         ratios = np.array([held / entitled for held, entitled in tenant_shares(prepared, sums.buckets) if entitled])
@@ -207,8 +225,13 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
     found |= _of_jobs("", "", jobs, held, stops)
     for (by, group), mine in slices(prepared, accounts).items():
         jobs, buckets, stops = sums.of(mine)
-        found |= _of_jobs(by, group, jobs, float(buckets[list(_HELD)].sum()), stops)
+        found |= _of_jobs(by, group, jobs, float(buckets[_HELD].sum()), stops)
     return found | of_services
+
+
+def _part_of_run(fleet: FleetResult, windows: slice) -> float:
+    """Return which part of the time of a run some windows are [-]."""
+    return float(fleet.seconds[windows].sum() / fleet.seconds.sum())
 
 
 def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict[str, Ratio]:
@@ -231,7 +254,7 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "capacity_availability": Ratio(seconds - sums["below"], seconds),
             "capacity_share": Ratio(sums["replicas"], sums["wanted"]),
             "all_serving": Ratio(sums["full"], seconds),
-            "minutes_below_demand": Ratio(sums["below"] / MINUTE, 1),
+            "minutes_below_demand": Ratio(sums["below"] / MINUTE, _part_of_run(fleet, windows)),
             "failed_share": Ratio(sums["failed"], offered),
             "wasted_work": Ratio(sums["wasted"], sums["served"] + sums["wasted"]),
             "busy_share": Ratio(sums["busy"], sums["busy"] + sums["idle"]),
@@ -248,7 +271,7 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
 
 
 def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]) -> list[tuple[float, float]]:
-    """Return which share of the GPU-time of jobs each tenant had, and which one it is entitled to [-].
+    """Return which share of the GPU-time of jobs and services each tenant had, and which one it is entitled to [-].
 
     Parameters
     ----------
@@ -258,7 +281,7 @@ def tenant_shares(prepared: Prepared, buckets: Mapping[FleetAccount, FloatArray]
     held = np.zeros(len(prepared.tenants))
     for account, spent in buckets.items():
         if account.tenant >= 0:
-            held[account.tenant] += spent[list(_HELD)].sum()
+            held[account.tenant] += spent[_HELD].sum()
     quotas = [tenant.nodes for tenant in prepared.tenants]
     weights = [tenant.weight for tenant in prepared.tenants]
     entitled = np.array(weights if None in quotas else quotas, dtype=np.float64)

@@ -397,10 +397,11 @@ _OWN = (
            "still waits, up to its end",
            better="lower", needs=(_PARTS,), of="cluster", is_plural=True),
     Metric("occupancy", "occupancy", "the share of working GPUs that jobs have", "share",
-           "GPU-time of jobs / GPU-time in working order",
+           "GPU-time of jobs and services / owned GPU-time without `repair`, `qualification` and `maintenance` of nodes"
+           " outside jobs",
            detail="allocated / healthy", needs=(_STREAMS,), of="cluster"),
     Metric("allocation", "allocation", "the share of all GPUs that jobs have", "share",
-           "GPU-time of jobs / owned GPU-time",
+           "GPU-time of jobs and services / owned GPU-time",
            detail="allocated / owned", needs=(_STREAMS,), of="cluster"),
     Metric("fragmentation", "fragmentation", "the share of free GPUs that the largest possible job cannot use", "share",
            "1 − largest job that could start / free GPUs, over time weighted by the free GPUs",
@@ -413,9 +414,9 @@ _OWN = (
            "free GPU-time of nodes that smaller jobs share / owned GPU-time: no job of a whole node can have it",
            better="lower", detail="free on shared nodes", needs=(_STREAMS,), is_plural=True, of="cluster"),
     Metric("fairness", "fairness between tenants", "how even the tenants' shares are", "share",
-           "Jain's index (Σx)² / (n Σx²) of the n tenants, x = share of the GPU-time of jobs / share that it is"
-           " entitled to: its quota where all have one, else its weight. It is 1 where all x are equal, 1/n where one"
-           " has all; a tenant that asks for less than its share lowers it too. Only with several tenants",
+           "Jain's index (Σx)² / (n Σx²) of the n tenants, x = share of the GPU-time of jobs and services / share that"
+           " it is entitled to: its quota where all have one, else its weight. It is 1 where all x are equal, 1/n where"
+           " one has all; a tenant that asks for less than its share lowers it too. Only with several tenants",
            detail="Jain's index", needs=(_STREAMS, _TENANTS), of="cluster"),
     Metric("queue_length", "jobs in the queue", "the number of waiting jobs", "count",
            "jobs in the queue, mean over time",
@@ -845,7 +846,7 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     else:
         pooled["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
     if result.fleet is not None:
-        _add_fleet(pooled, fleet_ratios(prepared, result.fleet))
+        pooled |= fleet_ratios(prepared, result.fleet)
     pooled |= target_ratios(prepared, result)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
     if _ALARMS.has(prepared):
@@ -869,15 +870,6 @@ def _first_arrival(result: Result) -> float:
 
 def _last_end(result: Result) -> float:
     return max(job.end for job in result.jobs)
-
-
-def _add_fleet(pooled: dict[str, Ratio], fleet: Mapping[str, Ratio]) -> None:
-    """Add the metrics of streams to those of the named jobs beside them; what is of the cluster has one base."""
-    for name, ratio in fleet.items():
-        known = pooled.get(name, Ratio(0.0, 0.0))
-        is_common = METRICS[name].of == "cluster" or METRICS[name].unit == "count"
-        base = (known.base or ratio.base) if is_common else known.base + ratio.base
-        pooled[name] = Ratio(known.amount + ratio.amount, base)
 
 
 def time_shares(result: Result) -> dict[str, Ratio]:

@@ -31,6 +31,7 @@ from sim import (
     CLUSTER_BUCKETS,
     JOB_BUCKETS,
     MOST_EVENTS,
+    NAMED,
     Bucket,
     Prepared,
     Ratio,
@@ -428,10 +429,10 @@ class Tally:
         self.requested += float(fleet.buckets.sum())
         self.buckets += fleet.buckets
         for key, row in fleet.ledger.items():
-            if key.account != CLUSTER and key.cause < self.losses.shape[1]:
+            if key.account != CLUSTER and key.account.stream < NAMED and key.cause < self.losses.shape[1]:
                 self.losses[key.bucket, key.cause] += float(row.sum())
         for stop, rows in fleet.stops.items():
-            if not stop.via and 0 < stop.cause <= len(self.interruptions):
+            if not stop.via and stop.account.stream < NAMED and 0 < stop.cause <= len(self.interruptions):
                 self.interruptions[stop.cause - 1][-1] += round(float(rows[:, 0].sum()))
 
     def _add_windows(self, result: Result) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         IDLE,
         JOB_SUMS,
         LEVELS,
+        NAMED,
         OUTCOMES,
         PREEMPTION,
         ROOTS,
@@ -72,8 +73,8 @@ import_on_use(
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
-        "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS OUTCOMES"
-        " PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_edges",
+        "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS NAMED"
+        " OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_edges",
         "engine.prepared": "Prepared PreparedJob Rates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",

@@ -737,9 +737,9 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
     ends = {after.job: before.end for before, after in itertools.pairwise(j for j in load.jobs if j.job in load.chain)}
     between = np.array([min(max(job.eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
     add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait + between) for wait in waits], max(minute, POINT))
-    levels = tuple(result.fleet.level(name)[-BATCHES:] for name in ("allocated", "healthy"))
+    levels = result.fleet.allocated[-BATCHES:], result.fleet.healthy[-BATCHES:]
     used = [recorded[line - 2] for line in rows]
-    found["occupancy"] = len(used), _Batches(_occupied(fitted, load, used), levels)  # type: ignore[arg-type]
+    found["occupancy"] = len(used), _Batches(_occupied(fitted, load, used), levels)
     return found
 
 

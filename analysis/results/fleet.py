@@ -14,6 +14,7 @@ from analysis.fleet import (
     FEWEST_REPLICATIONS,
     OF_SERVICES,
     ON_QUEUE,
+    WEIGHTED,
     QueueLine,
     Slice,
     are_correlated,
@@ -29,7 +30,7 @@ from analysis.results import models
 from analysis.results.files import csv_text
 from analysis.statistics.estimates import Interval, contributions, mean_interval, rate, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
-from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
+from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NAMED, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
 from sim.units import DAY
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from analysis.fleet import Weight
     from analysis.runs import Ensemble
     from sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
 
@@ -66,14 +68,13 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> Settle
     if tally.replications < FEWEST_REPLICATIONS:
         rows = batches(ensemble.prepared, tally.first_fleets)
         count = len(rows) if len(rows) >= BATCHES * len(tally.first_fleets) else 0
+        single = _of_single_jobs(ensemble.prepared, tally.first_fleets[0])
         for name in fleet_ratios(ensemble.prepared, tally.first_fleets[0]):
             if name not in found or name == "fairness":  # of few jobs shares are less even than of many
                 continue
             ratios = [row[name] for row in rows if name in row]
-            # Batches are of streams: what named jobs beside them have too is not in these.
-            is_mixed = bool(ensemble.prepared.jobs) and "@" not in name and not METRICS[name].needs
-            interval = _of_batches(ratios) if count and not is_mixed else None
-            if interval is None and count and not is_mixed and "@" not in name and _has_spread(ratios):
+            interval = _of_batches(ratios) if count and name not in single else None
+            if interval is None and count and name not in single and "@" not in name and _has_spread(ratios):
                 correlated.append(name)
             if interval is None and tally.replications > 1:
                 continue  # few replications are few, but they are independent
@@ -89,6 +90,23 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> Settle
         found = {name: empty if name.partition("@")[0] in ON_QUEUE else summary for name, summary in found.items()}
     intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
     return Settled(found, intervals, count, correlated, growth)
+
+
+_BY_TIME: tuple[tuple[str, Weight], ...] = (
+    *((name, "job") for name in ("ettr", "ettr_no_queue", "ettr_above_90", "mttf")),
+    *((name, "gpu_time") for name in WEIGHTED),
+)
+
+
+def _of_single_jobs(prepared: Prepared, fleet: FleetResult) -> set[str]:
+    """Return the metrics that weigh jobs by their time, of jobs with named ones: those are in one batch each."""
+    groups = {("", ""): [*fleet.jobs], **slices(prepared, fleet.jobs)}
+    return {
+        Slice(metric, by, group, weight).name
+        for (by, group), accounts in groups.items()
+        if any(account.stream >= NAMED for account in accounts)
+        for metric, weight in _BY_TIME
+    }
 
 
 class Growth(NamedTuple):
@@ -196,15 +214,18 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetFound:
             models.FleetWindow(
                 start_s=float(fleet.edges[place]),
                 end_s=float(fleet.edges[place + 1]),
-                **{
-                    name: float(fleet.level(name)[place] / seconds)
-                    for name in ("allocated", "healthy", "queued_gpus", "queued_jobs")
-                },
+                **{name: float(row[place] / seconds) for name, row in _series(fleet).items()},
             )
             for place, seconds in enumerate(fleet.seconds.tolist())
             if seconds
         ],
     )
+
+
+def _series(fleet: FleetResult) -> dict[str, npt.NDArray[np.float64]]:
+    """Return what there is of a fleet over time: integrals by window, shape (windows,) [GPU s or job s]."""
+    levels = {name: fleet.level(name) for name in ("queued_gpus", "queued_jobs")}
+    return {"allocated": fleet.allocated, "healthy": fleet.healthy, **levels}
 
 
 def _group(
@@ -233,7 +254,7 @@ def _group(
 def _expected_mttf(prepared: Prepared, fleet: FleetResult, accounts: Sequence[FleetAccount]) -> float | None:
     """Return the time between failures by their laws, of the time that each stream ran in a class of sizes [s]."""
     failures = seconds = 0.0
-    for account in accounts:
+    for account in (each for each in accounts if each.stream < NAMED):
         stream, run = prepared.streams[account.stream], float(fleet.job_sum("run", [account]).sum())
         chances = {gpus: chance for gpus, chance in stream.gpus.items() if account.size <= gpus < 2 * account.size}
         mean = sum(chance / stream.mttf[gpus] for gpus, chance in chances.items()) / sum(chances.values())
@@ -437,7 +458,7 @@ def _series_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequenc
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "entity", "quantity", "value")
-    rows = {("cluster", name): fleet.level(name) for name in ("allocated", "healthy", "queued_gpus", "queued_jobs")}
+    rows = {("cluster", name): row for name, row in _series(fleet).items()}
     for key, spent in fleet.ledger.items() if len(prepared.tenants) > 1 else ():
         if key.account != CLUSTER:
             name = "queued_gpus" if key.bucket == Bucket.QUEUED else "allocated"

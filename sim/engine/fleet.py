@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.fleet_result import CLUSTER, DIRECT, PREEMPTION, ROOTS, Tally, size_class, window_edges
+from sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from sim.engine.jobs import Queue
 from sim.engine.kernel import Order
 from sim.engine.lives import Failure, SourceInfo
@@ -104,6 +104,8 @@ class Fleet(Queue):
         """When the pass comes that was asked for last [s]."""
         self.wakes = -math.inf
         """When a pass comes although nothing happens [s]."""
+        self.preempted: Counter[int] = Counter()
+        """How often named jobs were stopped for others, by index."""
         self.named: list[NamedJob] = []
         """Named jobs that hold nodes, as the planner knows them."""
         self.alive: dict[StreamJob, None] = {}
@@ -112,8 +114,6 @@ class Fleet(Queue):
         self.queued_jobs = 0
         self.idle_for: dict[str, int] = {}
         """GPUs that are idle since the last pass, by reason."""
-        self.held = np.zeros(len(Bucket))
-        """GPU-seconds of jobs of streams, once there is a result."""
         self.charged = 0.0
         """Up to when idle GPUs have been charged [s]."""
         self.unshared = Level()
@@ -310,15 +310,12 @@ class Fleet(Queue):
     def _level(self, now: float) -> None:
         """Say what is true of the cluster from now on."""
         each, cluster = self.per_node, self.cluster
-        free = cluster.idle.count * each
-        reserved = 0
+        idle, stranded = cluster.idle.count * each, self.unshared.count
+        free = idle + stranded
         for pool in self.reserves:
-            reserved += pool.count
-        healthy = (cluster.nodes - cluster.down.count) * each
-        allocated = healthy - free - reserved * each - self.unshared.count
-        stranded = self.unshared.count
-        room = self._room() if stranded and not free else free
-        self.tally.level(now, allocated, healthy, self.queued_gpus, self.queued_jobs, room, stranded)
+            free += pool.count * each
+        room = self._room() if stranded and not idle else idle
+        self.tally.level(now, free, self.queued_gpus, self.queued_jobs, room, stranded)
 
     def _room(self) -> int:
         """Return the most GPUs that are free on a shared node."""
@@ -379,6 +376,7 @@ class Fleet(Queue):
         if math.isnan(job.first):
             job.first = now
         job.began = job.since = now
+        job.lost = 0.0
         job.why = job.root
         allocation = job.allocation = self._share(job, now) if job.nodes == 0 else self._allocate(job, now)
         if allocation.detect_at == math.inf:
@@ -532,9 +530,9 @@ class Fleet(Queue):
         """Let a job whose work is done in pieces queue again at its limit, with what it has saved."""
         assert job.stream.chain is not None
         lost = self._save_and_charge(job, now, job.stream.chain.notice, self.limit, DIRECT)
-        self.tally.stopped(job.account, now, self.limit, DIRECT, job.gpus, lost * job.gpus)
+        self.tally.stopped(job.account, now, self.limit, DIRECT, job.gpus, lost * self._held_by(job))
         job.root, job.via = self.limit, DIRECT
-        self.requeue(job, now, "timeout", lost, delay=0.0)
+        self.requeue(job, now, "timeout", delay=0.0)
 
     def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
         """Charge a job that had notice of its stop for `time`; return the work that it could not save [s]."""
@@ -560,7 +558,9 @@ class Fleet(Queue):
         if seconds <= 0 or isinstance(job, Gang):
             return 0.0
         if job.saves.save_share:
-            return self.stream_saves.charge(job, now, gpus, keeps=keeps, cause=cause, via=via)
+            lost = self.stream_saves.charge(job, now, gpus, keeps=keeps, cause=cause, via=via)
+            job.lost += lost
+            return lost
         interval, save = job.saves.interval, job.save
         cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
         if interval < math.inf:
@@ -588,6 +588,7 @@ class Fleet(Queue):
             charge(account, _CHECKPOINT_STALL, 0, DIRECT, stalled * gpus, job.run_at, cut)
         if risk > 0:
             charge(account, _LOST_WORK, cause, via, risk * gpus, cut, now)
+            job.lost += risk
         if stall > 0:
             charge(account, _CHECKPOINT_STALL, 0, DIRECT, stall * gpus, cut, now)
         return risk
@@ -606,12 +607,12 @@ class Fleet(Queue):
         job.since = now
         return gpus
 
-    def _free(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
-        """Take the nodes of a job, which is charged, from it; `state` and `lost` are for the log."""
+    def _free(self, job: StreamJob, now: float, state: str) -> None:
+        """Take the nodes of a job, which is charged, from it; `state` is for the log."""
         if job.saves.save_share:
             self.stream_saves.cut(job, now)
         if self.log is not None:
-            self._note(job, now, state, lost)
+            self._note(job, now, state)
         allocation = job.allocation
         assert allocation is not None
         job.stand_still(now)
@@ -624,7 +625,7 @@ class Fleet(Queue):
             self._release(allocation, now)
         self.ask(now)
 
-    def _note(self, job: StreamJob, now: float, state: str, lost: float = 0.0) -> None:
+    def _note(self, job: StreamJob, now: float, state: str) -> None:
         """Write down when a job had its nodes."""
         assert self.log is not None
         if isinstance(job, Gang):
@@ -632,8 +633,8 @@ class Fleet(Queue):
         start, submit, end = (time - self.tally.edges[0] for time in (job.began, job.spec.submit, now))
         stopped = state in ("node_fail", "preempted")
         cause, via = (job.root, job.via) if stopped else (0, DIRECT)
-        spec = job.spec
-        self.log.append(Attempt(job.stream.index, spec.number, spec.gpus, submit, start, end, state, cause, via, lost))
+        who = job.stream.index, job.spec.number, job.spec.gpus
+        self.log.append(Attempt(*who, submit, start, end, state, cause, via, job.lost))
 
     def _release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
@@ -681,6 +682,8 @@ class Fleet(Queue):
             if isinstance(group, Allocation):
                 self._hit(group, failure, now, latency)
         named = [group for group in groups if not isinstance(group, Allocation)]
+        for job in {group.job: None for group in named}:
+            self.tally.stopped(self._account_of(job), now, self._root(failure), DIRECT, job.gpus)
         if named:
             self.jobs.interruptions.hit(named, failure, now, latency)
 
@@ -711,7 +714,7 @@ class Fleet(Queue):
         lost = self.charge(job, now, keeps=saves, cause=cause)
         self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.flush else Bucket.DETECTION)
         job.failures += not source.planned
-        self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * job.gpus)
+        self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * self._held_by(job))
         return now + job.flush if saves else now
 
     def begin_life(self, job: StreamJob, info: SourceInfo, number: int, since: float) -> None:
@@ -854,11 +857,11 @@ class Fleet(Queue):
                 allocation.ready_at = max(allocation.ready_at, begin + seconds)
         return True
 
-    def requeue(self, job: StreamJob, now: float, state: str, lost: float = 0.0, *, delay: float | None = None) -> None:
+    def requeue(self, job: StreamJob, now: float, state: str, *, delay: float | None = None) -> None:
         """Let a job, which is charged, give its nodes back and queue again after the delay."""
         rule = self.scheduler.requeue
         delay = rule.delay if delay is None else delay
-        self._free(job, now, state, lost)
+        self._free(job, now, state)
         job.queued = now
         if rule.age == "reset":
             job.submit = job.eligible = now + delay
@@ -915,15 +918,19 @@ class Fleet(Queue):
         job.root = root
         job.via = PREEMPTION
         if self.scheduler.preempt.mode == "cancel" and not isinstance(job, Gang):
-            self._free(job, now, "preempted", lost)
+            self._free(job, now, "preempted")
             self._close(job, "preempted", now)
         else:
-            self.requeue(job, now, "preempted", lost)
+            self.requeue(job, now, "preempted")
 
     def _count_preemption(self, job: StreamJob, root: int, by: int, now: float, lost: float) -> None:
         job.notice = None
         job.preempted += 1
-        self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * job.gpus, by)
+        self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * self._held_by(job), by)
+
+    def _held_by(self, job: StreamJob) -> int:
+        """Return the GPUs of all nodes of a job, or its part of one [-]."""
+        return job.nodes * self.per_node or job.gpus
 
     def _preempt_named(self, pending: NamedJob, root: int, by: int, now: float) -> None:
         """Let a named job save if there is time, and queue again."""
@@ -937,10 +944,14 @@ class Fleet(Queue):
         requeue = Requeue(rule.requeue.delay)
         done = job.work
         self.jobs.follow(main, (Save(), requeue) if saves else (requeue,), now)
-        account = self.tally.account(
-            len(self.streams) + job.index, size_class(job.gpus), pending.tenant, job.spec.priority, pending.partition
-        )
-        self.tally.stopped(account, now, root, PREEMPTION, job.gpus, max(done - job.work, 0.0) * job.gpus, by)
+        self.preempted[job.index] += 1
+        lost = max(done - job.work, 0.0) * job.gpus
+        self.tally.stopped(self._account_of(job), now, root, PREEMPTION, job.gpus, lost, by)
+
+    def _account_of(self, job: Job) -> int:
+        """Return the account of a named job."""
+        spec = job.spec
+        return self.tally.account(NAMED + job.index, size_class(job.gpus), spec.tenant, spec.priority, spec.partition)
 
     # --------------------------------------------------------------------------------------------------- close
 
@@ -953,6 +964,8 @@ class Fleet(Queue):
     def close(self, now: float) -> None:
         """Charge every job up to now and count it as it stands."""
         self.settle(now)
+        for named in self.jobs.all:
+            self._close_named(named, now)
         for job in self.alive:
             if job.allocation is not None:
                 self.charge(job, now, keeps=True)
@@ -963,23 +976,41 @@ class Fleet(Queue):
                 self._charge_wait(job, now)
                 self._count(job, "waiting", now)
 
-    def result(self, now: float, capacity: float, outside: NDArray[np.float64]) -> FleetResult:
-        """Return what the streams came to; its ledger, with the nodes outside jobs, adds up to the `capacity` [GPU s].
+    def _close_named(self, job: Job, now: float) -> None:
+        """Charge a named job from its own account, and count it as it stands."""
+        account, held, gpus = self._account_of(job), job.account.held(), job.gpus
+        for edge, bucket, cause, gpu_s in self._charges(held):
+            root = self.drain if cause and self.jobs.prepared.sources[cause - 1].planned else cause
+            self.tally.charge(account, bucket, root, DIRECT, gpu_s, edge, edge)
+            if bucket == _LOST_WORK and root:
+                self.tally.stopped(account, edge, root, DIRECT, 0.0, gpu_s, stops=0)
+        planned = [source.planned for source in self.jobs.prepared.sources]
+        failures = sum(number for cause, number in job.interruptions.items() if not planned[cause - 1])
+        spent = held.sum(axis=(0, 2)) / gpus
+        run = float(spent.sum() - spent[_QUEUED])
+        self.tally.ended(
+            account, "completed" if job.finished else "running" if job.holding else "waiting", job.arrival, job.start,
+            job.end if job.finished else now, gpus, float(spent[_QUEUED]), run, float(spent[_PRODUCTIVE]), failures,
+            self.preempted[job.index],
+        )  # fmt: skip
+
+    def _charges(self, table: NDArray[np.float64]) -> Iterator[tuple[float, int, int, float]]:
+        """Yield window start, bucket, cause and GPU-seconds of a table of shape (windows, buckets, causes)."""
+        for window, bucket, cause in zip(*map(np.ndarray.tolist, table.nonzero()), strict=True):
+            yield self.tally.edges[window], bucket, cause, float(table[window, bucket, cause])
+
+    def result(self, now: float, outside: NDArray[np.float64]) -> FleetResult:
+        """Return what all jobs and services came to; its ledger, with the nodes outside jobs, adds up to the cluster.
 
         Parameters
         ----------
         outside
             GPU-seconds of nodes outside jobs, shape (windows, buckets, causes); idle ones are known with their reason.
         """
-        for window, bucket, cause in zip(*map(np.ndarray.tolist, outside.nonzero()), strict=True):
+        for edge, bucket, cause, gpu_s in self._charges(outside):
             if bucket != Bucket.UNALLOCATED:
-                edge = self.tally.edges[window]
-                self.tally.charge(0, bucket, cause, DIRECT, float(outside[window, bucket, cause]), edge, edge)
-        found = self.tally.result(now, capacity)
-        for key, seconds in found.ledger.items():
-            if key.account is not CLUSTER and key.bucket != Bucket.QUEUED:
-                self.held[key.bucket] += seconds.sum()
-        return found
+                self.tally.charge(0, bucket, cause, DIRECT, gpu_s, edge, edge)
+        return self.tally.result(now)
 
 
 def pooled(prepared: Prepared) -> Prepared:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class FleetAccount(NamedTuple):
     """Whose GPU-seconds: a stream, a size class (`size_class`), a tenant, a priority and a partition; -1 for none.
 
-    In place of a stream, service k has -2 - k.
+    In place of a stream, service k has -2 - k, and named job k has `NAMED` + k.
     """
 
     stream: int
@@ -38,6 +38,8 @@ class FleetAccount(NamedTuple):
     priority: int = 0
     partition: int = 0
 
+
+NAMED = 1 << 32
 
 CLUSTER = FleetAccount(-1, -1, -1, -1, -1)
 """Nodes outside workloads; it is account 0 of every tally."""
@@ -67,7 +69,7 @@ JOB_SUMS = (*_OF_ALL, *(f"{name}_{weight}" for name in _WEIGHTED for weight in (
 where every job counts as one, beside the same in ``_gpu_time``, where it counts by the GPU-seconds that it held.
 
 A first wait is of those that ``started``, a total wait and a slowdown of those that ``ended`` after a start, JCT of
-those that ``completed``."""
+those that ``completed``. Jobs that run or wait at the horizon have not ended."""
 
 _SUM = {name: place for place, name in enumerate(JOB_SUMS)}
 
@@ -82,10 +84,10 @@ BIN_EDGES: FloatArray = np.concatenate(([0.0], 2.0 ** (_ZERO + np.arange(_PER_OC
 """Edges of the bins of the histograms: the first holds what is below a millisecond, eight follow for each doubling."""
 
 LEVELS = (
-    "allocated", "healthy", "queued_gpus", "queued_jobs", "placeable", "free_in_need", "placeable_in_need", "stranded",
+    "free", "queued_gpus", "queued_jobs", "placeable", "free_in_need", "placeable_in_need", "stranded",
 )  # fmt: skip
-"""Integrals over time of: GPUs of jobs, GPUs in working order, GPUs and jobs in the queue, the largest job that could
-start; of free GPUs and that largest job while a job waits; and of free GPUs of shared nodes [GPU s or job s]."""
+"""Integrals over time of: free GPUs, GPUs and jobs in the queue, the largest job that could start; of free GPUs and
+that largest job while a job waits; and of free GPUs of shared nodes [GPU s or job s]."""
 
 SERVICE_SUMS = (
     "seconds", "offered", "served", "in_slo", "rejected", "failed", "moved", "in_flight", "tokens_lost", "recomputed",
@@ -98,6 +100,9 @@ another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``toke
 ``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time
 of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of
 gangs. GPU-seconds that were ``busy`` and ``idle``. Requests that were served in vain (``wasted``)."""
+
+_OUT_OF_SERVICE = (Bucket.REPAIR, Bucket.QUALIFICATION, Bucket.MAINTENANCE)
+"""Buckets of nodes outside jobs that are not in working order."""
 
 SLOWDOWN_TAUS = (10.0, 600.0)
 """Shortest run times that bounded slowdown takes a wait in proportion to [s]."""
@@ -206,12 +211,33 @@ class FleetResult:
 
     @property
     def buckets(self) -> FloatArray:
-        """GPU-seconds of the jobs, not of services, by bucket of a job, shape (12,)."""
+        """GPU-seconds of the jobs of streams by bucket of a job, shape (12,)."""
         found = np.zeros(len(JOB_BUCKETS))
         for key, row in self.ledger.items():
-            if key.account.stream >= 0:
+            if 0 <= key.account.stream < NAMED:
                 found[key.bucket] += float(row.sum())
         return found
+
+    @property
+    def cluster(self) -> FloatArray:
+        """GPU-seconds of the whole cluster by bucket, shape (19,)."""
+        found = np.zeros(len(Bucket))
+        for key, row in self.ledger.items():
+            if key.bucket != Bucket.QUEUED:
+                found[key.bucket] += float(row.sum())
+        return found
+
+    @property
+    def allocated(self) -> FloatArray:
+        """GPU-seconds of jobs and services by window, shape (windows,)."""
+        rows = (row for key, row in self.ledger.items() if key.account != CLUSTER and key.bucket != Bucket.QUEUED)
+        return sum(rows, np.zeros(len(self.seconds)))
+
+    @property
+    def healthy(self) -> FloatArray:
+        """GPU-seconds of nodes that are not out of service, those of jobs included, by window, shape (windows,)."""
+        out = (row for key, row in self.ledger.items() if key.account == CLUSTER and key.bucket in _OUT_OF_SERVICE)
+        return self.owned - sum(out, np.zeros(len(self.seconds)))
 
     def level(self, name: str) -> FloatArray:
         """Return an integral over time by window, shape (windows,)."""
@@ -351,19 +377,15 @@ class Tally:
         self.charge(0, Bucket.UNALLOCATED, IDLE.index(reason), DIRECT, gpu_s, start, end)
 
     def level(
-        self, now: float, allocated: float, healthy: float, queued_gpus: float, queued_jobs: float, placeable: float,
-        stranded: float = 0.0,
-    ) -> None:  # fmt: skip
-        """Say what is true from now on: GPUs of jobs, in working order, asked for; jobs in the queue; largest start.
+        self, now: float, free: float, queued_gpus: float, queued_jobs: float, placeable: float, stranded: float = 0.0
+    ) -> None:
+        """Set what is true from now on: GPUs that are free, and asked for; jobs in the queue; largest start.
 
         `placeable` is the size of the largest job that could start now, `stranded` what is free on shared nodes [GPUs].
         """
         self._settle(now)
-        need = queued_jobs > 0
-        free = healthy - allocated if need else 0.0
-        self._state = (
-            allocated, healthy, queued_gpus, queued_jobs, placeable, free, placeable if need else 0.0, stranded
-        )  # fmt: skip
+        in_need = (free, placeable) if queued_jobs > 0 else (0.0, 0.0)
+        self._state = free, queued_gpus, queued_jobs, placeable, *in_need, stranded
 
     def _settle(self, now: float) -> None:
         """Add the levels since they last changed."""
@@ -380,12 +402,21 @@ class Tally:
             place += 1
 
     def stopped(
-        self, account: int, now: float, cause: int, via: int, gpus: float, lost: float = 0.0, by: int = -1
+        self,
+        account: int,
+        now: float,
+        cause: int,
+        via: int,
+        gpus: float,
+        lost: float = 0.0,
+        by: int = -1,
+        *,
+        stops: int = 1,
     ) -> None:
         """Count a stop of a running job: its root cause, its GPUs, what work it lost [GPU s].
 
         A failure, a drain or a limit stops a job ``DIRECT``; a job that takes its nodes, via ``PREEMPTION``, and `by`
-        is that one's size class.
+        is that one's size class. Without `stops` it is the lost work of one that was counted before.
         """
         place = bisect_right(self.edges, now) - 1
         if not 0 <= place < len(self.edges) - 1:
@@ -394,7 +425,7 @@ class Tally:
         if rows is None:
             rows = self._stops[account, cause, via, by] = [[0.0, 0.0, 0.0] for _ in self.edges[1:]]
         row = rows[place]
-        row[0] += 1.0
+        row[0] += stops
         row[1] += gpus
         row[2] += lost
 
@@ -450,7 +481,7 @@ class Tally:
         known = {"submitted": 1.0}
         if start == start:  # what never started has no wait yet
             known |= {"started": 1.0, "wait_first": start - submit}
-            if outcome != "running":
+            if outcome not in ("running", "waiting"):
                 short, long = (max(1.0, (waited + run) / max(run, tau)) for tau in SLOWDOWN_TAUS)
                 known |= {"ended": 1.0, "wait_total": waited}
                 known |= {"bounded_slowdown": short, "bounded_slowdown_10min": long}
@@ -471,20 +502,13 @@ class Tally:
         rows[0][place] += 1.0
         rows[1][place] += weight
 
-    def result(self, now: float, capacity: float | None = None) -> FleetResult:
-        """Return what has been added up until `now` [s].
-
-        Parameters
-        ----------
-        now
-            The end of the simulation [s]; every job and all levels are closed.
-        capacity
-            GPU-seconds of the cluster that the ledger has to add up to; all of it if it is not given.
+    def result(self, now: float) -> FleetResult:
+        """Return what has been added up until the end of the simulation [s]; every job is closed.
 
         Raises
         ------
         LedgerError
-            If it does not.
+            If the ledger does not add up to all GPU-seconds of the cluster.
         """
         self._settle(now)
         edges = np.array(self.edges)
@@ -494,7 +518,7 @@ class Tally:
             for (account, bucket, cause, via), row in self._ledger.items()
         }
         held = math.fsum(float(row.sum()) for key, row in ledger.items() if key.bucket != Bucket.QUEUED)
-        check_sum(held, self.gpus * float(seconds.sum()) if capacity is None else capacity, "the fleet")
+        check_sum(held, self.gpus * float(seconds.sum()), "the fleet")
         jobs: dict[FleetAccount, FloatArray] = {}
         for (account, window), sums in self._jobs.items():
             table = jobs.setdefault(self.accounts[account], np.zeros((len(seconds), len(JOB_SUMS))))

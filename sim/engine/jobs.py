@@ -180,7 +180,7 @@ class Jobs:
             self.recorder.stepping(group, group.since, now)
             self.recorder.progress(now, job)
         if group.missing:
-            job.account.absent[Bucket.DEGRADED] += seconds * len(group.missing) * self.gpus_per_node
+            job.account.leave_out(Bucket.DEGRADED, cause, seconds * len(group.missing) * self.gpus_per_node)
         group.since = now
 
     def _reaches_back(self, job: Job) -> bool:
@@ -212,7 +212,7 @@ class Jobs:
             seconds = end - time
             table[bucket][cause] += seconds * share
             if absent:
-                account.absent[bucket] += seconds * absent
+                account.leave_out(bucket, cause, seconds * absent)
             if self.recorder is not None:
                 self.recorder.span(group, bucket, time, end, cause)
             time = end

@@ -40,7 +40,7 @@ class Account:
     rollback takes it out of the window in which it was earned.
     """
 
-    __slots__ = ("absent", "causes", "gpus", "overhead", "risk", "table", "tables")
+    __slots__ = ("absences", "absent", "causes", "gpus", "overhead", "risk", "table", "tables")
 
     def __init__(self, causes: int, gpus: float, overhead: float = 0.0) -> None:
         self.causes = causes
@@ -50,7 +50,9 @@ class Account:
         self.risk: list[RiskPiece] = []
         self.absent = [0.0] * BUCKETS
         """GPU-seconds that were charged but belong to nodes that the job did not hold, by bucket [GPU s]."""
-        # Waiting is charged to `table` (and `absent`) directly; only stepping needs more than a sum.
+        self.absences: dict[tuple[int, int, int], float] = {}
+        """The same by window, bucket and cause [GPU s]."""
+        # Waiting is charged to `table` directly; only stepping needs more than a sum.
         self.tables: list[list[list[float]]] = []
         self.open_window()
 
@@ -134,9 +136,23 @@ class Account:
             work -= piece.work
             risk.pop()
 
+    def leave_out(self, bucket: int, cause: int, gpu_s: float) -> None:
+        """Mark GPU-seconds that were charged as those of nodes that the job did not hold [GPU s]."""
+        self.absent[bucket] += gpu_s
+        key = len(self.tables) - 1, bucket, cause
+        self.absences[key] = self.absences.get(key, 0.0) + gpu_s
+
     def totals(self) -> NDArray[np.float64]:
         """Return the GPU-seconds, shape (windows, buckets, causes)."""
         return np.asarray(self.tables, dtype=np.float64)
+
+    def held(self) -> NDArray[np.float64]:
+        """Return the GPU-seconds of nodes that the job held, and those that it queued for, shaped as `totals`."""
+        held = self.totals()
+        for place, gpu_s in self.absences.items():
+            if place[1] != Bucket.QUEUED:
+                held[place] -= gpu_s
+        return held
 
     def close(self, capacity: float, what: str, scale: float = 0.0) -> None:
         """Check that the buckets add up to `capacity` [GPU s]; see :func:`check_sum`."""

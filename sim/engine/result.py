@@ -45,7 +45,7 @@ class Attempt(NamedTuple):
     cause, via
         Root cause that stopped it, as in the tables, and whether that was direct (0) or another job (1).
     lost
-        Work that was lost then [s].
+        Work that stops undid in that time, those that it went on from in place included [s].
     """
 
     stream: int

@@ -248,11 +248,11 @@ class Simulation:
         units = len(prepared.units.nodes) if prepared.units is not None else 0
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
-        fleet = None if self.fleet is None else self.fleet.result(end, owned - float(held.sum()), outside)
-        if self.fleet is None:
+        fleet = None if self.fleet is None else self.fleet.result(end, outside)
+        if fleet is None:
             self.outside.close(owned - float(held.sum()), "the cluster", owned)
         else:
-            cluster += self.fleet.held
+            cluster = fleet.cluster
         return Result(
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,

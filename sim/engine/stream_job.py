@@ -64,8 +64,8 @@ class StreamJob(Pending):
 
     __slots__ = (
         "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "flush",
-        "is_exact", "lived", "lives", "next_at", "notice", "preempted", "queued", "root", "run", "run_at", "save",
-        "saves", "saving_at", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "is_exact", "lived", "lives", "lost", "next_at", "notice", "preempted", "queued", "root", "run", "run_at",
+        "save", "saves", "saving_at", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -91,6 +91,8 @@ class StreamJob(Pending):
         """When it first started [s]."""
         self.began = math.nan
         """When it last got its nodes [s]."""
+        self.lost = 0.0
+        """Work that stops have undone since then [s]."""
         self.since = math.nan
         """Up to when its nodes have been charged [s]."""
         self.stages: list[tuple[int, float]] = []

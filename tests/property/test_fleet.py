@@ -10,15 +10,20 @@ import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 import sim
 from sim.engine.fleet import Fleet
+from sim.engine.fleet_result import NAMED, FleetResult
+from sim.policies.contracts import Bucket
 from sim.scenario.streams import Arrival, Chain
 from tests.harness import scenario
 from tests.pace import SEED, budget
 from tests.unit.test_fleet import INF, arrival, stream
 
 if TYPE_CHECKING:
-    import pytest
+    import numpy as np
+    import numpy.typing as npt
 
 HORIZON = 1500.0
 
@@ -60,7 +65,11 @@ def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
         if draw.random() < 0.15:
             setup["chain"] = Chain.model_validate({"limit": "100 s", "notice": "2 s"})
         prepared = replace(sim.prepare(sim.parse(case)), streams=(stream(rows, **setup),))
-        _check(sim.run(prepared, 0, keeps_log=True), nodes, gpus)
+        result = sim.run(prepared, 0, keeps_log=True)
+        _check(result, nodes, gpus)
+        _check_account(result)
+        if not prepared.warmup:  # of an attempt before it the ledger has only a part
+            _check_lost_work(result, gpus)
 
 
 def _rows(draw: random.Random, nodes: int, gpus: int) -> list[Arrival]:
@@ -155,3 +164,39 @@ def _check(result: sim.Result, nodes: int, gpus: int) -> None:
     for _, change in sorted(changes):
         held += change
         assert held <= nodes * gpus
+
+
+def _check_account(result: sim.Result) -> None:
+    """Check that jobs hold no more than works, and that named jobs are in the ledger as in their own accounts."""
+    fleet = result.fleet
+    assert fleet is not None
+    for part, whole in ((fleet.allocated, fleet.healthy), (fleet.healthy, fleet.owned)):
+        assert (part <= whole * (1 + 1e-9) + 1e-6).all()
+    assert fleet.cluster == pytest.approx(result.cluster)
+    assert fleet.cluster.sum() == pytest.approx(result.owned)
+    for index, job in enumerate(result.jobs):
+        for bucket in (Bucket.PRODUCTIVE, Bucket.LOST_WORK, Bucket.QUEUED):
+            row, expected = _row(fleet, NAMED + index, bucket), job.totals[:, bucket].sum(axis=1)
+            assert row[: len(expected)] == pytest.approx(expected, rel=1e-9, abs=1e-6)
+
+
+def _row(fleet: FleetResult, stream: int, bucket: Bucket) -> npt.NDArray[np.float64]:
+    rows = [row for key, row in fleet.ledger.items() if (key.account.stream, key.bucket) == (stream, bucket)]
+    return sum(rows, 0.0 * fleet.seconds)
+
+
+def _check_lost_work(result: sim.Result, gpus: int) -> None:
+    """Check that stops have lost what the ledger has by cause, and attempts the same in all [GPU s]."""
+    fleet = result.fleet
+    assert fleet is not None
+    lost: dict[tuple[int, int], float] = {}
+    for key, row in fleet.ledger.items():
+        if key.bucket == Bucket.LOST_WORK and key.account.stream < NAMED:
+            lost[key.cause, key.via] = lost.get((key.cause, key.via), 0.0) + float(row.sum())
+    of_stops = dict.fromkeys(lost, 0.0)
+    for stop, rows in fleet.stops.items():
+        if stop.account.stream < NAMED and (stop.cause, stop.via) in lost:
+            of_stops[stop.cause, stop.via] += float(rows[:, 2].sum())
+    assert of_stops == pytest.approx(lost)
+    held = ((each.gpus if each.gpus < gpus else -(-each.gpus // gpus) * gpus) * each.lost for each in result.attempts)
+    assert math.fsum(held) == pytest.approx(sum(lost.values()))

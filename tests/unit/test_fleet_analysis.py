@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import math
 from dataclasses import replace
@@ -30,18 +31,21 @@ from analysis.fleet import (
 )
 from analysis.metrics import METRICS
 from analysis.page.build import report_of
+from analysis.page.chapters.run import format_run
 from analysis.results.fleet import growth_of
-from analysis.results.models import RunDocument
+from analysis.results.models import RunDocument, Summary
 from analysis.results.run import document, render
-from analysis.runs import replicate
+from analysis.runs import Gathering, replicate
 from analysis.study.model import Study
 from sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
 from sim.engine.fleet_result import DIRECT, PREEMPTION, Tally
 from sim.units import HOUR
 from tests import report_sample
 from tests.cases import cases
+from tests.pace import IS_FULL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 DEMAND = 3
@@ -57,6 +61,7 @@ def prepared() -> Prepared:
         streams=(named(name="small"), named(name="large")),
         tenants=(named(name="research"),),
         partitions=(named(name="all"),),
+        capacity=1.0,
     )
     return found  # type: ignore[no-any-return]
 
@@ -65,8 +70,8 @@ def result() -> FleetResult:
     """Return two jobs of 1 GPU and one of 8 on 16 GPUs over 200 s, in two windows."""
     tally = Tally([0.0, 100.0, 200.0], 16, ["gpu"])
     small, large = tally.account(0, 1), tally.account(1, 8)
-    tally.level(0.0, 10, 16, 0, 0, 6)
-    tally.level(100.0, 8, 12, 8, 1, 2, stranded=3)
+    tally.level(0.0, 6, 0, 0, 6)
+    tally.level(100.0, 4, 8, 1, 2, stranded=3)
     tally.charge(small, Bucket.PRODUCTIVE, 0, DIRECT, 200.0, 0.0, 100.0)
     tally.charge(large, Bucket.PRODUCTIVE, 0, DIRECT, 1400.0, 0.0, 200.0)
     tally.charge(large, Bucket.LOST_WORK, 1, DIRECT, 150.0, 100.0, 200.0)
@@ -155,7 +160,8 @@ def test_longest_wait() -> None:
     assert sorted(longest.values()) == [25.0, 40.0]
     tally = Tally([0.0, 100.0], 8, [])
     tally.ended(tally.account(1, 8), "waiting", 10.0, math.nan, 100.0, 8, waited=90.0, run=0.0, useful=0.0)
-    assert [*tally.result(100.0, 0.0).longest.values()] == [90.0]
+    tally.idle("no_queue", 800.0, 0.0, 100.0)
+    assert [*tally.result(100.0).longest.values()] == [90.0]
     both = added([replace(result(), longest=dict.fromkeys(longest, 3.0)), result()])
     assert both.longest == longest
 
@@ -306,6 +312,82 @@ def test_intervals_beside_named_jobs(scenario: str) -> None:
         assert low <= summary.mean <= high, name
     alone = found(scenario, 1, job)
     assert alone.metrics["ettr"].mean_ci95 is None
+
+
+BESIDE = """
+jobs: [{name: train, gpus: 16, step_time: 10 s, tenant: research}]
+tenants: [{name: research, nodes: 5}, {name: product, nodes: 3}]
+services:
+  - name: chat
+    model: llama3-70b
+    replicas: 4
+    parallelism: {tensor: 4}
+    demand: {rate: 15 per s, input: {mean: 1155, cv: 0.96}, output: {mean: 211, cv: 0.77}}
+    slo: {ttft: 2 s, tpot: 50 ms}
+    priority: 20
+    tenant: product
+"""
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    """Return a fleet with a named job, two tenants and a service, on a cluster that fails often."""
+    path = tmp_path_factory.mktemp("beside") / "fleet.yaml"
+    path.write_text(SCENARIO + BESIDE)
+    changes = ["horizon=1 d", "warmup=0 s", "failures.0.scale=20", "scheduler.preempt.mode=requeue"]
+    changes += ["streams.0.load=0.4", *(f"streams.{place}.tenant=product" for place in (0, 1))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importlib.import_module("sim.prepare.services"), "_REPLAYED", 2000)
+        return sim.prepare(sim.load(str(path), changes))
+
+
+def _summaries(run: RunDocument) -> Iterator[tuple[str, Summary]]:
+    """Yield all summaries of a document: of the cluster, each slice, job, service and target."""
+    assert run.fleet is not None
+    yield from run.metrics.items()
+    parts = {**run.per_job, **run.per_service, **run.per_target}
+    groups = {f"{by} {name}": group for by, groups in run.fleet.by.items() for name, group in groups.items()}
+    for name, part in (parts | groups).items():
+        yield from ((f"{metric} of {name}", summary) for metric, summary in part.metrics.items())
+
+
+def test_a_mean_lies_in_its_interval(beside: Prepared) -> None:
+    """Whatever the number of replications and the metric, counts of a run too, an interval is of the mean beside it."""
+    gathering, counted = Gathering(beside), set()
+    for replication in range(9 if IS_FULL else 2):
+        gathering.add(sim.run(beside, replication))
+        for name, summary in _summaries(document(gathering.ensemble(), command="")):
+            if summary.mean_ci95 is not None:
+                low, high = summary.mean_ci95
+                assert summary.mean is not None, name
+                assert low <= summary.mean <= high, (replication, name, summary)
+                counted.add(name)
+    assert {"interruptions", "minutes_below_demand", "occupancy", "cluster_goodput"} <= counted
+
+
+def test_named_jobs_are_jobs_of_the_fleet(beside: Prepared) -> None:
+    """A job with a name is in totals, slices and shares of tenants like one of a stream, with the ETTR of its own."""
+    run = document(replicate(beside, 1, processes=1), command="")
+    fleet, own = run.fleet, run.per_job["train"]
+    assert fleet is not None
+    held = sum(row.gpu_s for row in fleet.ledger if row.bucket != "queued")
+    assert held == pytest.approx(fleet.owned_gpu_s)
+    of_buckets = dict.fromkeys(run.cluster_shares, 0.0)
+    for row in fleet.ledger:
+        of_buckets[row.bucket] += row.gpu_s * (row.bucket != "queued")
+    assert run.cluster_shares == pytest.approx({name: spent / held for name, spent in of_buckets.items()}, abs=1e-9)
+    train = fleet.by["stream"]["train"]
+    assert train.jobs == 1
+    assert train.metrics["ettr"].mean == pytest.approx(own.metrics["ettr"].mean)
+    research = fleet.tenants["research"].held_share
+    assert run.metrics["allocation"].mean is not None
+    assert research == pytest.approx(train.gpu_s / (run.metrics["allocation"].mean * fleet.owned_gpu_s))
+    ratios = [research / (5 / 8), (1 - research) / (3 / 8)]
+    jain = run.metrics["fairness"].mean
+    assert jain == pytest.approx(sum(ratios) ** 2 / (2 * sum(ratio**2 for ratio in ratios)), rel=1e-3)
+    shown = format_run(run, beside)
+    named = shown[shown.index("Named jobs") :].splitlines()[3].split()
+    assert named[:2] == ["train", "16"]
 
 
 def test_document_closes(scenario: str) -> None:

@@ -96,18 +96,42 @@ def test_early_end():
 def test_levels():
     """Levels are integrated from the change that is said to the next one, over the edges of windows."""
     found = tally()
-    found.level(0.0, 8, 8, 0, 0, 0)
-    found.level(150.0, 4, 8, 16, 2, 3)
-    found.level(250.0, 0, 4, 0, 0, 4)
+    found.level(0.0, 0, 0, 0, 0)
+    found.level(150.0, 4, 16, 2, 3)
+    found.level(250.0, 4, 0, 0, 4)
     found._ledger[0, Bucket.UNALLOCATED, 0, DIRECT] = [800.0, 800.0]
     result = found.result(300.0)
-    assert result.level("allocated").tolist() == [8 * 50 + 4 * 50, 4 * 50]
-    assert result.level("healthy").tolist() == [800, 8 * 50 + 4 * 50]
+    assert result.level("free").tolist() == [4 * 50, 400]
     assert result.level("queued_gpus").tolist() == [16 * 50, 16 * 50]
     assert result.level("queued_jobs").tolist() == [100, 100]
     assert result.level("placeable").tolist() == [150, 150 + 200]
     assert result.level("placeable_in_need").tolist() == [150, 150]
     assert result.level("free_in_need").tolist() == [200, 200]
+
+
+def test_who_had_the_cluster():
+    """What jobs and services have, and what is in working order, is read from the ledger in each window."""
+    found = tally(8)
+    found.charge(found.account(0, 4), Bucket.DETECTION, 1, DIRECT, 4 * 100.0, 100.0, 200.0)
+    found.charge(found.account(0, 4), Bucket.QUEUED, 1, DIRECT, 4 * 100.0, 200.0, 300.0)
+    found.charge(found.account(-2, -1), Bucket.HEADROOM, 0, DIRECT, 2 * 100.0, 200.0, 300.0)
+    found.charge(0, Bucket.REPAIR, 1, DIRECT, 4 * 100.0, 200.0, 300.0)
+    found.idle("no_queue", 4 * 100.0, 100.0, 200.0)
+    found.idle("no_queue", 2 * 100.0, 200.0, 300.0)
+    result = found.result(300.0)
+    assert result.allocated.tolist() == [400, 200]
+    assert result.healthy.tolist() == [800, 400]
+
+
+def test_a_job_that_has_not_ended_has_no_total_wait():
+    """A job that waits or runs at the horizon, after a first start too, has a first wait and nothing of an end."""
+    found = tally()
+    mine = found.account(0, 4)
+    for outcome in ("waiting", "running"):
+        found.ended(mine, outcome, 100.0, 150.0, 300.0, 4, waited=100.0, run=50.0, useful=0.0)
+    found.idle("no_queue", 8 * 300.0, 0.0, 300.0)
+    sums = {name: found.result(300.0).job_sum(f"{name}_job").sum() for name in ("started", "ended", "wait_first")}
+    assert sums == {"started": 2, "ended": 0, "wait_first": 100}
 
 
 def test_sums_over_jobs():

@@ -67,7 +67,7 @@ def test_a_cluster_from_slurm(tmp_path: Path) -> None:
     result = sim.run(sim.prepare(sim.load(tmp_path / "made.yaml", ["horizon=2 d"])), 0)
     assert result.fleet is not None
     # The jobs that are assumed ask for 70 % of the GPUs; in two days that is known to a fifth or so.
-    assert 0.3 < result.fleet.level("allocated").sum() / result.fleet.level("healthy").sum() < 0.95
+    assert 0.3 < result.fleet.allocated.sum() / result.fleet.healthy.sum() < 0.95
 
 
 def test_the_scheduler_of_slurm(tmp_path: Path) -> None:

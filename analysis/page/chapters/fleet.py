@@ -29,6 +29,7 @@ from analysis.metrics import BUCKETS, METRICS, bucket_label
 from analysis.page.account import cause_name
 from analysis.page.chapters.compare import names_apart, variant_labels
 from analysis.page.chapters.inputs import not_covered, stated
+from analysis.page.chapters.run import jobs_table
 from analysis.page.charts.data import Bar, Bars, Curves, Part, Scale, Series, Stack
 from analysis.page.glossary import glossed
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
@@ -137,7 +138,7 @@ def tenants(fleet: FleetFound) -> Grid | None:
             waits = [_mean(group.metrics["wait_first"], time_text), text_or_dash(group.longest_wait_s, time_text)]
         rows.append((name, percent_text(found.held_share, 1), percent_text(found.entitled_share, 1), ratio, *waits))
     heads = ("tenant", "share held", "share entitled to", "held / entitled", "first wait", "longest")
-    note = "Shares of the GPU-time of all jobs; a tenant that asks for less than its share holds less."
+    note = "Shares of the GPU-time of all jobs and services; a tenant that asks for less than its share holds less."
     return grid("What tenants had", heads, rows, note=note) if rows else None
 
 
@@ -228,7 +229,7 @@ def terminal_tables(document: RunDocument) -> Iterator[Grid]:
     fleet = document.fleet
     assert fleet is not None, "a run with streams"
     yield delivered(document)
-    tables = (by_size(fleet), tenants(fleet), where(fleet), cascades(fleet), ends(fleet))
+    tables = (by_size(fleet), jobs_table(document), tenants(fleet), where(fleet), cascades(fleet), ends(fleet))
     yield from (table for table in tables if table is not None)
 
 
@@ -363,11 +364,13 @@ def section(report_data: ReportData) -> Section | None:
     parts = _stack(fleet)
     said = f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in parts.parts)}."
     caption = "Means over windows of time and over replications."
-    items = (
+    named = jobs_table(document)
+    items: tuple[Picture | Grid, ...] = (
         Picture("occupancy-over-time", over_time, alt, caption),
         Picture("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
         Picture("every-gpu-hour", parts, said, "All GPUs of the cluster, used or not.", where(fleet)),
         delivered(document),
+        *([] if named is None else [named]),
     )
     runs = number_of(document.replications, "replication")
     texts: tuple[str, ...] = (

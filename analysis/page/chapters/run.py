@@ -1109,7 +1109,7 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     tables += [goodput(document) if has_jobs else None, promised]
     if has_jobs:
         kept = None if document.time_shares["productive"] is None else where(document)
-        tables += [_jobs(document), kept, _windows(document)]
+        tables += [jobs_table(document), kept, _windows(document)]
     tables += [] if is_fleet else [_causes(document)]
     yield from (Section("table", table.title, (), (table,)) for table in tables if table is not None)
     for what, down in (("nodes", document.nodes_down), ("domains", document.domains_down)):
@@ -1194,11 +1194,11 @@ def _checkpoints(job: PreparedJob) -> str:
     return f"checkpoint every {time_text(tier.interval)} (stall {time_text(tier.stall)}, {durable})"
 
 
-def _jobs(document: RunDocument) -> Grid | None:
-    """Return a line for each job, if there are several or any that can finish."""
+def jobs_table(document: RunDocument) -> Grid | None:
+    """Return a line for each named job, if there are several, any that can finish, or streams beside them."""
     jobs = document.per_job
     ends = any(job.finished or job.censored for job in jobs.values())
-    if len(jobs) == 1 and not ends:
+    if not jobs or (len(jobs) == 1 and not ends and document.fleet is None):
         return None
     rows = [
         (
@@ -1211,7 +1211,8 @@ def _jobs(document: RunDocument) -> Grid | None:
         )
         for name, job in jobs.items()
     ]
-    return grid("Jobs", ("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else [])), rows)
+    title = "Jobs" if document.fleet is None else "Named jobs"
+    return grid(title, ("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else [])), rows)
 
 
 def _windows(document: RunDocument) -> Grid | None:

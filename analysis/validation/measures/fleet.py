@@ -270,7 +270,7 @@ def _completion(prepared: Prepared, replication: int) -> float:
 def _occupancy(prepared: Prepared, replication: int) -> float:
     fleet = sim.run(prepared, replication).fleet
     assert fleet is not None
-    return float(fleet.level("allocated").sum() / fleet.level("healthy").sum())
+    return float(fleet.allocated.sum() / fleet.healthy.sum())
 
 
 # Large jobs of a research cluster, each as if it were alone.
