@@ -95,12 +95,16 @@ class Input(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A result: its key in the JSON document, what it is, its value [unit], NaN where there is none."""
+    """A result: its key in the JSON document, what it is, its value [unit], NaN where there is none.
+
+    The `note` of an approximation outside its range says so, and gives the bound.
+    """
 
     name: str
     meaning: str
     value: float
     unit: Unit
+    note: str = ""
 
 
 class Formula(NamedTuple):
@@ -177,7 +181,10 @@ def answered(name: str, texts: Sequence[str]) -> FormulaDocument:
         question=formula.question,
         equation=formula.equation,
         inputs={entry.name: given[entry.name] for entry in formula.inputs},
-        results={row.name: FormulaResult(value=row.value, unit=row.unit, meaning=row.meaning) for row in results},
+        results={
+            row.name: FormulaResult(value=row.value, unit=row.unit, meaning=row.meaning, note=row.note)
+            for row in results
+        },
         assumptions=list(formula.assumptions),
         reference=formula.reference,
     )
@@ -235,7 +242,7 @@ def format_formula(found: FormulaDocument) -> str:
         (f"--{entry.name}", entry.symbol, f"{_shown(entry, found.inputs[entry.name])}, {entry.meaning}")
         for entry in formula.inputs
     ]
-    results = [(row.meaning, value_text(row)) for row in found.results.values()]
+    results = [(row.meaning, value_text(row), row.note) for row in found.results.values()]
     return "\n".join([*_head(formula), *_columns(rows), "", *_columns(results), "", *_foot(formula)])
 
 
@@ -291,16 +298,25 @@ def _best(write: float, mtti: float, restart: float, downtime: float, drain: flo
     return interval, goodput.efficiency(interval, write, mtti, restart, downtime, drain)
 
 
+_CLOSE = 0.01
+
+"""Share by which an approximation may miss what is exact and still be called within its range [-]."""
+
+
 def _checkpoint_interval(write: float, mtti: float, restart: float, downtime: float) -> list[Found]:
-    rows = []
-    for name, label, rule in (
-        ("young", "Young", goodput.young_interval),
-        ("daly", "Daly", goodput.daly_interval),
-        ("exact", "exact optimum", goodput.optimal_interval),
+    rows: list[Found] = []
+    best = goodput.optimal_interval(write, mtti)
+    for name, label, rule, domain in (
+        ("young", "Young", goodput.young_interval, "b far below M"),
+        ("daly", "Daly", goodput.daly_interval, "b < 2 M"),
+        ("exact", "exact optimum", goodput.optimal_interval, ""),
     ):
         interval = rule(write, mtti)
+        # To be longer than M costs much, and no optimum is.
+        is_out = name != "exact" and (interval >= mtti < math.inf)
+        note = f"outside its range ({domain}); the best is {_time_text(best)}" if is_out else ""
         ettr = goodput.efficiency(interval, write, mtti, restart, downtime)
-        rows += [Found(name, label, interval, "s"), Found(f"{name}_ettr", f"ETTR at {label}", ettr, "share")]
+        rows += [Found(name, label, interval, "s", note), Found(f"{name}_ettr", f"ETTR at {label}", ettr, "share")]
     return rows
 
 
@@ -330,7 +346,13 @@ def _ettr(interval: float, write: float, mtti: float, restart: float, downtime: 
     first = goodput.first_order_efficiency(interval, write, mtti, restart + downtime + drain)
     labels = {"productive": "ETTR, productive", "checkpoint_stall": "blocked in saves", "lost_work": "lost work"}
     rows = [Found(name, labels.get(name, name), value, "share") for name, value in shares.items()]
-    return [*rows, Found("first_order", "ETTR to the first order", first, "share")]
+    cost = (restart + downtime + drain + interval / 2) / mtti
+    note = (
+        f"outside its range (far less than M for a failure, not {short_text(cost)} M): too low, the ETTR above is exact"
+    )
+    if shares["productive"] - first <= _CLOSE:
+        note = ""
+    return [*rows, Found("first_order", "ETTR to the first order", first if first >= 0 else math.nan, "share", note)]
 
 
 def _two_level(
@@ -367,10 +389,14 @@ def _two_level(
     survival = (1.0 - remote_share) * classes[0].survival + remote_share * classes[1].survival
     one = goodput.FailureClass(1.0, downtime, survival)
     single = arrays.real(goodput.shares_of_classes(rate, [one], [goodput.Store(alone, remote_write)]).productive)
+    both = ettr(local, remote)
+    note = (
+        "" if both > 0.7 else f"outside its range (above 70 %); with remote saves alone it is {percent_text(single, 2)}"
+    )
     return [
         Found("local_interval", "between local saves", local, "s"),
         Found("remote_interval", "between remote saves", remote, "s"),
-        Found("ettr", "ETTR with both", ettr(local, remote), "share"),
+        Found("ettr", "ETTR with both", both, "share", note),
         Found("remote_alone_interval", "between remote saves without local ones", alone, "s"),
         Found("remote_alone_ettr", "ETTR with these alone", single, "share"),
     ]
@@ -449,8 +475,10 @@ def _shortage(needed: float, spares: float, mtbf: float, repair: float, downtime
 
 def _pool_empty(parts: float, mtbf: float, repair: float, spares: float) -> list[Found]:
     offered = parts / mtbf * repair
+    empty = queues.pool_empty(offered, int(spares))
+    note = "outside its range (the pool covers the losses): an upper bound" if empty > 0.1 else ""
     return [
-        Found("empty", "probability that no spare is left", queues.pool_empty(offered, int(spares)), "share"),
+        Found("empty", "probability that no spare is left", empty, "share", note),
         Found("offered", "mean number in repair", offered, "count"),
         Found("per_day", "nodes lost", parts / mtbf * DAY, "1/d"),
     ]

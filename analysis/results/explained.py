@@ -708,6 +708,7 @@ class FormulaResult(Part):
     value: Number = Field(description="In `unit`; null where it is not finite.")
     unit: Literal["s", "share", "count", "1/d"] = Field(description="Seconds, a share, a number, or of a day.")
     meaning: str = Field(description="What it is.")
+    note: str = Field("", description="Of an approximation outside its range: that it is, and a bound.")
 
 
 class FormulaDocument(Document):

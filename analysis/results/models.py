@@ -292,7 +292,14 @@ class Extrapolated(Part):
     counted_on_gpus: list[Whole] = Field(description="The smallest and the largest of those jobs.")
     job: str = Field(description="The job that is furthest from these.")
     gpus: Count = Field(description="Its GPUs.")
-    ettr: Real = Field(description="ETTR by the formula with failures in proportion to the GPUs.")
+    ettr: Real = Field(
+        description="ETTR by the formula with failures of GPUs and nodes in proportion to the GPUs, and those of "
+        "`kept` as often as in a job of `counted_on_gpus`."
+    )
+    kept: Texts = Field([], description="Causes of jobs, whose rate is not scaled with the GPUs.")
+    ettr_proportional: Number = Field(
+        None, description="With these in proportion to the GPUs too; null where there are none."
+    )
     ettr_superlinear: Number = Field(
         description="With failures growing with the power `exponent` beyond (arXiv 2602.00277); null for a smaller job."
     )

@@ -75,6 +75,8 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
                 job=row.job,
                 gpus=row.gpus,
                 ettr=row.linear,
+                kept=list(row.kept),
+                ettr_proportional=row.proportional,
                 ettr_superlinear=row.superlinear,
                 exponent=row.exponent,
             )

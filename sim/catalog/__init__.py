@@ -6,7 +6,7 @@ import functools
 import re
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sim import units
 from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SWITCH_TRAYS",
     "accelerators",
+    "another_size",
     "bundle",
     "bundles",
     "causes",
@@ -148,6 +149,33 @@ def counted_on(name: str) -> tuple[int, int] | None:
     """
     jobs = bundle(name).get("jobs")
     return None if jobs is None else (jobs["smallest"], jobs["largest"])
+
+
+class OtherSize(NamedTuple):
+    """The job that is furthest from those that a bundle was counted on, and how many times their size it has [-]."""
+
+    name: str
+    gpus: int
+    ratio: float
+
+
+def another_size(name: str, jobs: Mapping[str, int]) -> OtherSize | None:
+    """Return the job that is furthest from those that a bundle was counted on; ``None`` if all are among these.
+
+    Parameters
+    ----------
+    name
+        The bundle.
+    jobs
+        GPUs of the jobs by name [-].
+    """
+    counted = counted_on(name)
+    if counted is None or not jobs:
+        return None
+    smallest, largest = counted
+    job = max(jobs, key=lambda name: max(jobs[name] / largest, smallest / jobs[name]))
+    nearest = min(max(jobs[job], smallest), largest)
+    return OtherSize(job, jobs[job], jobs[job] / nearest) if jobs[job] != nearest else None
 
 
 @functools.cache

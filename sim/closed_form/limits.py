@@ -1,7 +1,7 @@
 """Where a closed form does not apply: what it leaves out and can itself estimate, beyond a point of ETTR.
 
-Each estimate is of first order, and low rather than high: what is left out takes so much of the time at least. What a
-form cannot estimate (lives that age, bursts of logs, nodes that differ, bandwidth, bugs, evictions) is an assumption.
+What is left out is estimated to first order, and low rather than high. What causes take whose strikes the form does not
+know is bounded (`sim.closed_form.strikes`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from sim.closed_form.elastic import (
     rungs_of,
     takes_nodes,
 )
+from sim.closed_form.strikes import down_at_once, pace_where_placed, restart_mean, unknown_costs
 from sim.failures.bundle import Bundle
-from sim.failures.source import OF_ONE_NODE
+from sim.failures.source import KNOWN, OF_ONE_NODE
 from sim.formulas.nodes import missing_nodes_pmf, starvation
+from sim.policies.detection.race import DetectionRace
 from sim.policies.recovery import Ladder
 from sim.policies.recovery.base import QUEUE
 from sim.scenario.laws import Fixed
@@ -177,10 +179,15 @@ class Extrapolation:
     job, gpus
         The job that is the furthest away, and its size [-].
     linear
-        ETTR of the closed form for this job [-], with failures in proportion to the GPUs: as everywhere else.
+        ETTR of the closed form for this job [-], with failures of GPUs and nodes in proportion to the GPUs, and those
+        `kept` as often as in the job that they were counted on: as everywhere else.
     superlinear
         The same where those of the bundle that grow with the job do so with the power `SUPERLINEAR` from the largest of
         these sizes on; ``None`` for a job that is smaller.
+    kept
+        The causes of jobs, whose rate does not depend on the size.
+    proportional
+        ETTR with these in proportion to the GPUs too [-]; ``None`` where there are none.
     exponent
         The power of the number of GPUs that failures may grow with [-].
     """
@@ -191,6 +198,8 @@ class Extrapolation:
     gpus: int
     linear: float
     superlinear: float | None
+    kept: tuple[str, ...] = ()
+    proportional: float | None = None
     exponent: float = SUPERLINEAR
 
 
@@ -206,25 +215,25 @@ def extrapolated(prepared: Prepared, ettr: Callable[[Prepared], float]) -> tuple
     """
     found = []
     for name in dict.fromkeys(choice.use for choice in prepared.scenario.failures if isinstance(choice, Bundle)):
+        other = catalog.another_size(name, {job.name: job.gpus for job in prepared.jobs})
         counted = catalog.counted_on(name)
-        if counted is None:
+        if other is None or counted is None:
             continue
-        smallest, largest = counted
-        job = max(prepared.jobs, key=lambda each: max(each.gpus / largest, smallest / each.gpus))
-        if smallest <= job.gpus <= largest:
-            continue
-        alone = replace(prepared, jobs=(job,))
-        faster = ettr(_superlinear(alone, name, job.gpus / largest)) if job.gpus > largest else None
-        found.append(Extrapolation(name, counted, job.name, job.gpus, ettr(alone), faster))
+        alone = replace(prepared, jobs=tuple(job for job in prepared.jobs if job.name == other.name))
+        kept = [source for source in prepared.sources if source.name in catalog.causes(name) and source.part == "job"]
+        faster = ettr(_scaled(alone, name, other.ratio ** (SUPERLINEAR - 1))) if other.ratio > 1 else None
+        even = ettr(_scaled(alone, name, other.ratio, of_job=True)) if kept else None
+        names = tuple(source.name for source in kept)
+        found.append(Extrapolation(name, counted, other.name, other.gpus, ettr(alone), faster, names, even))
     return tuple(found)
 
 
-def _superlinear(prepared: Prepared, bundle: str, ratio: float) -> Prepared:
-    """Return the scenario with more failures of a bundle in its only job, which is `ratio` [-] times as large."""
-    names, factor = catalog.causes(bundle), ratio ** (SUPERLINEAR - 1)
+def _scaled(prepared: Prepared, bundle: str, factor: float, *, of_job: bool = False) -> Prepared:
+    """Return the scenario of one job with failures of a bundle `factor` times as often [-]: of its nodes, or of it."""
+    names = catalog.causes(bundle)
     sources = tuple(
         replace(source, law=source.law.scaled(1 / factor))
-        if source.name in names and source.part != "job" and source.law is not None
+        if source.name in names and (source.part == "job") == of_job and source.law is not None
         else source
         for source in prepared.sources
     )
@@ -256,8 +265,9 @@ def why_not(
         *_short_of_nodes(prepared, waits_of),
         *_short_by_logs(prepared),
         *_queue(prepared, shares),
-        *_incidents(prepared),
+        *_short_at_once(prepared),
         *_left_out(prepared, shares),
+        *_unknown(prepared),
     )
 
 
@@ -363,13 +373,24 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
     mean_time = getattr(repair, "mean_time", None)
     if mean_time is None:
         return prepared
+
+    def by_tiers(source: Source) -> bool:
+        return source.repair is None and source.recorded is None and takes_nodes(source)
+
+    demand = sum(1 / interrupts(prepared, [source], prepared.nodes)[0] for source in filter(by_tiers, prepared.sources))
     sources = tuple(
-        replace(source, repair=Fixed.from_seconds(value=mean_time(source.tier)))
-        if source.repair is None and source.recorded is None and takes_nodes(source)
+        # A queue that grows for ever is as long as the time that it has.
+        replace(source, repair=Fixed.from_seconds(value=min(mean_time(source.tier, demand), _FOR_EVER)))
+        if by_tiers(source)
         else source
         for source in prepared.sources
     )
     return prepared.with_sources(sources)
+
+
+_FOR_EVER = 1e12
+
+"""Time that stands for a wait without end [s]."""
 
 
 def availability(prepared: Prepared) -> dict[str, float]:
@@ -429,7 +450,10 @@ def _takes_a_unit(prepared: Prepared, source: Source) -> bool:
 
 def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:
     """Yield that jobs wait for one another, if each runs as the form says and starts once there are nodes for it."""
-    room = prepared.serving - sum(pool.nodes for pool in prepared.reserves.values())
+    units, serving = prepared.units, prepared.serving
+    if units is not None:
+        serving = serving // len(units.nodes[0]) * units.needed  # of each unit a job takes so many
+    room = serving - sum(pool.nodes for pool in prepared.reserves.values())
     ends: list[tuple[float, int]] = []
     asked = waited = begun = 0.0
     for job, mine in sorted(zip(prepared.jobs, shares, strict=True), key=lambda each: each[0].arrival):
@@ -454,27 +478,36 @@ def _queue(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[s
         )
 
 
-def _incidents(prepared: Prepared) -> Iterator[str]:
-    """Yield what takes more nodes at once than a job could replace."""
-    recovery = prepared.recovery
-    if recovery.elastic:
+def _short_at_once(prepared: Prepared) -> Iterator[str]:
+    """Yield that failures which take several nodes leave too few."""
+    several = [source.name for source in prepared.sources if takes_nodes(source) and _takes_several(source)]
+    if prepared.recovery.elastic or not several:
         return
     job = max(prepared.jobs, key=lambda each: each.nodes)
-    others = prepared.serving - _out_of_reach(prepared) - job.nodes
-    for source in prepared.sources:
-        if source.part in (*OF_ONE_NODE, "job") or source.of_fabric or source.repair is None:
-            continue
-        blast = source.blast
-        size = prepared.nodes / source.units if blast is None else blast.mean_size
-        lasting = _rate(prepared, source, job) * source.repair.mean_value
-        if blast is not None and blast.spread is not None:
-            lasting /= size
-        share = -math.expm1(-lasting)
-        if size > others and share > TOO_MUCH:
-            yield (
-                f"{source.name} takes {size:.3g} nodes at once, of which the other {others:,} replace no more: the job "
-                f"has too few of them {_percent(share)} of the time"
-            )
+    others = max(prepared.serving - _out_of_reach(prepared) - job.nodes, 0)
+    takers = [source for source in _with_mean_repairs(prepared).sources if takes_nodes(source)]
+    share = down_at_once(prepared, takers, others)
+    if share > TOO_MUCH:
+        yield (
+            f"{_do(several, 'take')} several nodes at once: more than the other {others:,} that a job can spare are in "
+            f"repair {_percent(share)} of the time"
+        )
+
+
+def _unknown(prepared: Prepared) -> Iterator[str]:
+    """Yield that causes may take much of the time in ways that the form does not know."""
+    gpus = sum(job.gpus for job in prepared.jobs)
+    found: dict[str, float] = {}
+    for job in prepared.jobs:
+        for cause, share in unknown_costs(prepared, job):
+            found[cause] = found.get(cause, 0.0) + share * job.gpus / gpus
+    total = sum(found.values())
+    if total > TOO_MUCH:
+        names = [cause for cause, share in found.items() if share > total / 4]
+        yield (
+            f"{', '.join(names)} may take up to {_percent(min(total, 1.0))} of the time by strikes that are not "
+            "independent and at a constant rate, as the form assumes"
+        )
 
 
 def _left_out(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:
@@ -525,11 +558,10 @@ def _slower(source: Source, job: PreparedJob) -> float:
 def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:
     """Yield what else costs a job time that is left out, and the share of it [-]."""
     productive = shares["productive"]
+    yield "stepping on slower or farther nodes", productive * (1 - pace_where_placed(prepared, job))
     for pause in job.checkpoint.pauses:
         every = pause.period(job.step_time)
         yield "periodic work", productive * pause.seconds / every
-    if not math.isfinite(job.mtti):
-        return
     rate = 1 / job.mtti
     facility = prepared.upkeep.facility
     if facility is not None and prepared.upkeep.ramp < math.inf:
@@ -537,13 +569,13 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         yield "waiting for the power to rise", _part(rate * risen / prepared.upkeep.ramp)
     length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
     if length > 0:
-        yield "the first start", min(shares.get("restart", 0.0) * job.mtti / length, 1.0)
+        yield "the first start", min(restart_mean(prepared, job) / length, 1.0)
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     if remote.save_share and not remote.drain:
         # Jobs that begin together save together, until a failure sets two apart; then they meet by chance.
         others, every = len(prepared.jobs) - 1, remote.period(job.step_time)
         store, apart = job.checkpoint.transfer[1] / remote.save_share, 2 * rate * prepared.horizon
-        together = 0.0 if remote.staggers else -math.expm1(-apart) / apart
+        together = 0.0 if remote.staggers else -math.expm1(-apart) / apart if apart else 1.0
         late = together * max((others + 1) * store - remote.stall, 0.0)
         late += (1 - together) * others * remote.stall / every * max(2 * store - remote.stall, 0.0)
         yield "saving while others save", _part(productive * late / every)
@@ -591,8 +623,7 @@ def _part(ratio: float) -> float:
 def _rate(prepared: Prepared, source: Source, job: PreparedJob) -> float:
     """Return how often a cause strikes a job [1/s], noticed or not."""
     if source.detection_race is None:
-        each = source.rate / source.units if source.part == "job" else source.rate * (job.nodes / prepared.nodes)
-        return each * source.interrupts * source.cuts
+        source = replace(source, detection_race=DetectionRace.by(KNOWN))
     return 1 / interrupts(prepared, [source], job.nodes)[0]
 
 

@@ -47,7 +47,9 @@ class Bundle(Strategy):
             raise RuleError(("keeps_repair",), "keeps the repair times that repair replaces; leave one of the two out")
         return self
 
-    def expand(self, content: Mapping[str, Data], stated: RepairStrategy | None = None) -> list[Cause]:
+    def expand(
+        self, content: Mapping[str, Data], stated: RepairStrategy | None = None, gpus_per_node: int | None = None
+    ) -> list[Cause]:
         """Return the sources that the catalog file `content` describes.
 
         ``causes`` are counts over an exposure; ``sources`` are written as in a scenario.
@@ -58,6 +60,8 @@ class Bundle(Strategy):
             The file.
         stated
             The repair of the scenario, if it states one. Causes to which it applies return without a repair.
+        gpus_per_node
+            GPUs of a node [-], to which the rates of nodes are adapted (`of_node`); omitted: as they were counted.
 
         Raises
         ------
@@ -78,9 +82,12 @@ class Bundle(Strategy):
                 message = f"scale must be above zero, not {factor:g} (leave a cause out by writing the others yourself)"
                 raise ValueError(message)
         replaced = {entry["name"] for entry in self.replaced(content, stated)}
+        by_node = set(of_node(content)) if gpus_per_node else set()
+        ratio = (gpus_per_node or 1) / content.get("node_gpus", 1)
         return [
             self._build(
-                _without_repair(entry, stated) if entry["name"] in replaced else entry, scales.get(entry["name"], 1.0)
+                _without_repair(entry, stated) if entry["name"] in replaced else entry,
+                scales.get(entry["name"], 1.0) * (ratio if entry["name"] in by_node else 1.0),
             )
             for entry in entries
         ]
@@ -107,6 +114,18 @@ class Bundle(Strategy):
             reason = error.errors()[0]["ctx"]["error"]
             at = f"{'.'.join(map(str, reason.at))}: " if isinstance(reason, RuleError) else ""
             raise ValueError(f"cause '{entry['name']}' of {self.use}: {at}{reason}") from None
+
+
+def of_node(content: Mapping[str, Data]) -> list[str]:
+    """Return the causes of a catalog file that count by the node, where it says how many GPUs that has (``node_gpus``).
+
+    On nodes of another size these rates are in proportion to the GPUs.
+    """
+    if "node_gpus" not in content:
+        return []
+    counted = [cause["name"] for cause in content.get("causes", ()) if cause["per"] == "node"]
+    rows = content.get("sources", ())
+    return counted + [row["name"] for row in rows if row["use"] == "component" and row.get("part", "node") == "node"]
 
 
 def _without_repair(entry: Mapping[str, Data], stated: RepairStrategy | None) -> Mapping[str, Data]:

@@ -256,11 +256,11 @@ def spares_needed(required: int, unavailability: float, level: float, dispersion
     r, q = int(whole("required", required, 1)), float(share("unavailability", unavailability))
     missing_nodes_pmf(r, q, dispersion)  # for its checks
     correlation = (dispersion - 1.0) / max(r - 1, 1)
-    return _fewest(lambda s: enough_probability(missing_nodes_pmf(r + s, q, 1.0 + (r + s - 1) * correlation), s), level)
+    return fewest(lambda s: enough_probability(missing_nodes_pmf(r + s, q, 1.0 + (r + s - 1) * correlation), s), level)
 
 
-def _fewest(enough: Callable[[int], float], level: float) -> int:
-    """Return the smallest s with ``enough(s) >= level``, by doubling and bisection."""
+def fewest(enough: Callable[[int], float], level: float) -> int:
+    """Return the smallest s with ``enough(s) >= level``, by doubling and bisection; beyond a million a ValueError."""
     target = float(inside("level", level))
     low, high = -1, 0
     while enough(high) < target:

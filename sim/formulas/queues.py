@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from sim.formulas.arrays import inside, non_negative, positive, whole
-from sim.formulas.nodes import repairs_pmf
+from sim.formulas.nodes import fewest, repairs_pmf
 
 
 def erlang_c(servers: int, offered: float) -> float:
@@ -158,7 +160,7 @@ def base_stock(demand: float, lead: float, stock: int) -> Shelf:
     offered = float(positive("demand", demand)) * float(positive("lead", lead))
     count = int(whole("stock", stock, 0))
     law = repairs_pmf(offered, max(count, 1))
-    on_hand = float(sum((count - number) * chance for number, chance in enumerate(law[: count + 1])))
+    on_hand = float((count - np.arange(count + 1)) @ law[: count + 1])
     waiting = max(offered - count + on_hand, 0.0)
     return Shelf(float(law[:count].sum()), waiting, on_hand, waiting / demand)
 
@@ -171,13 +173,11 @@ def best_stock(demand: float, lead: float, ratio: float) -> int:
     Raises
     ------
     ValueError
-        As `base_stock`, or if `ratio` is not above zero.
+        As `base_stock`, if `ratio` is not above zero, or if a million parts are not enough.
 
     References
     ----------
     K. J. Arrow, T. Harris, J. Marschak, "Optimal inventory policy", Econometrica 19 (1951).
     """
-    critical, stock = 1 / (1 + 1 / float(positive("ratio", ratio))), 0
-    while base_stock(demand, lead, stock + 1).fill_rate < critical:
-        stock += 1
-    return stock
+    critical = 1 / (1 + 1 / float(positive("ratio", ratio)))
+    return fewest(lambda stock: base_stock(demand, lead, stock + 1).fill_rate, critical)

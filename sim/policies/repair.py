@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
+from sim.formulas.queues import mean_wait
 from sim.policies.contracts import Course, Visit
 from sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError, Strategy
 from sim.scenario.laws import Fixed, Law, draw
@@ -223,15 +224,25 @@ class Tiers(Strategy):
             )
         return success
 
-    def mean_time(self, tier: str = "") -> float:
-        """Return the mean time of a course that begins at a tier, where no crew is waited for [s]; of no lemons."""
+    def mean_time(self, tier: str = "", demand: float = 0.0) -> float:
+        """Return the mean time of a course that begins at a tier [s]; of no lemons.
+
+        Crews that a `demand` of the first tier keeps busy [1/s] are waited for as in M/M/c.
+        """
         tests = self.qualification
         testing, finds = (tests.time.mean_value, tests.finds) if tests is not None else (0.0, 0.0)
-        last = self.tiers[-1]
-        mean = (last.time.mean_value + testing) / (1 - (1 - last.fixes) * finds)
-        for each in reversed(self.tiers[self._index(tier) : -1]):
+        rows = []
+        for each in self.tiers[self._index(tier) :]:
             again = each.escalates + (1 - each.escalates) * (1 - each.fixes) * finds
-            mean = each.time.mean_value + (1 - each.escalates) * testing + again * mean
+            time = each.time.mean_value
+            if each.crews and demand and time:
+                time += mean_wait(each.crews, demand * time * self.scale, time)
+            rows.append((time, again))
+            demand *= again
+        last = self.tiers[-1]
+        mean = (rows[-1][0] + testing) / (1 - (1 - last.fixes) * finds)
+        for each, (time, again) in zip(reversed(self.tiers[self._index(tier) : -1]), reversed(rows[:-1]), strict=True):
+            mean = time + (1 - each.escalates) * testing + again * mean
         return mean * self.scale * self.diagnosis.finds
 
     @property

@@ -11,7 +11,7 @@ from sim import catalog
 from sim.cluster import FABRIC_PARTS, FatTree
 from sim.engine.prepared import PartPlan
 from sim.failures import Replay
-from sim.failures.bundle import Bundle
+from sim.failures.bundle import Bundle, of_node
 from sim.failures.health import FALSE_ALARM
 from sim.failures.source import KNOWN, OF_ONE_NODE, Source
 from sim.policies.detection.race import DetectionRace
@@ -185,8 +185,12 @@ def repair_of(scenario: Scenario) -> AnyRepair:
     return Simple() if scenario.repair is None else scenario.repair
 
 
-def causes_of(choice: AnySource, stated: AnyRepair | None = None) -> list[Cause | Maintenance | Rollout]:
+def causes_of(
+    choice: AnySource, stated: AnyRepair | None = None, gpus_per_node: int | None = None
+) -> list[Cause | Maintenance | Rollout]:
     """Return what an entry of ``failures`` describes, those of a log aside, where the scenario states a repair or none.
+
+    Rates of nodes are those of nodes of so many GPUs; as they were counted where that is omitted.
 
     Raises
     ------
@@ -195,7 +199,9 @@ def causes_of(choice: AnySource, stated: AnyRepair | None = None) -> list[Cause 
     """
     if isinstance(choice, Replay):
         return []
-    return list(choice.expand(catalog.bundle(choice.use), stated)) if isinstance(choice, Bundle) else [choice]
+    if not isinstance(choice, Bundle):
+        return [choice]
+    return list(choice.expand(catalog.bundle(choice.use), stated, gpus_per_node))
 
 
 def _repair_from(source: Source, choice: AnySource) -> RepairFrom:
@@ -244,7 +250,8 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
 def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyRepair | None) -> list[Source]:
     """Return the runtime sources of an entry that is no log."""
     key = repr(choice), *counts.items(), jobs, repr(stated) if isinstance(choice, Bundle) else ""
-    return _BUILT.get(key, lambda: [cause.build(counts, jobs) for cause in causes_of(choice, stated)])
+    gpus = counts["gpu"] // counts["node"]
+    return _BUILT.get(key, lambda: [cause.build(counts, jobs) for cause in causes_of(choice, stated, gpus)])
 
 
 def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
@@ -321,8 +328,10 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario:
 
 
 def failure_warnings(scenario: Scenario, sources: Sequence[Source]) -> Iterator[str]:
-    """Yield what to know of bundles whose repair is replaced, of fabrics, trays and logs."""
+    """Yield what to know of bundles that are adapted, or whose repair is replaced, of fabrics, trays and logs."""
     for index, choice in enumerate(scenario.failures):
+        if isinstance(choice, Bundle):
+            yield from _adapted(scenario, index, choice, sources)
         if isinstance(choice, Bundle) and scenario.repair is not None:
             timed = len(choice.replaced(catalog.bundle(choice.use), scenario.repair))
             if timed:
@@ -345,6 +354,28 @@ def failure_warnings(scenario: Scenario, sources: Sequence[Source]) -> Iterator[
             f"- {catalog.SWITCH_TRAYS}"
         )
     yield from _log_warnings(sources, scenario.warmup + scenario.horizon)
+
+
+def _adapted(scenario: Scenario, index: int, choice: Bundle, sources: Sequence[Source]) -> Iterator[str]:
+    """Yield which rates of a bundle are adapted to the size of nodes, and which are not to that of the job."""
+    content, gpus = catalog.bundle(choice.use), scenario.cluster.gpus_of_a_node
+    where = f"failures.{index}: {choice.use}"
+    if names := of_node(content) if content.get("node_gpus", gpus) != gpus else []:
+        yield (
+            f"{where} counts {', '.join(names)} by nodes of {content['node_gpus']} GPUs: nodes of {gpus} have "
+            f"{gpus / content['node_gpus']:.4g} times the rate, in proportion to the GPUs"
+        )
+    job = catalog.another_size(choice.use, {job.name: job.gpus for job in scenario.jobs})
+    kept = [source for source in sources if source.name in catalog.causes(choice.use) and source.part == "job"]
+    if job is None or not kept:
+        return
+    rate = DAY * sum(source.rate / max(source.units, 1) for source in kept)
+    counted = " to ".join(f"{size:,}" for size in dict.fromkeys(catalog.counted_on(choice.use) or ()))
+    yield (
+        f"{where} was counted on jobs of {counted} GPUs, and '{job.name}' has {job.gpus:,}: "
+        f"{', '.join(source.name for source in kept)} keep the rate of that job, {rate:.3g} a day (in proportion to "
+        f"the GPUs {rate * job.ratio:.3g}); its other causes are in proportion to the GPUs"
+    )
 
 
 def _fabric_warnings(scenario: Scenario) -> Iterator[str]:
@@ -558,7 +589,8 @@ def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:
     if law is None:
         return 0.0
     caught = hidden.share + (horizon / hidden.onset.mean_value if hidden.onset is not None else 0.0)
-    strikes = horizon / law.mean_value if success == 0 else min(horizon / law.mean_value, 1 / success)
+    each = horizon / law.mean_value
+    strikes = each if success == 0 else -math.expm1(-each * success) / success
     return source.units * caught * strikes / horizon
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import sim
 from sim.engine.simulation import Simulation
@@ -12,6 +12,8 @@ from tests.pace import IS_FULL, SEED, budget
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from hypothesis.strategies import SearchStrategy
 
 Scenario = dict[str, Any]
 
@@ -93,3 +95,21 @@ def slowest(prepared: sim.Prepared) -> tuple[sim.Result, float]:
     """Return the result of the first replication, and the lowest pace of a job in it [-]."""
     simulation = _Finite(prepared, 0, sim.trace(prepared, 0))
     return simulation.run(), simulation.slowest
+
+
+def drawn(strategy: SearchStrategy[Scenario], number: int) -> Scenario:
+    """Return the example of a strategy that belongs to a number, independent of those of other numbers."""
+    found: list[Scenario] = []
+    given_number = settings(
+        max_examples=2,  # the first is always the simplest
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+    def keep(data: Scenario) -> None:
+        found.append(data)
+
+    seed(number)(given_number(given(strategy)(keep)))()
+    return found[-1]

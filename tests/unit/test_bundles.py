@@ -225,13 +225,40 @@ def test_every_failure_of_hardware_goes_through_the_tiers_that_are_stated() -> N
 
 def test_a_replaced_repair_is_told() -> None:
     """A repair that is stated beside a bundle's own is announced, with what keeps these; else nothing is said."""
-    (line,) = with_repair("{time: 1 d}").warnings
+    size, line = with_repair("{time: 1 d}").warnings
+    assert size.startswith("failures.0: component-rates was counted on jobs of 16,384 GPUs, and")
     assert line.startswith("failures.0: the scenario's repair (simple) replaces the repair times that component-rates")
     assert "8 of its 16 causes" in line
     assert line.endswith("keeps_repair: true keeps them")
     for entry in (", repair: 2 d", ", keeps_repair: true"):
-        assert not with_repair("{time: 1 d}", entry).warnings
-    assert not prepared("llama3-table5").warnings
+        assert with_repair("{time: 1 d}", entry).warnings == (size,)
+    assert not prepared("meta-rsc-1").warnings
+
+
+def test_rates_by_the_node_are_in_proportion_to_the_gpus() -> None:
+    """On trays of 4 GPUs a cause counted on servers of 8 strikes half as often each, so that 10,752 GPUs fail alike.
+
+    By hand, of llama3-table5: 94 of 419 interruptions are counted by the node; the others by the GPU and by the job.
+    """
+    rates: dict[int, float] = {}
+    for gpus in (8, 4):
+        cluster = f"cluster={{nodes: {10_752 // gpus}, gpus_per_node: {gpus}}}"
+        changes = ["failures=[{use: llama3-table5}]", cluster, SITE, "spares={hot: 0, idle: serve}"]
+        case = sim.prepare(sim.load(sim.find("quickstart"), changes))
+        names = [entry["name"] for entry in entries("llama3-table5") if entry["per"] == "node"]
+        rates[gpus] = sum(source.rate for source in case.sources if source.name in names)
+        adapted = [line for line in case.warnings if "by nodes of 8 GPUs: nodes of 4 have 0.5 times the rate" in line]
+        assert len(adapted) == (gpus == 4)
+    assert rates[4] == pytest.approx(rates[8], rel=1e-12)
+    counted = sum(entry["count"] for entry in entries("llama3-table5") if entry["per"] == "node")
+    assert rates[4] * 86_400 == pytest.approx(counted / 54 * 10_752 / 16_384)
+
+
+def test_which_causes_keep_the_rate_of_another_job_is_told() -> None:
+    """A job of 2,688 GPUs has the 63 software failures of 54 days of 16,384; in proportion it would have a sixth."""
+    line = next(line for line in prepared("llama3-table5").warnings if "was counted on" in line)
+    assert "software_bug, nccl_watchdog_timeout, dependency keep the rate of that job, 1.17 a day" in line
+    assert f"{63 / 54:.3g} a day (in proportion to the GPUs {63 / 54 * 2_688 / 16_384:.3g})" in line
 
 
 @cases(

@@ -219,6 +219,20 @@ def test_rates_of_another_size_are_marked() -> None:
     assert sim.closed_form(hypothetical).extrapolated == ()
 
 
+def test_what_is_said_of_another_size_is_true() -> None:
+    """With all causes in proportion to the GPUs, 112 of 16,384 fail as if each cause of Llama 3 were scaled by hand."""
+    case = {"failures": [{"use": "llama3-table5"}], "horizon": "1000 d"}
+    (row,) = sim.closed_form(report_sample.prepare(**case)).extrapolated
+    assert row.kept == ("software_bug", "nccl_watchdog_timeout", "dependency")
+    by_hand = [{"use": "llama3-table5", "scale": dict.fromkeys(row.kept, row.gpus / 16_384)}]
+    even = sim.closed_form(report_sample.prepare(**case | {"failures": by_hand}))
+    assert row.proportional == pytest.approx(even.ettr)
+    assert row.linear == sim.closed_form(report_sample.prepare(**case)).ettr < (row.proportional or 0) - 0.01
+    text = " ".join(extrapolated_texts(describe_closed_form(report_sample.prepare(**case))))
+    assert "with software_bug, nccl_watchdog_timeout, dependency as often as in that job" in text
+    assert f"{100 * (row.proportional or 0):.2f} % with all in proportion to the GPUs" in text
+
+
 def test_superlinear_growth_by_hand() -> None:
     """Twice the GPUs of the count, rate x 2^0.9 of nodes: the closed form of that rate; rates of jobs do not grow."""
     nodes = {"name": "two", "nodes": 1024, "gpus_per_node": 8, "fabric": {"radix": 1024}}
@@ -426,7 +440,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         [f"{STEPS_ON} node does not stop it"],
     ),
     "bugs": (
-        {"failures": [{"use": "bug", "name": "bug", "rate": "1 per job-d", "fix": "1 h"}]},
+        {"failures": [{"use": "bug", "name": "bug", "rate": "0.05 per job-d", "fix": "1 h"}]},
         ["no bugs and no rollouts"],
     ),
     "failures that wait": (
@@ -577,13 +591,13 @@ BEYOND: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a rack more than there are spares": (
         {"cluster": RACKS, "failures": [NODE | {"part": "rack", "rate": "20 per 1000 rack-day", "repair": "1 d"}]},
         {"cluster": RACKS | {"nodes": 24}},
-        "node takes 4 nodes at once, of which the other 2 replace no more",
+        "node takes several nodes at once: more than the other 2 that a job can spare are in repair",
     ),
     "a rack more than there are nodes that serve": (
         {"cluster": RACKS | {"nodes": 24}, "spares": {"hot": 2, "idle": "withhold"},
          "failures": [NODE | {"part": "rack", "rate": "20 per 1000 rack-day", "repair": "1 d"}]},
         {"spares": {"hot": 10}},
-        "node takes 4 nodes at once, of which the other 2 replace no more",
+        "node takes several nodes at once: more than the other 2 that a job can spare are in repair",
     ),
     "a node that is slow for long": (
         {"failures": [NODE | {"effect": {"use": "slow", "factor": 0.5}, "detection": "6 h"}]},

@@ -228,3 +228,50 @@ def test_amounts_are_read_as_in_scenarios() -> None:
         assert answered("mtti", texts) == wanted
     with pytest.raises(FormulaError, match="must be finite"):
         answered("mtti", ["--mtbf", "0 per day", "--parts", "1"])
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "row", "value", "bound"),
+    [
+        # A failure costs restart and half an interval, 20 + 60 min of an MTTI of 10 min: below zero to the first order.
+        ("ettr", "--mtti 10min --write 5min --restart 20min --interval 2h", "first_order", None, "8 M): too low"),
+        # 1 - (5 + 15) / 60, over 1 + 1/30: 0.645, where 0.672 are left.
+        ("ettr", "--mtti 1h --write 1min --restart 5min --interval 30min", "first_order", 0.6452, "too low"),
+        ("ettr", "--mtti 100h --write 1min --restart 5min --interval 30min", "first_order", 0.9645, ""),
+        # sqrt(2 x 2 h x 1 h): no optimum is above M.
+        ("checkpoint-interval", "--write 2h --mtti 1h", "young", 7200.0, "the best is 56.9 min"),
+        ("checkpoint-interval", "--write 1min --mtti 1h", "young", 657.3, ""),
+        # 410 in repair, and the pool has 80.
+        ("pool-empty", "--parts 4096 --mtbf 100d --repair 10d --spares 80", "empty", 1.0, "an upper bound"),
+        ("pool-empty", "--parts 4096 --mtbf 100d --repair 1d --spares 80", "empty", 4.428e-8, ""),
+        ("two-level", "--local-write 5min --remote-write 1h --remote-share 10% --mtti 20min", "ettr", None, "70 %"),
+    ],
+)
+def test_an_approximation_outside_its_range_says_so(name: str, line: str, row: str, value: Any, bound: str) -> None:
+    """It has no impossible number, and the bound or the exact number beside it."""
+    found = answered(name, line.split())
+    result = found.results[row]
+    assert (bound in result.note) if bound else not result.note
+    if result.note:
+        assert f"outside its range {result.note.split('outside its range ')[1]}" in format_formula(found)
+    if value is not None:
+        assert result.value == pytest.approx(value, rel=2e-3, abs=1e-9)
+
+
+def test_no_share_is_impossible() -> None:
+    """Whatever the amounts, every share of every question is between nothing and all, or there is none."""
+    worst = {"mtti": "1 min", "mtbf": "1 min", "write": "1 h", "restart": "1 h", "repair": "10 d", "drain": "1 h"}
+    for name, entry in formulas().items():
+        changed = {row.name: worst.get(row.name, row.example) for row in entry.inputs}
+        try:
+            found = answered(name, [word for key, text in changed.items() for word in (f"--{key}", *text.split())])
+        except FormulaError:
+            continue  # it says itself that there is no answer
+        for row in found.results.values():
+            assert row.unit != "share" or row.value is None or 0 <= row.value <= 1, name
+
+
+def test_the_best_stock_of_many_parts_is_found_at_once() -> None:
+    """Of 10,000 a day for 10 days the law is normal: its quantile of 100 / 101 is 2.33 standard deviations above."""
+    found = ask("stock", "--parts 100000 --mtbf 10d --lead 10d --stock 4")
+    assert found["best_stock"] == pytest.approx(1e5 + stats.norm.ppf(100 / 101) * math.sqrt(1e5), abs=5)

@@ -1019,10 +1019,14 @@ def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
     for row in formula.extrapolated:
         smallest, largest = row.counted_on_gpus
         sizes = f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
-        text = (
-            f"{row.bundle} was counted on jobs of {sizes} GPUs, '{row.job}' has {row.gpus:,}: ETTR "
-            f"{percent_text(row.ettr)} with failures in proportion to the GPUs"
-        )
+        text = f"{row.bundle} was counted on jobs of {sizes} GPUs, '{row.job}' has {row.gpus:,}: ETTR "
+        if row.ettr_proportional is not None:
+            text += (
+                f"{percent_text(row.ettr)} with {', '.join(row.kept)} as often as in that job and the other causes in "
+                f"proportion to the GPUs, {percent_text(row.ettr_proportional)} with all in proportion to the GPUs"
+            )
+        else:
+            text += f"{percent_text(row.ettr)} with failures in proportion to the GPUs"
         if row.ettr_superlinear is not None:
             faster = percent_text(row.ettr_superlinear)
             text += f", {faster} if beyond {largest:,} they grow with the power {row.exponent:g}"
