@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from sim import rng
-from sim.policies.checkpoint import cliques
+from sim.policies.checkpoint import Periodic, cliques
 from sim.policies.contracts import Damage, Pace
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Rival:
     pauses: tuple[Pause, ...] = ()
     nodes: int = 1
     replicas: int = 1
+    is_plain: bool = False
     work: float = 0.0
     stepped: float = 0.0
     paused: float = 0.0
@@ -80,6 +81,7 @@ class Rival:
         self.saving = [rung for rung in self.rungs if rung.store != "peer"]
         self.series: list[Rung | Pause] = [*self.saving, *self.pauses]
         self.since = [0.0 for _ in self.series]
+        self.first = [True for _ in self.series]
         self.stops = [[] for _ in self.series]
 
     # ----------------------------------------------------------------------------------------- stepping
@@ -98,12 +100,19 @@ class Rival:
             period += one
         return float(period)
 
+    def until_due(self, index: int, step: float) -> float:
+        """Return the stepping until a series is due; the first save after a start has none before it to wait for."""
+        series: Any = self.series[index]
+        if series not in self.saving or not self.first[index]:
+            return self.period(series, step)
+        return math.ceil(series.interval / step - CLOSE) * step if step > 0 else float(series.interval)
+
     def advance(self, pace: Pace, span: float) -> None:
         """Live through `span` seconds."""
-        periods = [self.period(series, pace.step) for series in self.series]
         left = span
         while left > 0 or (self.stop and self.stop[0][1] <= 0):
             if not self.stop:
+                periods = [self.until_due(index, pace.step) for index in range(len(self.series))]
                 nearest = min(max(period - since, 0.0) for period, since in zip(periods, self.since, strict=True))
                 part = min([left, nearest, *(copy.drain_left for copy in self.copies if copy.drain_left)])
                 self._pass(part)
@@ -147,6 +156,7 @@ class Rival:
             return
         for done in self.due:
             self.since[done] = 0.0
+            self.first[done] = False
             self.stops[done].append(self.work)
             if self.series[done] in self.saving:
                 self._take(self.saving[done])
@@ -208,7 +218,8 @@ class Rival:
         interrupted = {index for index, _ in self.stop} | set(getattr(self, "due", []))
         self.stop, self.due = [], []
         self.copies = [copy for copy in self.copies if not copy.drain_left]
-        self._space(pace)
+        if not self.is_plain:
+            self._space(pace)
         if damage.keeps == "live" and last - sound <= CLOSE * self.work:
             self._lose(damage)
             self.copies = [copy for copy in self.copies if copy.whole or copy.rung.store == "remote"]
@@ -222,6 +233,7 @@ class Rival:
         if peer is not None and damage.live and damage.keeps in ("live", "processes") and last > CLOSE * self.work:
             readable.append(Copy(peer, last, 0.0, []))
         good = [copy for copy in readable if copy.work <= sound * (1 + CLOSE)]
+        self.first = [True for _ in self.series]
         seconds, store, work, bad = self._read(good, damage, mark)
         remote = [copy for copy in readable if copy.rung.store == "remote"]
         if store == "" and remote and not any(copy in good for copy in remote):
@@ -261,7 +273,9 @@ class Rival:
                 held.append(Copy(rung, 0.0, 0.0, deepcopy(held[-1].replicas)))
                 self.copies.insert(0, held[-1])
             for number, one in enumerate(held):
-                one.work = held[0].work - number * spacing
+                one.work = max(held[0].work - number * spacing, 0.0)
+                if rung.retain is None and number and one.work <= CLOSE * held[0].work:
+                    self.copies.remove(one)
 
     def _read(
         self, copies: list[Copy], damage: Damage, mark: Callable[[str], float] | None, before: float = 0.0
@@ -305,17 +319,19 @@ class Rival:
                 stops.pop()
             last = stops[-1] if stops else 0.0
             again = index in interrupted and work >= self.work * (1 - CLOSE)
-            self.since[index] = (
-                self.period(self.series[index], pace.step) if again else max(work - last, 0.0) / pace.rate
-            )
+            series: Any = self.series[index]
+            self.since[index] = self.period(series, pace.step) if again else max(work - last, 0.0) / pace.rate
+            if not again and self.until_due(index, pace.step) < self.period(series, pace.step):
+                # A save that was late, or left out, is none where nothing is on its way.
+                self.since[index] %= self.until_due(index, pace.step)
         self.work = work
 
 
 def rival_of(strategy: Any) -> Rival:
     """Return a job that lives through the saves of a strategy one at a time."""
-    return Rival(
-        strategy.rungs, getattr(strategy, "pauses", ()), getattr(strategy, "nodes", 1), getattr(strategy, "replicas", 1)
-    )
+    if isinstance(strategy, Periodic):
+        return Rival(strategy.rungs, is_plain=True)
+    return Rival(strategy.rungs, strategy.pauses, strategy.nodes, strategy.replicas)
 
 
 def step_by_step(strategy: CheckpointStrategy, pace: Pace, spans: Iterable[float]) -> tuple[float, float, float]:

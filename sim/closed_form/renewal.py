@@ -285,7 +285,10 @@ class Renewal:
 
     def _stores(self, job: PreparedJob) -> list[Store]:
         """Return the stores of a job as theory knows them, the one whose checkpoints are newest first."""
-        found = [Store(_interval(rung, job), rung.stall, rung.drain) for rung in _rungs(job)]
+        found = [
+            Store(_interval(rung, job), rung.stall, rung.drain, rung.period(job.step_time) - rung.start(job.step_time))
+            for rung in _rungs(job)
+        ]
         return [Store(_AT_ONCE, 0.0, 0.0), *found] if self._size(job).saves else found
 
     def _newest_of(self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[Rung, ...]) -> tuple[int, float]:

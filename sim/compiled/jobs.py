@@ -82,7 +82,7 @@ from sim.compiled.state import (
     schedule,
 )
 from sim.engine.nodes import Place
-from sim.policies.checkpoint.periodic import Periodic, advance, stepping, time_to
+from sim.policies.checkpoint.periodic import Periodic, advance, time_to
 from sim.policies.contracts import Bucket, CheckpointState
 from sim.policies.recovery.phases import MOST
 from sim.quantiles import quantile
@@ -173,7 +173,7 @@ def settle(s: Scalars, now: float) -> None:
         charge_step(s, stepped, max(seconds - stepped - paused, 0.0) * s.gpus, s.at_risk)
         s.table[(s.window * BUCKETS + AUXILIARY) * s.causes] += paused * s.gpus
     else:
-        state, stepped = advance(saves_of(s), state_of(s), 1.0, stepping(saves_of(s), s.step_time), seconds)
+        state, stepped = advance(saves_of(s), state_of(s), 1.0, s.step_time, seconds)
         put_state(s, state)
         charge_step(s, stepped, max(seconds - stepped, 0.0) * s.gpus, s.at_risk)
     s.running_seconds += seconds
@@ -208,13 +208,14 @@ def saves_of(s: Scalars) -> Periodic:
 
 def state_of(s: Scalars) -> CheckpointState:
     """Return what is saved."""
-    return CheckpointState(s.committed, s.at_risk, s.position, s.draining, s.drain_left, s.stall_left)
+    return CheckpointState(s.committed, s.at_risk, s.position, s.draining, s.drain_left, s.stall_left, s.is_first)
 
 
 def put_state(s: Scalars, state: CheckpointState) -> None:
     """Note what is saved."""
     s.committed, s.at_risk, s.position = state.committed, state.at_risk, state.position
     s.draining, s.drain_left, s.stall_left = state.draining, state.drain_left, state.stall_left
+    s.is_first = state.is_first
 
 
 # ----------------------------------------
@@ -261,6 +262,7 @@ def stop(s: Scalars, now: float) -> None:
         else:
             s.committed, s.at_risk, s.position = s.unsaved_committed, s.unsaved_at_risk, s.unsaved_position
             s.draining, s.drain_left, s.stall_left = s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left
+            s.is_first = s.unsaved_is_first
         s.saved_at = now
     s.is_starved = False
 
@@ -283,10 +285,7 @@ def expect_finish(s: Scalars, start: float) -> None:
     if start + todo > s.looks_at:
         s.finish_at = NOT_YET
         return
-    if s.series:
-        left = time_to_work(s, todo)
-    else:
-        left = time_to(saves_of(s), state_of(s), stepping(saves_of(s), s.step_time), todo)
+    left = time_to_work(s, todo) if s.series else time_to(saves_of(s), state_of(s), s.step_time, todo)
     s.finish_at = start + left
     if s.finish_at < s.looks_at:
         s.looks_at = s.finish_at
@@ -330,7 +329,8 @@ def begin_plan(s: Scalars, now: float) -> None:
                 continue
             s.unsaved_committed, s.unsaved_at_risk, s.unsaved_position = s.committed, s.at_risk, s.position
             s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left = s.draining, s.drain_left, s.stall_left
-            put_state(s, CheckpointState(s.committed + s.at_risk, 0.0, 0.0, 0.0, 0.0, 0.0))
+            s.unsaved_is_first = s.is_first
+            put_state(s, CheckpointState(s.committed + s.at_risk, 0.0, 0.0, 0.0, 0.0, 0.0, True))
         elif step.kind == EVICT:
             first = first_evicted(s, step)
             for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
@@ -347,7 +347,7 @@ def roll_back(s: Scalars, keeps: int) -> None:
         go_back(s, keeps)
     else:
         s.restore_seconds = s.load if s.committed > 0 else 0.0
-        put_state(s, CheckpointState(s.committed, 0.0, 0.0, 0.0, 0.0, 0.0))
+        put_state(s, CheckpointState(s.committed, 0.0, 0.0, 0.0, 0.0, 0.0, True))
     s.is_live = s.is_live and s.restore_store == s.stores and s.series > 0
     lost = before - (s.committed + s.at_risk)
     if lost > 0:

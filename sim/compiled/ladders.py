@@ -32,20 +32,20 @@ LOST, REBOOTED, DEAD = 1, 2, 4
 
 def grid_of(s: Scalars) -> Grid:
     """Return the series."""
-    return Grid(s.series, s.periods, s.stalls, s.ratios, s.slope, s.spread, s.longest)
+    return Grid(s.series, s.periods, s.stalls, s.ratios, s.slope, s.spread, s.longest, s.first_periods)
 
 
 def shelf_of(s: Scalars, index: int) -> Shelf:
     """Return what a store holds."""
     it = s.held[index]
-    return Shelf(it.newest, it.checkpoints, it.good, it.draining, it.drain_left)
+    return Shelf(it.newest, it.checkpoints, it.good, it.draining, it.drain_left, it.is_first)
 
 
 def put_shelf(s: Scalars, index: int, shelf: Shelf) -> None:
     """Note what a store holds."""
     it = s.held[index]
     it.newest, it.checkpoints, it.good = shelf.newest, shelf.checkpoints, shelf.good
-    it.draining, it.drain_left = shelf.draining, shelf.drain_left
+    it.draining, it.drain_left, it.is_first = shelf.draining, shelf.drain_left, shelf.is_first
 
 
 def note_progress(s: Scalars) -> None:
@@ -57,7 +57,8 @@ def note_progress(s: Scalars) -> None:
 def find_firsts(s: Scalars) -> None:
     """Work out how long each series steps until it is due, from the end of the stop if there is one [s]."""
     for index in range(s.series):
-        s.firsts[index] = first_due(s.periods[index], s.since_stop[index], s.in_stop[index])
+        is_first = index < s.stores and s.held[index].is_first
+        s.firsts[index] = first_due(grid_of(s), index, s.since_stop[index], s.in_stop[index], is_first)
 
 
 def pausing(s: Scalars, left: float) -> float:
@@ -123,9 +124,9 @@ def save_stores(s: Scalars) -> None:
         shelf = shelf_of(s, index)
         put_shelf(s, s.stores + index, shelf)
         if index:
-            shelf = Shelf(shelf.newest, shelf.checkpoints, shelf.good, 0.0, 0.0)
+            shelf = Shelf(shelf.newest, shelf.checkpoints, shelf.good, 0.0, 0.0, shelf.is_first)
         else:
-            shelf = Shelf(s.work, min(shelf.checkpoints + 1, s.held[0].limit), False, 0.0, 0.0)
+            shelf = Shelf(s.work, min(shelf.checkpoints + 1, s.held[0].limit), False, 0.0, 0.0, True)
         put_shelf(s, index, shelf)
     s.since_stop[0] = 0.0
     s.stall_left = 0.0
@@ -203,13 +204,14 @@ def go_back(s: Scalars, keeps: int) -> None:
         is_gone = not it.is_left or (keeps != STORES_KEPT and it.lost > 0)
         shelf = cut(shelf_of(s, index), it.checkpoints if is_gone else it.passed, s.periods[index])
         if it.is_left and shelf.checkpoints and abs(shelf.newest - work) <= TIE * work:
-            shelf = Shelf(work, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left)
+            shelf = Shelf(work, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left, True)
         put_shelf(s, index, shelf)
+        it.is_first = True
     for index in range(s.series):
         if work <= 0 or (index < s.stores and s.held[index].newest == work):
             s.since_stop[index] = 0.0
         else:
-            s.since_stop[index] = since_step(s.periods[index], s.since_stop[index], s.in_stop[index], back)
+            s.since_stop[index] = since_step(grid_of(s), index, s.since_stop[index], s.in_stop[index], back)
         s.in_stop[index] = False
     s.work = work
     s.stall_left = 0.0

@@ -462,8 +462,9 @@ class Lowered:
         """Write down several stores, or one that a plain rhythm does not describe, and work beside the saves."""
         scalars, job, checkpoint = self.scalars, self.job, self.job.checkpoint
         self.held = np.zeros(1, state.STORE)
-        self.series = {name: np.zeros(1) for name in ("periods", "stalls", "ratios")} | {"longest": np.zeros(1, int)}
-        scalars["replicas"], scalars["peer_load"] = job.replicas, -1.0
+        self.series = {name: np.zeros(1) for name in ("periods", "stalls", "ratios", "first_periods")}
+        self.series["longest"] = np.zeros(1, int)
+        scalars["replicas"], scalars["peer_load"], scalars["is_first"] = job.replicas, -1.0, True
         if isinstance(checkpoint, Periodic):
             return
         grid = checkpoint.grid(Pace(1.0, job.step_time))
@@ -477,6 +478,7 @@ class Lowered:
         for row, store in zip(self.held, checkpoint.stores, strict=False):
             for name in ("load", "fetch", "drain", "every_replica"):
                 row[name] = getattr(store, name)
+            row["is_first"] = True
             row["limit"], row["keeps_all"] = store.retain or sys.maxsize, store.keeps_all
             row["takes"] = {"remote": 0, "disk": LOST}.get(store.store, LOST | REBOOTED)
             if store.store == "peer-host":

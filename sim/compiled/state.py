@@ -235,6 +235,7 @@ class Scalars:
     draining: float
     drain_left: float
     stall_left: float
+    is_first: bool
     work: float
     unsaved_work: float
     unsaved_committed: float
@@ -243,6 +244,7 @@ class Scalars:
     unsaved_draining: float
     unsaved_drain_left: float
     unsaved_stall_left: float
+    unsaved_is_first: bool
     # Arrays: of the scenario and of the replication.
     nodes: list[Node]
     queue: list[Event]
@@ -259,6 +261,7 @@ class Scalars:
     periods: list[float]
     stalls: list[float]
     ratios: list[float]
+    first_periods: list[float]
     longest: list[int]
     since_stop: list[float]
     in_stop: list[bool]
@@ -524,6 +527,7 @@ class Store:
     good: bool
     draining: float
     drain_left: float
+    is_first: bool
     passed: int
     is_left: bool
     holds: bool

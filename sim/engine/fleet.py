@@ -495,7 +495,7 @@ class Fleet(Queue):
         """Return how long a job runs for some work, saves between included [s]; it is over before the last save."""
         if not job.save or work == math.inf:
             return work
-        saves = math.ceil(work / job.saves.interval) - 1
+        saves = math.ceil((work + job.saves.head) / job.saves.interval) - 1
         return work + max(saves, 0) * job.save
 
     def _left(self, job: StreamJob) -> float:
@@ -564,11 +564,14 @@ class Fleet(Queue):
         interval, save = job.saves.interval, job.save
         cut, kept, stalled, risk, stall = now, seconds, 0.0, 0.0, 0.0
         if interval < math.inf:
-            saves, rest = divmod(seconds, interval + save)
+            head = job.saves.head
+            saves, rest = divmod(seconds + head, interval + save)
             risk = min(rest, interval)
             if saves and rest < job.saves.drain and not keeps:
                 # The last save is not durable yet.
                 saves, rest, risk = saves - 1, rest + interval + save, risk + interval
+            if not saves:
+                rest, risk = rest - head, risk - head
             stall = rest - risk
             stalled = saves * save
             cut = now - rest

@@ -227,8 +227,9 @@ class PartPlan(NamedTuple):
 class SavePlan(NamedTuple):
     """Checkpoints of a job of a stream in closed form: each `interval` of stepping [s], infinite for none but the last.
 
-    A save stops the job for `save` and is durable `drain` [s] later; a restore takes `restore`. Where saves share the
-    store, `transfer` and `save_share` are those of a `sim.policies.checkpoint.stores.Rung`.
+    A save stops the job for `save` and is durable `drain` [s] later; a restore takes `restore`. The first save after
+    a start comes `head` [s] earlier. Where saves share the store, `transfer` and `save_share` are those
+    of a `sim.policies.checkpoint.stores.Rung`.
     """
 
     interval: float
@@ -237,6 +238,7 @@ class SavePlan(NamedTuple):
     drain: float = 0.0
     transfer: tuple[float, float] = (0.0, 0.0)
     save_share: float = 0.0
+    head: float = 0.0
 
 
 @dataclass(frozen=True)

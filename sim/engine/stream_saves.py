@@ -43,7 +43,7 @@ class StreamSaves:
         """Say when something happens next to a job that steps, if nothing disturbs it."""
         left = job.spec.ends - job.durable
         if job.saving_at == math.inf:
-            at = min(max(job.run_at + job.saves.interval, now), job.run_at + left)
+            at = min(max(job.run_at + job.saves.interval - job.saves.head, now), job.run_at + left)
         elif job.saves.drain == 0:
             at = math.inf
         else:

@@ -411,11 +411,14 @@ class Store(NamedTuple):
         Blocking time of one save, b [s].
     drain
         From the end of the blocking part to durability, w [s], at most `interval`.
+    head
+        By how much the first save after a restart comes earlier than an interval, h [s]: it has none to wait for.
     """
 
     interval: float
     write: float = 0.0
     drain: float = 0.0
+    head: float = 0.0
 
 
 class FailureClass(NamedTuple):
@@ -479,11 +482,11 @@ def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Seq
     Of one store it is exact. Of several, an incident leaves all stores that any of its failures leaves, and recovers
     as those failures do. Quickest first, each store is then taken by itself: with g the pace at which work comes about
     under all incidents that end with quicker stores, its saves are ``P = tau / g`` apart in running time, and of each
-    second ``tau lambda_s a exp(-lambda_s w) / (1 - a)`` is durable, ``a = exp(-lambda_s P)``; times ``s / (1 - (1 - s)
-    a)`` where a save, with the chance 1 - s, is cut off in its drain by a failure that leaves quicker stores alone, and
-    the next one is an interval away. That is approximate: P is taken as fixed, and a store that has lost its
-    checkpoints as filled again at once. While 0.9 of the time is productive it errs by less than 0.001, and at 0.7 by
-    less than 0.01.
+    second ``lambda_s exp(-lambda_s (w + P - h)) (tau - h + tau a / (1 - a))`` is durable, ``a = exp(-lambda_s P)``;
+    times ``s / (1 - (1 - s) a)`` where a save, with the chance 1 - s, is cut off in its drain by a failure that leaves
+    quicker stores alone, and the next one is an interval away. That is approximate: P is taken as fixed, and a store
+    that has lost its checkpoints as filled again at once. While 0.9 of the time is productive it errs by less than
+    0.001, and at 0.7 by less than 0.01.
 
     Parameters
     ----------
@@ -591,7 +594,10 @@ def _losses(
     for store, share in zip(stores, leaving, strict=True):
         cut = mean_decay(rate * (share * store.interval)) / mean_decay(rate * (share * (store.interval + store.write)))
         # Of a running time that failures cut off so much is stepping.
-        stalls = stalls + (store.interval + store.write) / (store.interval * cut) - 1.0
+        part = store.interval * cut / (store.interval + store.write)
+        if store.head:
+            part = 1.0 - (1.0 - part) * decay(rate * (-share * store.head))
+        stalls = stalls + 1.0 / part - 1.0
     stepping = 1.0 / (1.0 + stalls)
     pace, plain = stepping, 1.0 / (1.0 + sum(store.write / store.interval for store in stores))
     losses: list[Number] = []
@@ -602,6 +608,9 @@ def _losses(
         hazard = rate * share
         period = store.interval / (plain if place == 0 else pace)
         durable = store.interval * decay(hazard * (store.drain + period)) / (period * mean_decay(hazard * period))
+        if store.head:
+            first = hazard * ((store.interval - store.head) * decay(hazard * (store.drain + period)))
+            durable = (first + durable * decay(hazard * period)) * decay(hazard * -store.head)
         # Failures that leave quicker stores alone cut off saves on their way: the one before is an interval older.
         whole = decay(rate * ((1.0 - share) * store.drain))
         durable = durable * whole / _chance(1.0 - (1.0 - whole) * decay(hazard * period))

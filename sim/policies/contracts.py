@@ -38,7 +38,7 @@ class CheckpointState(NamedTuple):
 
     ``committed`` is durable, ``at_risk`` is not. The group has stepped for ``position`` since the last save, and is in
     the stall of a save when ``stall_left`` is above zero. ``draining`` of the work at risk is on its way to the store
-    and becomes durable in ``drain_left``.
+    and becomes durable in ``drain_left``. ``is_first`` says whether no save has begun since the last start.
     """
 
     committed: float = 0.0
@@ -47,6 +47,7 @@ class CheckpointState(NamedTuple):
     draining: float = 0.0
     drain_left: float = 0.0
     stall_left: float = 0.0
+    is_first: bool = True
 
 
 class Progress(Protocol):

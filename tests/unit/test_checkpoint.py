@@ -56,11 +56,11 @@ def test_closed_form(periodic: Periodic, step: float) -> None:
 
 
 def test_a_save_waits_for_the_one_before_it() -> None:
-    """With a drain of 250 s an interval of 100 s becomes one of 250 s: two saves never drain at once."""
+    """With a drain of 250 s an interval of 100 s becomes one of 250 s, but for the first, which none is before."""
     periodic = Periodic(100.0, 5.0, 250.0, 20.0)
     assert periodic.stepping(FREE) == 250.0
-    # The stalls end at 255 s and 510 s, the drains at 505 s and 760 s.
-    for time, committed in ((504.0, 0.0), (505.0, 250.0), (759.0, 250.0), (760.0, 500.0)):
+    # The stalls end at 105 s and 360 s, the drains at 355 s and 610 s.
+    for time, committed in ((354.0, 0.0), (355.0, 100.0), (609.0, 100.0), (610.0, 350.0)):
         assert periodic.advance(CheckpointState(), FREE, time)[0].committed == committed
 
 

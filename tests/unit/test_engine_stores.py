@@ -725,20 +725,20 @@ def test_a_failure_takes_what_a_late_save_has_not_made_durable() -> None:
 
 
 def test_the_next_save_waits_for_a_late_one() -> None:
-    """Four jobs drain 200 s each, and so save every 200 s at most: all together they take 800 s."""
+    """Four jobs drain 200 s each, all together 800 s: after the first, due at 100 s, each waits for the one before."""
     tier = {"mode": "async", "interval": "100 s", "aggregate": "5 MB/s"}
     one = saving_case(software(), sizes=(2,) * 4, tier=tier, horizon="5000 s")
-    # Saves are taken at 200, 1000, 1800 s, ... and durable 800 s later.
-    for at, lost in ((999, 999.0), (1001, 801.0), (1799, 1599.0), (1801, 801.0)):
+    # Saves are taken at 100, 900, 1700 s, ... and durable 800 s later.
+    for at, lost in ((899, 899.0), (901, 801.0), (1699, 1599.0), (1701, 801.0)):
         assert losses(one, play(one, [(at, 0, 2)]), 2)["lost_work", "software"] == pytest.approx(lost, abs=1e-5), at
 
 
 def test_a_late_save_ends_within_a_step_and_the_next_begins_after_it() -> None:
-    """Steps of 70 s: saves are taken at 210 s and durable at 1010 s; the 12th step since ends at 1050 s."""
+    """Steps of 70 s: saves are taken at 140 s and durable at 940 s; the 12th step since ends at 980 s."""
     tier = {"mode": "async", "interval": "100 s", "aggregate": "5 MB/s"}
     jobs = [{"name": f"job-{number}", "gpus": 2, "step_time": "70 s"} for number in range(4)]
     one = saving_case(software(), tier=tier, jobs=jobs, horizon="5000 s")
-    for at, lost in ((1009, 1009.0), (1011, 801.0), (1849, 1639.0), (1851, 801.0)):
+    for at, lost in ((939, 939.0), (941, 801.0), (1779, 1639.0), (1781, 801.0)):
         assert losses(one, play(one, [(at, 0, 2)]), 2)["lost_work", "software"] == pytest.approx(lost, abs=1e-5), at
 
 

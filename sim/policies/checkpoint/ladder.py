@@ -30,7 +30,7 @@ from sim.policies.checkpoint.stores import (
     reach,
     read,
     waited,
-    whole,
+    whole_steps,
     without_end,
     work_in,
 )
@@ -192,7 +192,7 @@ class Pause(NamedTuple):
         """Return how long the group steps in between [s]: whole steps of `step` [s]."""
         if step <= 0:
             return self.interval
-        return (self.in_steps or whole(self.interval / step)) * step
+        return self.in_steps * step if self.in_steps else whole_steps(self.interval, step)
 
 
 class LadderState(NamedTuple):
@@ -305,9 +305,12 @@ class Ladder:
         """Return the series at some pace."""
         grid = self._grids.get(pace.step)
         if grid is None:
-            periods = [rung.period(pace.step) for rung in self.stores]
-            periods += [pause.period(pace.step) for pause in self.pauses]
-            grid = Grid.of(periods, [*(rung.stall for rung in self.stores), *(pause.seconds for pause in self.pauses)])
+            pauses = [pause.period(pace.step) for pause in self.pauses]
+            grid = Grid.of(
+                [*(rung.period(pace.step) for rung in self.stores), *pauses],
+                [*(rung.stall for rung in self.stores), *(pause.seconds for pause in self.pauses)],
+                [*(rung.start(pace.step) for rung in self.stores), *pauses],
+            )
             # Paces repeat; those of nodes that are slow by chance do not.
             if len(self._grids) < 256:
                 self._grids[pace.step] = grid
@@ -316,7 +319,9 @@ class Ladder:
     def _running_grid(self, pace: Pace) -> Grid:
         """Return the series that stop the job by themselves at some pace."""
         grid = self.grid(pace)
-        return Grid.of((_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:])) if self._shares else grid
+        if not self._shares:
+            return grid
+        return Grid.of((_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:]), (_NEVER, *grid.first_periods[1:]))
 
     def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""
@@ -367,10 +372,10 @@ class Ladder:
     @staticmethod
     def _firsts(state: LadderState, grid: Grid) -> list[float]:
         """Return how long each series steps until it is due, from the end of the stop if there is one [s]."""
-        due = state.due
+        due, shelves = state.due, state.shelves
         return [
-            first_due(period, since, index in due)
-            for index, (period, since) in enumerate(zip(grid.periods, state.since, strict=True))
+            first_due(grid, index, since, index in due, index < len(shelves) and shelves[index].is_first)
+            for index, since in enumerate(state.since)
         ]
 
     def _pausing(self, grid: Grid, due: Sequence[int], left: float) -> float:
@@ -415,7 +420,7 @@ class Ladder:
             spacings.append(1.0)
         damaged = damage.lost | damage.rebooted if damage.keeps != "stores" else frozenset()
         choice = choose(sources, shelves, spacings, damaged, self.nodes, sound, mark)
-        kept = tuple(choice.shelves[: len(self.stores)])
+        kept = tuple(shelf._replace(is_first=True) for shelf in choice.shelves[: len(self.stores)])
         since = self._since(state, grid, kept, choice.work, (state.work - choice.work) / pace.rate)
         return Restoration(LadderState(choice.work, since, kept), choice.seconds, choice.store)
 
@@ -424,12 +429,14 @@ class Ladder:
         shelves = tuple(shelf._replace(draining=0.0, drain_left=0.0) for shelf in state.shelves)
         if state.stall_left > 0:
             # The stop that was cut off is still due.
-            return LadderState(state.work, self._since(state, self.grid(pace), shelves, state.work, 0.0), shelves)
+            periods = enumerate(zip(self.grid(pace).periods, state.since, strict=True))
+            since = tuple(period if index in state.due else last for index, (period, last) in periods)
+            return LadderState(state.work, since, shelves)
         lost = in_flight(state.since[0], pace.step)
         # After a change of pace within a step, it may seem to have begun before the newest checkpoint was taken.
         work = max(state.work - lost * pace.rate, *(shelf.newest for shelf in shelves))
-        since = tuple(max(since - lost, 0.0) for since in state.since)
-        return LadderState(work if work > TIE * state.work else 0.0, since, shelves)
+        stepped = tuple(max(since - lost, 0.0) for since in state.since)
+        return LadderState(work if work > TIE * state.work else 0.0, stepped, shelves)
 
     @staticmethod
     def _since(state: LadderState, grid: Grid, shelves: Sequence[Shelf], work: float, back: float) -> tuple[float, ...]:
@@ -437,10 +444,10 @@ class Ladder:
         if work <= 0:
             return (0.0,) * len(state.since)
         return tuple(
-            since_step(period, last, index in state.due, back)
+            since_step(grid, index, last, index in state.due, back)
             if index >= len(shelves) or shelves[index].newest != work
             else 0.0
-            for index, (last, period) in enumerate(zip(state.since, grid.periods, strict=True))
+            for index, last in enumerate(state.since)
         )
 
     def saved(self, state: LadderState) -> LadderState:
@@ -465,14 +472,15 @@ class Ladder:
 
     def staggered(self, state: LadderState, part: float, pace: Pace) -> LadderState:
         """Return the state with a next save to the remote store a `part` of a period early, in whole steps."""
-        early = part * self.grid(pace).periods[0]
+        early = part * self.grid(pace).first_periods[0]
         return state._replace(since=(early - in_flight(early, pace.step), *state.since[1:]))
 
     def until_save(self, state: LadderState, pace: Pace) -> float:
         """Return the time [s] until the next stop for a save to the remote store begins: it comes between two steps."""
+        grid = self.grid(pace)
         since = 0.0 if 0 in state.due else state.since[0]
-        after_steps = whole(since / pace.step) * pace.step if pace.step > 0 else since
-        first = max(self.grid(pace).periods[0], after_steps) - since
+        period = grid.first_periods[0] if state.shelves[0].is_first and 0 not in state.due else grid.periods[0]
+        first = max(period, whole_steps(since, pace.step)) - since
         held = self._running_grid(pace)
         return state.stall_left + before(held, self._firsts(state, held), first)
 
@@ -517,10 +525,14 @@ class Ladder:
 # The arithmetic of one series and of one shelf: what the compiled loop compiles.
 
 
-def first_due(period: float, since: float, is_due: bool) -> float:
-    """Return how long a series steps until it is due, from the end of its stop if it is in one [s]."""
+def first_due(grid: Grid, index: int, since: float, is_due: bool, is_first: bool) -> float:
+    """Return how long a series steps until it is due, from the end of its stop if it is in one [s].
+
+    One that has stepped `since` its last stop [s] without a save since the last start finds none on its way.
+    """
     if is_due:
-        return period
+        return grid.periods[index]
+    period = grid.first_periods[index] if is_first else grid.periods[index]
     return period - since if since < period else 0.0
 
 
@@ -551,14 +563,18 @@ def since_stop(
     return stepped if was_due else last + stepped
 
 
-def since_step(period: float, last: float, is_due: bool, back: float) -> float:
-    """Return how long a series had stepped since it was due [s], `back` [s] of stepping ago; now it is `last` [s]."""
+def since_step(grid: Grid, index: int, last: float, is_due: bool, back: float) -> float:
+    """Return how long a series had stepped since it was due [s], `back` [s] of stepping ago; now it is `last` [s].
+
+    Nothing is on its way there, so a save that was late or left out is none: multiples of the first period count.
+    """
+    period = grid.periods[index]
     left = (period if is_due else last) - back
     if left < 0:
         left %= period
         slack = TIE * (back + period)
         left = 0.0 if left < slack or period - left < slack else left
-    return left
+    return left % grid.first_periods[index] if grid.first_periods[index] <= left < period else left
 
 
 def filled(
@@ -607,7 +623,7 @@ def filled(
         wall = after(grid, firsts, place) if count else 0.0
         drain_left = stall_left + wall + drain - seconds
     if drain_left <= 0:
-        return Shelf(held, min(checkpoints, limit), False, 0.0, 0.0)
+        return Shelf(held, min(checkpoints, limit), False, 0.0, 0.0, False)
     if count > 1:
         newest = held - grid.periods[index] * rate
     elif taken > 1:
@@ -615,4 +631,4 @@ def filled(
     else:
         newest = shelf.draining if shelf.draining > 0 else shelf.newest
     good = shelf.good and taken == 1 and shelf.draining == 0
-    return Shelf(newest, min(checkpoints - 1, limit), good, held, drain_left)
+    return Shelf(newest, min(checkpoints - 1, limit), good, held, drain_left, False)

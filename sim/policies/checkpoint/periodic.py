@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.policies.checkpoint.stores import TIE, Rung, in_flight, whole
+from sim.policies.checkpoint.stores import TIE, Rung, in_flight, whole, whole_steps
 from sim.policies.contracts import CheckpointState, Damage, Pace, Restoration
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ class Periodic(NamedTuple):
     Parameters
     ----------
     interval
-        Stepping between two saves [s]. Rounded up to whole steps, and to the drain: a save waits until the one
-        before is durable.
+        Stepping until a save is due [s], rounded up to whole steps; it waits until the one before is durable.
     stall
         How long stepping stops for a save [s].
     drain
@@ -70,12 +69,12 @@ class Periodic(NamedTuple):
 
         There is no periodic work beside these saves.
         """
-        state, stepped = advance(self, state, pace.rate, stepping(self, pace.step), seconds)
+        state, stepped = advance(self, state, pace.rate, pace.step, seconds)
         return state, stepped, 0.0
 
     def time_to(self, state: CheckpointState, pace: Pace, work: float) -> float:
         """Return the time [s] until `work` [s] more healthy seconds have been done; the last save is not awaited."""
-        return time_to(self, state, stepping(self, pace.step), work / pace.rate)
+        return time_to(self, state, pace.step, work / pace.rate)
 
     def restore(
         self,
@@ -103,9 +102,10 @@ class Periodic(NamedTuple):
         """Return the state without the step in flight and without the save on its way."""
         if state.stall_left > 0:
             # The save that was cut off is still due.
-            return CheckpointState(state.committed, state.at_risk, self.stepping(pace))
+            return CheckpointState(state.committed, state.at_risk, self.stepping(pace), is_first=state.is_first)
         lost = in_flight(state.position, pace.step)
-        return CheckpointState(state.committed, max(state.at_risk - lost * pace.rate, 0.0), state.position - lost)
+        at_risk, position = max(state.at_risk - lost * pace.rate, 0.0), state.position - lost
+        return CheckpointState(state.committed, at_risk, position, is_first=state.is_first)
 
     def saved(self, state: CheckpointState) -> CheckpointState:
         """Return the state after a save outside the schedule has made everything durable."""
@@ -126,22 +126,27 @@ class Periodic(NamedTuple):
 
 def stepping(save: Periodic, step: float) -> float:
     """Return how long a group steps between two saves [s]: whole steps of `step` [s], at least the drain."""
-    wanted = max(save.interval, save.drain)
-    return wanted if step <= 0 else whole(wanted / step) * step
+    return whole_steps(max(save.interval, save.drain), step)
 
 
-def place_of(save: Periodic, state: CheckpointState, interval: float) -> float:
+def head_start(save: Periodic, state: CheckpointState, interval: float, step: float) -> float:
+    """Return by how much the first save comes earlier than one that has to wait for the one before [s]."""
+    return interval - whole_steps(save.interval, step) if state.is_first and save.drain > save.interval else 0.0
+
+
+def place_of(save: Periodic, state: CheckpointState, interval: float, head: float) -> float:
     """Return where in the cycle of stepping and stall a state is [s].
 
     After a change of pace the interval may be shorter than what has been stepped: then a save is due.
     """
     if state.stall_left > 0:
         return interval + save.stall - state.stall_left
-    return state.position if state.position < interval else interval
+    place = state.position + head
+    return place if place < interval else interval
 
 
 def advance(
-    save: Periodic, state: CheckpointState, rate: float, interval: float, seconds: float
+    save: Periodic, state: CheckpointState, rate: float, step: float, seconds: float
 ) -> tuple[CheckpointState, float]:
     """Return the state after `seconds` [s] of RUNNING, and how many of them were stepping [s].
 
@@ -151,13 +156,15 @@ def advance(
         The rhythm, and where in it the group is.
     rate
         Healthy seconds of work in a second of stepping [-].
-    interval
-        What :func:`stepping` returns [s].
+    step
+        Wall time of a step [s]; 0 for continuous progress.
     seconds
         How long the group runs [s].
     """
+    interval = stepping(save, step)
     cycle = interval + save.stall
-    place = place_of(save, state, interval)
+    head = head_start(save, state, interval, step)
+    place = place_of(save, state, interval, head)
     before = place if place < interval else interval
     total = place + seconds
     cycles = int(total // cycle)
@@ -169,21 +176,25 @@ def advance(
     if cycles == 0:
         stepped = tail - before
         left = drain_left - seconds if draining > 0 else 0.0
-        return CheckpointState(committed, at_risk + stepped * rate, tail, draining, left, stall_left), stepped
+        at_risk += stepped * rate
+        position = tail - head
+        return CheckpointState(committed, at_risk, position, draining, left, stall_left, state.is_first), stepped
     first = at_risk + (interval - before) * rate
     between = (cycles - 1) * interval
     stepped = interval - before + between + tail
     if rest >= save.drain:
-        return CheckpointState(committed + first + between * rate, tail * rate, tail, 0.0, 0.0, stall_left), stepped
+        committed += first + between * rate
+        return CheckpointState(committed, tail * rate, tail, 0.0, 0.0, stall_left, False), stepped
     # The newest save is still on its way; the one before it is durable.
     newest = interval * rate if cycles > 1 else first
     committed += first + between * rate - newest
-    return CheckpointState(committed, newest + tail * rate, tail, newest, save.drain - rest, stall_left), stepped
+    return CheckpointState(committed, newest + tail * rate, tail, newest, save.drain - rest, stall_left, False), stepped
 
 
-def time_to(save: Periodic, state: CheckpointState, interval: float, needed: float) -> float:
+def time_to(save: Periodic, state: CheckpointState, step: float, needed: float) -> float:
     """Return the time [s] until a group has stepped for `needed` [s] more; the last save is not awaited."""
+    interval = stepping(save, step)
     if state.stall_left > 0:
         return state.stall_left + needed + save.stall * max(whole(needed / interval) - 1, 0)
-    beyond = needed - (interval - place_of(save, state, interval))
+    beyond = needed - (interval - place_of(save, state, interval, head_start(save, state, interval, step)))
     return needed + save.stall * max(whole(beyond / interval), 0)

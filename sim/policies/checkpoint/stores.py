@@ -43,6 +43,11 @@ def whole(number: float) -> int:
     return math.ceil(number - TIE)
 
 
+def whole_steps(seconds: float, step: float) -> float:
+    """Return some stepping [s] rounded up to whole steps of `step` [s]; without steps as it is."""
+    return seconds if step <= 0 else whole(seconds / step) * step
+
+
 def in_flight(stepped: float, step: float) -> float:
     """Return how much of some stepping [s] belongs to a step that is not over, of `step` [s] each; 0 without steps."""
     if step <= 0:
@@ -54,7 +59,8 @@ def in_flight(stepped: float, step: float) -> float:
 class Grid(NamedTuple):
     r"""Series that stop a job for ``stalls`` [s] each time that they have stepped for ``periods`` [s].
 
-    With series j first due after :math:`f_j` of stepping, the wall time at which stepping reaches x is
+    After a start, with nothing on its way, a series is due after ``first_periods`` [s] of stepping. With series j first
+    due after :math:`f_j` of stepping, the wall time at which stepping reaches x is
 
     .. math:: T(x) = x + \sum_j s_j \max\left(0, \left\lceil (x - f_j) / e_j \right\rceil\right)
 
@@ -75,13 +81,15 @@ class Grid(NamedTuple):
     """Wall time of a stop of all series [s]."""
     longest: Sequence[int]
     """Series by their stalls, longest first."""
+    first_periods: Sequence[float]
 
     @classmethod
-    def of(cls, periods: Sequence[float], stalls: Sequence[float]) -> Grid:
-        """Return the series with these periods and stalls [s]."""
+    def of(cls, periods: Sequence[float], stalls: Sequence[float], first_periods: Sequence[float]) -> Grid:
+        """Return the series with these periods, stalls and first periods after a start [s]."""
         ratios = tuple(stall / period for stall, period in zip(stalls, periods, strict=True))
         longest = tuple(sorted(range(len(stalls)), key=lambda index: -stalls[index]))
-        return cls(len(periods), tuple(periods), tuple(stalls), ratios, 1.0 + sum(ratios), sum(stalls), longest)
+        slope, spread = 1.0 + sum(ratios), sum(stalls)
+        return cls(len(periods), tuple(periods), tuple(stalls), ratios, slope, spread, longest, tuple(first_periods))
 
 
 def before(grid: Grid, firsts: Sequence[float], stepped: float) -> float:
@@ -278,10 +286,12 @@ class Rung(NamedTuple):
 
     def period(self, step: float) -> float:
         """Return how long the group steps between two saves [s]: whole steps of `step` [s], at least the drain."""
-        period = self.interval if self.skips else max(self.interval, self.drain)
-        if step > 0:
-            period = whole(period / step) * step
+        period = whole_steps(self.interval if self.skips else max(self.interval, self.drain), step)
         return period * max(whole(self.drain / period), 1) if self.skips else period
+
+    def start(self, step: float) -> float:
+        """Return how long the group steps from a start to the first save [s]: none is on its way, so none is late."""
+        return whole_steps(self.interval, step)
 
 
 class Source(NamedTuple):
@@ -401,7 +411,7 @@ class Shelf(NamedTuple):
 
     The newest complete one holds ``newest``; of the ``checkpoints`` that are kept each older one holds one interval
     less. ``good`` says whether the newest is known to be readable. The checkpoint on its way holds ``draining``, and is
-    complete in ``drain_left`` [s].
+    complete in ``drain_left`` [s]. ``is_first`` says whether none has been taken since the last start.
     """
 
     newest: float = 0.0
@@ -409,6 +419,7 @@ class Shelf(NamedTuple):
     good: bool = False
     draining: float = 0.0
     drain_left: float = 0.0
+    is_first: bool = True
 
 
 def waited(shelf: Shelf, seconds: float, limit: int) -> Shelf:
@@ -416,8 +427,9 @@ def waited(shelf: Shelf, seconds: float, limit: int) -> Shelf:
     if shelf.draining == 0:
         return shelf
     if seconds >= shelf.drain_left:
-        return Shelf(shelf.draining, min(shelf.checkpoints + 1, limit), False, 0.0, 0.0)
-    return Shelf(shelf.newest, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left - seconds)
+        return Shelf(shelf.draining, min(shelf.checkpoints + 1, limit), False, 0.0, 0.0, shelf.is_first)
+    left = shelf.drain_left - seconds
+    return Shelf(shelf.newest, shelf.checkpoints, shelf.good, shelf.draining, left, shelf.is_first)
 
 
 def work_in(shelf: Shelf, number: int, spacing: float) -> float:
@@ -430,7 +442,7 @@ def without_end(shelf: Shelf, spacing: float) -> Shelf:
     if shelf.newest == 0:
         return shelf
     count = max(whole(shelf.newest / spacing), 0)
-    return Shelf(shelf.newest, count, shelf.good, shelf.draining, shelf.drain_left)
+    return Shelf(shelf.newest, count, shelf.good, shelf.draining, shelf.drain_left, shelf.is_first)
 
 
 def newer_than(shelf: Shelf, work: float, spacing: float) -> int:
@@ -442,8 +454,8 @@ def newer_than(shelf: Shelf, work: float, spacing: float) -> int:
 def cut(shelf: Shelf, number: int, spacing: float) -> Shelf:
     """Return what is held without the `number` newest checkpoints and the one on its way."""
     if number >= shelf.checkpoints:
-        return Shelf(0.0, 0, False, 0.0, 0.0)
+        return Shelf(0.0, 0, False, 0.0, 0.0, shelf.is_first)
     if number == 0 and shelf.draining == 0:
         return shelf
     held = work_in(shelf, number, spacing)
-    return Shelf(held, shelf.checkpoints - number, shelf.good and number == 0, 0.0, 0.0)
+    return Shelf(held, shelf.checkpoints - number, shelf.good and number == 0, 0.0, 0.0, shelf.is_first)

@@ -1,0 +1,115 @@
+"""Saves of a whole job, worked out by hand: the first after a start, and the work that comes before a known event."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import sim
+from sim.policies.contracts import Bucket
+from sim.run import with_engine
+from tests.cases import cases
+from tests.harness import prepared, seconds, trace
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def in_both(case: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> sim.Result:
+    """Run failures written by hand in both engines; return what both found, to the last bit."""
+    results = [sim.run(with_engine(replace(case, engine=engine), 1), 0, trace(rows)) for engine in ENGINES]  # type: ignore[arg-type]
+    events, compiled = results
+    assert events.jobs[0].totals.tolist() == compiled.jobs[0].totals.tolist()
+    assert events.cluster.tolist() == compiled.cluster.tolist()
+    assert (events.counts, events.events) == (compiled.counts, compiled.events)
+    return events
+
+
+ENGINES = ("events", "compiled")
+
+
+# ----------------------------------------
+# A save that takes longer to write than the interval between two.
+
+
+def slow_writes(when_busy: str, **changes: Any) -> sim.Prepared:
+    """Return a job that saves after each 200 s of stepping, which takes 300 s to write and none to copy."""
+    tier = {"interval": "200 s", "mode": "async", "write": "300 s", "restore": "20 s", "when_busy": when_busy}
+    return prepared(checkpoint={"tiers": [{**tier, **changes}]}, horizon="6000 s")
+
+
+@cases(
+    ("when_busy", "committed"),
+    [
+        # Due at 200 s of work; at 400 s it is still being written; at 600 s again, which is durable at 900 s.
+        ("skip", 600.0),
+        # Due at 200 s; the one of 400 s waits until 500 s and is durable at 800 s; the next begins there.
+        ("wait", 500.0),
+    ],
+)
+def test_the_first_save_after_each_start_comes_at_the_stated_interval(when_busy: str, committed: float) -> None:
+    """Nothing is on its way after a start, so nothing has to wait: the first save is due after 200 s, not 300 or 400 s.
+
+    The job steps from 30 s on. The failure at 1000 s finds 970 s of work; the one 970 s after the restart (30 s to
+    initialize, 20 s to restore) finds as much beyond what was committed.
+    """
+    result = in_both(slow_writes(when_busy), [(1000.0, 0, 0), (2020.0, 0, 1)])
+    lost = 2 * (970.0 - committed)
+    found = seconds(result)
+    assert found["lost_work"] == pytest.approx(lost, abs=1e-9)
+    assert found["productive"] == pytest.approx(6000.0 - 30.0 - 2 * 50.0 - lost, abs=1e-9)
+
+
+def test_steps_of_the_first_save() -> None:
+    """With steps of 70 s the first save comes after three of them, and the next after five more: 210 s and 560 s."""
+    case = prepared(
+        checkpoint={"tiers": [{"interval": "200 s", "mode": "async", "write": "300 s", "restore": "20 s"}]},
+        jobs=[{"name": "job", "gpus": 2, "step_time": "70 s"}],
+        horizon="3000 s",
+    )
+    for at, committed in ((509.0, 0.0), (510.0, 210.0), (859.0, 210.0), (860.0, 560.0)):
+        # The save is complete before the failure of its instant.
+        assert seconds(in_both(case, [(30.0 + at, 0, 0)]))["lost_work"] == pytest.approx(at - committed, abs=1e-9)
+
+
+@pytest.mark.parametrize("mtti", [400.0, 3600.0])
+def test_the_closed_form_knows_the_first_save(mtti: float) -> None:
+    """Saves k = 1, 2, ... of 200 s and then 300 s each are durable 300 s after they begin: e^(-t/M) of each is kept.
+
+    A restart takes 50 s, and failures strike meanwhile: a cycle of running and restarting is M e^(50 s / M) long.
+    """
+    case = prepared(
+        checkpoint={"tiers": [{"interval": "200 s", "mode": "async", "write": "300 s", "restore": "20 s"}]},
+        jobs=[{"name": "job", "gpus": 4}],
+        failures=[{"use": "job", "name": "crash", "law": {"use": "exponential", "mean": f"{mtti} s"}}],
+        horizon="1000 d",
+    )
+    kept = sum((300.0 if number else 200.0) * math.exp(-(500.0 + 300.0 * number) / mtti) for number in range(2000))
+    share = sim.closed_form(case).shares["productive"]
+    assert share == pytest.approx(kept / (mtti * math.exp(50.0 / mtti)), rel=1e-9)
+    simulated = sim.run(case, 0).jobs[0]
+    # Some 1000 d / 400 s cycles, each with a spread of the order of its mean.
+    assert simulated.buckets[0] / simulated.requested == pytest.approx(share, rel=5 / math.sqrt(86_400e3 / mtti))
+
+
+@cases(("when_busy", "time"), [("skip", 1000.0), ("wait", 1000.0), ("wait", 499.0), ("skip", 250.0), ("wait", 130.0)])
+def test_a_job_of_a_stream_saves_as_a_named_one(when_busy: str, time: float) -> None:
+    """The same failure takes the same work of a job of a stream, whose saves are counted, as of a named job."""
+    tier = {"interval": "200 s", "mode": "async", "stall": "4 s", "write": "300 s", "restore": "20 s"}
+    shape: dict[str, Any] = {
+        "checkpoint": {"tiers": [{**tier, "when_busy": when_busy}]},
+        "cluster": {"nodes": 2, "gpus_per_node": 1, "fabric": {"rails": 1}},
+        "recovery": {"use": "hot-spare", "initialize": "0 s"},
+        "horizon": "3000 s",
+        "repair": {"time": "0 s"},
+    }
+    rows = trace([(time, 0, 0)])
+    named = seconds(sim.run(prepared(**shape), 0, rows))
+    stream = {"name": "many", "arrivals": {"use": "backlog", "pending": 1}, "gpus": 2, "work": "horizon"}
+    fleet = sim.run(prepared(**shape, jobs=[], streams=[stream]), 0, rows).fleet
+    assert fleet is not None
+    lost = sum(float(row.sum()) for key, row in fleet.ledger.items() if key.bucket == Bucket.LOST_WORK)
+    assert lost == pytest.approx(2 * named["lost_work"], abs=1e-6)
