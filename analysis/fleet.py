@@ -349,7 +349,7 @@ def are_correlated(values: npt.ArrayLike) -> bool:
 
 
 class QueueLine(NamedTuple):
-    """The queue in the second half of a run.
+    """The queue of a run over time.
 
     Parameters
     ----------
@@ -358,23 +358,49 @@ class QueueLine(NamedTuple):
     queue
         GPUs in the queue, shape (n,).
     seconds
-        How long that half is [s].
+        How long that is [s].
     """
 
     time: FloatArray
     queue: FloatArray
     seconds: float
 
+    @property
+    def second_half(self) -> QueueLine:
+        """The same of the second half of the windows."""
+        time, queue = (column[len(column) // 2 :] for column in (self.time, self.queue))
+        return QueueLine(time - time.mean(), queue, self.seconds * len(queue) / len(self.queue))
+
     def slope(self) -> float:
         """Return how fast the queue grew, by least squares [GPUs/s]."""
         return float(self.time @ self.queue) / float(self.time @ self.time)
 
+    def wandering(self) -> tuple[float, float]:
+        """Return the standard error of the slope of a queue that wanders without a drift [GPUs/s], and its freedom.
 
-def queue_line(fleet: FleetResult) -> QueueLine | None:
-    """Return the queue in the second half of the windows; ``None`` with too few of them for a line."""
+        Arrivals and ends move it at random. Where they add a variance s² in each second, the slope by least squares of
+        a time T has the variance 6 s² / 5T. They are alike for a while: s² is the most that changes over 1, 2, 4 or 8
+        windows of width w come to, and windows are means, whose changes have only s² (k - 1/3) w.
+
+        References
+        ----------
+        S. N. Durlauf, P. C. B. Phillips, "Trends versus random walks in time series analysis", Econometrica 56 (1988),
+        1333.
+        """
+        count, width = len(self.queue), self.seconds / len(self.queue)
+        steps = [step for step in (1, 2, 4, 8) if step <= count // 3]
+        changes = {step: float(np.var(self.queue[step:] - self.queue[:-step], ddof=1)) for step in steps}
+        variance, step = max((change / ((step - 1 / 3) * width), step) for step, change in changes.items())
+        return math.sqrt(1.2 * variance / self.seconds), max(count / step - 1, 1.0)
+
+
+def queue_line(prepared: Prepared, fleet: FleetResult) -> QueueLine | None:
+    """Return the queue of a run by window.
+
+    ``None`` with too few of them for a line, and where all streams are logs that end before: they have no long run.
+    """
     used = np.flatnonzero(fleet.seconds)
-    used = used[len(used) // 2 :]
-    if len(used) < 6:
+    if len(used) < 12 or all(stream.last < prepared.warmup + prepared.horizon for stream in prepared.streams):
         return None
     seconds = fleet.seconds[used]
     time = fleet.edges[used] + seconds / 2

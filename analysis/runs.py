@@ -359,7 +359,7 @@ class Tally:
     first_fleets
         The same of each of the first replications, of which batches are made while there are few.
     queues
-        The queue in the second half of each replication.
+        The queue of each replication over time, where it has a long run.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -423,7 +423,7 @@ class Tally:
         self.fleet = fleet if self.fleet is None else added((self.fleet, fleet))
         if self.replications < FEWEST_REPLICATIONS:
             self.first_fleets.append(fleet)
-        line = queue_line(fleet)
+        line = queue_line(self.prepared, fleet)
         if line is not None:
             self.queues.append(line)
         self.requested += float(fleet.buckets.sum())

@@ -28,7 +28,7 @@ from analysis.fleet import (
 from analysis.metrics import METRICS
 from analysis.results import models
 from analysis.results.files import csv_text
-from analysis.statistics.estimates import Interval, contributions, mean_interval, rate, ratio_interval, t_quantile
+from analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile
 from analysis.statistics.intervals import possible
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NAMED, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
 from sim.units import DAY
@@ -110,26 +110,19 @@ def _of_single_jobs(prepared: Prepared, fleet: FleetResult) -> set[str]:
 
 
 class Growth(NamedTuple):
-    """How fast the queue grew in the second half of the time [GPUs/s], and its 95 % interval."""
+    """How fast the queue grew [GPUs/s], and its 95 % interval."""
 
     rate: float
     ci95: Interval
-    queued: float
-    """GPUs in the queue in the mean of that half."""
-    seconds: float
-    """How long that half is [s]."""
-
-    @property
-    def is_saturated(self) -> bool:
-        """Whether it grew, not by chance, and by more than a fifth of itself: more work arrives than is done."""
-        return self.ci95[0] > 0 and self.rate * self.seconds > 0.2 * self.queued
+    is_saturated: bool
+    """Whether it grew, not by chance (99 %), and went on: by more than a fifth of itself in the second half."""
 
 
 def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
-    """Return how fast the queue grew in the second half of some replications; ``None`` without any.
+    """Return how fast the queue grew in some replications; ``None`` without any.
 
-    Of `FEWEST_REPLICATIONS` or more the interval is that of their slopes. Of fewer it is that of the line through their
-    mean, with an error that counts how much neighbouring windows are alike.
+    The error of the slope is that of the mean queue, if it wandered. Of `FEWEST_REPLICATIONS` or more it is that of
+    their slopes, where that is larger.
 
     References
     ----------
@@ -137,22 +130,20 @@ def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
     """
     if not lines:
         return None
-    queued, seconds = float(np.mean([line.queue.mean() for line in lines])), lines[0].seconds
-    slopes = [line.slope() for line in lines]
-    if len(lines) >= FEWEST_REPLICATIONS:
-        interval = mean_interval(slopes)
-        return None if interval is None else Growth(float(np.mean(slopes)), interval, queued, seconds)
     count = min(len(line.queue) for line in lines)
-    mean = QueueLine(lines[0].time[:count], np.mean([line.queue[:count] for line in lines], axis=0), seconds)
-    rate, length = mean.slope(), float(mean.time @ mean.time)
-    rest = mean.queue - mean.queue.mean() - rate * mean.time
-    square = float(rest @ rest)
-    alike = min(max(float(rest[1:] @ rest[:-1]) / square, 0.0), 0.95) if square else 0.0
-    # Windows whose errors follow an autoregression of the first order are worth as many independent ones.
-    worth = count * (1 - alike) / (1 + alike)
-    error = math.sqrt(square / (count - 2) / length * count / worth)
-    half = t_quantile(0.95, max(worth - 2, 1.0)) * error
-    return Growth(rate, (rate - half, rate + half), queued, seconds)
+    mean = QueueLine(lines[0].time[:count], np.mean([line.queue[:count] for line in lines], axis=0), lines[0].seconds)
+    rate, errors = mean.slope(), [mean.wandering()]
+    if len(lines) >= FEWEST_REPLICATIONS:
+        slopes = np.array([line.slope() for line in lines])
+        errors.append((float(slopes.std(ddof=1)) / math.sqrt(len(lines)), len(lines) - 1.0))
+
+    def reach(confidence: float) -> float:
+        return max(t_quantile(confidence, freedom) * error for error, freedom in errors)
+
+    later = mean.second_half
+    goes_on = later.slope() * later.seconds > 0.2 * float(later.queue.mean())
+    # One-sided, 98 % to both sides are 99 %.
+    return Growth(rate, (rate - reach(0.95), rate + reach(0.95)), goes_on and rate > reach(0.98))
 
 
 def _by_gamma(summary: models.Summary, ratios: Sequence[Ratio]) -> models.Summary:

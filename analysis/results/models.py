@@ -443,12 +443,13 @@ class EndsFound(Part):
 
 
 class QueueGrowth(Part):
-    """How fast the queue grew in the second half of the time."""
+    """How fast the queue grew over the run."""
 
     gpus_per_day: Real = Field(description="GPUs that the jobs in the queue ask for.")
     ci95: Ends = Field(description="Its 95 % interval.")
     saturated: bool = Field(
-        description="Whether more work arrives than the cluster does: what depends on the queue has no mean then."
+        description="Whether more work arrives than the cluster does, at 99 % confidence: what depends on the queue "
+        "has no mean then."
     )
 
 
@@ -472,7 +473,9 @@ class FleetFound(Part):
     intervals: str = Field(description="What intervals are made of: `replications`, `batch means`, or `none`.")
     batches: Count = Field(description="How many batches, of all replications; 0 where intervals are of these.")
     correlated: Texts = Field(description="Metrics without an interval, because neighbouring batches are too alike.")
-    growth: QueueGrowth | None = Field(description="Of the queue; null with too few windows for a line.")
+    growth: QueueGrowth | None = Field(
+        description="Of the queue; null with too few windows for a line, and where all jobs are of logs that end."
+    )
     outcomes: dict[str, EndsFound] = Field(description="By how the jobs ended, or what they did at the end.")
     single_jobs: dict[str, OfJobs] = Field(description="By metric, its quantiles over all jobs.")
     by: dict[str, dict[str, GroupFound]] = Field(

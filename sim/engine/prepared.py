@@ -267,7 +267,9 @@ class PreparedStream:
     gpus
         Sizes of its jobs and how likely each is [-]; of a trace, how frequent.
     rate
-        Mean arrivals [1/s]; 0 for a backlog.
+        Mean arrivals [1/s]; 0 for a backlog, of a log those until the horizon.
+    last
+        When the last job of a log arrives [s]; infinite where they go on to arrive.
     mean_work
         Mean GPU-time of a job [GPU s]; infinite where some never end.
     mttf
@@ -286,6 +288,7 @@ class PreparedStream:
     qos: int = 0
     gpus: Mapping[int, float] = field(default_factory=dict)
     rate: float = 0.0
+    last: float = math.inf
     mean_work: float = 0.0
     mttf: Mapping[int, float] = field(default_factory=dict)
 

@@ -564,6 +564,8 @@ def _candidates(source: Source, length: float, share: float, success: float) -> 
     if source.rollout is not None:
         return float(source.units)
     rate = source.rate * source.ceiling
+    if source.law is not None:
+        rate *= source.law.renewals(length) * source.law.mean_value / length
     if source.hidden is not None:
         rate = _of_hidden_faults(source, length, success)
     if source.clock == "busy" and source.part != "job":
@@ -589,7 +591,7 @@ def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:
     if law is None:
         return 0.0
     caught = hidden.share + (horizon / hidden.onset.mean_value if hidden.onset is not None else 0.0)
-    each = horizon / law.mean_value
+    each = law.renewals(horizon)
     strikes = each if success == 0 else -math.expm1(-each * success) / success
     return source.units * caught * strikes / horizon
 

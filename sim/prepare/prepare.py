@@ -217,8 +217,7 @@ def _examined(scenario: Scenario) -> Prepared:
         preflight=preflight,
         upkeep=upkeep,
         engine=scenario.engine or "auto",
-        expected_events=expected_events(scenario, sources, held)
-        + fleet.events(scenario.warmup + scenario.horizon, counts["gpu"]),
+        expected_events=expected_events(scenario, sources, held) + fleet.events,
         streams=fleet.streams,
         tenants=fleet.tenants,
         partitions=fleet.partitions,

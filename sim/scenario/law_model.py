@@ -144,6 +144,23 @@ class LawModel(Model, ABC):
         """Return P(X <= x) [-], shape (n,), of times `x` [s], shape (n,)."""
         return np.asarray(-np.expm1(-self.cumulative_hazard(x)), dtype=np.float64)
 
+    def renewals(self, length: float) -> float:
+        """Return about how many lives end one after another in some time [-].
+
+        It is ``length / E[X]``, or ``length / E[min(X, length)] - 1`` where that is more: where most lives are far
+        below their mean. The truth is at most twice the latter, and one more.
+
+        References
+        ----------
+        K. B. Erickson, "The strong law of large numbers when the mean is undefined", Transactions of the American
+        Mathematical Society 185 (1973), 371: bounds of the renewal function by the truncated mean.
+        """
+        if self.memoryless:
+            return length / self.mean_value
+        times = np.geomspace(1e-30 * length, length, 2000)
+        truncated = times[0] + float(np.trapezoid(np.exp(-self.cumulative_hazard(times)), times))
+        return float(max(length / self.mean_value, length / truncated - 1))
+
     def cumulative_hazard_one(self, x: float) -> float:
         """Return -ln P(X > x) [-] of one time [s]."""
         return quantiles.cumulative_hazard(self.parameters, 0, x, False)

@@ -31,6 +31,8 @@ from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, repli
 from analysis.statistics.differences import ControlVariates
 from analysis.statistics.estimates import means
 from sim import Prepared, Ratio
+from sim.scenario.laws import Lognormal
+from sim.units import DAY
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 from tests.pace import one_in
@@ -65,6 +67,29 @@ def test_expected_events_know_what_makes_events(changes: dict[str, Any]) -> None
     ready = report_sample.prepare(**changes)
     events = [sim.run(ready, number).events for number in range(10)]
     assert 1 / 3 < ready.expected_events / (sum(events) / len(events)) < 3
+
+
+@cases("law", [{"mean": "1 h", "sigma": 1}, {"mean": "10 d", "sigma": 4}, {"mean": "30 d", "sigma": 6}])
+def test_lives_of_a_huge_spread_are_counted(law: dict[str, Any]) -> None:
+    """Where most lives are far below their mean, many more end than the time over the mean: within a factor of three.
+
+    Drawn one after another until 30 days are over, as units are; the mean of 1,000 units.
+    """
+    lives, length = Lognormal.model_validate({"use": "lognormal", **law}), 30 * DAY
+    generator, age, ended = np.random.default_rng(1), np.zeros(1000), 0
+    while len(age):
+        age = age + np.exp(lives.mu + lives.sigma * generator.normal(size=len(age)))
+        age = age[age < length]
+        ended += len(age)
+    assert 1 / 3 < lives.renewals(length) * 1000 / ended < 3
+
+
+def test_a_log_has_the_jobs_that_it_has(tmp_path: Path) -> None:
+    """Recorded jobs that all arrive at once are counted once, and those after the horizon never."""
+    (tmp_path / "log.csv").write_text("submit,gpus,run\n" + "0,8,60\n" * 50 + "1e6,8,60\n" * 50)
+    log = {"name": "log", "use": "trace", "file": str(tmp_path / "log.csv"), "restart": "0 s", "checkpoint": {}}
+    ready = report_sample.prepare(jobs=[], streams=[log], failures=[], horizon="10 d", scheduler={"use": "fifo"})
+    assert ready.expected_events == 4 * 50
 
 
 def test_checkpoints_are_no_events() -> None:

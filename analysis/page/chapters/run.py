@@ -1151,6 +1151,8 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
         yield "job", text
     for stream in prepared.streams:
         rate = f", {short_text(stream.rate * DAY)} jobs a day" if stream.rate else ""
+        if stream.last < math.inf:
+            rate = f", {round(stream.rate * (prepared.warmup + prepared.horizon)):,} recorded jobs"
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
     for service, served in zip(prepared.services, scenario.services, strict=True):
         asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.admitted:,.4g} admitted"
