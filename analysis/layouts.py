@@ -175,7 +175,7 @@ def _notes(search: LayoutSearch, *, is_own_found: bool) -> list[str]:
         notes.append(line)
     pools = search.scenario.cluster
     if len(pools.all_pools) > 1:
-        notes.append("all GPUs are taken to be those of the first pool of hosts")
+        notes.append("all GPUs are taken to be those of the pool of hosts on which the job starts")
     if search.own is not None and not is_own_found:
         notes.append(f"the scenario's own layout is not among those looked at: {_why_not(search, search.own)}")
     notes.append("rows shown sit in the empty cluster; others get all that their NICs can: far ranks are upper bounds")

@@ -150,7 +150,7 @@ class Clos(FabricKind):
             "spine": spines,
             "core": plan.planes * plan.shared * plan.cores,
             "pod": plan.pods,
-            "cable_node_leaf": nics * plan.planes,
+            "cable_node_leaf": nics * plan.planes if leaves else 0,
             "cable_leaf_spine": leaves * plan.leaf_up,
             "cable_spine_core": spines * plan.spine_up,
         }
@@ -164,9 +164,12 @@ class Clos(FabricKind):
     def disjoint_paths(self, hosts: Hosts) -> int:
         """Return how many paths two leaf switches of one plane have that share no switch [-].
 
-        In a pod there is one through each spine; between pods, one through each spine that has a core to itself.
+        In a pod there is one through each spine; between pods, one through each spine that has a core to itself. Where
+        nothing joins leaf switches, nothing can part them.
         """
         plan = plan_of(self, hosts)
+        if not plan.spines:
+            return _NOTHING_BETWEEN
         return plan.spines if plan.pods == 1 else plan.shared * min(plan.spines // plan.shared, plan.cores)
 
     def edges(self, hosts: Hosts) -> Edges:
@@ -178,13 +181,13 @@ class Clos(FabricKind):
 
         nic, plane = np.divmod(np.arange(counts["cable_node_leaf"]), plan.planes)
         node, rail = np.divmod(nic, self.rails)
-        switch = node // plan.nodes * plan.leaf_switches + rail // (self.rails // plan.leaf_switches)
+        switch = node // plan.nodes * plan.leaf_switches + rail // (self.rails // max(plan.leaf_switches, 1))
         below, above = [node], [first_leaf + switch * plan.planes + plane]
 
-        leaf, link = np.divmod(np.arange(counts["cable_leaf_spine"]), plan.leaf_up)
+        leaf, link = np.divmod(np.arange(counts["cable_leaf_spine"]), max(plan.leaf_up, 1))
         switch, plane = np.divmod(leaf, plan.planes)
-        pod, place = np.divmod(switch, plan.leaves_per_pod)
-        spine = (pod * plan.planes + plane) * plan.spines + (place * plan.leaf_up + link) % plan.spines
+        pod, place = np.divmod(switch, max(plan.leaves_per_pod, 1))
+        spine = (pod * plan.planes + plane) * plan.spines + (place * plan.leaf_up + link) % max(plan.spines, 1)
         below.append(first_leaf + leaf)
         above.append(first_spine + spine)
 
@@ -211,6 +214,11 @@ class Clos(FabricKind):
             rail=rails,
             bandwidth=bandwidth,
         )
+
+
+_NOTHING_BETWEEN = 1_000_000
+
+"""Paths between leaf switches that nothing joins: nothing that could fail parts them [-]."""
 
 
 @functools.lru_cache(maxsize=256)
@@ -363,19 +371,25 @@ class FatTree(Clos):
 
     use: Literal["fat-tree"] = "fat-tree"
     radix: Some = Field(64, description="Ports per switch, at the NIC's speed.")
-    leaf: Leaf = Leaf()
-    spine: Spine = Spine()
+    leaf: Leaf | None = Field(Leaf(), description="First tier; null: no switches, for one node.")
+    spine: Spine | None = Field(Spine(), description="Second tier; null: none, for one group of leaf switches.")
     core: Core | None = Field(None, description="Third tier; omitted: two tiers.")
 
     @property
     def title(self) -> str:
         """What texts call it."""
-        speed = f"{self.nic * 8 / 1e9:g} Gb/s"
-        return f"fat tree of {3 if self.core else 2} tiers of {self.radix}-port switches, {self.rails} rails of {speed}"
+        speed, tiers = f"{self.rails} rails of {self.nic * 8 / 1e9:g} Gb/s", 3 if self.core else 2
+        if self.leaf is None:
+            return f"no switches for one node, {speed}"
+        if self.spine is None:
+            return f"one tier of {self.radix}-port leaf switches, {speed}"
+        return f"fat tree of {tiers} tiers of {self.radix}-port switches, {speed}"
 
     def plan(self, hosts: Hosts) -> Plan:
         """Derive the integers and refuse what cannot be cabled."""
         check_rails(hosts, self.rails)
+        if self.leaf is None or self.spine is None:
+            return self._plan_of_one_group(hosts)
         switches = self.leaf.switches or self.rails
         if self.rails % switches:
             raise ValueError(f"{self.rails} rails do not divide evenly over leaf.switches = {switches}")
@@ -402,13 +416,29 @@ class FatTree(Clos):
             shared, cores = core_tier(pods, spines, spine_up, self.core.radix or self.radix, self.core.switches)
         return Plan(1, 1, self.leaf.nodes, groups, switches, up, pods, per_pod, spines, spine_up, shared, cores)
 
+    def _plan_of_one_group(self, hosts: Hosts) -> Plan:
+        """Derive the integers of leaf switches that nothing joins, or of no switches at all."""
+        if self.leaf is None:
+            if hosts.nodes > 1:
+                raise RuleError(("leaf",), f"is null, and {hosts.nodes:,} nodes need switches; leave it out")
+            return Plan(1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0)
+        switches, radix = self.leaf.switches or self.rails, self.leaf.radix or self.radix
+        if self.rails % switches:
+            raise ValueError(f"{self.rails} rails do not divide evenly over leaf.switches = {switches}")
+        if hosts.nodes * (self.rails // switches) > radix:
+            rule = f"is null, and {hosts.nodes:,} nodes need more than the {radix} ports of a leaf switch; leave it out"
+            raise RuleError(("spine",), rule)
+        return Plan(1, 1, hosts.nodes, 1, switches, 0, 1, 1, 0, 0, 0, 0)
+
     def bandwidth(self, hosts: Hosts) -> dict[str, float]:
         """Return what one NIC gets when all send at once [B/s].
 
         Where nothing lies beyond a tier, its oversubscription slows no node.
         """
         plan = plan_of(self, hosts)
-        down = self.leaf.nodes * (self.rails // plan.leaf_switches)
+        if not plan.spines:
+            return {"leaf": self.nic, "pod": self.nic, "cluster": self.nic}
+        down = plan.nodes * (self.rails // plan.leaf_switches)
         above_leaf = plan.leaf_up / down if plan.groups > 1 else 1.0
         above_pod = plan.spines * plan.spine_up / (plan.leaves_per_pod * plan.leaf_up) if plan.pods > 1 else 1.0
         return {"leaf": self.nic, "pod": self.nic * above_leaf, "cluster": self.nic * above_leaf * min(1.0, above_pod)}
@@ -421,7 +451,7 @@ class FatTree(Clos):
         plan = plan_of(self, hosts)
         keeps_on = self.reroute == "scale_up" and plan.leaf_switches > 1
         if part == "leaf":
-            return 0 if keeps_on else min(self.leaf.nodes, hosts.nodes)
+            return 0 if keeps_on else min(plan.nodes, hosts.nodes)
         if part in ("nic", "cable_node_leaf") or (part == "transceiver" and not self.copper):
             return 0 if self.reroute == "scale_up" and self.rails > 1 else 1
         return 0
@@ -430,8 +460,9 @@ class FatTree(Clos):
 def fitting_tree(hosts: Hosts) -> FatTree:
     """Return the fat tree of full bisection that joins hosts of which no fabric is stated.
 
-    The first that can be cabled of: two tiers of 64-port switches, then three tiers of 64, 128 and 256 ports with the
-    largest pods. A host has eight rails, or one for each of its GPUs where their number does not divide by eight.
+    The first that can be cabled of: no switches for one host; the fewest leaf switches of 64 ports, and no spines; two
+    tiers of 64-port switches; three tiers of 64, 128 and 256 ports with the largest pods. A host has eight rails, or
+    one for each of its GPUs where their number does not divide by eight.
 
     Raises
     ------
@@ -447,9 +478,15 @@ def fitting_tree(hosts: Hosts) -> FatTree:
     [64, 64, 128, 256]
     """
     first = FatTree()
-    rails = first.rails
+    rails, ports = first.rails, _PORTS[0]
     if max(hosts.gpus, rails) % min(hosts.gpus, rails):
         rails = hosts.gpus
+    if hosts.nodes == 1:
+        return FatTree(rails=rails, leaf=None, spine=None)
+    for switches in (count for count in range(1, rails + 1) if rails % count == 0):
+        if hosts.nodes * (rails // switches) <= ports:
+            leaf = Leaf.model_validate({"nodes": hosts.nodes, "switches": switches})
+            return FatTree(rails=rails, leaf=leaf, spine=None)
     trees = [first.model_copy(update={"rails": rails})]
     for radix in _PORTS:
         # A spine has as many links down as up, and one to each leaf switch of its pod.

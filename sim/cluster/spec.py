@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, Union
 import numpy as np
 from pydantic import Field, model_validator
 
+from sim import catalog
 from sim.cluster.fabric import DualPlane, FatTree, Some, fitting_tree
 from sim.cluster.graph_file import GraphFile
 from sim.cluster.topology import CABLES, FABRIC_PARTS, Hosts, Topology
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from sim.cluster.fabric import FabricKind
+    from sim.steps import Accelerator
 
 # Scale-up domains: GPUs that share memory-like links, such as the eight of a board or the 72 of an NVL72 rack.
 
@@ -144,8 +146,14 @@ class ClusterSpec(Model):
         None, description="Name in the catalog of accelerators, or what differs from one; omitted: h100."
     )
     pools: tuple[HostPool, ...] = Field((), description="Kinds of hosts, in place of nodes and accelerator.")
-    gpus_per_node: Some | None = Field(None, description="GPUs per host; omitted: 8, or those of a tray.")
-    scale_up: ScaleUp | None = Field(None, description="Scale-up domains; omitted: each node is one.")
+    gpus_per_node: Some | None = Field(
+        None, description="GPUs per host; omitted: those of a tray, else of a node of the accelerator, 8 as a rule."
+    )
+    scale_up: ScaleUp | None = Field(
+        None,
+        description="Scale-up domains; omitted: those of the accelerator, swapped by trays, where nodes are as it has "
+        "them (gb200: 72 GPUs), else each node is one.",
+    )
     rack: Rack = Rack()
     pdu: Pdu = Pdu()
     cooling: Cooling = Cooling()
@@ -156,6 +164,9 @@ class ClusterSpec(Model):
     @model_validator(mode="after")
     def _can_be_built(self) -> Self:
         self._check_hosts()
+        if domain := self._domain_of_accelerator:
+            trays = ScaleUp(gpus=domain, swap_unit="tray")
+            object.__setattr__(self, "scale_up", trays)  # not among the fields that were set
         if self.nodes is not None or self.pools:
             self._fit()
         elif self.fabric.use == "graph-file":
@@ -186,7 +197,10 @@ class ClusterSpec(Model):
             try:
                 self.scale_up.check(self.hosts.gpus, self.hosts.nodes, self.rack.nodes)
             except RuleError as error:
-                raise RuleError(("scale_up", *error.at), error.rule) from None
+                if "scale_up" in self.model_fields_set:
+                    raise RuleError(("scale_up", *error.at), error.rule) from None
+                rule = f"{error.rule}; or state scale_up: domains of {self.scale_up.gpus} are those of the accelerator"
+                raise RuleError(("nodes",), rule) from None
             for index, pool in enumerate(self.pools):
                 if pool.count % self.nodes_per_domain:
                     rule = f"{pool.count} nodes are not whole scale-up domains of {self.nodes_per_domain} nodes"
@@ -235,7 +249,36 @@ class ClusterSpec(Model):
     @property
     def gpus_of_a_node(self) -> int:
         """GPUs of each node [-]."""
-        return self.gpus_per_node or (self.scale_up.tray if self.scale_up is not None else None) or 8
+        tray = self.scale_up.tray if self.scale_up is not None else None
+        return self.gpus_per_node or tray or max(chip.tray for chip in self._chips)
+
+    @property
+    def _chips(self) -> list[Accelerator]:
+        """The accelerator of each pool as the catalog has it, with the nodes of H100 where it does not."""
+        named = [pool.accelerator for pool in self.pools] or [self.accelerator or "h100"]
+        known = catalog.accelerators()
+        return [known.get(each if isinstance(each, str) else each.like, known["h100"]) for each in named]
+
+    @property
+    def _domain_of_accelerator(self) -> int:
+        """GPUs of the scale-up domains that follow from the accelerator [-]; 0 where they are stated, or nodes.
+
+        One rack that is not full is a domain.
+        """
+        chip, *others = self._chips
+        if "scale_up" in self.model_fields_set or others or not chip.domain or self.gpus_of_a_node != chip.tray:
+            return 0
+        return min(chip.domain, (self.nodes or chip.domain) * chip.tray)
+
+    @property
+    def follows(self) -> str:
+        """What follows from the accelerator and is not stated, in a line; empty where that is nothing unusual."""
+        chip = self._chips[0]
+        of_nodes = self.gpus_per_node is None and self.gpus_of_a_node != 8 and "scale_up" not in self.model_fields_set
+        parts = [f"nodes of {self.gpus_of_a_node} GPUs"] if of_nodes else []
+        if self.scale_up is not None and "scale_up" not in self.model_fields_set:
+            parts.append(f"scale-up domains of {self.scale_up.gpus}, swapped by trays")
+        return f"cluster: {' and '.join(parts)} follow from the accelerator ({chip.title})" if parts else ""
 
     @property
     def all_pools(self) -> tuple[HostPool, ...]:

@@ -13,7 +13,7 @@ from sim.prepare.failures import causes_of
 from sim.scenario.fields import PathError
 from sim.scenario.model import PowerSpec
 from sim.steps.hardware import NodePower
-from sim.steps.power import Facility, capped_share, facility_energy
+from sim.steps.power import Facility, board_share, capped_pace, capped_share, facility_energy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[Source]) -> Upke
         what idle nodes draw, or a curtailment is not within the horizon.
     """
     power, cost = scenario.power or PowerSpec.model_validate({}), scenario.cost
-    facility, node = None, _node(power, _listed(site), site.gpus_per_node)
+    facility, node = None, _node(power, _listed(scenario, site), site.gpus_per_node)
     if node is not None:
         switches = sum(site.counts.get(part, 0) for part in _SWITCHES)
         facility = Facility(node, switches, power.switch, power.storage, power.pue)
@@ -76,16 +76,16 @@ def power_warnings(scenario: Scenario, upkeep: Upkeep) -> Iterator[str]:
     if scenario.jobs and min(paces, default=1.0) < 1:
         mean, node = upkeep.mean(lambda level: level.pace, scenario.horizon), upkeep.facility
         found = f"power: jobs step at {100 * mean:.4g} % of their pace on average, at {100 * min(paces):.3g} % at worst"
-        if any(level.share < 1 for level in upkeep.levels) and node is not None:
+        if any(level.cause == CAP for level in upkeep.levels) and node is not None:
             stated = scenario.power is not None and scenario.power.exponent is not None
             found += (
-                "" if stated else "; under a cap as boards of H100 do, which is assumed for others (power.exponent)"
+                "" if stated else "; under a cap as was measured on H100, which is assumed for others (power.exponent)"
             )
         yield found
     if not upkeep.is_steady and (scenario.streams or scenario.services):
         yield (
-            "power: caps, heat and ramps slow named jobs only; jobs of streams and services keep full clocks, and all "
-            "energy is counted as if there were no cap, at the mean price and carbon intensity"
+            "power: caps, heat and ramps slow named jobs only, and capped boards services too; all others keep full "
+            "clocks, and all energy is counted as if the facility had no cap, at the mean price and carbon intensity"
         )
 
 
@@ -98,14 +98,16 @@ def _levels(scenario: Scenario, site: Site, facility: Facility | None) -> tuple[
     """Return what holds of the power over time: one level, or none, where nothing changes."""
     power, cost, end = scenario.power, scenario.cost, scenario.horizon
     prices = cost.energy_profile if cost is not None else None
-    if power is None and prices is None:
-        return ()
     power = power or PowerSpec.model_validate({})
     stated = {name for name in ("cap", "rack_cap", "curtail", "ramp_per_minute", "carbon") if getattr(power, name)}
     if stated and facility is None:
         rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
         raise PathError(("power", min(stated)), rule)
-    if not stated and power.ambient is None and prices is None:
+    boards = _boards(site, scenario) if scenario.jobs or scenario.streams else 1.0
+    if boards <= 0:
+        rule = "leaves its boards less than they draw without work, a tenth of their power; give more"
+        raise PathError(("cluster", "accelerator", "power"), rule)
+    if not stated and power.ambient is None and prices is None and boards == 1:
         return ()
     ambient, carbon = power.ambient, power.carbon
     edges = {0.0}
@@ -130,12 +132,11 @@ def _levels(scenario: Scenario, site: Site, facility: Facility | None) -> tuple[
         (window, _share(scenario, site, facility, window.cap, ("power", "curtail", index, "cap")))
         for index, window in enumerate(power.curtail)
     ]
-    exponent = _exponent(power, site, facility)
     found: list[Level] = []
     for start in sorted(edges - {end}):
         share = min([always, *(left for window, left in windows if _is_on(window, start))])
-        # The clock follows the dynamic power f V², and what waits for memory or network does not follow the clock.
-        pace, cause = share**exponent, CAP if share < 1 else ""
+        # What a cap of the facility leaves is a share of what the boards may draw.
+        pace, cause = capped_pace(share * boards, power.exponent), CAP if share * boards < 1 else ""
         if ambient is not None:
             degrees = ambient.temperature * _factor(ambient.day, start) * _factor(ambient.season, start)
             cooler = 1.0 - ambient.slope * max(degrees - ambient.above, 0.0)
@@ -199,13 +200,11 @@ def _share(
     return share
 
 
-def _exponent(power: PowerSpec, site: Site, facility: Facility | None) -> float:
-    """Return the exponent of the pace under a cap [-]; of several accelerators that of the slowest, as all wait."""
-    if power.exponent is not None or facility is None:
-        return power.exponent or 1.0
-    return max(
-        (chip.node.exponent for chip in site.chips or () if chip.node is not None), default=facility.node.exponent
-    )
+def _boards(site: Site, scenario: Scenario) -> float:
+    """Return the share of their range of power that caps leave the boards of jobs [-]; of several the lowest."""
+    held = zip(site.chips or (), site.held(scenario), strict=False)
+    caps = [(chip.cap, chip.power) for chip, nodes in held if nodes and chip.cap is not None and chip.power is not None]
+    return min((board_share(cap, power) for cap, power in caps), default=1.0)
 
 
 def _mended(source: Source, of_gpus: set[str]) -> str:
@@ -237,20 +236,25 @@ def _node(power: PowerSpec, listed: NodePower | None, gpus: int) -> NodePower | 
     return NodePower(idle, training, gpus, measured=False, source="; ".join(sources))
 
 
-def _listed(site: Site) -> NodePower | None:
-    """Return what a mean node of the cluster draws by the catalog; ``None`` if it does not know all of them."""
-    found, nodes, gpus = [], site.counts["node"], site.gpus_per_node
+def _listed(scenario: Scenario, site: Site) -> NodePower | None:
+    """Return what a node of the cluster draws by the catalog; ``None`` if it does not know all of them.
+
+    Without work that is the mean node, in training the mean of the nodes that jobs and services have.
+    """
+    found, gpus = [], site.gpus_per_node
     if site.chips is None:
         return None
-    for pool, chip in zip(site.cluster.all_pools, site.chips, strict=True):
+    held = site.held(scenario)
+    for pool, chip, busy in zip(site.cluster.all_pools, site.chips, held, strict=True):
         node = chip.node
         if node is None:
             return None
-        found.append((pool.count / nodes, gpus / node.gpus, node))
+        found.append((pool.count / site.counts["node"], busy / (sum(held) or 1), gpus / node.gpus, node))
+    idle = sum(share * size * node.idle for share, _, size, node in found)
     return NodePower(
-        idle=sum(share * size * node.idle for share, size, node in found),
-        training=sum(share * size * node.training for share, size, node in found),
+        idle=idle,
+        training=max(sum(busy * size * node.training for _, busy, size, node in found), idle),
         gpus=gpus,
-        measured=all(node.measured and size == 1 for _, size, node in found),
-        source="; ".join(dict.fromkeys(node.source for _, _, node in found)),
+        measured=all(node.measured and size == 1 for _, _, size, node in found),
+        source="; ".join(dict.fromkeys(node.source for _, _, _, node in found)),
     )

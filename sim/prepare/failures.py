@@ -384,7 +384,7 @@ def _fabric_warnings(scenario: Scenario) -> Iterator[str]:
     The latter are bundles whose network faults strike nodes, where the cables could spare those.
     """
     fabric = scenario.cluster.fabric
-    if isinstance(fabric, FatTree) and not scenario.cluster.states_fabric and fabric != FatTree():
+    if isinstance(fabric, FatTree) and not scenario.cluster.states_fabric and fabric.core is not None:
         yield f"cluster.fabric is not stated: {scenario.cluster.hosts.nodes:,} nodes get a {fabric.title}"
     elif fabric.reroute != "none" or fabric.homes > 1:
         for index, source in enumerate(scenario.failures):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from math import ceil, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 # What scenarios that differ in a few values have in common is kept: points of a study come one after another.
 
 _Value = TypeVar("_Value")
+
+NodeRanges: TypeAlias = "tuple[tuple[int, int], ...]"
+
+"""First and last numbers of nodes."""
 
 
 class Latest(Generic[_Value]):
@@ -128,6 +133,52 @@ def _resolved(accelerator: AnyAccelerator) -> Accelerator | None:
         return parts.get(accelerator)
     base = parts.get(accelerator.like)
     return accelerator.changed(base) if base is not None else None
+
+
+def _seats_in_order(scenario: Scenario, counts: Mapping[str, int]) -> dict[tuple[str, int], tuple[NodeRanges, int]]:
+    """Return the nodes that each job and service may use, and how many of these others take before it.
+
+    All take the first nodes that are free: by priority, then as they arrive, services first. Who finds too few waits,
+    and has the first nodes then.
+    """
+    gpus, total = counts["gpu"] // counts["node"], counts["node"]
+    rows: list[tuple[tuple[float, float], str, int, str | None, int]] = [
+        ((-row.priority, 0.0), "services", index, row.partition, row.nodes(gpus))
+        for index, row in enumerate(scenario.services)
+    ]
+    rows += [
+        ((-row.priority, row.arrival), "jobs", index, row.partition, -(-row.gpus // gpus))
+        for index, row in enumerate(scenario.jobs)
+    ]
+    whole: NodeRanges = ((0, total - 1),)
+    ranges: dict[str, NodeRanges] = {row.name: tuple(row.nodes or whole) for row in scenario.partitions}
+    taken: dict[NodeRanges, int] = {}
+    seats = {}
+    for _, kind, index, partition, nodes in sorted(rows, key=lambda row: row[0]):
+        within = ranges[partition] if partition in ranges else next(iter(ranges.values()), whole)
+        before = taken.get(within, 0)
+        size = sum(last - first + 1 for first, last in within)
+        seats[kind, index] = within, before if before + nodes <= size else 0
+        taken[within] = before + nodes
+    return seats
+
+
+def pool_warnings(scenario: Scenario, site: Site) -> Iterator[str]:
+    """Yield on which of several pools of hosts each job and service starts that may start on any of them."""
+    pools = site.cluster.pools
+    for kind, index in sorted(site.seats):
+        names = {pool: _name_of(pools[pool].accelerator) for pool in site.reach(kind, index)}
+        if len(set(names.values())) > 1:
+            name, given = getattr(scenario, kind)[index].name, site.home(kind, index)
+            yield (
+                f"{kind}.{index}: '{name}' may start on {' or '.join(dict.fromkeys(names.values()))} and is given "
+                f"{names[given]} (pools.{given}): step time, memory and power are those of that pool; a partition says "
+                "where it may start"
+            )
+
+
+def _name_of(accelerator: AnyAccelerator) -> str:
+    return accelerator if isinstance(accelerator, str) else accelerator.like
 
 
 # The racks or scale-up domains that jobs use as wholes.
@@ -341,6 +392,9 @@ class Site:
         What jobs use as wholes, if anything.
     spares, pack
         Hot spares [-], which are spread over the domains that jobs are packed into, if they are.
+    seats
+        By kind (``jobs``, ``services``) and index: the nodes that a job or service may use (those of its partition),
+        and how many of these others take before it.
     """
 
     cluster: ClusterSpec
@@ -348,11 +402,47 @@ class Site:
     units: Units | None
     spares: int
     pack: str | None
+    seats: Mapping[tuple[str, int], tuple[NodeRanges, int]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> Site:
         """Return the site of a scenario."""
-        return cls(scenario.cluster, counts, units, scenario.spares.hot, scenario.scheduler.pack)
+        seats = _seats_in_order(scenario, counts) if scenario.cluster.pools else {}
+        return cls(scenario.cluster, counts, units, scenario.spares.hot, scenario.scheduler.pack, seats)
+
+    def home(self, kind: str, index: int) -> int:
+        """Return the pool of hosts on which a job or service starts: that of the first node that is left for it."""
+        pools = self.reach(kind, index)
+        ranges, before = self.seats.get((kind, index), ((), 0))
+        for first, last in ranges:
+            if before <= last - first:
+                return self._pool(first + before)
+            before -= last - first + 1
+        return pools[0]
+
+    def reach(self, kind: str, index: int) -> list[int]:
+        """Return the pools of hosts that have nodes for a job or service."""
+        ranges, _ = self.seats.get((kind, index), ((), 0))
+        if not ranges:
+            return list(range(len(self.cluster.all_pools)))
+        return sorted({pool for first, last in ranges for pool in range(self._pool(first), self._pool(last) + 1)})
+
+    def held(self, scenario: Scenario) -> list[int]:
+        """Return the nodes of each pool of hosts that jobs and services have at the start [-]; all of unknown ones."""
+        counts = [pool.count for pool in self.cluster.all_pools]
+        if scenario.streams or not self.seats:
+            return counts
+        ends, nodes = np.cumsum([0, *counts]), np.zeros(self.counts["node"], dtype=bool)
+        for (kind, index), (ranges, before) in self.seats.items():
+            row = getattr(scenario, kind)[index]
+            size = row.nodes(self.gpus_per_node) if kind == "services" else row.gpus // self.gpus_per_node
+            within = np.concatenate([np.arange(first, last + 1) for first, last in ranges])
+            nodes[within[before : before + size]] = True
+        return [int(nodes[first:last].sum()) for first, last in pairwise(ends)]
+
+    def _pool(self, node: int) -> int:
+        ends = np.cumsum([pool.count for pool in self.cluster.pools])
+        return int(np.searchsorted(ends, node, side="right"))
 
     @property
     def gpus_per_node(self) -> int:

@@ -30,7 +30,7 @@ from sim.prepare.failures import (
     repair_of,
     unforeseen,
 )
-from sim.prepare.placement import Site, layout_warnings, seats, surplus_nodes, whole_units
+from sim.prepare.placement import Site, layout_warnings, pool_warnings, seats, surplus_nodes, whole_units
 from sim.prepare.services import plan_of, services_of
 from sim.prepare.step import (
     PlacedJob,
@@ -222,6 +222,8 @@ def _examined(scenario: Scenario) -> Prepared:
         tenants=fleet.tenants,
         partitions=fleet.partitions,
         warnings=(
+            *filter(None, [scenario.cluster.follows]),
+            *pool_warnings(scenario, site),
             *_preset_warnings(scenario),
             *_redundancy_warnings(scenario, jobs),
             *_copy_warnings(scenario),
@@ -374,7 +376,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> Pr
         tokens=spec.batch.tokens if spec.batch is not None else 0,
         communication=spec.communication,
         planned_bandwidth=site.planned_bandwidth(nodes),
-        pool_paces=pool_paces(site.cluster, spec.precision, step.plan),
+        pool_paces=pool_paces(site.cluster, spec.precision, step.plan, placed.home, site.reach("jobs", placed.index)),
         priority=spec.priority,
         qos=spec.qos,
     )

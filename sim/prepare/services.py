@@ -33,6 +33,7 @@ from sim.steps.serving import (
     decode,
     handover,
     largest_batch,
+    pace_under_cap,
     prefill,
     reading_rate,
     time_per_token,
@@ -441,6 +442,8 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
     requests, rate = _asked(spec, trace)
     site = Site.of(scenario, prepared.counts, prepared.units)
     made = _replica(site, spec, path)
+    # What was measured under a cap is as slow as it was.
+    made = replace(made, factor=made.factor / pace_under_cap(made, requests)) if spec.calibration is None else made
     if spec.calibration is not None:
         point = spec.calibration
         made = replace(made, factor=point.tpot / float(time_per_token(made, point.batch, requests)))
@@ -498,7 +501,8 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
         raise PathError((*path, "model"), catalog.unknown("model", spec.model, shapes))
     if spec.engine not in engines:
         raise PathError((*path, "engine"), catalog.unknown("engine", spec.engine, engines))
-    engine, layout, chip = engines[spec.engine], spec.parallelism, chip_of(site.cluster, 0, "bf16")
+    engine, layout = engines[spec.engine], spec.parallelism
+    chip = chip_of(site.cluster, site.home("services", int(path[1])), "bf16")
     constants = catalog.serving_constants()
     keys = ("sequences", "chunk", "memory", "admission")
     own = {name: value for name in keys if (value := getattr(spec.batch, name)) is not None}

@@ -12,7 +12,7 @@ from sim.prepare.placement import chip_of
 from sim.scenario.fields import PathError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from sim.cluster import ClusterSpec
     from sim.engine.prepared import Prepared, PreparedJob
@@ -75,12 +75,13 @@ class JobStep(NamedTuple):
 class PlacedJob:
     """A job on its cluster: each fact that its step follows from, worked out once, when it is first asked for.
 
-    `index` is its number in the scenario, for complaints.
+    `index` is its number in the scenario, for complaints; `kind` the list that it is in.
     """
 
     site: Site
     spec: JobSpec
     index: int
+    kind: str = "jobs"
 
     @cached_property
     def shape(self) -> ModelShape | None:
@@ -104,8 +105,13 @@ class PlacedJob:
 
     @cached_property
     def chip(self) -> Accelerator:
-        """The accelerator of the first pool of hosts; mistakes as those of `chip_of`."""
-        return chip_of(self.site.cluster, 0, self.spec.precision, self.index)
+        """The accelerator of the pool of hosts on which it starts; mistakes as those of `chip_of`."""
+        return chip_of(self.site.cluster, self.home, self.spec.precision, self.index)
+
+    @cached_property
+    def home(self) -> int:
+        """The pool of hosts on which it starts."""
+        return self.site.home(self.kind, self.index)
 
     @property
     def peak(self) -> float:
@@ -346,8 +352,8 @@ def _broken(case: PlacedJob) -> list[str]:
         return []
     found = [rule for _, rule in steps.problems(work)]
     plain = replace(work, virtual=1)  # what is wrong with its pieces says nothing of the memory of a stage
-    if not steps.problems(plain) and steps.memory_use(plain).total > SLACK * chips[0].memory:
-        found.append(f"it does not fit: {_lack_of_memory(plain, chips[0], case.site.cluster)}")
+    if not steps.problems(plain) and steps.memory_use(plain).total > SLACK * chips[case.home].memory:
+        found.append(f"it does not fit: {_lack_of_memory(plain, chips[case.home], case.site.cluster)}")
     return found
 
 
@@ -370,10 +376,16 @@ def _low_mfu(job: PreparedJob) -> list[str]:
     ]
 
 
-def pool_paces(cluster: ClusterSpec, precision: str, plan: StepPlan | None = None) -> tuple[float, ...]:
-    """Return the pace of a job on the nodes of each pool of hosts, relative to the first [-].
+def pool_paces(
+    cluster: ClusterSpec,
+    precision: str,
+    plan: StepPlan | None = None,
+    home: int = 0,
+    reach: Sequence[int] | None = None,
+) -> tuple[float, ...]:
+    """Return the pace of a job on the nodes of each pool of hosts, relative to that on which it starts [-].
 
-    As the step-time model says of its layout, or else as their dense peaks.
+    As the step-time model says of its layout, or else as their dense peaks; 1 for pools out of its `reach`.
 
     Raises
     ------
@@ -383,11 +395,12 @@ def pool_paces(cluster: ClusterSpec, precision: str, plan: StepPlan | None = Non
     pools = len(cluster.all_pools)
     if pools == 1:
         return (1.0,)
-    chips = [chip_of(cluster, index, precision) for index in range(pools)]
+    chips = {index: chip_of(cluster, index, precision) for index in (range(pools) if reach is None else reach)}
     if plan is not None:
-        return tuple(plan.time / _on(plan, chip).time for chip in chips)
-    peaks = [chip.peak[precision] for chip in chips]
-    return tuple(peak / peaks[0] for peak in peaks)
+        paces = {index: plan.time / _on(plan, chip).time for index, chip in chips.items()}
+    else:
+        paces = {index: chip.peak[precision] / chips[home].peak[precision] for index, chip in chips.items()}
+    return tuple(paces.get(index, 1.0) for index in range(pools))
 
 
 def _on(plan: StepPlan, chip: Accelerator) -> StepPlan:

@@ -129,7 +129,12 @@ class AcceleratorSpec(Model):
     memory: Size | None = Field(None, gt=0, description="Device memory.")
     memory_bandwidth: Bandwidth | None = Field(None, gt=0, description="Bandwidth of the device memory.")
     scale_up: Bandwidth | None = Field(None, gt=0, description="Bandwidth of its scale-up links, one direction.")
-    power: Power | None = Field(None, gt=0, description="Power of its board; a node in training draws the difference.")
+    power: Power | None = Field(
+        None,
+        gt=0,
+        description="Power of its board; less than that of the one it is like is a cap (`nvidia-smi -pl`): a node in "
+        "training draws the difference less, and jobs and services are slower.",
+    )
 
     def __str__(self) -> str:
         """Return what it is called in tables."""
@@ -142,7 +147,9 @@ class AcceleratorSpec(Model):
             for name in ("memory", "memory_bandwidth", "scale_up", "power")
             if getattr(self, name) is not None
         }
-        faster = bool(self.peak or values.keys() - {"memory", "power"})
+        if self.power is not None and base.power is not None and self.power < base.power:
+            values["cap"] = values.pop("power")
+        faster = bool(self.peak or values.keys() - {"memory", "power", "cap"})
         node = base.node
         if node is not None and self.power is not None and base.power is not None:
             more = node.gpus * (self.power - base.power)
@@ -239,8 +246,8 @@ class PowerSpec(Model):
         None,
         gt=0,
         le=3,
-        description="Pace under a cap: the share of a node's range of power, idle to training, to this power; omitted: "
-        "that of the catalog.",
+        description="Pace under a cap: the share of the range of power, idle to training, to this power; omitted: as "
+        "measured on H100.",
     )
     ramp_per_minute: Power | None = Field(
         None, gt=0, description="How fast the facility's power may rise or fall: jobs that start wait for it."

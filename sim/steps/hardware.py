@@ -33,8 +33,6 @@ class NodePower:
         Whether somebody put a meter on it; else it is an estimate from the boards' power.
     source
         Who says so.
-    exponent
-        Power of the share of its range of power, from idle to training, that its pace under a cap follows [-].
     """
 
     idle: float
@@ -42,7 +40,6 @@ class NodePower:
     gpus: int
     measured: bool
     source: str
-    exponent: float = 0.57
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +62,16 @@ class Accelerator:
         Bandwidth to the host's memory, one direction [B/s]: PCIe 5.0 x16 unless it is said.
     power
         Board power [W]; ``None`` where it is not published.
+    cap
+        What the board may draw where that is less [W].
     node
         What a node of it draws; ``None`` where nothing is published.
     matmul
         Best measured matrix product by precision [FLOP/s], where somebody has measured.
     announced
         Whether its numbers are those of an announcement, or of somebody's thoughts.
+    tray, domain
+        GPUs of a node as it is sold, and of a scale-up domain, which is a node unless it is said [-].
     """
 
     title: str
@@ -82,9 +83,12 @@ class Accelerator:
     scale_up: float
     host: float = 63e9
     power: float | None = None
+    cap: float | None = None
     node: NodePower | None = None
     matmul: Mapping[str, float] = field(default_factory=dict, hash=False)
     announced: bool = False
+    tray: int = 8
+    domain: int = 0
 
 
 # What the groups of a layout communicate over: scale-up links inside a domain, NICs between domains.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -177,6 +179,38 @@ def capped_share(cap: float, node: NodePower, stepping: float, idle: float = 0.0
     if room <= 0:
         return 1.0 if left >= 0 else -1.0
     return min(left / room, 1.0)
+
+
+IDLE_BOARD = 75 / 700
+
+"""What a board draws without work, over its power [-]."""
+
+_CAPPED = (0.0, 0.2, 0.52, 0.84, 1.0), (0.0, 0.320, 0.821, 0.966, 1.0)
+
+"""Shares of the range of power from idle to training that a cap leaves, and the pace of training there [-].
+
+Boards of H100 under 200, 400 and 600 of 700 W, 75 W without work, in training of LLaMA-3 8B.
+
+References
+----------
+M. Mayr et al., arXiv:2603.16164, table 4.
+"""
+
+
+def capped_pace(share: float, exponent: float | None = None) -> float:
+    """Return the pace at which a job steps whose boards may use a share of their range of power [-].
+
+    As measured, on the line between two caps; or the share to the power `exponent`, where that is stated.
+    """
+    if exponent is not None:
+        return float(share**exponent)
+    shares, paces = _CAPPED
+    return float(np.interp(share, shares, paces))
+
+
+def board_share(cap: float, power: float) -> float:
+    """Return the share of the range of power that a cap leaves a board that would draw `power` [W] [-]."""
+    return min(max((cap / power - IDLE_BOARD) / (1 - IDLE_BOARD), 0.0), 1.0)
 
 
 def facility_energy(nodes: float, network: float, storage: float, pue: float) -> FacilityEnergy:

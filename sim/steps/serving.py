@@ -14,10 +14,12 @@ MLSys 2023, arXiv 2211.05102 (bytes and FLOP of a step).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
+
+from sim.steps.power import board_share, capped_pace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -611,7 +613,20 @@ def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
         raise ValueError(f"the power of {chip.title} is not published")
     time = time_per_token(replica, batch, requests)
     read, work = traffic(replica, batch, requests)
-    return chip.power * np.minimum(power_share(replica, read / time, work / time), 1.0)
+    drawn = chip.power * np.minimum(power_share(replica, read / time, work / time), 1.0)
+    return drawn if chip.cap is None else np.minimum(drawn, chip.cap)
+
+
+def pace_under_cap(replica: Replica, requests: Requests) -> float:
+    """Return the pace of a replica whose boards are capped, relative to full clocks [-]: with all that it has room for.
+
+    As that of training (`sim.steps.power.capped_pace`) at the share that the cap leaves of what it would draw.
+    """
+    chip = replica.chip
+    if chip.cap is None or chip.power is None:
+        return 1.0
+    free = replace(replica, chip=replace(chip, cap=None))
+    return capped_pace(board_share(chip.cap, float(power(free, largest_batch(free, requests), requests))))
 
 
 def power_share(replica: Replica, read: Amount, work: Amount) -> Amount:

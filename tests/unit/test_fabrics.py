@@ -596,7 +596,39 @@ def test_any_cluster_without_a_fabric_gets_one_of_full_bisection(nodes: int, gpu
     cluster = ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": gpus})
     assert set(cluster.fabric.bandwidth(cluster.hosts).values()) == {NIC_400}
     assert cluster.fabric.disjoint_paths(cluster.hosts) >= 2
-    assert cluster.counts()["cable_node_leaf"] == nodes * cluster.fabric.rails
+    assert cluster.counts()["cable_node_leaf"] == (nodes * cluster.fabric.rails if nodes > 1 else 0)
+
+
+@cases(
+    "nodes, switches",
+    [(1, (0, 0)), (2, (1, 0)), (8, (1, 0)), (9, (2, 0)), (32, (4, 0)), (64, (8, 0)), (65, (24, 16))],
+)
+def test_small_clusters_get_the_smallest_fabric(nodes: int, switches: tuple[int, int]) -> None:
+    """Of eight NICs a node: no switch for one, the fewest leaf switches of 64 ports that reach all, spines beyond 64.
+
+    All nodes are behind the same leaf switches, and the graph of it can be built.
+    """
+    cluster = ClusterSpec.model_validate({"nodes": nodes})
+    counts = cluster.counts()
+    assert (counts["leaf"], counts["spine"]) == switches
+    assert switches[1] or counts["cable_leaf_spine"] == 0
+    topology = cluster.build()
+    assert len(topology.make_edges().lower) == counts["cable_node_leaf"] + counts["cable_leaf_spine"]
+    assert switches[1] or set(topology.domains["leaf"].tolist()) == {0}
+
+
+@cases(
+    "fabric, nodes, rule",
+    [
+        ({"use": "fat-tree", "spine": None}, 65, "65 nodes need more than the 64 ports of a leaf switch"),
+        ({"use": "fat-tree", "leaf": None}, 2, "2 nodes need switches"),
+        ({"use": "fat-tree", "spine": None, "leaf": {"switches": 3}}, 2, "8 rails do not divide evenly"),
+    ],
+)
+def test_what_no_single_tier_reaches(fabric: dict[str, Any], nodes: int, rule: str) -> None:
+    """Leaf switches without spines are refused beyond their ports, and no switches beyond one node."""
+    with pytest.raises(ValidationError, match=rule):
+        ClusterSpec.model_validate({"nodes": nodes, "fabric": fabric})
 
 
 def test_the_fabric_is_chosen_only_where_none_is_stated() -> None:

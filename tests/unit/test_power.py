@@ -6,6 +6,7 @@ and 8 kW in training, the facility 1.25 times as much: 32.5 kW with three nodes 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +48,38 @@ def site(power: dict[str, Any], *sources: dict[str, Any], **changes: Any) -> sim
     return prepared(**base | changes)
 
 
+def measured(share: float) -> float:
+    """Return the pace that was measured at a share of the range of power [-]: on the line between two caps."""
+    ends = [(0.0, 0.0), (0.2, 0.320), (0.52, 0.821), (0.84, 0.966), (1.0, 1.0)]
+    (x, low), (y, high) = next(pair for pair in pairwise(ends) if share <= pair[1][0])
+    return low + (high - low) * (share - x) / (y - x)
+
+
+@cases(
+    ("watts", "pace"),
+    [(700, 1.0), (600, 0.966), (500, 0.966 - 0.145 * 0.16 / 0.32), (400, 0.821), (200, 0.320)],
+)
+def test_capped_boards_train_as_was_measured(watts: int, pace: float) -> None:
+    """LLaMA-3 8B on four H100 (arXiv 2603.16164, table 4); at 500 W, x = 0.68, half-way between two rows."""
+    chip = {"like": "h100", "power": f"{watts} W"}
+    base = {"horizon": "1000 s", "failures": [], "recovery": {"use": "full-restart", "initialize": "0 s"}}
+    store = {"tiers": [{"interval": "1 h", "mode": "async", "write": "0 s", "restore": "0 s"}]}
+    case = prepared(
+        cluster={"nodes": 1, "gpus_per_node": 4, "accelerator": chip},
+        jobs=[{"name": "job", "gpus": 4, "step_time": "1 s"}],
+        checkpoint=store,
+        **base,
+    )
+    found = losses(case, play(case, []))
+    assert play(case, []).jobs[0].work == pytest.approx(1000 * pace, rel=1e-3)
+    assert found.get(("degraded", CAP), 0.0) == pytest.approx(1000 * (1 - pace), abs=1)
+    assert bool([line for line in case.warnings if line.startswith("power: jobs step at")]) == (watts < 700)
+    facility = case.upkeep.facility
+    assert facility is not None
+    # Half a node of eight, and each board draws the difference less.
+    assert facility.node.training == pytest.approx(4000 - 4 * (700 - watts))
+
+
 def taken(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> dict[str, float]:
     """Return what a replication took, by metric."""
     return {name: ratio.amount / ratio.base for name, ratio in spending(one, play(one, rows)).items()}
@@ -65,7 +98,7 @@ def taken(one: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> dict[str
 def test_a_cap_sets_utilisation_and_that_the_pace(power: dict[str, Any], share: float, exponent: float | None) -> None:
     """A node at share x of its range draws that, steps at x to the exponent, and what it loses is the cap's."""
     one = site(power | ({} if exponent is None else {"exponent": exponent}))
-    pace = share ** (0.57 if exponent is None else exponent)
+    pace = measured(share) if exponent is None else share**exponent
     result = play(one, [])
     found = losses(one, result)
     assert result.jobs[0].work == pytest.approx(pace * (TWO - 100))
@@ -121,7 +154,7 @@ def test_work_is_the_integral_of_the_pace(seed: int) -> None:
     work = energy = carbon = money = 0.0
     for time in times.tolist():
         x, degrees = share(time), 22 * at(day, time) * at(season, time)
-        work += grid_step * min(x**0.57, 1 - 0.008 * max(degrees - 24, 0.0))
+        work += grid_step * min(measured(x), 1 - 0.008 * max(degrees - 24, 0.0))
         joules = grid_step * (8 + 18 * x) * 1e3 * 1.25
         energy += joules
         carbon += joules / 3.6e6 * 0.4 * at(grid, time)

@@ -363,7 +363,7 @@ def _made_of(job: explained.PlannedJob) -> Rows:
     ]
     if len(job.pool_paces) > 1:
         paces = " : ".join(f"{pace:.3g}" for pace in job.pool_paces)
-        rows.append(("pools", f"all numbers are those of the first pool of hosts; pace of the job by pool {paces}"))
+        rows.append(("pools", f"all numbers are those of the pool of hosts on which it starts; pace by pool {paces}"))
     return rows
 
 
