@@ -160,7 +160,9 @@ class Fleet(Queue):
         """Arrange the next arrival of a stream."""
         spec = next(self.sources[stream.index], None)
         if spec is not None:
-            self.kernel.at(spec.submit, Order.ARRIVAL, self._on_submit, (stream, spec))
+            # Those that run when the simulation starts have their nodes before those that wait are looked at.
+            order = Order.ARRIVAL if spec.submit >= 0 or spec.under_way else Order.PASS + 1
+            self.kernel.at(max(spec.submit, 0.0), order, self._on_submit, (stream, spec))
         else:
             self.open -= 1
 

@@ -69,7 +69,7 @@ _KINDS = {
     "no_run": "never ran",
     "no_gpu": "ask for no GPU",
     "not_over": "are not over",
-    "early": "are before the origin",
+    "early": "ended before the origin",
 }
 """Rows that are right but of no use here, and how a note calls them."""
 
@@ -78,7 +78,8 @@ class Jobs(NamedTuple):
     """The jobs of a trace in order of submission, those of one moment in order of their rows; arrays of shape (n,).
 
     ``submit`` counts from the origin [s]; ``limit`` is infinite where the trace has none [s]; ``outcome`` is a position
-    in `OUTCOMES`; ``tenant`` and ``partition`` are positions in the names beside them. ``notes`` say what was left out.
+    in `OUTCOMES`; ``tenant`` and ``partition`` are positions in the names beside them. Jobs that are ``under_way`` at
+    the origin come first: ``run`` and ``limit`` are what is left of them. ``notes`` say what was left out.
     """
 
     submit: NDArray[np.float64]
@@ -90,6 +91,7 @@ class Jobs(NamedTuple):
     tenant: NDArray[np.int64]
     partition: NDArray[np.int64]
     line: NDArray[np.int64]
+    under_way: NDArray[np.bool_]
     tenants: tuple[str, ...]
     partitions: tuple[str, ...]
     notes: tuple[str, ...]
@@ -184,9 +186,12 @@ class _Reader:
         if limit <= 0:
             raise TraceError(f"{place}: column '{columns.limit}' holds '{row.limit}', which must be above zero")
         priority = _number(row.priority, columns.priority, place, least=-math.inf) if row.priority else 0.0
+        # Only where the log is cut does it matter when a job began to run.
+        is_cut = self._stream.origin is not None and row.start
+        start = self._times.read(row.start, "start", place) if is_cut else submit
         tenant = self._tenants.setdefault(row.tenant, len(self._tenants))
         partition = self._partitions.setdefault(row.partition, len(self._partitions))
-        self._jobs.append((submit, gpus, run, limit, outcome, int(priority), tenant, partition, line))
+        self._jobs.append((submit, start, gpus, run, limit, outcome, int(priority), tenant, partition, line))
 
     def _outcome(self, state: str, place: str) -> int:
         """Return the position of an outcome, -1 for a job that is not over."""
@@ -215,16 +220,20 @@ class _Reader:
         """Return the jobs in order of submission."""
         if not self._jobs:
             raise TraceError(f"{file}: has no jobs that can be used, of {self.rows:,} rows")
-        submit, gpus, run, limit, outcome, priority, tenant, partition, line = (
+        submit, start, gpus, run, limit, outcome, priority, tenant, partition, line = (
             np.array(column, dtype=np.float64) for column in zip(*self._jobs, strict=True)
         )
         stated = self._stream.origin
         origin = float(submit.min()) if stated is None else self._times.begin(stated, 0.0)
-        order = np.argsort(submit, kind="stable")
-        order = order[submit[order] >= origin]
+        under_way = (submit < origin) & (start < origin)
+        done = np.where(under_way, origin - start, 0.0)
+        order = np.lexsort((submit, ~under_way))
+        order = order[(done < run)[order] | ~under_way[order]]
         self._left_out["early"] = len(submit) - len(order)
         if not len(order):
             raise TraceError(f"{file}: has no job after {stated}")
+        run = run - done
+        limit = np.maximum(limit - done, np.minimum(limit, run))
         counts = [f"{count:,} {_KINDS[kind]}" for kind, count in self._left_out.items() if count]
         counts += [f"{bad:,} cannot be used"] if bad else []
         whole = [column[order].astype(np.int64) for column in (outcome, priority, tenant, partition, line)]
@@ -238,6 +247,7 @@ class _Reader:
             whole[2],
             whole[3],
             whole[4],
+            under_way[order],
             tuple(self._tenants),
             tuple(self._partitions),
             (f"{file}: of {self.rows:,} rows these are left out: {', '.join(counts)}",) if counts else (),
@@ -319,8 +329,19 @@ def _swf_row(words: list[str]) -> _Row:
         run,
         "" if limit in ("-1", "0") else limit,
         state,
-        *("" if word == "-1" else word for word in (field["group"], "", field["partition"])),
+        tenant="" if field["group"] == "-1" else field["group"],
+        priority="",
+        partition="" if field["partition"] == "-1" else field["partition"],
+        start="" if field["wait"] == "-1" else _sum(field["submit"], field["wait"]),
     )
+
+
+def _sum(submit: str, wait: str) -> str:
+    """Return when a job started, as text; empty where that is not known."""
+    try:
+        return repr(float(submit) + float(wait))
+    except ValueError:
+        return ""
 
 
 def _unpacked(content: bytes) -> bytes:

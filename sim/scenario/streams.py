@@ -48,6 +48,8 @@ class Arrival(NamedTuple):
         Positions in `Prepared.tenants` and `Prepared.partitions`.
     priority
         Higher goes first, and preempts where the scheduler does.
+    under_way
+        Whether it has its nodes when the simulation starts; `submit` is before that then, as of one that waits.
     """
 
     number: int
@@ -60,6 +62,7 @@ class Arrival(NamedTuple):
     tenant: int = 0
     priority: int = 0
     partition: int = 0
+    under_way: bool = False
 
 
 class WithUse:
@@ -432,7 +435,9 @@ class JobTrace(StreamBase):
     )
     time_unit: Literal["s", "min", "h", "d"] = Field("s", description="Unit of times that are numbers.")
     origin: float | str | None = Field(
-        None, description="Moment of the trace that is time zero: a number or a date; by default the first submission."
+        None,
+        description="Moment of the trace that is time zero: a number or a date; by default the first submission. Jobs "
+        "that run or wait then are carried over; without a column start, a job is taken to run from its submission.",
     )
     scale: Scale = Field(default_factory=lambda: Scale.model_validate({}), description="Longer runs, denser arrivals.")
     limit: AnyLimit | None = Field(None, description="Time limits in place of those of the trace; see generated jobs.")

@@ -19,6 +19,7 @@ from sim.failures.replay import TraceError
 from sim.input.job_trace import Jobs, read_jobs
 from sim.scenario.fields import RuleError
 from sim.scenario.streams import OUTCOMES, JobTrace
+from tests import harness
 from tests.cases import cases
 from tests.pace import budget
 
@@ -84,12 +85,47 @@ def test_columns_units_and_dates(tmp_path: Path) -> None:
 
 
 def test_origin_leaves_out_what_is_before(tmp_path: Path) -> None:
-    """Time zero is the first submission, or what is stated; jobs before that are left out and counted."""
+    """Time zero is the first submission, or what is stated; jobs that ended before that are left out and counted."""
     rows = "submit,gpus,run\n100,8,1\n200,8,2\n300,8,3\n"
     assert trace(tmp_path, rows).submit.tolist() == [0, 100, 200]
     later = trace(tmp_path, rows, origin=150.0)
     assert (later.submit.tolist(), later.run.tolist()) == ([50, 150], [2, 3])
-    assert "of 3 rows these are left out: 1 are before the origin" in later.notes[0]
+    assert "of 3 rows these are left out: 1 ended before the origin" in later.notes[0]
+
+
+def test_origin_carries_what_is_under_way(tmp_path: Path) -> None:
+    """Jobs that run at the origin come first, with what is left of run and limit; then those that wait, then others."""
+    rows = "submit,gpus,run,limit,start\n0,8,100,150,30\n10,8,500,,200\n20,8,100,400,25\n130,8,5,9,130\n40,8,60,70,40\n"
+    jobs = trace(tmp_path, rows, origin=100.0)
+    assert jobs.line.tolist() == [2, 4, 3, 5]
+    assert jobs.under_way.tolist() == [True, True, False, False]
+    assert jobs.submit.tolist() == [-100, -80, -90, 30]
+    assert jobs.run.tolist() == [30, 25, 500, 5]
+    assert jobs.limit.tolist() == [80, 325, math.inf, 9]
+    swf = "1 10 5 100 16 -1 -1 -1 -1 -1 1 3 7 -1 0 2 -1 -1\n2 20 90 50 16 -1 -1 8 60 -1 0 3 -1 -1 0 -1 -1 -1\n"
+    jobs = trace(tmp_path, swf, "a.swf", origin=50.0)
+    assert (jobs.under_way.tolist(), jobs.run.tolist()) == ([True, False], [65, 50])
+
+
+def test_a_cluster_is_not_empty_at_the_origin(tmp_path: Path) -> None:
+    """A job of all nodes that runs from 0 to 36,000 s still has them at an origin of 10,000 s: others wait to 26,000 s.
+
+    One that waits then, and would go first, does not have the nodes before that.
+    """
+    path = tmp_path / "jobs.csv"
+    path.write_text("submit,gpus,run,start,priority\n0,32,36000,0,0\n9000,32,600,36000,5\n18000,32,3600,36600,0\n")
+    log = {"name": "log", "use": "trace", "file": str(path), "origin": 10000, "restart": "0 s", "checkpoint": {}}
+    case = harness.scenario(
+        cluster={"nodes": 4, "gpus_per_node": 8}, horizon="30 h", jobs=[], streams=[log], failures=[]
+    )
+    result = sim.run(sim.prepare(sim.parse(case | {"scheduler": {"use": "easy", "depth": 0}})), 0, keeps_log=True)
+    assert [(each.submit, each.start, each.end) for each in result.attempts] == [
+        (-10000, 0, 26000),
+        (-1000, 26000, 26600),
+        (8000, 26600, 30200),
+    ]
+    assert result.fleet is not None
+    assert result.fleet.job_sum("submitted_job").sum() == 1
 
 
 def test_rows_of_no_use_are_counted(tmp_path: Path) -> None:
