@@ -326,6 +326,16 @@ def ends_of(interval: Sequence[float | None] | None) -> tuple[float, float] | No
     return None if high - low <= 1e-9 * max(abs(low), abs(high)) else (low, high)
 
 
+WIDE = 0.5
+"""Width of the interval of a share from which on it says nothing [-]."""
+
+
+def is_wide(interval: Sequence[float | None] | None) -> bool:
+    """Return whether the interval of a share holds so much that the share is not known."""
+    ends = ends_of(interval)
+    return ends is not None and ends[1] - ends[0] >= WIDE
+
+
 def shown(metric: str, values: Iterable[float | None], currency: str | None = None) -> Shown:
     """Return how a metric is shown, given some of its values [SI]."""
     form = form_of(metric, [value for value in values if value is not None], currency or "")
@@ -469,9 +479,23 @@ def range_text(ends: Sequence[float | None] | None, form: Callable[[float], str]
     if ends is None or ends[0] is None or ends[1] is None:
         return "-"
     low, high = form(ends[0]), form(ends[1])
+    if low == high:
+        return "-" if ends[0] == ends[1] else "within the last digit"
     number, _, unit = low.partition(" ")
     # A unit that both have is said once.
     return f"{number if unit == high.partition(' ')[2] else low}..{high}"
+
+
+def interval_text(found: Any, form: Callable[[float], str], interval: str = "mean_ci95") -> str:
+    """Return the interval of a summary or difference; ``exact`` where the number is, a dash where nothing is known.
+
+    What goes with a modelled step has no sampling error, and is not exact.
+    """
+    is_exact = _part(found, "exact") or _part(found, "method") == "exact"
+    ends = _part(found, interval)
+    if ends is not None or not is_exact:
+        return range_text(ends, form)
+    return "exact" if _part(found, "band90") is None else "no sampling error"
 
 
 def percent_text(value: float, digits: int = 2, sign: str = "") -> str:

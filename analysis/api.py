@@ -195,13 +195,14 @@ def simulate(
     """
     from analysis import runs
     from analysis.results.run import document
+    from analysis.statistics.precision import Precision
     from sim import Prepared, dump
 
     prepared = scenario if isinstance(scenario, Prepared) else prepare(scenario)
-    count = replications if replications is not None else 8 if prepared.scenario.streams else 32
+    count = replications if replications is not None else runs.replications_of(prepared)
     _check_count(count, 1)
     _check_count(processes, 0, "processes")
-    wanted = runs.Precision.parse(precision) if precision is not None else None
+    wanted = Precision.parse(precision) if precision is not None else None
     found = runs.replicate(
         prepared, count, precision=wanted, metric=metric, processes=processes, most_events=most_events
     )
@@ -609,7 +610,7 @@ def _compare_rows(found: CompareDocument) -> Iterator[dict[str, Any]]:
     for variant, row in found.variants.items():
         for name, summary in row.metrics.items():
             apart = row.difference.get(name)
-            low, high = apart.ci95 if apart is not None else (None, None)
+            low, high = (apart and apart.ci95) or (None, None)
             more = {"difference": apart and apart.mean, "difference_low95": low, "difference_high95": high}
             yield {"variant": variant, "metric": name, **_statistics(summary), **more}
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import sim
 from analysis.amounts import amount_text
 from analysis.metrics import METRICS, provisioned
-from analysis.runs import RequestError
+from analysis.statistics.precision import RequestError
 from sim.units import DAY
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import sim
 from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
 from analysis.fleet import ON_QUEUE
-from analysis.metrics import METRICS, is_share, lower_is_better
+from analysis.metrics import METRICS, is_exact, is_share, lower_is_better
 from analysis.results.fleet import growth_of
 from analysis.results.models import (
     FORMAT,
@@ -26,14 +26,15 @@ from analysis.results.models import (
     VariantFound,
 )
 from analysis.results.run import document, provenance
-from analysis.runs import BATCH, FEWEST, MOST, Gathering, Precision, RequestError, in_order
+from analysis.runs import Gathering, in_order
 from analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
 from analysis.statistics.estimates import means
+from analysis.statistics.precision import FEWEST, MOST, Precision, RequestError, next_goal
 from sim import MOST_EVENTS, check_work, run, with_engine
 from sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from analysis.runs import Ensemble
     from sim import Prepared, Ratio, Result, Scenario
@@ -92,12 +93,28 @@ class Comparison:
         """The variants, best first by the mean of the headline; empty where none is known that may rank them."""
         if self.differs and is_share(self.headline) and self.headline != "slo_attainment":
             return ()
+        if self.cost_cannot_tell:
+            return ()
         sign = 1 if lower_is_better(self.headline) else -1
         found = {
             name: means(ensemble.rows)[self.headline] for name, ensemble in zip(self.names, self.ensembles, strict=True)
         }
         known = {name: mean for name, mean in found.items() if mean is not None}
         return tuple(sorted(known, key=lambda name: sign * known[name]))
+
+    @property
+    def cost_cannot_tell(self) -> bool:
+        """Whether costs differ by failures alone: services with the same demand on as many GPUs at the same prices."""
+        if not self.headline.startswith("cost"):
+            return False
+        prepared = [ensemble.prepared for ensemble in self.ensembles]
+        alike = [
+            (each.upkeep.cost, each.nodes * each.gpus_per_node, [plan.rates for plan in each.services])
+            for each in prepared
+        ]
+        return all(each.services and not each.jobs and not each.streams for each in prepared) and all(
+            other == alike[0] for other in alike
+        )
 
     @property
     def ranking(self) -> Ranking | None:
@@ -128,7 +145,7 @@ def compare(
     variants
         At least one; all with the same seed.
     replications
-        How many of each; with `precision`, ignored.
+        How many of each; with `precision`, ignored, and where nothing is random in any variant: one tells all then.
     precision
         Replicate until the interval of every variant's difference in the headline is as narrow as this; a part is one
         of the first variant's mean.
@@ -152,7 +169,10 @@ def compare(
     rows = [mine.rows for mine in found]
     differs = what_differs([variant.prepared.scenario for variant in variants])
     metric = "" if at_equal is None else _at_equal(at_equal, variants, differs)
-    goal = replications if precision is None else FEWEST
+    random = any(not variant.prepared.is_deterministic for variant in variants)
+    if random and replications < 2 and precision is None:
+        raise RequestError(f"--replications {replications}: chance is in the variants; at least 2 show how much")
+    goal = 1 if not random else replications if precision is None else FEWEST
     precise = None if precision is None else False
     while len(rows[0]) < goal:
         check_work(goal * sum(variant.prepared.expected_events for variant in variants), most_events)
@@ -168,10 +188,8 @@ def compare(
         metric = metric or headline([mine[0] for mine in rows], differs, grows=_grows(*(f.ensemble() for f in found)))
         if precision is not None:
             precision.check(metric)
-            excess = _excess(rows, metric, precision)
-            precise = excess <= 1
-            if not precise:
-                goal = _next_goal(len(rows[0]), excess)
+            excess = _excess(found, metric, precision)
+            precise, goal = excess <= 1, next_goal(goal, excess, MOST)
     ensembles = tuple(mine.ensemble() for mine in found)
     return Comparison(
         tuple(variant.name for variant in variants),
@@ -299,7 +317,13 @@ def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None
     return {
         name: None
         if grows and name.partition("@")[0] in ON_QUEUE
-        else difference([row[name] for row in mine], [row[name] for row in first], controls)
+        else difference(
+            [row[name] for row in mine],
+            [row[name] for row in first],
+            controls,
+            metric=name,
+            is_exact=_are_exact((ours, theirs), name),
+        )
         for name in common
     }
 
@@ -322,28 +346,22 @@ def _check_common(variants: Sequence[Variant]) -> None:
         raise RequestError(f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same")
 
 
-def _excess(rows: Sequence[Sequence[Mapping[str, Ratio]]], metric: str, precision: Precision) -> float:
+def _excess(found: Sequence[Gathering], metric: str, precision: Precision) -> float:
     """Return the widest interval of a difference over what it should be [-]; infinite where there is none."""
-    mean = means(rows[0])[metric]
-    wanted = precision.width * (abs(mean or 0.0) if precision.relative else 1.0)
-    worst = 0.0
-    for mine in rows[1:]:
-        found = difference([row[metric] for row in mine], [row[metric] for row in rows[0]])
-        if found is None or not wanted:
+    (first, *others), exact = found, _are_exact(found, metric)
+    theirs = [row[metric] for row in first.rows]
+    mean, worst = means(first.rows)[metric], 0.0
+    for other in others:
+        apart = difference([row[metric] for row in other.rows], theirs, metric=metric, is_exact=exact)
+        if apart is None:
             return math.inf
-        worst = max(worst, (found.ci95[1] - found.ci95[0]) / 2 / wanted)
+        if not exact:
+            worst = max(worst, precision.excess(apart.ci95, mean, metric, len(theirs)))
     return worst
 
 
-def _next_goal(done: int, excess: float) -> int:
-    """Return how many replications to decide at next: as many as seem to be enough, but no more than four times these.
-
-    Where there is no interval, none will come: the search ends.
-    """
-    if math.isinf(excess):
-        return done
-    seems = BATCH * math.ceil(done * excess**2 / BATCH)
-    return min(max(seems, done + BATCH), 4 * done, MOST)
+def _are_exact(found: Iterable[Gathering | Ensemble], metric: str) -> bool:
+    return all(is_exact(each.prepared, metric) for each in found)
 
 
 # Variants of scenarios: which ones a command asks for, what each is called, and reading them.
@@ -691,8 +709,8 @@ def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Sto
     return {
         name: Stores(
             without=bare,
-            gain=_difference(difference(rows[name], rows[bare])),
-            rest=None if name == first else _difference(difference(rows[bare], rows[base])),
+            gain=_difference(difference(rows[name], rows[bare], metric=comparison.headline)),
+            rest=None if name == first else _difference(difference(rows[bare], rows[base], metric=comparison.headline)),
         )
         for name, bare in without.items()
     }
@@ -704,6 +722,11 @@ def _difference(found: Difference | None) -> DifferenceFound | None:
 
 def _why_unranked(comparison: Comparison) -> str | None:
     """Return why the variants are not ranked by goodput, if they are not."""
+    if comparison.cost_cannot_tell:
+        return (
+            "the prices, the number of GPUs and the demand are the same, so that cost cannot tell; compare the numbers "
+            "of replicas that reach the same attainment"
+        )
     if not comparison.differs:
         return None
     names = comparison.differs

@@ -248,9 +248,9 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
         offered, seconds = sums["offered"], sums["seconds"]
         served = offered - sums["rejected"] - sums["failed"]
         rows[plan.name] = {
-            "slo_attainment": Ratio(sums["in_slo"], offered),
+            "slo_attainment": Ratio(sums["in_slo"], offered, sums["unsure"]),
             "served_share": Ratio(served, offered),
-            "slo_goodput": Ratio(sums["in_slo"], seconds),
+            "slo_goodput": Ratio(sums["in_slo"], seconds, sums["unsure"]),
             "capacity_availability": Ratio(seconds - sums["below"], seconds),
             "capacity_share": Ratio(sums["replicas"], sums["wanted"]),
             "all_serving": Ratio(sums["full"], seconds),
@@ -264,7 +264,7 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
     for name in OF_SERVICES if rows else ():
         mine = [row[name] for row in rows.values()]
         base = mine[0].base if name in ("slo_goodput", "minutes_below_demand") else sum(one.base for one in mine)
-        found[name] = Ratio(sum(one.amount for one in mine), base)
+        found[name] = Ratio(sum(one.amount for one in mine), base, sum(one.doubt for one in mine))
         if len(rows) > 1:
             found |= {Slice(name, "service", service).name: row[name] for service, row in rows.items()}
     return found

@@ -212,6 +212,21 @@ _DEADLINE = Need(
     lambda prepared: any(plan.deadline is not None for plan in prepared.jobs), "no job has a deadline: give it one"
 )
 
+
+def _never(_: Prepared) -> bool:
+    return False
+
+
+def _pays_for_time_alone(prepared: Prepared) -> bool:
+    """Return whether costs are those of the nodes and of the horizon, whatever fails."""
+    cost = prepared.upkeep.cost
+    return (
+        cost is not None
+        and not (cost.energy or cost.labour or any(cost.repair.values()) or prepared.parts)
+        and all(math.isinf(plan.target) for plan in prepared.jobs)
+    )
+
+
 Unit = Literal[
     "share", "count", "s", "J", "J per token", "kg", "kg per token", "currency", "currency per token", "1/d", "1/s"
 ]
@@ -242,6 +257,10 @@ class Metric(NamedTuple):
         Whether what it counts happens in a replication or does not.
     is_of_windows
         Whether it is the share of windows in which something happens.
+    constant
+        Of what scenario it is the same in all replications by its definition, whatever fails.
+    per_step
+        The power of the time of a step that it goes with [-].
     """
 
     name: str
@@ -259,6 +278,8 @@ class Metric(NamedTuple):
     is_probability: bool = False
     is_of_windows: bool = False
     is_signed: bool = False
+    constant: Callable[[Prepared], bool] = _never
+    per_step: Literal[-1, 0, 1] = 0
 
     @property
     def is_share(self) -> bool:
@@ -296,13 +317,14 @@ _OWN = (
            "productive / (requested − `queued` − `starved` − `reschedule`)"),
     Metric("program_goodput", "program goodput", "the share of the peak speed that a step reaches (MFU)", "share",
            "model FLOP utilisation (MFU) of the healthy step; over several jobs weighted by productive GPU-time",
-           detail="MFU", needs=(_MFU,)),
+           detail="MFU", needs=(_MFU,), per_step=-1,
+           constant=lambda prepared: len({plan.mfu for plan in prepared.jobs}) == 1),
     Metric("goodput", "goodput", "goodput", "share",
            "MFU × productive / requested: the share of the peak that was asked for and became training",
-           detail="effective MFU", needs=(_MFU,)),
+           detail="effective MFU", needs=(_MFU,), per_step=-1),
     Metric("effective_mfu", "effective MFU", "goodput", "share",
            "another name of `goodput`",
-           needs=(_MFU,)),
+           needs=(_MFU,), per_step=-1),
     Metric("cluster_goodput", "cluster goodput", "the useful share of the time of all GPUs (cluster goodput)", "share",
            "productive GPU-time of all jobs / owned GPU-time; in a cluster of several pools GPUs count by their peak"
            " relative to the first pool",
@@ -322,7 +344,8 @@ _OWN = (
            better="lower", is_plural=True),
     Metric("interruptions_planned", "planned interruptions", "the number of planned interruptions", "count",
            "those of sources marked `planned`",
-           better="lower", is_plural=True),
+           better="lower", is_plural=True,
+           constant=lambda prepared: not any(source.planned for source in prepared.sources)),
     Metric("interruptions_unplanned", "unplanned interruptions", "the number of unplanned interruptions", "count",
            "the others",
            better="lower", is_plural=True),
@@ -342,18 +365,19 @@ _OWN = (
     Metric("tokens_per_day", "tokens per day", "training speed", "1/d",
            "tokens that survived / days from arrival to end; of all jobs together, from the first arrival to the "
            "last end. Needs `batch` and a step time in every job. Of services alone, tokens of their answers",
-           counted="tokens a day", needs=(_TOKENS,), is_plural=True),
+           counted="tokens a day", needs=(_TOKENS,), is_plural=True, per_step=-1),
     Metric("tokens_per_gpu_day", "tokens per GPU-day", "training speed for each GPU", "1/d",
            "tokens that survived / days of the GPUs owned, whatever they do; GPUs of all pools count alike",
-           counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True, of="cluster"),
+           counted="tokens for each GPU and day", needs=(_TOKENS,), is_plural=True, of="cluster", per_step=-1),
     Metric("tokens_per_mw_day", "tokens per MW-day", "training speed for each megawatt", "1/d",
            "tokens that survived / days of the megawatts that the facility is built for: (all nodes in training, "
            "spares too + switches + storage) × PUE, or `power.cap`. Needs the power of a node",
-           counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True, of="cluster"),
+           counted="tokens for each megawatt and day", needs=(_POWER, _TOKENS), is_plural=True, of="cluster",
+           per_step=-1),
     Metric("steps_per_day", "steps per day", "training speed", "1/d",
            "optimizer steps that survived / days from arrival to end, of all jobs together as for tokens. A step "
            "with a replica less counts as one step, and trains fewer tokens. Needs a step time in every job",
-           counted="steps a day", needs=(_STEP,), is_plural=True),
+           counted="steps a day", needs=(_STEP,), is_plural=True, per_step=-1),
     Metric("time_to_work", "time to finish", "the time to finish", "s",
            "time from arrival to the end of a fixed amount of work",
            better="lower", needs=(_WORK,)),
@@ -366,16 +390,16 @@ _OWN = (
            better="lower", head="facility energy per run", needs=(_POWER,), of="cluster"),
     Metric("energy_per_token", "energy of a million tokens", "the energy of training", "J per token",
            "energy / tokens that survived",
-           better="lower", needs=(_POWER, _TOKENS), of="cluster"),
+           better="lower", needs=(_POWER, _TOKENS), of="cluster", per_step=1),
     Metric("carbon", "CO2 per run", "the CO2 per run", "kg",
            "Σ energy of the facility × carbon intensity of the grid at that time. Needs `power.carbon`",
            better="lower", needs=(_POWER, _CARBON), of="cluster"),
     Metric("carbon_per_token", "CO2 of a million tokens", "the CO2 of training", "kg per token",
            "CO2 / tokens that survived",
-           better="lower", needs=(_POWER, _CARBON, _TOKENS), of="cluster"),
+           better="lower", needs=(_POWER, _CARBON, _TOKENS), of="cluster", per_step=1),
     Metric("cost", "cost per run", "the cost per run", "currency",
            "cost of a replication. Needs `cost`",
-           better="lower", needs=(_PRICES,), of="cluster"),
+           better="lower", needs=(_PRICES,), of="cluster", constant=_pays_for_time_alone),
     Metric("false_alarms_per_day", "false alarms per day", "the healthy nodes drained in a day", "1/d",
            "healthy nodes that are drained, of jobs or not / days of the accounting window",
            better="lower", counted="false alarms a day", needs=(_ALARMS,), is_plural=True, of="cluster"),
@@ -511,7 +535,7 @@ _OWN = (
            better="lower", needs=(_BILLS,), of="target", is_plural=True),
     Metric("cost_per_token", "cost of a million tokens", "the cost of training", "currency per token",
            "cost / tokens that survived. Needs `batch` and a step time in every job, as all that is per token",
-           better="lower", needs=(_PRICES, _TOKENS), of="cluster"),
+           better="lower", needs=(_PRICES, _TOKENS), of="cluster", per_step=1),
 )
 # fmt: on
 
@@ -572,6 +596,14 @@ def is_share(metric: str) -> bool:
 
 PROBABILITIES = frozenset(name for name, metric in METRICS.items() if metric.is_probability)
 """Metrics whose mean is a probability: what happens in a replication happens or does not."""
+
+
+def is_exact(prepared: Prepared, metric: str) -> bool:
+    """Return whether all replications have the same of a metric by construction: then its mean has no sampling error.
+
+    So it is where nothing is random, and where the definition of the metric leaves nothing to chance.
+    """
+    return prepared.is_deterministic or (metric in METRICS and METRICS[metric].constant(prepared))
 
 
 def lower_is_better(metric: str) -> bool:

@@ -8,7 +8,6 @@ import functools
 import itertools
 import math
 import os
-import re
 import signal
 import threading
 import time
@@ -22,10 +21,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
-from analysis.metrics import add_times, amounts_of, headline, is_share, job_ratios, job_spending, ratios
+from analysis.metrics import add_times, amounts_of, headline, is_exact, job_ratios, job_spending, ratios
 from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
-from analysis.statistics.estimates import means, ratio_interval
-from analysis.statistics.intervals import unseen
+from analysis.statistics.estimates import means
+from analysis.statistics.intervals import doubt_of, mean_estimate, widened
+from analysis.statistics.precision import BATCH, FEWEST, MOST, Precision, RequestError, next_goal
 from sim import (
     CLUSTER,
     CLUSTER_BUCKETS,
@@ -245,12 +245,12 @@ class _Row(Mapping[str, Ratio]):
     __slots__ = ("_columns", "_place")
 
     def __init__(self, columns: Mapping[str, array[float]], place: int) -> None:
-        self._columns, self._place = columns, 2 * place
+        self._columns, self._place = columns, _WIDTH * place
 
     def __getitem__(self, name: str) -> Ratio:
         """Return a metric."""
-        column = self._columns[name]
-        return Ratio(column[self._place], column[self._place + 1])
+        place = self._place
+        return Ratio(*self._columns[name][place : place + _WIDTH])
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of the metrics."""
@@ -261,8 +261,11 @@ class _Row(Mapping[str, Ratio]):
         return len(self._columns)
 
 
+_WIDTH = len(Ratio._fields)
+
+
 class Table(Sequence[Mapping[str, Ratio]]):
-    """The metrics of all replications, 16 bytes each: a row for each, as `analysis.metrics.ratios` has it."""
+    """The metrics of all replications, 24 bytes each: a row for each, as `analysis.metrics.ratios` has it."""
 
     def __init__(self) -> None:
         self._columns: dict[str, array[float]] = {}
@@ -272,11 +275,11 @@ class Table(Sequence[Mapping[str, Ratio]]):
         """Add the metrics of a replication; one that another replication lacks, such as of a size, is nothing there."""
         for name, ratio in row.items():
             if name not in self._columns:
-                self._columns[name] = array("d", [0.0] * (2 * self._count))
+                self._columns[name] = array("d", [0.0] * (_WIDTH * self._count))
             self._columns[name].extend(ratio)
         self._count += 1
         for column in self._columns.values():
-            column.extend([0.0] * (2 * self._count - len(column)))
+            column.extend([0.0] * (_WIDTH * self._count - len(column)))
 
     def __len__(self) -> int:
         """Return the number of replications."""
@@ -450,63 +453,6 @@ class Tally:
             self.reached[index] = number + 1, start, max(end, edges[index + 1])
 
 
-BATCH = 10
-"""Replications between two decisions; fixed, so that the number of processes changes nothing."""
-
-FEWEST = 30
-"""Replications before the first decision: with fewer a calm sample stops the run too early."""
-
-MOST = 10_000
-"""Replications after which a precision is given up."""
-
-
-class RequestError(ValueError):
-    """What was asked of the replications does not make sense for this scenario."""
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Half-width of the 95 % interval of a mean that is precise enough.
-
-    Parameters
-    ----------
-    width
-        In percentage points / 100, or as a part of the mean [-].
-    """
-
-    width: float
-    relative: bool
-
-    @classmethod
-    def parse(cls, text: str) -> Precision:
-        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean)."""
-        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
-        if match is None or float(match[1]) <= 0:
-            raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
-        return cls(float(match[1]) / 100, match[2] == "%")
-
-    def check(self, metric: str) -> None:
-        """Refuse percentage points of what is no share."""
-        if not self.relative and not is_share(metric):
-            raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
-
-    def is_met(self, ratios: list[Ratio], controls: Sequence[tuple[float, ...]]) -> bool:
-        """Return whether the interval of a metric's mean, with controls where they are known, is narrow enough."""
-        found = controlled(ratios, controls)
-        if found is not None:
-            mean, (low, high) = found.mean, found.ci95
-        else:
-            plain = ratio_interval([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
-            if plain is None:
-                return False
-            mean, low, high = plain
-        half = (high - low) / 2
-        if not half:
-            # Equal replications: a run that was too rare to be among them may have nothing of it.
-            half = unseen(len(ratios)) / 2 * (abs(mean) if self.relative else 1.0)
-        return half <= self.width * (abs(mean) if self.relative else 1.0)
-
-
 @dataclass(frozen=True)
 class Ensemble:
     """The replications of one scenario.
@@ -564,6 +510,11 @@ class Gathering:
         return Ensemble(self.prepared, self.rows, self.controls, self._tally, tuple(self._results), precise)
 
 
+def replications_of(prepared: Prepared) -> int:
+    """Return how many replications a scenario gets where nobody says: one where nothing is random."""
+    return 1 if prepared.is_deterministic else 8 if prepared.has_queue else 32
+
+
 def replicate(
     prepared: Prepared,
     replications: int,
@@ -582,8 +533,8 @@ def replicate(
     replications
         How many; with `precision`, ignored.
     precision, metric
-        Stop after the first complete batch at which the interval of `metric` is narrow enough, or can never be; by
-        default that of `headline`.
+        Stop where the interval of `metric`, by default that of `headline`, is narrow enough, or can never be; see
+        `analysis.statistics.precision`.
     processes
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress
@@ -604,14 +555,17 @@ def replicate(
     """
     total = replications if precision is None else None
     metric = metric or headline(prepared)
+    goal = total if total is not None else 1 if prepared.is_deterministic else FEWEST
     if keeps_log:
         prepared = replace(prepared, engine="events", engine_reason="when each node was down is asked for")
     else:
-        prepared = with_engine(prepared, FEWEST if total is None else total)
+        prepared = with_engine(prepared, goal)
     found = Gathering(prepared, keeps=keeps_log)
     rows = found.rows
     precise = None if precision is None else False
-    check_work(prepared.expected_events * (FEWEST if total is None else total), most_events)
+    check_work(prepared.expected_events * goal, most_events)
+    may_be = most_events / prepared.expected_events if prepared.expected_events else math.inf
+    most = int(min(MOST, BATCH * (may_be // BATCH)))
     simulate = functools.partial(run, keeps_log=keeps_log, most_events=math.inf)
     with contextlib.closing(in_order(simulate, prepared, range(MOST if total is None else total), processes)) as source:
         for result in source:
@@ -620,14 +574,23 @@ def replicate(
                 _check_metric(metric, rows[0], precision)
             if progress is not None:
                 progress(len(rows), total)
-            if precision is not None and len(rows) >= FEWEST and len(rows) % BATCH == 0:
-                mine = [row[metric] for row in rows]
-                precise = precision.is_met(mine, found.controls)
-                # What was censored once has no mean, however long one goes on.
-                is_too_much = prepared.expected_events * (len(rows) + BATCH) > most_events
-                if precise or is_too_much or any(math.isinf(ratio.amount) for ratio in mine):
+            if precision is not None and len(rows) == goal:
+                excess = _excess(found, metric, precision)
+                precise, goal = excess <= 1, next_goal(goal, excess, most)
+                if len(rows) >= goal:
                     break
     return found.ensemble(precise=precise)
+
+
+def _excess(found: Gathering, metric: str, precision: Precision) -> float:
+    """Return how wide the interval of a metric is over what it should be [-], with controls where they are known."""
+    ratios = [row[metric] for row in found.rows]
+    plain = mean_estimate(ratios, metric, is_exact=is_exact(found.prepared, metric), follows_tail=False)
+    if plain.method == "exact" and plain.interval is None:
+        return 0.0
+    taken, doubt = controlled(ratios, found.controls), doubt_of(ratios)
+    interval = plain.interval if taken is None else widened(taken.mean, taken.ci95, ratios, metric)
+    return precision.excess(interval, plain.mean, metric, len(ratios), doubt)
 
 
 def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision | None) -> None:

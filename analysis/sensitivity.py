@@ -20,8 +20,8 @@ from analysis.results.models import (
     VariancePart,
 )
 from analysis.results.run import provenance
-from analysis.runs import RequestError
 from analysis.statistics.estimates import summarise_ratio
+from analysis.statistics.precision import RequestError
 from analysis.study.designs import OneAtATime, Saltelli
 from analysis.study.questions.sensitivity import tornado
 from analysis.study.questions.sobol import LEAST, indices

@@ -121,19 +121,28 @@ def _readers(pools: Pools, found: PreparedService) -> Readers:
 
 
 def _basis(found: PreparedService) -> tuple[str, float]:
-    """Return what the times rest on, and the standard deviation of their logarithm [-]."""
-    constants, chip, model = found.replica.constants, found.replica.chip, found.spec.model
+    """Return what the times rest on, and the standard deviation of their logarithm [-].
+
+    Rows that were fitted are of an engine, a kind of model and an accelerator: constants of one engine are no evidence
+    for another, nor those of its dense models for its models with experts.
+    """
+    constants, chip, spec, engine = found.replica.constants, found.replica.chip, found.spec, found.replica.engine
     sigma, fitted = constants.sigma, constants.fitted
-    if found.spec.calibration is not None:
+    if spec.calibration is not None:
         return "calibrated", sigma["calibrated"]
-    known = [("fitted", sigma["experts" if found.replica.shape.experts is not None else "fitted"])]
+    kind = "experts" if found.replica.shape.experts is not None else "dense"
+    rows = fitted["pairs"].get(spec.engine, {}).get(kind)
+    pair = f"{engine.title}, {'models with experts' if kind == 'experts' else 'dense models'}"
+    if rows is None:
+        return f"never fitted for this pair: {pair}", sigma["pair"]
+    known = [(f"fitted to {pair} on {' and '.join(rows)}", sigma["experts" if kind == "experts" else "fitted"])]
     if chip.generation not in fitted["generations"] or chip.announced:
-        known.append(("fitted to other accelerators", sigma["accelerator"]))
-    if found.replica.engine.is_eager:
-        known.append(("fitted to one model on A100 and H100", sigma["model"]))
-    if model not in fitted["models"]:
-        known.append(("fitted to other models", sigma["model"]))
-    return " and ".join(text for text, _ in known[1:]) or "fitted", max(spread for _, spread in known)
+        known.append(("to no accelerator like this", sigma["accelerator"]))
+    if engine.is_eager:
+        known.append(("to one model", sigma["model"]))
+    if spec.model not in fitted["models"]:
+        known.append(("not to this model", sigma["model"]))
+    return ", ".join(text for text, _ in known), max(spread for _, spread in known)
 
 
 def _amounts(found: PreparedService, batch: float, price: float | None) -> ServiceAmounts:

@@ -24,12 +24,14 @@ class Kept(NamedTuple):
 
     Parameters
     ----------
-    amounts, bases
-        Of each whole window in which anything was asked for: what was in the target, and all of it; shape (n,).
+    amounts, bases, doubts
+        Of each whole window in which anything was asked for: what was in the target, all of it, and how far the first
+        may be off at 95 % by what all windows share; shape (n,).
     """
 
     amounts: FloatArray
     bases: FloatArray
+    doubts: FloatArray
 
 
 def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
@@ -42,21 +44,22 @@ def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     for name in OF_TARGETS:
         mine = [row[name] for row in rows.values() if name in row]
         if name in ("worst_window", "error_budget_left") and len(mine) > 1:
-            found[name] = min((Ratio(one.amount / one.base, 1) for one in mine if one.base), default=Ratio(0.0, 0.0))
+            shares = (Ratio(one.amount / one.base, 1, one.doubt / one.base) for one in mine if one.base)
+            found[name] = min(shares, default=Ratio(0.0, 0.0))
         elif mine:
             base = 1.0 if name == "credits" else sum(one.base for one in mine)
-            found[name] = Ratio(sum(one.amount for one in mine), base)
+            found[name] = Ratio(sum(one.amount for one in mine), base, sum(one.doubt for one in mine))
         found |= {Slice(name, "target", target).name: row[name] for target, row in rows.items() if name in row}
     return found
 
 
 def kept(prepared: Prepared, target: TargetPlan, result: Result) -> Kept:
     """Return what a target came to, window by window; one that the run did not reach the end of is none."""
-    amounts, bases = _asked(target, result)
+    columns = _asked(target, result)
     whole = int(np.sum(np.diff(result.edges) >= window_width(prepared) * (1 - 1e-9))) // target.windows
-    sums = [row[: whole * target.windows].reshape(whole, target.windows).sum(axis=1) for row in (amounts, bases)]
+    sums = [row[: whole * target.windows].reshape(whole, target.windows).sum(axis=1) for row in columns]
     asked = sums[1] > 0
-    return Kept(sums[0][asked], sums[1][asked])
+    return Kept(*(row[asked] for row in sums))
 
 
 def window_width(prepared: Prepared) -> float:
@@ -65,17 +68,18 @@ def window_width(prepared: Prepared) -> float:
     return second - first
 
 
-def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray]:
-    """Return what there was of the metric of a target, and all that was asked for, by window of the result."""
+def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return what there was of the metric of a target, all that was asked for, and the doubt, by window."""
     fleet = result.fleet
     if target.kind == "services":
         assert fleet is not None, "services have one"
         sums = dict(zip(SERVICE_SUMS, fleet.services[target.place].T, strict=True))
         offered, seconds = sums["offered"], sums["seconds"]
+        sure = np.zeros(len(offered))
         return {
-            "slo_attainment": (sums["in_slo"], offered),
-            "served_share": (offered - sums["rejected"] - sums["failed"], offered),
-            "capacity_availability": (seconds - sums["below"], seconds),
+            "slo_attainment": (sums["in_slo"], offered, sums["unsure"]),
+            "served_share": (offered - sums["rejected"] - sums["failed"], offered, sure),
+            "capacity_availability": (seconds - sums["below"], seconds, sure),
         }[target.metric]
     if target.kind == "jobs":
         totals = result.jobs[target.place].totals
@@ -88,19 +92,34 @@ def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray]:
             if key.account.stream == target.place:
                 buckets[:, key.bucket] += row
     requested, waiting = buckets.sum(axis=1), buckets[:, _WAITING].sum(axis=1)
-    productive = buckets[:, Bucket.PRODUCTIVE]
+    productive, sure = buckets[:, Bucket.PRODUCTIVE], np.zeros(len(requested))
     return {
-        "ettr": (productive, requested),
-        "scheduling_goodput": (requested - waiting, requested),
-        "runtime_goodput": (productive, requested - waiting),
+        "ettr": (productive, requested, sure),
+        "scheduling_goodput": (requested - waiting, requested, sure),
+        "runtime_goodput": (productive, requested - waiting, sure),
     }[target.metric]
 
 
 def _metrics(target: TargetPlan, found: Kept) -> dict[str, Ratio]:
+    """Return the metrics of a target in one replication, as far off as the amounts of all windows together may be."""
+    stated = _of_windows(target, found.amounts, found.bases)
+    if not found.doubts.any():
+        return stated
+    less, more = (
+        _of_windows(target, np.clip(found.amounts + sign * found.doubts, 0, found.bases), found.bases)
+        for sign in (-1, 1)
+    )
+    return {
+        name: ratio._replace(doubt=max(abs(end[name].amount - ratio.amount) for end in (less, more)))
+        for name, ratio in stated.items()
+    }
+
+
+def _of_windows(target: TargetPlan, amounts: FloatArray, bases: FloatArray) -> dict[str, Ratio]:
     """Return the metrics of a target in one replication; over nothing where no whole window has what was asked for."""
-    count, values = len(found.bases), found.amounts / found.bases
-    budget = (1 - target.least) * float(found.bases.sum())
-    missed = float(found.bases.sum() - found.amounts.sum())
+    count, values = len(bases), amounts / bases
+    budget = (1 - target.least) * float(bases.sum())
+    missed = float(bases.sum() - amounts.sum())
     metrics = {
         "missed_windows": Ratio(float(np.count_nonzero(values < target.least)), count),
         "worst_window": Ratio(float(values.min(initial=1.0)), min(count, 1)),

@@ -465,18 +465,20 @@ def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Dif
     if len(ours) < len(more) or len(theirs) < len(less):
         return None
     sums = [[Ratio(value, 1) for value in np.sum(values, axis=0).tolist()] for values in (ours, theirs)]
-    found = difference(*sums)
+    # Variants without chance have one replication.
+    found = difference(*sums, is_exact=len(sums[0]) == 1)
     # Replications that all agree, because what makes the difference is rare, are no proof.
-    if found is None or found.ci95[1] - found.ci95[0] > SAME * abs(found.mean):
+    if found is None or (found.ci95 is not None and found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)):
         return found
-    return found._replace(resolved=False, replications_to_resolve=None)
+    return found._replace(ci95=None, resolved=False, replications_to_resolve=None)
 
 
 def _times(found: Difference | None, scale: float | None) -> DifferenceFound | None:
     """Return a difference in another unit."""
     if found is None or scale is None:
         return None
-    scaled = found._replace(mean=scale * found.mean, ci95=(scale * found.ci95[0], scale * found.ci95[1]))
+    ends = None if found.ci95 is None else (scale * found.ci95[0], scale * found.ci95[1])
+    scaled = found._replace(mean=scale * found.mean, ci95=ends)
     return DifferenceFound.model_validate(scaled)
 
 

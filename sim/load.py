@@ -47,13 +47,18 @@ _READERS = ("replay", "graph-file", "trace")
 class ScenarioError(ValueError):
     """Everything that is wrong with a scenario, one line per mistake.
 
-    `is_answer` says that nothing is wrong with the description: what it asks for cannot be done. `is_of_files` says
-    that a file cannot be read which the description names: another time, or elsewhere, there may be no mistake.
+    `is_answer` says that nothing is wrong with the description: what it asks for cannot be done. `cannot_run` says that
+    every value can be read, and all of them together cannot run: with another value of another key they may.
+    `is_of_files` says that a file cannot be read which the description names: another time, or elsewhere, there may be
+    no mistake.
     """
 
-    def __init__(self, lines: Iterable[str], *, is_answer: bool = False, is_of_files: bool = False) -> None:
+    def __init__(
+        self, lines: Iterable[str], *, is_answer: bool = False, is_of_files: bool = False, cannot_run: bool = False
+    ) -> None:
         self.lines = tuple(lines)
         self.is_answer = is_answer
+        self.cannot_run = cannot_run
         self.is_of_files = is_of_files
         super().__init__(self.lines)
 
@@ -260,7 +265,8 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Sc
     except PathError as error:
         lines = [complaints.line(document, error.path, error.rule)]
         is_answer = isinstance(error, DoesNotFitError)
-        raise ScenarioError(lines, is_answer=is_answer, is_of_files=error.is_of_files) from None
+        cannot_run = not error.is_of_files and not catalog.is_unknown(error.rule)
+        raise ScenarioError(lines, is_answer=is_answer, is_of_files=error.is_of_files, cannot_run=cannot_run) from None
     return scenario
 
 

@@ -140,10 +140,12 @@ START = {INTERVAL: "20 min", "checkpoint.tiers.0.mode": "blocking", "spares.hot"
 class FakeCampaign(Campaign):
     """Answers with ``function(settings, rng)`` for each replication; the generator is the same for all points.
 
-    ``ValueError`` of the function is a point that cannot run. Sizes of what was asked for at once are in `simulated`.
+    ``ValueError`` of the function is a point that cannot run. Metrics of `exact` have no chance in them. Sizes of what
+    was asked for at once are in `simulated`.
     """
 
     function: Callable[[dict[str, Any], Any], dict[str, float]] = lambda _settings, _rng: {}
+    exact: frozenset[str] = frozenset()
     simulated: list[int] = field(default_factory=list)
 
     def simulate(self, points: Iterable[Point], replications: int) -> None:
@@ -163,7 +165,7 @@ class FakeCampaign(Campaign):
                         rows.setdefault(name, []).append(Ratio(value, 1.0))
         except ValueError as error:
             return Outcome(point, trouble=str(error))
-        return Outcome(point, rows)
+        return Outcome(point, rows, exact=self.exact)
 
 
 def study_of(folder: Path, *overrides: str, **changes: Any) -> LoadedStudy:

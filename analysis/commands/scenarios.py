@@ -43,7 +43,13 @@ def run(
     seed: options.SeedOption = None,
     replications: Annotated[
         int | None,
-        typer.Option("--replications", "-n", metavar="N", help="How many replications; 32, or 8 of streams.", min=1),
+        typer.Option(
+            "--replications",
+            "-n",
+            metavar="N",
+            help="How many; 32, 8 of streams and services, 1 where nothing is random.",
+            min=1,
+        ),
     ] = None,
     precision: Annotated[
         str | None,
@@ -94,8 +100,6 @@ def run(
     described = load_scenario(scenario, set_, seed, engine=engine, skip_bad_rows=skip_bad_rows)
     if named and not described.streams:
         refuse("--tables: tidy tables are of streams of jobs, and the scenario has none")
-    replications = replications or (8 if described.streams or described.services else 32)
-    keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
 
     import sim
     from analysis import runs
@@ -103,15 +107,18 @@ def run(
     from analysis.results import files as reasons
     from analysis.results.fleet import OF_SINGLE_JOBS, TABLES
     from analysis.results.run import document, render
+    from analysis.statistics.precision import Precision, RequestError
     from analysis.terminal import Progress
 
     is_quiet = quiet or as_json
     most = math.inf if yes else sim.MOST_EVENTS
     bands = None
-    with in_a_line(runs.RequestError, sim.WorkError, sim.EngineError):
+    with in_a_line(RequestError, sim.WorkError, sim.EngineError):
         prepared = sim.prepare(described)
+        replications = replications or runs.replications_of(prepared)
+        keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
         warn(prepared.warnings)
-        wanted = runs.Precision.parse(precision) if precision is not None else None
+        wanted = Precision.parse(precision) if precision is not None else None
         with Progress("replications", quiet=is_quiet) as progress:
             found = runs.replicate(
                 prepared,
@@ -207,7 +214,7 @@ def compare(
     set_: options.SetOption = None,
     seed: options.SeedOption = None,
     replications: Annotated[
-        int, typer.Option("--replications", "-n", metavar="N", help="How many replications of each variant.", min=2)
+        int, typer.Option("--replications", "-n", metavar="N", help="How many replications of each variant.", min=1)
     ] = 32,
     precision: Annotated[
         str | None,
@@ -239,7 +246,7 @@ def compare(
     from analysis.page.chapters import compare as compare_text
     from analysis.results import files
     from analysis.results.run import render
-    from analysis.runs import Precision, RequestError
+    from analysis.statistics.precision import Precision, RequestError
     from analysis.terminal import Progress
     from sim import MOST_EVENTS, EngineError, WorkError
 

@@ -50,7 +50,7 @@ def load_study(
 ) -> LoadedStudy:
     """Return a study of which every value can be simulated, or end with one line per mistake."""
     import sim
-    from analysis.runs import Precision, RequestError
+    from analysis.statistics.precision import Precision, RequestError
     from analysis.study import load
     from analysis.study.load import first_look
 

@@ -239,15 +239,15 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
 
 def _cost(folder: Path, document: FitDocument) -> CostFound | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
-    from analysis import runs
     from analysis.metrics import ratios
+    from analysis.statistics.precision import RequestError
 
     found: dict[str, Any] = {}
     for name in (write.SCENARIO, "replay.yaml"):
         try:
             prepared = sim.with_engine(sim.prepare(sim.load(folder / name)), COSTS)
             results = [sim.run(prepared, number) for number in range(COSTS)]
-        except (sim.ScenarioError, sim.WorkError, runs.RequestError):
+        except (sim.ScenarioError, sim.WorkError, RequestError):
             return None
         gpus = prepared.jobs[0].gpus
         values = [ratios(prepared, result)["ettr"] for result in results]

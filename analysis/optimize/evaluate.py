@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.optimize.problem import check_metrics
 from analysis.statistics.differences import Difference, difference, ranking_of, ranking_over_draws
-from analysis.statistics.intervals import mean_estimate
+from analysis.statistics.intervals import doubt_of
 from analysis.study.amounts import Point
 from analysis.study.table import Cell, drawn_table, is_probability, predictive_difference, predictive_mean
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Estimate(NamedTuple):
-    """A metric of a point; ``None`` where the data support no mean, or no interval."""
+    """A metric of a point; ``None`` without a mean, or an interval. What is exact has an interval without width."""
 
     mean: float | None
     ci95: Interval | None
@@ -40,8 +40,16 @@ def estimate(cell: Cell, metric: str, *, over_draws: bool) -> Estimate:
     if over_draws:
         predicted = predictive_mean(cell, metric)
         return Estimate(None, None) if predicted is None else Estimate(predicted.mean, predicted.interval)
-    found = mean_estimate(cell.stated.metrics[metric], metric)
+    found = cell.stated.estimate(metric)
+    if found.mean is not None and found.interval is None and found.method == "exact":
+        return Estimate(found.mean, (found.mean, found.mean))
     return Estimate(found.mean, found.interval)
+
+
+def doubt_of_cell(cell: Cell, metric: str, *, over_draws: bool) -> float | None:
+    """Return the half-width of what more replications do not shrink of a metric's interval; ``None`` for nothing."""
+    outcomes = cell.drawn if over_draws else (cell.stated,)
+    return doubt_of([ratio for outcome in outcomes for ratio in outcome.metrics.get(metric, ())]) or None
 
 
 class Trial(NamedTuple):
@@ -115,6 +123,10 @@ class Bench:
             self.trials.append(trial)
         return [known[_key(chosen)] for chosen in choices]
 
+    def known(self, chosen: Sequence[Value]) -> Trial | None:
+        """Return the trial of a combination; ``None`` where it was not evaluated."""
+        return next((trial for trial in self.trials if _key(trial.chosen) == _key(chosen)), None)
+
     @property
     def candidates(self) -> list[Trial]:
         """All trials but the scenario as it is."""
@@ -128,7 +140,8 @@ class Bench:
         if self.problem.over_draws:
             return predictive_difference(first, second, aim.name, confidence)
         ours, theirs = first.stated.metrics.get(aim.name, ()), second.stated.metrics.get(aim.name, ())
-        return difference(ours, theirs, confidence=confidence)
+        exact = aim.name in first.stated.exact & second.stated.exact
+        return difference(ours, theirs, metric=aim.name, confidence=confidence, is_exact=exact)
 
     def is_worse(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> bool:
         """Return whether a trial is resolved as worse than another in one aim, at some confidence."""
@@ -252,6 +265,18 @@ def rank_trials(bench: Bench) -> TrialRanking:
         max(loss, 0.0),
         found.replications_to_resolve,
     )
+
+
+def close(bench: Bench) -> None:
+    """Evaluate the neighbours of the answer, or of all members of the front, until none of them takes its place."""
+    while True:
+        several = len(bench.problem.aims) > 1
+        answers = [member.trial for member in front_of(bench)] if several else rank_trials(bench).order[:1]
+        beside = [chosen for trial in answers for chosen in bench.problem.neighbours(trial.chosen)]
+        missing = [chosen for chosen in beside if bench.known(chosen) is None]
+        if not missing:
+            return
+        bench.evaluate(missing)
 
 
 def front_of(bench: Bench) -> list[Member]:

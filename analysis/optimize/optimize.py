@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import number_of
-from analysis.metrics import PROBABILITIES
-from analysis.optimize.evaluate import Bench, front_of, rank_trials
+from analysis.metrics import PROBABILITIES, is_share
+from analysis.optimize.evaluate import Bench, close, doubt_of_cell, front_of, rank_trials
 from analysis.optimize.problem import Line, draws_of, problem_of
-from analysis.optimize.search import ALL, COARSE, climb, formula_answer, search, simulate_all, walk_to_edge
+from analysis.optimize.search import ALL, COARSE, climb, edge_of, formula_answer, search, simulate_all, walk_to_edge
 from analysis.results.models import (
     FORMAT,
     Aim,
@@ -26,6 +26,7 @@ from analysis.results.models import (
     FormulaFound,
     FormulaLeftOut,
     FrontMember,
+    NeighbourFound,
     OptimizeAxis,
     OptimizeDocument,
     TopFound,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from analysis.optimize.evaluate import Member, Trial, TrialRanking
     from analysis.optimize.search import Edge, FormulaAnswer, Top
     from analysis.statistics.differences import Difference
+    from analysis.statistics.estimates import Interval
     from analysis.study.amounts import Value
     from analysis.study.load import LoadedStudy
     from analysis.sweep.campaign import Campaign
@@ -141,7 +143,9 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
         aims=[Aim(name=aim.name, lowest=aim.lowest, is_axis=aim.is_axis) for aim in problem.aims],
         conditions=[condition.text for condition in problem.conditions],
         axes={name: _axis(name, bench) for name in problem.domains},
+        combinations=problem.size,
         answer=TrialFound(**_trial(answers[0], bench)) if answers else None,
+        neighbours=_neighbours(answers[0], bench) if answers else [],
         settings=_settings(answers[0]) if answers else [],
         runner_up=TrialFound(**_trial(ranking.order[1], bench)) if len(ranking.order) > 1 and not found.front else None,
         as_good=_as_good(found),
@@ -156,6 +160,18 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
         warnings=_warnings(answers, bench),
         provenance=provenance(command, scenario_sha256=problem.loaded.digest),
     )
+
+
+def _neighbours(answer: Trial, bench: Bench) -> list[NeighbourFound]:
+    """Return what came of the neighbours of the answer; none of a curve between two ends."""
+    found = []
+    for chosen, axis in bench.problem.neighbours(answer.chosen).items():
+        trial = bench.known(chosen)
+        if trial is not None:
+            status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
+            to = _labels(chosen, bench)[axis]
+            found.append(NeighbourFound(axis=axis, to=to, status=status, reason=trial.trouble))
+    return found
 
 
 def _warnings(answers: Sequence[Trial], bench: Bench) -> list[str]:
@@ -189,15 +205,19 @@ def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
     return {
         "values": _labels(trial.chosen, bench),
         "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
-        "aims": {aim.name: AimFound.model_validate(aimed) for aim, aimed in zip(problem.aims, trial.aims, strict=True)},
+        "aims": {
+            aim.name: AimFound(mean=aimed.mean, ci95=_with_width(aimed.ci95))
+            for aim, aimed in zip(problem.aims, trial.aims, strict=True)
+        },
         "conditions": [
             ConditionFound(
                 condition=condition.text,
                 metric=condition.metric,
                 bound=condition.bound,
                 mean=bound.mean,
-                ci95=bound.ci95,
+                ci95=_with_width(bound.ci95),
                 verdict=verdict,
+                doubt=doubt_of_cell(trial.cell, condition.metric, over_draws=problem.over_draws),
             )
             for condition, bound, verdict in pairs
         ],
@@ -205,6 +225,11 @@ def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
         "closed_form": trial.cell.stated.formula,
         "trouble": trial.trouble,
     }
+
+
+def _with_width(interval: Interval | None) -> Interval | None:
+    """Return an interval; ``None`` where the number is exact."""
+    return None if interval is None or interval[0] == interval[1] else interval
 
 
 def _settings(trial: Trial) -> list[str]:
@@ -392,6 +417,10 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     else:
         method = "search"
         search(bench, most)
+    if size is not None or len(domains) > 1:  # a curve between two ends has its own way to look beside its top
+        close(bench)
+    if edge is not None:
+        edge = edge_of(bench, aim)
     ranking = rank_trials(bench)
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
     if edge is not None and edge.answer is not None:
@@ -443,7 +472,7 @@ def why(content: OptimizeDocument) -> Iterator[str]:
         return
     if gain.resolved and gain.mean < 0:
         yield "the scenario as it is is better"
-    elif not gain.resolved and gain.ci95[0] == gain.ci95[1]:
+    elif not gain.resolved and gain.ci95 is None:
         yield "the scenario as it is is as good in every replication"
     elif not gain.resolved:
         needed = gain.replications_to_resolve
@@ -464,6 +493,9 @@ def _what_would_tell(found: ConditionFound, content: OptimizeDocument) -> str:
             return f"to show it takes {fewest} draws and {fewest} replications at least"
     if ends is None:
         return "all replications are equal, which shows nothing of others"
+    if found.doubt is not None and found.doubt >= abs(mean - bound):
+        size = f"{100 * found.doubt:.2g} percentage points" if is_share(found.metric) else f"{found.doubt:.2g}"
+        return f"the replay of requests alone leaves {size}; other seeds would tell, more replications would not"
     if mean == bound:
         return "the mean is the bound"
     if is_chance and not draws and is_least and mean > bound:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 _NARROW = 0.01
 """Share of a range, or of a value on a log scale, below which two values are the same [-]."""
 
+_STEPS = 20
+"""Steps from one end of a range to the other, where its neighbours are asked for [-]."""
+
 _DIGITS = 3
 """Significant digits of the values that are evaluated: more would say nothing, and would be awkward to write down."""
 
@@ -42,6 +45,10 @@ class Options:
     def size(self) -> int:
         """How many values there are."""
         return len(self.values)
+
+    def beside(self, value: Value) -> list[Value]:
+        """Return all other values: none is nearer than another."""
+        return [other for other in self.values if other.settings != value.settings]
 
 
 @dataclass(frozen=True)
@@ -125,13 +132,17 @@ class Line:
         return None if found.settings in (low.settings, high.settings) else found
 
     def beside(self, value: Value) -> list[Value]:
-        """Return the next values on both sides, where there are such."""
+        """Return the next values on both sides, where there are such; between two ends a step is a part of the way."""
         if self.steps:
             at = self.steps.index(value)
             return [self.steps[index] for index in (at - 1, at + 1) if 0 <= index < len(self.steps)]
-        low, high = self.ends
-        numbers = (_place(value) - 1, _place(value) + 1) if self.is_whole else ()
-        return [self.value(number) for number in numbers if low <= number <= high]
+        (low, high), number = self.ends, _place(value)
+        step = (high / low) ** (1 / _STEPS) if self.is_log else (high - low) / _STEPS
+        numbers = (number / step, number * step) if self.is_log else (number - step, number + step)
+        if self.is_whole:
+            numbers = number - 1, number + 1
+        found = [self.value(min(max(other, low), high)) for other in numbers]
+        return [other for other in found if other.settings != value.settings]
 
     @property
     def _width(self) -> float:
@@ -233,6 +244,14 @@ class Problem:
                 return None
             size *= domain.size
         return size
+
+    def neighbours(self, chosen: Sequence[Value]) -> dict[tuple[Value, ...], str]:
+        """Return the choices that differ from one in the next value of one axis, each with that axis."""
+        return {
+            (*chosen[:at], value, *chosen[at + 1 :]): name
+            for at, (name, domain) in enumerate(self.domains.items())
+            for value in domain.beside(chosen[at])
+        }
 
     def values(self, chosen: Sequence[Value], draw: int) -> tuple[Value, ...]:
         """Return the value of each axis for a choice and a draw; without a choice, those of the unknown axes alone."""

@@ -12,8 +12,8 @@ import numpy as np
 import sim
 from analysis.optimize.evaluate import rank_trials
 from analysis.optimize.problem import Line
-from analysis.runs import RequestError
 from analysis.statistics.estimates import contributions, t_quantile
+from analysis.statistics.precision import RequestError
 from analysis.study.amounts import Point
 from analysis.study.table import drawn_table
 

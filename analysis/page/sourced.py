@@ -56,6 +56,10 @@ class SourcedNumber:
         """Return the quotient."""
         return _combined(self, other, "/", lambda a, b: a / b)
 
+    def at_most(self, most: float) -> SourcedNumber:
+        """Return it, or what it cannot be above."""
+        return self if self.value <= most else SourcedNumber(most, (), _written(most))
+
     def __abs__(self) -> SourcedNumber:
         """Return the size."""
         return self if self.value >= 0 else SourcedNumber(-self.value, self.sources, f"abs({self.formula})")
@@ -199,11 +203,16 @@ _PARTS = Form("%", 0.01)  # parts of a base
 
 
 def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Words:
-    """Return the size of a difference: of shares in points, of all else in percent of a base where there is one."""
-    size = found.changed(lambda change: change * -1) if found.mean.value < 0 else found
+    """Return the size of a difference: of shares in points, of all else in percent of a base where there is one.
+
+    Only shares may be negative: all else falls by 100 % at most.
+    """
+    falls = found.mean.value < 0
+    size = found.changed(lambda change: change * -1) if falls else found
     kind = points_form(form)
     if form.step != "percentage points" and base is not None and base.value > 0:
-        size, kind = size.changed(lambda change: change / base), _PARTS
+        most = 1.0 if falls else math.inf
+        size, kind = size.changed(lambda change: (change / base).at_most(most)), _PARTS
     return span(size, kind)
 
 

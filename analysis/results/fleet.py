@@ -29,7 +29,7 @@ from analysis.metrics import METRICS
 from analysis.results import models
 from analysis.results.files import csv_text
 from analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile
-from analysis.statistics.intervals import possible
+from analysis.statistics.intervals import possible, widened
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NAMED, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
 from sim.units import DAY
 
@@ -78,6 +78,8 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> Settle
                 correlated.append(name)
             if interval is None and tally.replications > 1:
                 continue  # few replications are few, but they are independent
+            mean, shared = found[name].mean, [row[name] for row in ensemble.rows if name in row]
+            interval = interval if mean is None else widened(mean, interval, shared, name)
             changes = {"mean_ci95": possible(name, interval), "method": None if interval is None else "batch means"}
             found[name] = found[name].model_copy(update=changes)
     for name in found:

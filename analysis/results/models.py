@@ -152,7 +152,9 @@ class Summary(Part):
     """A summary of a metric over replications; [how sure](metrics.md#how-sure) says what each number means."""
 
     mean: Number = Field(description="Ratio of sums over all replications.")
-    mean_ci95: Pair = Field(description="Its 95 % interval; of `p_finish_by` the exact one.")
+    mean_ci95: Pair = Field(
+        description="Its 95 % interval; of `p_finish_by` the exact one. Null where all replications are equal."
+    )
     std: Number = Field(None, description="Standard deviation between replications.")
     p05: Number = Field(None, description="Quantile of single replications; null where there are too few.")
     p50: Number = Field(None, description="As `p05`: the median.")
@@ -160,9 +162,15 @@ class Summary(Part):
     p05_ci95: Pair = Field(None, description="Bounds of the quantile.")
     p50_ci95: Pair = Field(None, description="Bounds of the median.")
     p95_ci95: Pair = Field(None, description="Bounds of the quantile.")
-    band90: Pair = Field(None, description="From failure rates not known exactly, with `--band`.")
+    band90: Pair = Field(
+        None,
+        description="Where the mean is with 90 %, as far as failure rates are not known exactly (with `--band`) and "
+        "steps are modelled and not measured; chance is in `mean_ci95`.",
+    )
     method: str | None = Field(
-        None, description="Interval of `mean_ci95`: `t` (Student's), `batch means`, `gamma`, `exact`, or null."
+        None,
+        description="Interval of `mean_ci95`: `t` (Student's), `batch means`, `gamma`, `exact`, or null. Where "
+        "`mean_ci95` is null and this is `exact`, the number itself is: nothing that it depends on is random.",
     )
     controlled: Controlled | None = Field(
         None, description="With a [control](metrics.md#control-variates); null where none is known, or it has no use."
@@ -301,9 +309,10 @@ class Extrapolated(Part):
         None, description="With these in proportion to the GPUs too; null where there are none."
     )
     ettr_superlinear: Number = Field(
-        description="With failures growing with the power `exponent` beyond (arXiv 2602.00277); null for a smaller job."
+        description="With failures growing with the power `exponent` beyond; null for a smaller job."
     )
     exponent: Number = Field(description="That power.")
+    exponent_source: str = Field("", description="Who says so.")
 
 
 class Simulated(Part):
@@ -608,10 +617,14 @@ class DifferenceFound(Part):
     """By how much a metric is above that of another variant, on the same failures."""
 
     mean: Real = Field(description="The difference.")
-    ci95: Ends = Field(description="Its 95 % interval.")
-    resolved: bool = Field(description="Whether zero is outside of the interval.")
+    ci95: Pair = Field(description="Its 95 % interval; null where it is the same in all replications.")
+    resolved: bool = Field(
+        description="Whether zero is outside of the interval; without one, whether the difference is larger than what "
+        "runs that are too rare to be among the replications may take from it."
+    )
     replications_to_resolve: Whole | None = Field(description="Null: more than 10,000, or no difference at all.")
     controlled: ControlledDifference | None = Field(None, description="With a control, or null.")
+    exact: bool = Field(False, description="Whether nothing is random in both, so that one replication tells all.")
 
 
 class VariantFound(Part):
@@ -1002,6 +1015,16 @@ class ConditionFound(Part):
     mean: Number = Field(description="The mean.")
     ci95: Pair = Field(description="Its 95 % interval.")
     verdict: str = Field(description="Whether it holds: `holds`, `fails`, or not resolved.")
+    doubt: Number = Field(None, description="Of `ci95`, the half-width that more replications do not shrink.")
+
+
+class NeighbourFound(Part):
+    """A combination that differs from the answer in the next value of one axis, or in any of one without an order."""
+
+    axis: str = Field(description="The axis.")
+    to: str = Field(description="Its value.")
+    status: str = Field(description="`evaluated`, `misses a condition` or `cannot run`.")
+    reason: str = Field("", description="Why it cannot run.")
 
 
 class TrialFound(Part):
@@ -1109,6 +1132,8 @@ class OptimizeDocument(Document):
     conditions: Texts = Field(description="As they are stated.")
     axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
     answer: TrialFound | None = Field(description="The best combination; null if nothing keeps the conditions.")
+    combinations: Whole | None = Field(None, description="How many there are; null for more than can be counted.")
+    neighbours: list[NeighbourFound] = Field([], description="All combinations beside the answer, and what they are.")
     settings: Texts = Field(description="What it writes into the scenario.")
     runner_up: TrialFound | None = Field(description="The next one.")
     as_good: AsGood | None = Field(None, description="All that are as good at this precision.")

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.fleet import OF_TARGETS, Slice
-from analysis.metrics import nodes_down
+from analysis.metrics import METRICS, is_exact, nodes_down
 from analysis.results import models
 from analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
-from analysis.results.step import describe_step
+from analysis.results.step import describe_step, slower
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
-from analysis.statistics.intervals import exact_interval, possible
+from analysis.statistics.intervals import mean_estimate, possible, unseen, widened
 from analysis.targets import window_width
 from sim import (
     CLUSTER_BUCKETS,
@@ -79,6 +79,7 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
                 ettr_proportional=row.proportional,
                 ettr_superlinear=row.superlinear,
                 exponent=row.exponent,
+                exponent_source=row.source,
             )
             for row in found.extrapolated
         ],
@@ -159,7 +160,7 @@ def document(
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
     energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
-    metrics = _metrics(ensemble.rows, bands or {}, ensemble.controls)
+    metrics = _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls)
     fleet, services = None, {}
     if tally.fleet is not None:
         found = settled(ensemble, metrics)
@@ -206,7 +207,7 @@ def document(
         fleet=fleet,
         assumptions=list(prepared.scenario.assumptions),
         warnings=list(prepared.warnings),
-        notes=_notes(ensemble, fleet),
+        notes=_notes(ensemble, fleet, metrics),
         provenance=provenance(command, prepared.scenario, engine=prepared.engine, engine_reason=prepared.engine_reason),
     )
 
@@ -257,11 +258,11 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_TWO_SIDED = 1.96  # standard deviations beyond which lie 5 % of a normal law [-]
 _TIMES = ("mtti", "mtti_running", "mttf")  # times between events, of which a run may see none
 
 
 def _metrics(
+    prepared: Prepared,
     rows: Sequence[Mapping[str, Ratio]],
     bands: Mapping[str, Interval | None],
     controls: Sequence[tuple[float, ...]] = (),
@@ -270,19 +271,31 @@ def _metrics(
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
         # Few runs that all finished are no proof that every run does.
-        exact = exact_interval(ratios, name)
-        interval = exact or possible(name, summary.mean_ci95)
+        estimate = mean_estimate(ratios, name, is_exact=is_exact(prepared, name), follows_tail=False)
         found = controlled(ratios, controls) if controls else None
-        bound = {"lower_bound95": lower_bound(rows, name)} if name.partition("@")[0] in _TIMES else {}
-        taken = found and models.Controlled(mean=found.mean, mean_ci95=possible(name, found.ci95), worth=found.worth)
+        is_time = name.partition("@")[0] in _TIMES and not prepared.is_deterministic
+        bound = {"lower_bound95": lower_bound(rows, name)} if is_time else {}
+        taken = found and models.Controlled(
+            mean=found.mean, mean_ci95=widened(found.mean, possible(name, found.ci95), ratios, name), worth=found.worth
+        )
         more: dict[str, object] = {
-            "mean_ci95": interval,
-            "method": "exact" if exact else "t" if interval else None,
+            "mean_ci95": estimate.interval,
+            "method": estimate.method or None,
             "controlled": taken,
         }
-        more |= {"band90": possible(name, bands.get(name)), **bound}
+        more |= {"band90": possible(name, _band(prepared, name, estimate.mean, bands.get(name))), **bound}
         metrics[name] = models.Summary.model_validate(summary).model_copy(update=more)
     return metrics
+
+
+def _band(prepared: Prepared, name: str, mean: float | None, of_rates: Interval | None) -> Interval | None:
+    """Return the 90 % band of a mean from what is not known of rates and of modelled steps; their squares add up."""
+    power, factor = METRICS[name].per_step if name in METRICS else 0, slower(prepared)
+    if mean is None or not power or factor == 1.0:
+        return of_rates
+    low, high = of_rates or (mean, mean)
+    less, more = sorted((mean * factor**power, mean / factor**power))
+    return mean - math.hypot(mean - low, mean - less), mean + math.hypot(high - mean, more - mean)
 
 
 def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float]:
@@ -299,7 +312,7 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, models.Ofte
     rows = {}
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
-        interval = possible("interruptions", summary.mean_ci95)
+        interval = possible("interruptions", summary.mean_ci95) if summary.std else None
         rows[name] = models.Often(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
     return dict(sorted(rows.items(), key=lambda row: row[1].mean, reverse=True))
 
@@ -336,7 +349,7 @@ def _per_job(ensemble: Ensemble) -> dict[str, models.JobFound]:
         plan.name: models.JobFound(
             gpus=plan.gpus,
             requested_gpu_s=float(np.mean(mine.requested)),
-            metrics=_metrics(mine.rows, {}),
+            metrics=_metrics(ensemble.prepared, mine.rows, {}),
             time_shares=_time_shares(sum(mine.requested), mine.buckets),
             finished=mine.finished,
             censored=mine.censored,
@@ -349,7 +362,7 @@ def _per_job(ensemble: Ensemble) -> dict[str, models.JobFound]:
     }
 
 
-def _notes(ensemble: Ensemble, fleet: models.FleetFound | None) -> list[str]:
+def _notes(ensemble: Ensemble, fleet: models.FleetFound | None, metrics: Mapping[str, models.Summary]) -> list[str]:
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = [] if fleet is None else list(fleet_notes(fleet, count))
@@ -362,20 +375,29 @@ def _notes(ensemble: Ensemble, fleet: models.FleetFound | None) -> list[str]:
                 f"count as not finished, and no mean of the time to finish is given"
             )
     for service in services_of(prepared) if prepared.services else ():
-        share = float(service.attained(np.array([min(service.load, service.admitted)]))[0])
-        # By Wilson: where none of n missed, as many as z² / (n + z²) may.
-        square = _TWO_SIDED**2
-        spread = math.sqrt(max(share * (1 - share), 0.0) * REPLAYED + square / 4)
-        error = 100 * _TWO_SIDED * spread / (REPLAYED + square)
+        error = 100 * float(service.doubt(np.array([min(service.load, service.admitted)]))[0])
         notes.append(
             f"the share of requests of '{service.spec.name}' in SLO without failures is known to {error:.2g} "
-            f"percentage points at best: it rests on one replay of {REPLAYED:,} for all replications, in no interval"
+            f"percentage points: it rests on one replay of {REPLAYED:,} requests of this seed. This error is in the "
+            "intervals, and no replications shrink it; that of the admitted load, and of differences, is in none"
+        )
+    if prepared.is_deterministic:
+        notes.append("nothing is random: one replication tells all, and its numbers are exact")
+    elif count > 1 and any(_is_constant(found) for found in metrics.values()):
+        notes.append(
+            f"a mean without an interval is the same in all {count} replications; what happens in fewer than "
+            f"{100 * unseen(count):.1f} % of all runs may not be among them"
         )
     if prepared.merged_intervals:
         notes.append(f"intervals of the log that were joined because they overlap: {prepared.merged_intervals}")
     if ensemble.precise is False:
         notes.append(f"the precision asked for was not reached in {count} replications")
     return notes
+
+
+def _is_constant(found: models.Summary) -> bool:
+    """Return whether a mean has no interval because all replications are equal, and is not exact."""
+    return found.mean is not None and found.mean_ci95 is None and found.method is None
 
 
 # ----------------------------------------

@@ -22,6 +22,15 @@ PARTS = {
 _CONVENTION = "model FLOP without recomputation, causal half of attention, over the dense peak"
 
 
+def slower(prepared: Prepared) -> float:
+    """Return how many times as long as modelled the steps of jobs may be, with 90 %; 1 where all are measured.
+
+    The model errs alike for all jobs: the widest of their bands counts.
+    """
+    plans = [job.plan for job in prepared.jobs if job.plan is not None and not job.is_measured]
+    return max((plan.band90[1] / plan.time for plan in plans), default=1.0)
+
+
 def describe_step(prepared: Prepared, index: int) -> Step:
     """Return the time of a job's healthy step, where it goes, and what is known of its memory."""
     if not prepared.jobs:

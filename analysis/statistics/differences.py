@@ -25,9 +25,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.metrics import PROBABILITIES
+from analysis.metrics import PROBABILITIES, is_share
 from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile, two_way
-from analysis.statistics.intervals import is_zero_or_one
+from analysis.statistics.intervals import is_zero_or_one, unseen
 from sim import Bucket, starved_at_most
 
 if TYPE_CHECKING:
@@ -259,24 +259,34 @@ class Difference(NamedTuple):
     mean
         Difference of the two metrics as they are reported, each a ratio of sums.
     ci95
-        Its 95 % interval.
+        Its 95 % interval; ``None`` where it is the same in all replications.
     resolved
-        Whether the interval leaves out zero.
+        Whether the interval leaves out zero. Without one: whether it is larger than what runs that nobody has met may
+        take from it, at 97.5 %.
     replications_to_resolve
         How many replications would leave it out if mean and spread stay as they are; ``None`` for more than `MANY`.
     controlled
         The same with the controls of both; ``None`` where they are not known.
+    exact
+        Whether nothing is random in either variant, so that one replication tells all.
     """
 
     mean: float
-    ci95: Interval
+    ci95: Interval | None
     resolved: bool
     replications_to_resolve: int | None
     controlled: Controlled | None = None
+    exact: bool = False
 
 
 def difference(
-    ours: Sequence[Ratio], theirs: Sequence[Ratio], controls: npt.ArrayLike | None = None, *, confidence: float = 0.95
+    ours: Sequence[Ratio],
+    theirs: Sequence[Ratio],
+    controls: npt.ArrayLike | None = None,
+    *,
+    metric: str = "",
+    confidence: float = 0.95,
+    is_exact: bool = False,
 ) -> Difference | None:
     """Return by how much a ratio metric of one variant is above that of another, over common replications.
 
@@ -291,13 +301,17 @@ def difference(
         The metric of two variants; entry i of both comes from replication i.
     controls : (n, k) array, optional
         Control variates of both together, with the mean zero.
+    metric
+        Its name: a run that nobody has met may have nothing of a share, or all of it.
     confidence
         Nominal coverage of the interval [-].
+    is_exact
+        Whether nothing that the metric depends on is random in either.
 
     Returns
     -------
     Difference or None
-        ``None`` for fewer than two replications, an infinite amount, or nothing in a denominator.
+        ``None`` for fewer than two replications of what is random, an infinite amount, or nothing in a denominator.
 
     Raises
     ------
@@ -317,6 +331,12 @@ def difference(
     each = first - second
     # What is the same but for the order of a sum is the same.
     each[abs(each) <= 1e-12 * abs(first)] = 0.0
+    if len(each) < 2 and not is_exact:
+        return None
+    if np.ptp(each) <= 1e-12 * float(np.abs(first).max()):
+        size = 1.0 if is_share(metric) else max(abs(float(first.mean())), abs(float(second.mean())))
+        hidden = 0.0 if is_exact else unseen(len(each)) * size
+        return Difference(float(each[0]), None, abs(float(each[0])) > hidden, None, exact=is_exact)
     interval = mean_interval(each, confidence)
     if interval is None:
         return None

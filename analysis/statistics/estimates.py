@@ -310,14 +310,14 @@ def contributions(ratios: Sequence[Ratio]) -> FloatArray | None:
 
     ``None`` with nothing in the denominators, or an infinite amount.
     """
-    amounts, bases = np.array(ratios, dtype=np.float64).reshape(-1, 2).T
+    amounts, bases = np.array(ratios, dtype=np.float64).reshape(len(ratios), -1).T[:2] if ratios else np.zeros((2, 0))
     base = float(bases.mean()) if len(bases) else 0.0
     if not (np.all(np.isfinite(amounts)) and base):
         return None
-    if np.all(bases == bases[0]):
-        return amounts / base  # not the same to the last bit, and it is what the docstring says
     ratio = float(amounts.mean()) / base
-    found: FloatArray = ratio + (amounts - ratio * bases) / base
+    # Not the same to the last bit where bases are equal, and it is what the docstring says.
+    is_even = bool(np.all(bases == bases[0]))
+    found: FloatArray = amounts / base if is_even else ratio + (amounts - ratio * bases) / base
     return found
 
 

@@ -3,7 +3,8 @@
 Student's interval is short on the side of the long tail: goodput has rare bad months, so its mean lies below the
 interval too often. BCa follows the tail, but is too narrow where there are few replications. So a skewed sample gets
 what either of the two holds: never less than Student's, whatever made the sample look skewed, so that the choice cannot
-cost coverage. A sample without any spread says nothing of how far another run may be from it: it gets no interval.
+cost coverage. A sample without any spread says nothing of how far another run may be from it: it gets no interval,
+unless nothing is random; then the number is exact. What all replications share (`sim.Ratio.doubt`) widens any interval.
 docs/explanation/how-sure.md has the coverage that was measured.
 """
 
@@ -50,7 +51,8 @@ class Estimate(NamedTuple):
         Its nominal 95 % interval; ``None`` without a mean, from a single replication, and where all replications are
         equal and it is no probability.
     method
-        ``exact``, ``t``, or ``bca`` (Student's and BCa together); empty without an interval.
+        ``exact``, ``t``, or ``bca`` (Student's and BCa together); empty without an interval, but ``exact`` where the
+        number itself is.
     """
 
     mean: float | None
@@ -58,7 +60,9 @@ class Estimate(NamedTuple):
     method: str
 
 
-def mean_estimate(ratios: Sequence[Ratio], metric: str = "") -> Estimate:
+def mean_estimate(
+    ratios: Sequence[Ratio], metric: str = "", *, is_exact: bool = False, follows_tail: bool = True
+) -> Estimate:
     """Return the mean of a metric over replications, with the interval that suits the sample.
 
     Parameters
@@ -67,23 +71,57 @@ def mean_estimate(ratios: Sequence[Ratio], metric: str = "") -> Estimate:
         The metric of each replication.
     metric
         Its name: probabilities get exact intervals, and no share is above one.
+    is_exact
+        Whether nothing that the metric depends on is random, so that equal replications are all that there are.
+    follows_tail
+        Whether a skewed sample gets the bootstrap beside Student's interval.
     """
     values = contributions(ratios)
     if values is None:
         return Estimate(None, None, "")
     # Rounding would move the mean of equal values away from them.
-    are_equal = bool(np.all(values == values[0]))
-    mean = float(values[0]) if are_equal else float(values.mean())
+    equal = bool(np.all(values == values[0]))
+    mean = float(values[0]) if equal else float(values.mean())
+    interval, method = _sampled(values, ratios, metric, equal=equal, follows_tail=follows_tail)
+    if is_exact and equal:
+        interval, method = (mean, mean), "exact"
+    interval = widened(mean, interval, ratios, metric)
+    return Estimate(mean, interval, method)
+
+
+def _sampled(
+    values: FloatArray, ratios: Sequence[Ratio], metric: str, *, equal: bool, follows_tail: bool
+) -> tuple[Interval | None, str]:
+    """Return the interval of the sampling error alone, and how it was made."""
     exact = exact_interval(ratios, metric)
     if exact is not None:
-        return Estimate(mean, exact, "exact")
+        return exact, "exact"
     interval = mean_interval(values)
-    if interval is None or are_equal:
-        return Estimate(mean, None, "")
-    if len(values) < _FEWEST or abs(_skewness(values)) <= SKEWED:
-        return Estimate(mean, possible(metric, interval), "t")
+    if interval is None or equal:
+        return None, ""
+    if not follows_tail or len(values) < _FEWEST or abs(_skewness(values)) <= SKEWED:
+        return interval, "t"
     low, high = bca_interval(values)
-    return Estimate(mean, possible(metric, (min(low, interval[0]), max(high, interval[1]))), "bca")
+    return (min(low, interval[0]), max(high, interval[1])), "bca"
+
+
+def widened(mean: float, interval: Interval | None, ratios: Sequence[Ratio], metric: str = "") -> Interval | None:
+    """Return an interval with the error that all replications share, as far as the metric can be; none of no width.
+
+    Both errors are independent: their squares add up on either side of the mean.
+    """
+    if interval is None:
+        return None
+    doubt = doubt_of(ratios)
+    low, high = mean - math.hypot(mean - interval[0], doubt), mean + math.hypot(interval[1] - mean, doubt)
+    low, high = possible(metric, (low, high) if doubt else interval)
+    return (low, high) if low < high else None
+
+
+def doubt_of(ratios: Sequence[Ratio]) -> float:
+    """Return the half-width, at 95 %, of the error of a mean that more replications do not shrink."""
+    doubt, base = math.fsum(ratio.doubt for ratio in ratios), math.fsum(ratio.base for ratio in ratios)
+    return doubt / base if doubt and base else 0.0
 
 
 def exact_interval(ratios: Sequence[Ratio], metric: str) -> Interval | None:

@@ -405,8 +405,8 @@ def first_look(loaded: LoadedStudy) -> list[str]:
     """Return every mistake that some points of a study show, one line each; nothing if the study can be simulated.
 
     Of each axis all values are checked, or as many as there is time for, evenly spread. A value that can be read in
-    none of up to three points is a mistake. What merely does not fit, or fails in some combinations only, is none:
-    these points will be infeasible.
+    none of up to three points is a mistake. What merely does not fit, fails in some combinations only, or can be read
+    and not run while other points can, is none: these points will be infeasible, each with its reason.
     """
     study = loaded.study
     count = study.design.count(study.vary)
@@ -444,7 +444,13 @@ class _FirstLook:
         self._find_points()
         self.fine: set[tuple[int, str]] = set()
         self.found: dict[int, tuple[_Finding, ...]] = {}
+        self.idle: list[Point] = []
+        """Points that can be read and not run."""
         self.failed: list[list[Value]] = [self._failed(position) for position in range(len(self.axes))]
+        if not self.none_is_fine:
+            for point in self.idle:
+                self._clear(point)
+            self.failed = [self._failed(position) for position in range(len(self.axes))]
 
     def _chosen_values(self, numbers: dict[str, float | None]) -> dict[str, list[Point]]:
         """Return the values of an axis that are checked, in order, each with room for points."""
@@ -480,8 +486,13 @@ class _FirstLook:
             if point.number not in self.found:
                 self.found[point.number] = self._look(point)
             if not self.found[point.number]:
-                self.fine.update((place, other.label) for place, other in enumerate(point.values))
+                self._clear(point)
         return (position, value.label) in self.fine
+
+    def _clear(self, point: Point) -> None:
+        """Hold nothing against a point, nor against its values."""
+        self.found[point.number] = ()
+        self.fine.update((place, other.label) for place, other in enumerate(point.values))
 
     def points(self, position: int, value: Value) -> list[Point]:
         """Return the points in which a value is checked."""
@@ -492,6 +503,8 @@ class _FirstLook:
         try:
             self.loaded.scenario(point)
         except sim.ScenarioError as error:
+            if error.cannot_run:
+                self.idle.append(point)
             texts = self.loaded.overrides(point)
             return () if error.is_answer else tuple(_finding(line, texts) for line in error.lines)
         return ()

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from analysis.amounts import dimension_of
 from analysis.metrics import METRICS, is_share
-from analysis.runs import Precision, RequestError
+from analysis.statistics.precision import Precision, RequestError
 from analysis.study.axis import Axis, check_paths
 from analysis.study.designs import DESIGNS, AnyDesign, Grid
 from analysis.study.distributions import DISTRIBUTIONS

@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.metrics import PROBABILITIES
+from analysis.metrics import PROBABILITIES, is_share
 from analysis.statistics.differences import Difference
 from analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
-from analysis.statistics.intervals import binomial_interval, is_zero_or_one, mean_estimate, possible, unseen
+from analysis.statistics.intervals import (
+    Estimate,
+    binomial_interval,
+    is_zero_or_one,
+    mean_estimate,
+    possible,
+    unseen,
+    widened,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,6 +65,8 @@ class Outcome:
         Why there is nothing, in a line: the point cannot run, or its process crashed; empty where all is well.
     job_rate
         How often its job is interrupted; ``None`` of several jobs.
+    exact
+        Metrics that nothing random has a part in: equal replications are all that there are.
     """
 
     point: Point
@@ -71,6 +81,11 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     no_formula: tuple[str, ...] = ()
     job_rate: JobRate | None = None
+    exact: frozenset[str] = frozenset()
+
+    def estimate(self, metric: str, count: int | None = None) -> Estimate:
+        """Return the mean of a metric, over the first `count` replications if that is given."""
+        return mean_estimate(self.metrics.get(metric, ())[:count], metric, is_exact=metric in self.exact)
 
     @property
     def replications(self) -> int:
@@ -194,7 +209,7 @@ def summary_of(cell: Cell, metric: str) -> CellSummary | None:
     if not ratios:
         return None
     runs = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
-    estimate = mean_estimate(ratios, metric)
+    estimate = cell.stated.estimate(metric)
     return CellSummary(
         estimate.mean,
         estimate.interval,
@@ -245,7 +260,7 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
     E. L. Korn, B. I. Graubard, Survey Methodology 24 (1998), 193 (probabilities).
     """
     if not cell.drawn:
-        estimate = mean_estimate(cell.stated.metrics.get(metric, ()), metric)
+        estimate = cell.stated.estimate(metric)
         return None if estimate.mean is None else Predicted(estimate.mean, estimate.interval)
     values = drawn_table(cell, metric)
     if not len(values):
@@ -254,11 +269,14 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
     if min(values.shape) < 2:
         return Predicted(found.mean, None)
     if is_probability(cell, metric):
-        return Predicted(found.mean, _of_probability(found, values.shape))
-    if not found.variance:
+        interval = _of_probability(found, values.shape)
+    elif not found.variance:
         return Predicted(found.mean, None)
-    half = found.reach() * math.sqrt(found.variance)
-    return Predicted(found.mean, possible(metric, (found.mean - half, found.mean + half)))
+    else:
+        half = found.reach() * math.sqrt(found.variance)
+        interval = possible(metric, (found.mean - half, found.mean + half))
+    ratios = [ratio for outcome in cell.drawn for ratio in outcome.metrics[metric]]
+    return Predicted(found.mean, widened(found.mean, interval, ratios, metric))
 
 
 def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: float = 0.95) -> Difference | None:
@@ -282,6 +300,9 @@ def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: flo
     each[np.abs(each) <= 1e-12 * np.abs(first[:, :count])] = 0.0
     found = two_way(each)
     half = found.reach(confidence) * math.sqrt(found.variance)
+    if not half:
+        size = 1.0 if is_share(metric) else max(abs(float(first.mean())), abs(float(second.mean())))
+        return Difference(found.mean, None, abs(found.mean) > unseen(min(len(each), count)) * size, None)
     return Difference(found.mean, (found.mean - half, found.mean + half), abs(found.mean) > half, None)
 
 

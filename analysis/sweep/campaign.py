@@ -160,25 +160,25 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
     for record in records:
         if record.status != "ok":
             return Outcome(point, status=record.status, trouble=record.reason or record.status)
-        for name, (amounts, bases) in record.rows.items():
+        for name, columns in record.rows.items():
             if not metrics or name in metrics:
                 found = rows.setdefault(name, array("d"))
-                for amount, base in zip(amounts, bases, strict=True):
-                    found.append(_INFINITE if amount is None else amount)
-                    found.append(base or 0.0)
+                for amount, base, *doubt in zip(*columns, strict=True):
+                    found.extend((_INFINITE if amount is None else amount, base or 0.0, (doubt or [0.0])[0] or 0.0))
         controls += record.notes["controls"]
         censored += sum(count > 0 for count in record.notes["censored"])
         never_started += sum(count > 0 for count in record.notes["never_started"])
         notes |= record.notes
     return Outcome(
         point,
-        {name: Rows(numbers, 2, Ratio._make) for name, numbers in rows.items()},
+        {name: Rows(numbers, len(Ratio._fields), Ratio._make) for name, numbers in rows.items()},
         _rows_of(controls),
         notes.get("formula"),
         censored,
         never_started,
         warnings=tuple(notes.get("warnings", ())),
         no_formula=tuple(notes.get("no_formula", ())),
+        exact=frozenset(notes.get("exact", ())),
         job_rate=JobRate(*notes["job_rate"]) if notes.get("job_rate") else None,
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from analysis.amounts import number_of
 from analysis.results.run import render
-from analysis.runs import RequestError
+from analysis.statistics.precision import RequestError
 from analysis.sweep.campaign import Campaign
 from analysis.sweep.document import sweep_document
 from analysis.sweep.folder import JOURNAL, FolderError, StudyFolder

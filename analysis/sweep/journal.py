@@ -225,7 +225,7 @@ def _is_sound(record: Record) -> bool:
     return (
         count > 0
         and all(
-            isinstance(row, list) and len(row) == 2 and all(_are_numbers(part, count, none=True) for part in row)
+            isinstance(row, list) and len(row) in (2, 3) and all(_are_numbers(part, count, none=True) for part in row)
             for row in record.rows.values()
         )
         and isinstance(controls, list)
@@ -235,7 +235,7 @@ def _is_sound(record: Record) -> bool:
         and all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
         and _are_numbers([notes.get("formula")], none=True)
         and _are_numbers(notes.get("job_rate") or [0.0, 0, 0], 3)
-        and all(_are_texts(notes.get(name, [])) for name in ("no_formula", "warnings"))
+        and all(_are_texts(notes.get(name, [])) for name in ("no_formula", "warnings", "exact"))
     )
 
 

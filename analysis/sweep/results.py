@@ -189,7 +189,7 @@ def _result_rows(
             counts = [record.notes["censored"][index], record.notes["never_started"][index]]
             row = [*place, record.first + index, *counts]
             for name in names:
-                amounts, bases = record.rows.get(name, ((), ()))
+                amounts, bases = record.rows.get(name, ((), ()))[:2]
                 amount, base = (amounts[index], bases[index]) if amounts else (None, None)
                 row.append(amount / base if amount is not None and base else None)
                 if name in metrics:

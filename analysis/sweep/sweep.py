@@ -9,12 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from analysis.at_equal import study_headline
-from analysis.metrics import is_share
-from analysis.runs import Precision, RequestError
-from analysis.statistics.intervals import mean_estimate, unseen
+from analysis.statistics.intervals import doubt_of
+from analysis.statistics.precision import Precision, RequestError, next_goal
 from analysis.study.table import Cell, Table
 from analysis.sweep.campaign import Again
-from analysis.sweep.task import BLOCK
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -34,9 +32,6 @@ if TYPE_CHECKING:
 # So nothing depends on where they were simulated, on how many at once, or on what the journal had before. The interval
 # is the one that is shown: see `analysis.statistics.intervals`. It is nominal: who stops when a sample looks calm stops
 # a little too early.
-
-_FASTER = 4
-"""How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
 
 
 class Simulated(NamedTuple):
@@ -175,32 +170,10 @@ def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:
     ratios = outcome.metrics.get(metric)
     if outcome.trouble or not ratios:
         return math.inf
-    estimate = mean_estimate(ratios, metric)
-    if estimate.mean is None:
-        return math.inf
-    wanted = precision.width * (abs(estimate.mean) if precision.relative else 1.0)
-    if estimate.interval is None:
-        # Equal replications: a run that was too rare to be among them may have nothing of it, or of a share all of it.
-        # How rare goes with 1 / n, not with its root.
-        size = 1.0 if is_share(metric) else abs(estimate.mean)
-        return math.sqrt(unseen(len(ratios)) * size / 2 / wanted) if wanted else 0.0
-    half = (estimate.interval[1] - estimate.interval[0]) / 2
-    return half / wanted if wanted else math.inf
-
-
-def next_goal(done: int, excess: float, most: int) -> int:
-    """Return how many replications to decide at next: as many as seem to be enough; `done` where the search ends.
-
-    Parameters
-    ----------
-    done
-        Replications so far, whole blocks.
-    excess
-        How wide the interval is over what it should be [-]: it shrinks with the root of the replications.
-    """
-    if excess <= 1 or math.isinf(excess):
-        return done
-    return min(BLOCK * math.ceil(done * excess**2 / BLOCK), _FASTER * done, most)
+    estimate = outcome.estimate(metric)
+    if estimate.method == "exact" and estimate.interval is None:
+        return 0.0
+    return precision.excess(estimate.interval, estimate.mean, metric, len(ratios), doubt_of(ratios))
 
 
 HowFar: TypeAlias = "Callable[[Point], tuple[int, bool | None]]"

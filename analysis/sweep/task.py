@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import sim
-from analysis.metrics import ratios, time_shares
+from analysis.metrics import is_exact, ratios, time_shares
 from analysis.statistics.differences import ControlVariates
 from analysis.study.inputs import Inputs, names_files
 from sim import plugins, units
@@ -91,9 +91,9 @@ class Record(NamedTuple):
 
     ``status`` is ``ok``; ``infeasible`` where the scenario of the point cannot run; ``failed`` where a file could not
     be read, or the simulation raised an error; ``crashed`` where every process that ran it died. `reason` says why
-    it is not ``ok``. `rows` has for each metric the amounts and the bases, one each per replication; an infinite amount
-    (censored) is ``None``. `notes` has the rest: ``controls``, ``formula``, ``no_formula``, ``job_rate`` and
-    ``warnings`` of the point, ``censored`` and ``never_started`` by replication.
+    it is not ``ok``. `rows` has for each metric the amounts, the bases and, where there are any, the doubts, one each
+    per replication; an infinite amount (censored) is ``None``. `notes` has the rest: ``controls``, ``formula``,
+    ``no_formula``, ``job_rate``, ``warnings`` and ``exact`` metrics, ``censored`` and ``never_started`` by replication.
     """
 
     key: str
@@ -236,10 +236,12 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
         result = sim.run(prepared, replication, failures, most_events=math.inf)
         for name, ratio in (ratios(prepared, result) | time_shares(result)).items():
             # Sizes of jobs may be missing in some replications: they have nothing there.
-            amounts, bases = rows.setdefault(name, [[0.0] * len(notes["controls"]), [0.0] * len(notes["controls"])])
+            done = len(notes["controls"])
+            amounts, bases, doubts = rows.setdefault(name, [[0.0] * done, [0.0] * done, [0.0] * done])
             # What was censored is infinite.
             amounts.append(None if ratio.amount == math.inf else _number(ratio.amount, name, replication))
             bases.append(_number(ratio.base, f"the base of {name}", replication))
+            doubts.append(_number(ratio.doubt, f"the doubt of {name}", replication))
         for column in itertools.chain.from_iterable(rows.values()):
             column.extend([0.0] * (len(notes["controls"]) + 1 - len(column)))
         controls = variates.of(result)
@@ -253,7 +255,8 @@ def _simulated(context: Context, task: Task) -> tuple[dict[str, list[list[float 
         one = prepared.jobs[0] if len(prepared.jobs) == 1 and not prepared.streams else None
         notes["job_rate"] = [1 / one.mtti, one.gpus, one.nodes] if one is not None else None
         notes["warnings"] = list(prepared.warnings)
-    return rows, notes
+        notes["exact"] = [name for name in rows if is_exact(prepared, name)]
+    return {name: columns if any(columns[2]) else columns[:2] for name, columns in rows.items()}, notes
 
 
 def _number(value: float, what: str, replication: int) -> float:

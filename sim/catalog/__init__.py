@@ -222,6 +222,11 @@ def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
     return f"unknown {kind} '{name}'{suggest(name, choices)}"
 
 
+def is_unknown(rule: str) -> bool:
+    """Return whether a rule is that of `unknown`, whatever stands before it."""
+    return "unknown " in rule and "(choose from " in rule
+
+
 def _read(path: Path, make: Callable[[Data], _Entry]) -> dict[str, _Entry]:
     """Return the entries of a file by name.
 

@@ -92,6 +92,7 @@ that largest job while a job waits; and of free GPUs of shared nodes [GPU s or j
 SERVICE_SUMS = (
     "seconds", "offered", "served", "in_slo", "rejected", "failed", "moved", "in_flight", "tokens_lost", "recomputed",
     "capacity", "below", "waited", "user", "replicas", "wanted", "full", "stops", "busy", "idle", "wasted",
+    "unsure",
 )  # fmt: skip
 """Sums over the requests of a service in a window.
 
@@ -99,7 +100,8 @@ Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``faile
 another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost``: made, and lost. Over time
 ``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time
 of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of
-gangs. GPU-seconds that were ``busy`` and ``idle``. Requests that were served in vain (``wasted``)."""
+gangs. GPU-seconds that were ``busy`` and ``idle``. Requests that were served in vain (``wasted``). By how
+many ``in_slo`` may be off, at 95 %, because a replay has only so many requests (``unsure``)."""
 
 _OUT_OF_SERVICE = (Bucket.REPAIR, Bucket.QUALIFICATION, Bucket.MAINTENANCE)
 """Buckets of nodes outside jobs that are not in working order."""

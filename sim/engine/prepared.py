@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from pydantic import BaseModel
+
+from sim.policies.detection.race import DetectionRace
+from sim.scenario.law_model import LawModel
+from sim.scenario.laws import Fixed
 from sim.units import YEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -333,6 +340,8 @@ class ServicePlan:
     batch, tpot, attainment
         Of a replica, at equal steps of its use from 0 to 1: sequences in flight [-], time per token [s], share of
         requests in SLO [-].
+    doubt
+        How far `attainment` may be off, at 95 %, because a replay has only so many requests [-].
     output
         Tokens of an answer [-].
     whole
@@ -383,6 +392,7 @@ class ServicePlan:
     batch: tuple[float, ...]
     tpot: tuple[float, ...]
     attainment: tuple[float, ...]
+    doubt: tuple[float, ...]
     output: float
     whole: float
     slack: float
@@ -516,6 +526,54 @@ class Prepared:
         """Hot spares."""
         return self.reserves["spare"].nodes
 
+    @cached_property
+    def is_deterministic(self) -> bool:
+        """Whether nothing is random, so that all replications are the same; ``False`` also where this is not known."""
+        if self.has_queue or self.scheduler.pick == "random" or any(job.parts > job.nodes for job in self.jobs):
+            return False
+        if any(self._is_drawn(source) for source in self.sources):
+            return False
+        return not any(
+            map(_has_chance, (self.repair, self.recovery, self.parts, [job.checkpoint for job in self.jobs]))
+        )
+
+    def _is_drawn(self, source: Source) -> bool:
+        """Return whether chance decides when a source strikes, whom, or for how long."""
+        return bool(
+            (source.law is not None and (self.stationary or source.ages))
+            or (source.recorded is not None and source.recorded.spread)
+            or (source.blast is not None and source.blast.size is not None)
+            or any((source.variety, source.tempo, source.hidden, source.rollout))
+            or any((source.of_fabric, source.thinned, source.alarm, any(source.checked)))
+            or _has_chance(source)
+        )
+
     def with_sources(self, sources: tuple[Source, ...]) -> Prepared:
         """Return the same with other failure sources."""
         return replace(self, sources=sources)
+
+
+_PROBABILITIES = frozenset(
+    ("blames_other", "corrupt", "escalates", "finds", "fixes", "idle_hazard", "interrupts", "preflight", "probability")
+) | {"recall", "repaired", "share"}
+"""Fields of descriptions that are probabilities: chance decides unless they are 0 or 1."""
+
+
+def _has_chance(value: Any, name: str = "") -> bool:
+    """Return whether a description has a time with more than one value, or a probability, in any of its parts."""
+    if isinstance(value, LawModel):
+        return not isinstance(value, Fixed)
+    if isinstance(value, DetectionRace):
+        return value.fixed is None
+    if isinstance(value, float):
+        return name in _PROBABILITIES and 0 < value < 1
+    if isinstance(value, BaseModel):
+        return any(_has_chance(getattr(value, field), field) for field in type(value).model_fields)
+    if is_dataclass(value):
+        return any(_has_chance(getattr(value, field.name), field.name) for field in fields(value))
+    if isinstance(value, Mapping):
+        return any(map(_has_chance, value.values()))
+    if isinstance(value, tuple | list):
+        names = getattr(value, "_fields", ("",) * len(value))
+        return any(map(_has_chance, value, names))
+    return False

@@ -26,6 +26,16 @@ if TYPE_CHECKING:
     from sim.steps.serving import Replica
 
 
+_TWO_SIDED = 1.96
+"""Standard deviations beyond which lie 5 % of a normal law [-]."""
+
+_BATCHES = 20
+"""Batches of a replay whose means are taken for independent."""
+
+_OF_BATCHES = 2.0930
+"""The same as `_TWO_SIDED` of Student's law with 19 degrees of freedom [-]."""
+
+
 class Request(NamedTuple):
     """One request: when it arrives [s], tokens of its prompt and of its answer [-]."""
 
@@ -73,7 +83,31 @@ class Served:
 
     def attainment(self, ttft: float, tpot: float) -> float:
         """Return the share of requests whose TTFT and own mean TPOT are within the limits [-]."""
-        return float(np.mean((self.ttft <= ttft) & (self.tpot <= tpot)))
+        return float(np.mean(self.within(ttft, tpot)))
+
+    def within(self, ttft: float, tpot: float) -> NDArray[np.bool_]:
+        """Return which requests have TTFT and own mean TPOT within the limits."""
+        found: NDArray[np.bool_] = (self.ttft <= ttft) & (self.tpot <= tpot)
+        return found
+
+    def doubt(self, ttft: float, tpot: float) -> float:
+        """Return the half-width of the 95 % interval of :meth:`attainment` [-].
+
+        That of the means of `_BATCHES` batches, because requests that miss the limits come together, and never less
+        than Wilson's of independent requests: where none of n missed, as many as z² / (n + z²) may.
+
+        References
+        ----------
+        A. M. Law, "Simulation Modeling and Analysis", 5th ed. (2015), section 9.5.3 (batch means); E. B. Wilson,
+        Journal of the American Statistical Association 22 (1927), 209.
+        """
+        within = self.within(ttft, tpot)
+        count, share, square = len(within), float(np.mean(within)), _TWO_SIDED**2
+        least = _TWO_SIDED * math.sqrt(share * (1 - share) * count + square / 4) / (count + square)
+        if count < 2 * _BATCHES:
+            return least
+        means = np.array([np.mean(batch) for batch in np.array_split(within, _BATCHES)])
+        return max(least, _OF_BATCHES * float(means.std(ddof=1)) / math.sqrt(_BATCHES))
 
 
 class RequestError(ValueError):

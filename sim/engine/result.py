@@ -61,10 +61,17 @@ class Attempt(NamedTuple):
 
 
 class Ratio(NamedTuple):
-    """A metric as an amount over a base; over several jobs or replications both are summed."""
+    """A metric as an amount over a base; over several jobs or replications both are summed.
+
+    Parameters
+    ----------
+    doubt
+        How far the amount may be off, at 95 %, by an error that all replications share: more of them do not shrink it.
+    """
 
     amount: float
     base: float
+    doubt: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 (
     _SECONDS, _OFFERED, _SERVED, _IN_SLO, _REJECTED, _FAILED, _MOVED, _IN_FLIGHT, _TOKENS_LOST, _RECOMPUTED, _CAPACITY,
-    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE, _WASTED,
+    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE, _WASTED, _UNSURE,
 ) = range(len(SERVICE_SUMS))  # fmt: skip
 
 
@@ -248,10 +248,10 @@ class Service:
         """Serve for some time in which the backlog grows by `net` a second, or is as long all the time."""
         sums, plan = self.sums, self.plan
         served = use * capacity * seconds
-        own, attained = use, 1.0
-        if self.readers is not None:
-            own, attained = self._shared(use, capacity, seconds)
-        _, tpot, share = self._at(own)
+        own, attained, unsure = self._shared(use, capacity, seconds)
+        _, tpot, share, doubt = self._at(own)
+        # Both pools replay the same requests: their errors add up.
+        unsure = unsure * share + attained * doubt
         attained *= share
         sums[_SERVED] += served
         sums[_USER] += served * plan.output * tpot
@@ -267,17 +267,21 @@ class Service:
             most, low, high = plan.slack * capacity, min(first, last), max(first, last)
             seconds *= 1.0 if high <= most else 0.0 if low >= most else (most - low) / (high - low)
         sums[_IN_SLO] += admitted * seconds * attained
+        sums[_UNSURE] += admitted * seconds * unsure
 
     def _capacity(self) -> float:
         """Return the requests that are admitted: with readers of prompts, what the smaller pool carries [1/s]."""
         own, readers = self.live * self.plan.capacity, self.readers
         return own if readers is None else min(own, readers.live * readers.plan.capacity)
 
-    def _shared(self, use: float, capacity: float, seconds: float = 0.0) -> tuple[float, float]:
-        """Return the use of these replicas at that of the service, and the share of TTFT in SLO; let readers work."""
+    def _shared(self, use: float, capacity: float, seconds: float = 0.0) -> tuple[float, float, float]:
+        """Return the use of these replicas at that of the service, and the share of TTFT in SLO with its doubt.
+
+        Let readers work.
+        """
         readers = self.readers
         if readers is None:
-            return use, 1.0
+            return use, 1.0, 0.0
         served = use * capacity
         own, theirs = (
             min(served / (each.live * each.plan.capacity), 1.0) if each.live else 0.0 for each in (self, readers)
@@ -285,10 +289,10 @@ class Service:
         readers.busy += theirs * seconds
         readers.sums[_BUSY] += theirs * seconds * readers.fast_gpus
         readers.sums[_IDLE] += (1 - theirs) * seconds * readers.held_gpus
-        return own, readers._at(theirs)[2]
+        return own, *readers._at(theirs)[2:]
 
-    def _at(self, use: float) -> tuple[float, float, float]:
-        """Return sequences in flight of a replica, time per token [s] and share in SLO at a use of its capacity."""
+    def _at(self, use: float) -> tuple[float, float, float, float]:
+        """Return sequences in flight of a replica, time per token [s], share in SLO and its doubt at a use [-]."""
         place = use * self.steps
         below = min(int(place), self.steps - 1)
         part, plan, after = place - below, self.plan, below + 1
@@ -297,6 +301,7 @@ class Service:
             batch[below] + part * (batch[after] - batch[below]),
             tpot[below] + part * (tpot[after] - tpot[below]),
             attained[below] + part * (attained[after] - attained[below]),
+            plan.doubt[below] + part * (plan.doubt[after] - plan.doubt[below]),
         )
 
     def flush(self, now: float) -> None:
@@ -468,8 +473,8 @@ class Service:
         self.advance(now)
         plan, sums = self.plan, self.sums
         capacity = self._capacity()
-        use, share = self._shared(self.use(), capacity)
-        batch, tpot, attained = self._at(use)
+        use, share, _ = self._shared(self.use(), capacity)
+        batch, tpot, attained, _ = self._at(use)
         attained *= share
         if self.backlog > plan.slack * capacity:
             attained = 0.0  # those in flight have waited too long
@@ -697,8 +702,8 @@ class Readers(Service):
         capacity = decoders._capacity()
         served = decoders.use() * capacity
         use = min(served / (self.live * plan.capacity), 1.0)
-        own, share = decoders._shared(decoders.use(), capacity)
-        _, gang.tpot, attained = decoders._at(own)
+        own, share, _ = decoders._shared(decoders.use(), capacity)
+        _, gang.tpot, attained, _ = decoders._at(own)
         gang.attained = attained * share
         gang.flight = self._at(use)[0] * gang.replicas * gang.speed
         self._stop_serving(gang, now)

@@ -62,17 +62,14 @@ _REPLAYED = 20_000
 LOADS = (0.4, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)
 """Loads at which attainment is replayed [-]."""
 
-_SEED = 1
-"""Of the requests of a replay: those of a scenario draw what fails, and all of them see the same requests."""
-
 _STEPS = 50
 """Steps of the use of a replica in which the fluid looks up what depends on it [-]."""
 
 _SLOTS = 20_000
 """Pieces of a trace in a run, about; none is shorter than a minute [-]."""
 
-_CURVES: Latest[tuple[tuple[float, float], ...]] = Latest(32)
-"""Attainment by load of the replicas that were looked at last."""
+_CURVES: Latest[tuple[tuple[float, float, float], ...]] = Latest(32)
+"""Attainment and its doubt by load of the replicas that were looked at last."""
 
 _WARMED = 0.1
 """Share of the requests of a replay that come before it is as full as it will be [-]."""
@@ -133,6 +130,8 @@ class PreparedService:
         What the host of a node draws, by GPU [W]; ``None`` where the power of a node is not known.
     pue
         Power of the facility over that of nodes [-].
+    seed
+        Of the requests that are replayed.
     """
 
     spec: ServiceSpec
@@ -148,6 +147,7 @@ class PreparedService:
     horizon: float
     host: float | None
     pue: float
+    seed: int
 
     @property
     def groups(self) -> int:
@@ -235,14 +235,28 @@ class PreparedService:
         return self.rate / (self.spec.replicas * self.carried)
 
     @cached_property
+    def curve(self) -> tuple[tuple[float, float, float], ...]:
+        """Load, share of requests in SLO and how far that may be off at 95 %, by replay at `LOADS` [-]."""
+        spec, slo = self.spec, self.spec.slo
+        own = (spec.name, spec.batch, spec.hit, slo, spec.replicas, self.reader, spec.prefill, self.seed)
+        key = (repr(self.replica), repr(spec.demand), *map(repr, own))
+
+        def replays() -> Iterator[tuple[float, float, float]]:
+            for load in LOADS:
+                served = self.settled(load)
+                yield load, served.attainment(slo.ttft, slo.tpot), served.doubt(slo.ttft, slo.tpot)
+
+        return _CURVES.get(key, lambda: tuple(replays()))
+
+    @property
     def attainment(self) -> tuple[tuple[float, float], ...]:
         """Load and share of requests in SLO, by replay at `LOADS` [-]."""
-        spec, slo = self.spec, self.spec.slo
-        own = (spec.name, spec.batch, spec.hit, slo, spec.replicas, self.reader, spec.prefill)
-        key = (repr(self.replica), repr(spec.demand), *map(repr, own))
-        return _CURVES.get(
-            key, lambda: tuple((load, self.settled(load).attainment(slo.ttft, slo.tpot)) for load in LOADS)
-        )
+        return tuple((load, share) for load, share, _ in self.curve)
+
+    def doubt(self, loads: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return how far `attained` may be off at some loads, at 95 % [-], shape (n,)."""
+        known, _, doubts = zip(*self.curve, strict=True)
+        return np.asarray(np.interp(loads, known, doubts), dtype=np.float64)
 
     @cached_property
     def admitted(self) -> float:
@@ -296,7 +310,7 @@ class PreparedService:
             demand = self.spec.demand
             assert demand.input is not None
             assert demand.output is not None
-            drawn = _drawn(self.spec.name, self.spec.replicas, demand.input, demand.output)
+            drawn = _drawn(self.seed, self.spec.name, self.spec.replicas, demand.input, demand.output)
             requests = tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
@@ -397,7 +411,7 @@ def _sized(replica: Replica, layout: ServingLayout) -> Replica:
 
 
 @lru_cache(maxsize=32)
-def _drawn(name: str, replicas: int, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
+def _drawn(seed: int, name: str, replicas: int, input_: Lengths, output: Lengths) -> list[tuple[float, int, int]]:
     """Return the requests of one of some replicas that get Poisson arrivals in turn, one a second, log-normal lengths.
 
     So gaps are the sums of as many exponential ones (Erlang).
@@ -405,7 +419,7 @@ def _drawn(name: str, replicas: int, input_: Lengths, output: Lengths) -> list[t
     from scipy.special import gammaincinv, ndtri
 
     def uniform(purpose: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-        return rng.uniform(rng.stream(_SEED, 0, "requests", name, purpose), range(_REPLAYED))
+        return rng.uniform(rng.stream(seed, 0, "requests", name, purpose), range(_REPLAYED))
 
     def lengths(law: Lengths, purpose: str) -> list[int]:
         sigma = math.sqrt(math.log1p(law.cv**2))
@@ -482,6 +496,7 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         prepared.warmup + prepared.horizon,
         _host(prepared, made),
         prepared.upkeep.facility.pue if prepared.upkeep.facility is not None else 1.0,
+        prepared.seed,
     )
     _check(found, path)
     return found
@@ -677,6 +692,7 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         batch=tuple(batches),
         tpot=tuple(found.time_at(batch) for batch in batches),
         attainment=tuple(found.attained(uses).tolist()),
+        doubt=tuple(found.doubt(uses).tolist()),
         output=requests.output,
         whole=float(found.asked.whole),
         slack=max(spec.slo.ttft - alone, 0.0),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -126,10 +126,12 @@ class ServingConstants:
     power
         By generation as above: GPU power over board power = a + b (share of bandwidth) + c (share of peak), at most 1.
     fitted
-        ``generations`` of accelerators and ``models`` of which measured steps were fitted.
+        ``generations`` of accelerators and ``models`` of which measured steps were fitted; ``pairs`` of engines and
+        kinds of models, each with the generations of its steps.
     sigma
         Standard deviation of the logarithm of predicted over measured times [-]: ``fitted``, ``accelerator`` and
-        ``model`` (not among the fitted ones), ``experts``, ``calibrated``.
+        ``model`` (not among the fitted ones), ``experts``, ``pair`` (an engine that was fitted to no model of the
+        kind), ``calibrated``.
     """
 
     memory: Mapping[str, float]
@@ -148,7 +150,7 @@ class ServingConstants:
     network: float
     imbalance: float
     power: Mapping[str, Sequence[float]]
-    fitted: Mapping[str, Sequence[str]]
+    fitted: Mapping[str, Any]
     sigma: Mapping[str, float]
 
 

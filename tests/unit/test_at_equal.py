@@ -15,7 +15,7 @@ from analysis.compare import compare_document as typed_compare_document
 from analysis.metrics import METRICS, job_ratios, job_spending, ratios
 from analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from analysis.results.models import CompareDocument
-from analysis.runs import RequestError
+from analysis.statistics.precision import RequestError
 from analysis.study.amounts import Point, Value
 from analysis.study.axis import Axis
 from analysis.study.load import load_study

@@ -27,9 +27,10 @@ from analysis.compare import Variant, compare
 from analysis.metrics import ratios
 from analysis.results.run import document as typed_document
 from analysis.results.run import render
-from analysis.runs import FEWEST, Ensemble, Precision, RequestError, band, replicate
+from analysis.runs import Ensemble, band, replicate
 from analysis.statistics.differences import ControlVariates
 from analysis.statistics.estimates import means
+from analysis.statistics.precision import FEWEST, Precision, RequestError
 from sim import Prepared, Ratio
 from sim.scenario.laws import Lognormal
 from sim.units import DAY
@@ -292,13 +293,16 @@ def half_width(values: list[float]) -> float:
 
 
 def first_stop(values: list[float], width: float) -> int:
-    """Return the first multiple of ten, from 30 on, at which the half-width is at most `width`."""
-    return next(n for n in range(30, len(values) + 1, 10) if half_width(values[:n]) <= width)
+    """Return the goal at which the half-width is at most `width`: 30, then as many as seem enough, in whole tens."""
+    goal = 30
+    while (excess := half_width(values[:goal]) / width) > 1:
+        goal = min(10 * math.ceil(goal * excess**2 / 10), 4 * goal)
+    return goal
 
 
 @pytest.mark.parametrize("width", [0.5, 0.12, 0.1, 0.07])
 def test_precision_stops_at_the_first_complete_batch(plays: Any, width: float) -> None:
-    """The run ends at the first full batch of ten, from 30 on, whose interval is narrow enough: not one earlier."""
+    """The run looks at 30 replications, and then where the interval seems to be narrow enough, in whole tens."""
     values = np.random.default_rng(5).uniform(0, 1, 500).tolist()
     found = plays(values, precision=Precision(width, relative=False))
     assert found.precise is True
@@ -312,10 +316,10 @@ def test_precision_never_decides_before_thirty(plays: Any) -> None:
 
 
 def test_relative_precision_is_of_the_mean(plays: Any) -> None:
-    """Ten times the values need ten times the points, and the same percent."""
-    values = np.random.default_rng(6).uniform(1, 2, 500)
+    """Five times the values need five times the points, and the same percent."""
+    values = np.random.default_rng(6).uniform(0.1, 0.2, 500)
     one = plays(values.tolist(), precision=Precision(0.02, relative=True))
-    ten = plays((10 * values).tolist(), precision=Precision(0.02, relative=True))
+    ten = plays((5 * values).tolist(), precision=Precision(0.02, relative=True))
     assert len(one.rows) == len(ten.rows) > 30
 
 

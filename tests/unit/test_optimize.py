@@ -24,8 +24,8 @@ from analysis.page.chapters.optimum import against as against_document
 from analysis.page.chapters.optimum import format_optimum
 from analysis.results.models import OptimizeDocument
 from analysis.results.run import render
-from analysis.runs import RequestError
 from analysis.statistics.estimates import mean_interval, t_quantile
+from analysis.statistics.precision import RequestError
 from analysis.study.amounts import Point
 from analysis.study.model import condition_of
 from analysis.study.table import Cell, Outcome
@@ -519,9 +519,12 @@ def test_the_front_of_two_parabolas_is_what_lies_between_them(tmp_path: Path) ->
     J. D. Schaffer, "Multiple Objective Optimization with Vector Evaluated Genetic Algorithms", ICGA 1 (1985).
     """
     vary = {"detection.time": {"range": {"min": "0 min", "max": "10 min", "step": "1 min"}}}
-    found = found_by_of_test_optimize_search(
-        study_of(tmp_path, vary=vary, optimize={"minimize": "cost", "pareto": ["energy"]}), schaffer
+    loaded, exact = (
+        study_of(tmp_path, vary=vary, optimize={"minimize": "cost", "pareto": ["energy"]}),
+        ("cost", "energy"),
     )
+    campaign = FakeCampaign(loaded, None, None, function=schaffer, exact=frozenset(exact))  # type: ignore[arg-type]
+    found = optimize(campaign, replications=4)
     assert [member.trial.chosen[0].number for member in found.front] == [0, 60, 120, 180, 240]
     assert all(member.is_certain for member in found.front)
 

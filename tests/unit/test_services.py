@@ -340,23 +340,32 @@ def test_the_facility_pays_for_hosts_and_cooling() -> None:
     assert described.facility_joules_per_million_tokens == pytest.approx(ratio * described.joules_per_million_tokens)
 
 
+_VLLM, _ROWS = "fitted to vLLM", " on hopper and blackwell"
+
+
 @cases(
-    "accelerator, model, basis, sigma, watts",
+    "engine, accelerator, model, basis, sigma, watts",
     [
-        ("h100", "llama3-70b", "fitted", 0.11, 700),
-        ("b200", "deepseek-v3", "fitted", 0.3, 1000),
-        ("a100", "llama2-70b", "fitted to other accelerators and fitted to other models", 0.2, 400),
-        ("mi300x", "llama3-70b", "fitted to other accelerators", 0.15, 750),
-        ({"like": "h200", "memory_bandwidth": "12 TB/s", "power": "1800 W"}, "llama3-70b",
-         "fitted to other accelerators", 0.15, 1800),
-        ({"like": "h100", "power": "500 W"}, "llama3-70b", "fitted", 0.11, 500),
+        ("vllm", "h100", "llama3-70b", f"{_VLLM}, dense models{_ROWS}", 0.11, 700),
+        ("vllm", "b200", "deepseek-v3", f"{_VLLM}, models with experts{_ROWS}", 0.3, 1000),
+        ("vllm", "a100", "llama2-70b",
+         f"{_VLLM}, dense models{_ROWS}, to no accelerator like this, not to this model", 0.2, 400),
+        ("vllm", "mi300x", "llama3-70b", f"{_VLLM}, dense models{_ROWS}, to no accelerator like this", 0.15, 750),
+        ("vllm", {"like": "h200", "memory_bandwidth": "12 TB/s", "power": "1800 W"}, "llama3-70b",
+         f"{_VLLM}, dense models{_ROWS}, to no accelerator like this", 0.15, 1800),
+        ("vllm", {"like": "h100", "power": "500 W"}, "llama3-70b", f"{_VLLM}, dense models{_ROWS}", 0.11, 500),
+        ("sglang", "h100", "llama3-70b", "never fitted for this pair: SGLang, dense models", 0.36, 700),
+        ("sglang", "b200", "deepseek-v3", f"fitted to SGLang, models with experts{_ROWS}", 0.3, 1000),
     ],
 )  # fmt: skip
 def test_what_was_not_measured_has_a_wider_band(
-    accelerator: str | dict[str, str], model: str, basis: str, sigma: float, watts: float
+    engine: str, accelerator: str | dict[str, str], model: str, basis: str, sigma: float, watts: float
 ) -> None:
-    """Any accelerator can be asked for; the error is that of accelerators, or of models, that no fit has seen."""
-    content = document(model=model, replicas=20, parallelism={"tensor": 8}, overload={"use": "reject"})
+    """Any accelerator can be asked for; the error is that of accelerators, models, or pairs that no fit has seen.
+
+    Constants of SGLang rest on models with experts: its 84 steps of a dense one are 0.36 off in the logarithm.
+    """
+    content = document(engine=engine, model=model, replicas=20, parallelism={"tensor": 8}, overload={"use": "reject"})
     content["cluster"]["accelerator"] = accelerator
     found = sim.services_of(sim.examine(sim.parse(content)))[0]
     assert _basis(found) == (basis, sigma)
@@ -554,7 +563,10 @@ def test_mistakes_about_capacity_are_one_line(changes: dict[str, Any], rule: str
     assert f"services.0.{rule}" in caught.value.lines[0]
 
 
-def test_seeds_draw_failures_and_no_requests() -> None:
-    """Another seed has the same requests, so that what a study found is not denied by another replay of them."""
+def test_seeds_draw_requests_too() -> None:
+    """Another seed replays other requests: what a study found is known no better than by the requests of a replay."""
     one, other = (sim.services_of(sim.examine(sim.parse(document() | {"seed": seed})))[0] for seed in (1, 2))
-    assert one.attainment == other.attainment
+    assert one.attainment != other.attainment
+    apart = [(mine, theirs) for mine, theirs in zip(one.curve, other.curve, strict=True) if mine[0] <= 0.9]
+    # Two replays are as far apart as both of their errors, each given at 95 %, allow: here three times that.
+    assert all(abs(a - b) <= 3 * math.hypot(c, d) for (_, a, c), (_, b, d) in apart)

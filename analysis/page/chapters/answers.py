@@ -11,7 +11,19 @@ import statistics
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import COUNT, PERCENT, Form, Shown, capital, ends_of, label_text, name_of, number_of, time_form
+from analysis.amounts import (
+    COUNT,
+    PERCENT,
+    Form,
+    Shown,
+    capital,
+    ends_of,
+    is_wide,
+    label_text,
+    name_of,
+    number_of,
+    time_form,
+)
 from analysis.metrics import lower_is_better
 from analysis.page.cells import (
     band_text,
@@ -662,13 +674,17 @@ def _indices(asked: Asked) -> AnswerText | None:
              for place, share in shares[:_MOST_SHARES] if share is not None and share.mean.value >= _LEAST]  # fmt: skip
     if not texts:
         return None
-    rows = [[capital(asked.title(axes[place]["axis"])), PERCENT.value(share.mean.value, share.interval)]
+    rows = [[capital(asked.title(axes[place]["axis"])),
+             "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
             for place, share in shares if share is not None]  # fmt: skip
     table = grid(asked_text(asked), ("Axis", "Share of the variance, with interactions"), rows)
     answer = sentence(
         "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
     )
     title = line(asked.title(axes[order[0]]["axis"]), " moves ", asked.subject, " most")
+    if shares[0][1] is not None and is_wide(shares[0][1].interval):
+        title = line("which axis moves ", asked.subject, " most is not resolved: more samples would tell")
+        answer = sentence(title)
     return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 

@@ -15,6 +15,7 @@ from analysis.amounts import (
     capital,
     cell_forms,
     hours_of,
+    interval_text,
     label_text,
     listed,
     money_form,
@@ -23,7 +24,6 @@ from analysis.amounts import (
     percent_text,
     phrases,
     points_form,
-    range_text,
     shown,
     text_or_dash,
 )
@@ -39,6 +39,7 @@ from analysis.page.glossary import bucket_words, glossed, metric_words
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from analysis.page.sourced import Places, number, span, worded
 from analysis.statistics.differences import MANY, Difference, difference
+from analysis.statistics.intervals import unseen
 from sim import JOB_BUCKETS, Ratio
 from sim.units import HOUR, YEAR
 
@@ -175,7 +176,8 @@ def _several(contest: _Contest, ranking: RankingFound) -> Words:
     if all(ranking.behind[name].ci95 == (0.0, 0.0) for name in ranking.may_be_best):
         return (f"{names} are equally good: they come to the same in every simulated run.",)
     needed = contest.places.at("ranking", "replications_to_resolve")
-    return (f"{names} may be best; ", *more_runs(needed), " which.")
+    start = f"{labels[0]} has the best mean, and {listed(labels[1 : _MOST_NAMES + 1])} may be better; "
+    return (start, *more_runs(needed), " which.")
 
 
 def _unresolved(contest: _Contest, other: str, change: Estimate) -> Words:
@@ -310,7 +312,7 @@ def _glance(contest: _Contest) -> Picture | None:
     for name in document.order:
         found = document.variants[name].difference.get(metric.metric)
         if found is not None and name != contest.first:
-            ends = None if found.ci95[0] == found.ci95[1] else metric.gaps(found.ci95)
+            ends = metric.gaps(found.ci95)
             note = difference_note(found, document.replications)
             rows.append(Interval(contest.labels[name], metric.of(found.mean), ends, None, note))
     chart = Intervals(title, f"{metric.step} of {metric_words(contest.metric)}", tuple(rows), (0.0, f"as {first}"))
@@ -422,7 +424,7 @@ def _beside_first(
         row = [names[name], *([ranks.get(name, "-")] if ranks else [])]
         row += [text_or_dash(_mean(variant, metric), forms.value)]
         row += ["" if is_first else text_or_dash(change.mean if change else None, forms.change)]
-        row += ["" if is_first else range_text(change.ci95 if change else None, forms.change)]
+        row += ["" if is_first else interval_text(change, forms.change, "ci95")]
         row += [text_or_dash(_mean(variant, other), cell_forms(other, currency).value) for other in beside]
         rows.append(row)
     heads = [head, *(["rank"] if ranks else []), METRICS[metric].short, "difference to the first", "95 % interval"]
@@ -470,7 +472,7 @@ def _title(document: CompareDocument) -> str:
         if len(ahead) > 1:
             if len(ahead) == len(labels) and all(map(_is_equal, ranking.behind.values())):
                 return f"{listed(ahead)} have the same {name}, in every run"
-            return f"{listed(ahead)} cannot be distinguished: any of them may have the best {name}"
+            return f"{order[0]} has the best mean {name}; {_may_be_better(ranking, labels, metric)}"
         second = ranking.behind[document.order[1]]
         return f"{order[0]} has the best {name}, {metric.distance(second.mean, second.ci95)} ahead of {order[1]}"
     other = next(name for name in document.variants if name != document.first)
@@ -485,9 +487,21 @@ def _title(document: CompareDocument) -> str:
     return f"{ours} has {metric.distance(found.mean, found.ci95)} {more} {name} than {theirs}"
 
 
+def _may_be_better(ranking: RankingFound, labels: Mapping[str, str], metric: Shown) -> str:
+    """Return who may be better than the first although the mean is behind, and by how much it is."""
+    names = [name for name in ranking.behind if name in ranking.may_be_best][1:]
+    far = [f"{labels[name]} ({metric.distance(ranking.behind[name].mean, None)} behind)" for name in names]
+    return f"whether {listed(far)} {'is' if len(far) == 1 else 'are'} truly behind is not resolved"
+
+
 def _is_equal(found: DifferenceFound | Behind) -> bool:
     """Return whether a difference is none at all, in every replication."""
-    return found.mean == 0 and found.ci95[0] == found.ci95[1]
+    return found.mean == 0 and _is_constant(found)
+
+
+def _is_constant(found: DifferenceFound | Behind) -> bool:
+    """Return whether a difference is the same in every replication."""
+    return found.ci95 is None or found.ci95[0] == found.ci95[1]
 
 
 def _notes(document: CompareDocument) -> Iterator[str]:
@@ -531,10 +545,13 @@ def _more(needed: int | None, done: int) -> str:
 
 def difference_note(found: DifferenceFound, replications: int) -> str:
     """Return how sure a difference is: resolved, or what it would take."""
+    if found.exact:
+        return "exact: nothing is random"
     if found.resolved:
         return "resolved"
-    if found.ci95[0] == found.ci95[1]:
-        return "the same in every run" if found.mean == 0 else "as much in every run"
+    if _is_constant(found):
+        how, most = "the same" if found.mean == 0 else "as much", percent_text(unseen(replications), 1)
+        return f"{how} in every run; what is in fewer than {most} of all may not have been met"
     needed = found.replications_to_resolve
     count = f"about {needed:,} replications, not {replications}," if needed else f"more than {MANY:,} replications"
     return f"not resolved: {count} would tell"
@@ -793,10 +810,10 @@ def _documented(report_data: ReportData, before: str, after: str) -> Difference 
     found = variants[after if before == first else before].difference.get("ettr")
     if found is None or first not in (before, after):
         return None
-    mean, (low, high) = found.mean, found.ci95
+    mean, ends = found.mean, found.ci95
     if after == first:
-        mean, low, high = -mean, -high, -low
-    return Difference(mean, (low, high), found.resolved, found.replications_to_resolve)
+        mean, ends = -mean, ends and (-ends[1], -ends[0])
+    return Difference(mean, ends, found.resolved, found.replications_to_resolve)
 
 
 def _speeds(before: Focus, after: Focus, count: int) -> tuple[float, float] | None:
@@ -865,6 +882,6 @@ def _yearly(gain: float, found: Difference | None, hours: float) -> str:
 
 def _ends(found: Difference | None, size: float = 1.0) -> tuple[float, float] | None:
     """Return an interval within what is possible; ``None`` without width: all replications differ by as much."""
-    if found is None or found.ci95[0] >= found.ci95[1]:
+    if found is None or found.ci95 is None:
         return None
     return size * max(found.ci95[0], -1.0), size * min(found.ci95[1], 1.0)

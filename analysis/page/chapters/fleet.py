@@ -13,10 +13,10 @@ from analysis.amounts import (
     count_text,
     ends_of,
     gpu_hours,
+    interval_text,
     listed,
     number_of,
     percent_text,
-    range_text,
     short_text,
     shown,
     text_or_dash,
@@ -77,7 +77,7 @@ def delivered(document: RunDocument) -> Grid:
         if summary is not None and summary.mean is not None:
             form = cell_forms(name).value
             beside = "" if weighted is None else _mean(weighted, form)
-            rows.append((METRICS[name].title, form(summary.mean), range_text(summary.mean_ci95, form), beside))
+            rows.append((METRICS[name].title, form(summary.mean), interval_text(summary, form), beside))
     assert document.fleet is not None, "a run with streams"
     how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
     return grid("What the fleet delivers", ("", "mean", "95 % interval", "by GPU-time"), rows, note=how)

@@ -634,11 +634,19 @@ def variability(places: Places, *summary: str | int, form: Form) -> Words:
     return ("Run-to-run variability: nine of ten single runs come to ", *ranged(low, high, form), ".")
 
 
+_MANY_RUNS = 500
+"""Runs from which on something else than more of them is named too."""
+
+
 def more_runs(needed: SourcedNumber | None) -> Words:
-    """Return how many runs in all would tell what is not resolved; ``None`` stands for more than ten thousand."""
+    """Return what would tell what is not resolved: so many runs in all, and what else where that is a great many.
+
+    ``None`` stands for more than ten thousand.
+    """
     if needed is None:
-        return ("not even ten thousand simulated runs would tell",)
-    return ("about ", number(needed, COUNT), " simulated runs would tell")
+        return ("a longer horizon or a metric that scatters less may tell, not even ten thousand simulated runs would",)
+    other = " (or a longer horizon, or a metric that scatters less)" if needed.value >= _MANY_RUNS else ""
+    return ("about ", number(needed, COUNT), f" simulated runs{other} would tell")
 
 
 def not_covered(notes: Iterable[str], warnings: Iterable[str], assumptions: Iterable[str]) -> tuple[Words, ...]:

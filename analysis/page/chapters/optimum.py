@@ -43,7 +43,7 @@ _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
     "edge": "a coarse look along the axis, then the last gap halved again and again",
     "all": "every combination",
-    "search": "combinations that a search suggested; a better one may have been missed",
+    "search": "combinations that a search suggested, and those beside the answer; a better one may have been missed",
 }
 
 _VERDICTS = {"holds": "holds", "fails": "fails", "open": "not resolved"}
@@ -168,6 +168,20 @@ class _Optimum:
         return _trials_picture(self, self.metrics[0]) if self.metrics else None
 
     @property
+    def extent(self) -> str:
+        """What was not evaluated, as the start of the sentence with the answer; ``T`` where all was."""
+        content = self.content
+        count, beside = len(content.trials), len(content.neighbours)
+        if content.combinations is None and len(content.axes) == 1:
+            return "T"
+        if content.combinations is not None and count >= content.combinations:
+            return "T"
+        every = "" if content.combinations is None else f" of {content.combinations:,}"
+        idle = sum(one.status == "cannot run" for one in content.neighbours)
+        which = f"all {beside} beside the answer among them" + (f" ({idle} cannot run)" if idle else "")
+        return f"Only {count:,}{every} settings were evaluated, {which}; of these t"
+
+    @property
     def conditions(self) -> str:
         """Conditions as they are stated, to stand behind a sentence."""
         return f", subject to {listed(self.content.conditions)}" if self.content.conditions else ""
@@ -283,7 +297,7 @@ def _answer(optimum: _Optimum) -> Words:
         rest = {axis: label for axis, label in answer.values.items() if axis != aim.name}
         other = f", with {optimum.where(rest)}" if rest else ""
         return sentence(f"{optimum.title(aim.name)}: {answer.values[aim.name]} is the {most} value{keeps}{other}{end}")
-    start = f"The {most} {optimum.words(aim.name)} is reached with {optimum.where(answer.values)}: "
+    start = f"{optimum.extent}he {most} {optimum.words(aim.name)} is reached with {optimum.where(answer.values)}: "
     rivals = optimum.rivals
     others: Words = (optimum.where(rivals[0]),) if len(rivals) == 1 else ()
     if len(rivals) > 1:
@@ -370,7 +384,9 @@ def _worst(optimum: _Optimum) -> Words:
              if (mean := _mean(trial, aim.name)) is not None]  # fmt: skip
     if aim.is_axis or optimum.content.front or len(known) < 2:
         return ()
-    _, place = min(known)
+    least, place = min(known)
+    if least == max(known)[0]:
+        return (f"All that can run come to the same: {optimum.words(aim.name)} cannot tell them apart.",)
     worst = optimum.places.at("trials", place, "aims", aim.name, "mean")
     assert worst is not None
     where = optimum.where(optimum.content.trials[place].values)
@@ -568,7 +584,7 @@ def _confirmation_picture(optimum: _Optimum) -> Picture | None:
                 note = "cannot run" if one.trouble else ""
                 rows.append(Interval(f"{where}, {word}", metric.of(_mean(one, name)), metric.ends(ends), None, note))
         gain = getattr(trial, "gain", {}).get(name)
-        is_same = gain is not None and gain.mean == 0 and gain.ci95[0] == gain.ci95[1]
+        is_same = gain is not None and gain.mean == 0 and gain.ci95 is None
         better = "it is this one" if is_start else "not known" if gain is None else "as good" if is_same else ""
         texts.append((where, "not evaluated" if found is None else _text(found, metric), _text(trial, metric),
                       better or metric.change(gain)))  # fmt: skip

@@ -24,9 +24,11 @@ from analysis.amounts import (
     gpu_hours,
     gpu_hours_form,
     hours,
+    interval_text,
     money,
     money_form,
     number_of,
+    people_form,
     percent_text,
     points_text,
     range_text,
@@ -52,7 +54,7 @@ from analysis.page.charts.data import (
 from analysis.page.formats import terminal
 from analysis.page.glossary import bucket_words, cause_words, glossed
 from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Estimate, Places, SourcedNumber, number, total, worded
+from analysis.page.sourced import Estimate, Places, SourcedNumber, number, ranged, total, worded
 from analysis.results.models import NodesDown
 from analysis.results.run import replays_a_log
 from analysis.results.step import stores_of
@@ -153,6 +155,8 @@ def first_screen(report_data: ReportData) -> FirstScreen:
         not_known(places, "metrics", "ettr", form=PERCENT, what=what, otherwise=otherwise),
         chance(places.at("replications"), run.ettr),
         variability(places, "metrics", "ettr", form=PERCENT),
+        _off(run),
+        _beyond(run),
     )
     drivers = (_finish(places), _largest(run), _interruptions(run), _formula(run), _costliest(run))
     return glossed(
@@ -180,6 +184,30 @@ def _answer(run: _Run) -> Words:
     goes = "mostly to" if run.has_one_main_loss else "first of all to"
     where = ", then to ".join(bucket_words(bucket) for bucket, _ in run.named)
     return (*start, "; the rest", *_in_gpu_time(run, lost), *_in_money(run, lost), f", goes {goes} {where}.")
+
+
+def _off(run: _Run) -> Words:
+    """Return the second interval of what goes with the time of a step, where that is modelled."""
+    currency = "" if run.document.cost is None else run.document.cost.currency
+    parts: list[Words] = []
+    for name in _modelled(run.document):
+        found, band = run.places.estimate("metrics", name), run.places.ends("metrics", name, "band90")
+        if found is not None and band is not None:
+            form = people_form(name, [found.mean.value], currency)
+            parts.append((f"{METRICS[name].label} ", *worded(found, form), " by sampling, ", *ranged(*band, form)))
+    return (f"{_OFF}, the second range holds with 90 %: ", *joined(parts, "; "), ".") if parts else ()
+
+
+def _beyond(run: _Run) -> Words:
+    """Return the other ETTR where failures were counted on smaller jobs, with the source of how they grow."""
+    for place, row in enumerate(run.document.closed_form.extrapolated):
+        at = "closed_form", "extrapolated", place
+        usual, faster = run.places.at(*at, "ettr"), run.places.at(*at, "ettr_superlinear")
+        if usual is not None and faster is not None:
+            start = f"Failures were counted on at most {row.counted_on_gpus[-1]:,} GPUs. If beyond they grow "
+            how = f"with the power {row.exponent:g} ({row.exponent_source}), the formula comes to "
+            return (start, how, number(faster, PERCENT), " in place of ", number(usual, PERCENT), ".")
+    return ()
 
 
 def _in_gpu_time(run: _Run, lost: Estimate) -> Words:
@@ -330,7 +358,7 @@ def goodput(document: RunDocument) -> Grid:
         form = cell_forms(name, "" if document.cost is None else document.cost.currency).value
         bound, (sign, gloss) = metric.lower_bound95, _HEADLINE[name]
         mean = text_or_dash(metric.mean, form) if bound is None else f"> {form(bound)}"
-        cells = [mean, range_text(metric.mean_ci95, form), text_or_dash(metric.std, form)]
+        cells = [mean, interval_text(metric, form), text_or_dash(metric.std, form)]
         cells += [range_text((metric.p05, metric.p95), form)] if has_quantiles else []
         rows.append((f"{sign}{METRICS[name].title}", *cells, gloss))
     heads = ["", "mean", "95 % interval", "std. dev.", *(["5 %..95 % of runs"] if has_quantiles else [])]
@@ -353,6 +381,29 @@ def _on_intervals(document: RunDocument) -> Iterator[str]:
         )
     if ettr.band90 is not None:
         yield f"Failure rates known only from their counts: ETTR {range_text(ettr.band90, percent_text)} (90 %)."
+    currency = "" if document.cost is None else document.cost.currency
+    banded = [
+        f"{METRICS[name].label} {range_text(document.metrics[name].band90, cell_forms(name, currency).value)}"
+        for name in _modelled(document)
+    ]
+    if banded:
+        yield f"{_OFF}: {', '.join(banded)} (90 %)."
+    for row in document.closed_form.extrapolated:
+        if row.ettr_superlinear is not None:
+            faster, largest = percent_text(row.ettr_superlinear), row.counted_on_gpus[-1]
+            yield (
+                f"ETTR is {faster} by the formula, not {percent_text(row.ettr)}, if beyond {largest:,} GPUs the "
+                f"failures of {row.bundle} grow with the power {row.exponent:g} ({row.exponent_source})."
+            )
+
+
+_OFF = "If the model of the step is off as much as it usually is"
+
+
+def _modelled(document: RunDocument) -> list[str]:
+    """Return the metrics of the headline that go with the time of a step, where that is modelled."""
+    names = ("tokens_per_day", "program_goodput", "cost_per_token", "energy_per_token")
+    return [name for name in names if name in document.metrics and document.metrics[name].band90 is not None]
 
 
 @of_focus
@@ -1029,7 +1080,9 @@ def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
             text += f"{percent_text(row.ettr)} with failures in proportion to the GPUs"
         if row.ettr_superlinear is not None:
             faster = percent_text(row.ettr_superlinear)
-            text += f", {faster} if beyond {largest:,} they grow with the power {row.exponent:g}"
+            text += (
+                f", {faster} if beyond {largest:,} they grow with the power {row.exponent:g} ({row.exponent_source})"
+            )
         yield text
 
 
@@ -1236,7 +1289,7 @@ def _causes(document: RunDocument) -> Grid | None:
     causes = {name: row for name, row in document.interruptions_by_cause.items() if row.mean}
     lost = {name: sum(document.loss_gpu_s[name].values()) / HOUR for name in causes}
     rows = [
-        (name, count_text(row.mean), range_text(row.mean_ci95, count_text), f"{lost[name]:,.0f}")
+        (name, count_text(row.mean), interval_text(row, count_text), f"{lost[name]:,.0f}")
         for name, row in causes.items()
     ]
     most = sum(max(amount, 0.0) for amount in lost.values()) or 1.0

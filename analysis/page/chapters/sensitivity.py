@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.amounts import (
     COUNT,
     PERCENT,
+    WIDE,
     capital,
     ends_of,
+    is_wide,
     label_text,
     listed,
     name_of,
@@ -246,7 +249,9 @@ def _answer(asked: _Asked, sure: Sequence[_Move]) -> Words:
         place, top = asked.by_input[0]
         ends = asked.places.ends("indices", "by_axis", place, "total", "ci95")
         share = () if ends is None else ranged(*ends, PERCENT)
-        start = f"{capital(asked.title(top.axis))} matters most: it takes part in "
+        if not _is_resolved(top.total):
+            return (f"Which input matters most to {name} is not resolved {_more_rows(asked.content, top.total)}.",)
+        start = f"{capital(asked.title(top.axis))} matters most: it accounts for "
         return line(start, share, f" of what the inputs change in {name}.")
     indices = asked.content.indices
     reason = (indices.reason if indices is not None else "") or asked.content.indices_missing or "nothing was asked for"
@@ -291,7 +296,8 @@ def _parts(asked: _Asked) -> Words:
 def _most_shares(asked: _Asked) -> Words:
     """Return which inputs would make results surest if they were known."""
     parts = [line(f"{asked.title(row.axis)} in ", number(share, PERCENT)) for place, row in asked.by_input[:2]
-             if (share := asked.places.at("indices", "by_axis", place, "total", "value")) is not None]  # fmt: skip
+             if (share := asked.places.at("indices", "by_axis", place, "total", "value")) is not None
+             and _is_resolved(row.total)]  # fmt: skip
     start = "All inputs varied together, most of that involves few of them: "
     return line(start, joined(parts, ", "), ".") if parts else ()
 
@@ -443,7 +449,24 @@ def _of_a_run(asked: _Asked) -> Picture | None:
 
 
 def _share(found: IndexEstimate) -> str:
-    return "not known" if found.value is None else PERCENT.value(found.value, ends_of(found.ci95))
+    if found.value is None:
+        return "not known"
+    return PERCENT.value(found.value, ends_of(found.ci95)) if _is_resolved(found) else "not resolved"
+
+
+def _is_resolved(found: IndexEstimate) -> bool:
+    """Return whether an index is known well enough to be a number."""
+    return found.value is not None and not is_wide(found.ci95)
+
+
+def _more_rows(content: SensitivityDocument, found: IndexEstimate) -> str:
+    """Return with how many samples an index is not resolved, and how many would: its interval goes with their root."""
+    indices, ends = content.indices, ends_of(found.ci95)
+    assert indices is not None
+    if ends is None:
+        return f"with {indices.samples:,} samples"
+    needed = math.ceil(indices.samples * ((ends[1] - ends[0]) / WIDE) ** 2)
+    return f"with {indices.samples:,} samples; about {max(needed, indices.samples + 1):,} would"
 
 
 def _by_input(asked: _Asked) -> Picture | None:
@@ -457,8 +480,12 @@ def _by_input(asked: _Asked) -> Picture | None:
         for row in rows[:_MOST_BARS]
     )  # fmt: skip
     top, metric = asked.by_input[0][1], name_of(content.metric)
-    title = f"{asked.title(top.axis)} takes part in {_share(top.total)} of what the inputs make of the variance"
-    title = capital(f"{title} of {metric}")
+    title = (
+        f"{asked.title(top.axis)} accounts for {_share(top.total)} of what the inputs make of the variance of {metric}"
+    )
+    if not _is_resolved(top.total):
+        title = f"shares of the variance of {metric} are not resolved {_more_rows(content, top.total)}"
+    title = capital(title)
     texts = [(asked.title(row.axis), _share(row.first), _share(row.total)) for row in rows]
     heads = ("Input", "Alone, 95 % interval", "In all, 95 % interval")
     together = content.indices.together

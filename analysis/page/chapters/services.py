@@ -9,6 +9,7 @@ from analysis.amounts import (
     OF_HUNDRED,
     PERCENT,
     cell_forms,
+    interval_text,
     nines_text,
     number_of,
     percent_text,
@@ -64,7 +65,7 @@ def delivered(document: RunDocument, name: str, service: ServiceFound) -> Grid:
             continue
         form = cell_forms(metric.name, "" if document.cost is None else document.cost.currency).value
         form = nines_text if metric.is_share else form
-        rows.append((metric.title, form(summary.mean), range_text(summary.mean_ci95, form), _gloss(metric)))
+        rows.append((metric.title, form(summary.mean), interval_text(summary, form), _gloss(metric)))
     return grid(f"What service {name} delivers", ("", "mean", "95 % interval"), rows, gloss="what it is")
 
 
@@ -97,7 +98,7 @@ def _beside_formula(name: str, service: ServiceFound) -> Grid:
     by_name = {key.partition("@")[0]: summary for key, summary in service.metrics.items()}
     rows = [
         (METRICS[key].label, text_or_dash(by_name[key].mean, nines_text),
-         range_text(by_name[key].mean_ci95, nines_text), nines_text(getattr(formula, key)))
+         interval_text(by_name[key], nines_text), nines_text(getattr(formula, key)))
         for key in ("capacity_share", "all_serving", "capacity_availability")
     ]  # fmt: skip
     note = "The formula: all times exponential, a crew for every repair, spares that do not fail, demand at its mean."
@@ -216,7 +217,7 @@ def targets_table(document: RunDocument) -> Grid | None:
             f"{100 * target.at_least:.6g} %",
             f"{target.windows:,} of {time_text(target.window_s)}",
             text_or_dash(missed.mean, nines_text),
-            range_text(missed.mean_ci95, nines_text),
+            interval_text(missed, nines_text),
             text_or_dash(worst.mean, nines_text),
             text_or_dash(left.mean, percent_text),
         ]

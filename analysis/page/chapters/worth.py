@@ -19,7 +19,6 @@ from analysis.amounts import (
 from analysis.page.formats import terminal
 from analysis.page.model import Column, Grid, Section
 from analysis.statistics.differences import MANY
-from analysis.worth import SAME
 from sim.units import HOUR
 
 if TYPE_CHECKING:
@@ -104,11 +103,7 @@ def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterat
 def _both(found: DifferenceFound | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
     if found is None:
         return "-", "-"
-    return form(found.mean), range_text(found.ci95, form) if _varies(found) and not one_history else "-"
-
-
-def _varies(found: DifferenceFound) -> bool:
-    return found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)
+    return form(found.mean), "-" if one_history else range_text(found.ci95, form)
 
 
 def _status(row: WorthRow, content: WorthDocument) -> str:
@@ -116,7 +111,7 @@ def _status(row: WorthRow, content: WorthDocument) -> str:
     found = row.gain[content.by]
     if found is None:
         return ""
-    if not _varies(found):
+    if found.ci95 is None or found.ci95[0] == found.ci95[1]:
         return "same in all" if found.mean else "no change"
     if content.one_history:
         return "-"

@@ -633,7 +633,7 @@ class Race(NamedTuple):
         ]
         known = [(stage, pair[0]) for stage, pair in found if pair is not None]
         sign = -1.0 if self.is_lowest else 1.0
-        ends = [sorted(sign * end for end in difference.ci95) for _, difference in known]
+        ends = [sorted(sign * end for end in pair.ci95 or (pair.mean, pair.mean)) for _, pair in known]
         curve = Curve(
             tuple(stage.number for stage, _ in known),
             tuple(sign * difference.mean for _, difference in known),

@@ -10,7 +10,6 @@ from pydantic import Field, model_validator
 from analysis.amounts import listed, name_of
 from analysis.statistics.differences import difference_data, ranking_of
 from analysis.statistics.estimates import contributions, t_quantile
-from analysis.statistics.intervals import mean_estimate
 from analysis.study.questions.along import reason_of
 from analysis.study.questions.question import (
     METRIC,
@@ -368,7 +367,7 @@ class Pareto(Question):
         cell = known.cell
         found: dict[str, Any] = {"at": labels_of(table, cell)}
         for name in self.aims:
-            estimate = mean_estimate(cell.stated.metrics[name][:count], name)
+            estimate = cell.stated.estimate(name, count)
             found[name] = {"mean": estimate.mean, "mean_ci95": estimate.interval}
         return found | {name: cell.values[table.position(name)].number for name in self.axes}
 

@@ -209,5 +209,6 @@ def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tu
     first, second = first[:most], second[:most]
     count = min(len(first), len(second))
     controls = of_pair(ours.stated.controls[:count], theirs.stated.controls[:count])
-    found = difference(first, second, controls) if count else None
+    exact = metric in ours.stated.exact & theirs.stated.exact
+    found = difference(first, second, controls, metric=metric, is_exact=exact) if count else None
     return None if found is None else (found, count)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from analysis.amounts import capital, name_of
-from analysis.runs import RequestError
 from analysis.statistics.differences import difference_data
+from analysis.statistics.precision import RequestError
 from analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from analysis.study.table import summary_of
 

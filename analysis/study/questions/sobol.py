@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.runs import RequestError
 from analysis.statistics.estimates import contributions, t_quantile
+from analysis.statistics.precision import RequestError
 from analysis.study.questions.question import common_rows
 
 if TYPE_CHECKING:

@@ -1,0 +1,109 @@
+"""When there are enough replications: the one rule of runs, comparisons and sweeps.
+
+A mean, or a difference, is precise enough once the half-width of the interval that is shown is. It is looked at when
+`FEWEST` replications are there, and then at goals that seem to be enough (`next_goal`), so that nothing depends on how
+many processes there are. Replications that are all equal have no interval: of a run that was too rare to be among them
+nothing is known, and it may have none of what the others have (`analysis.statistics.intervals.unseen`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from analysis.metrics import is_share
+from analysis.statistics.intervals import unseen
+
+if TYPE_CHECKING:
+    from analysis.statistics.estimates import Interval
+
+BATCH = 10
+"""Replications between two decisions are a multiple of it, so that the number of processes changes nothing."""
+
+FEWEST = 30
+"""Replications before the first decision: with fewer a calm sample stops the run too early."""
+
+MOST = 10_000
+"""Replications after which a precision is given up."""
+
+_FASTER = 4
+"""How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
+
+
+class RequestError(ValueError):
+    """What was asked of the replications does not make sense for this scenario."""
+
+
+@dataclass(frozen=True)
+class Precision:
+    """Half-width of the 95 % interval of a mean, or of a difference, that is precise enough.
+
+    Parameters
+    ----------
+    width
+        In percentage points / 100, or as a part of the mean [-].
+    """
+
+    width: float
+    relative: bool
+
+    @classmethod
+    def parse(cls, text: str) -> Precision:
+        """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean)."""
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
+        if match is None or float(match[1]) <= 0:
+            raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
+        return cls(float(match[1]) / 100, match[2] == "%")
+
+    def check(self, metric: str) -> None:
+        """Refuse percentage points of what is no share."""
+        if not self.relative and not is_share(metric):
+            raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
+
+    def excess(
+        self, interval: Interval | None, mean: float | None, metric: str, replications: int, doubt: float = 0.0
+    ) -> float:
+        """Return how wide an interval is over what it should be [-]: it shrinks with the root of the replications.
+
+        Parameters
+        ----------
+        interval
+            Of the mean or difference; ``None`` for equal replications.
+        mean
+            What a relative precision is a part of; ``None`` where there is none.
+        doubt
+            Half-width of what replications do not shrink.
+
+        Returns
+        -------
+        float
+            Infinite where no number of replications makes it narrow enough.
+        """
+        wanted = self.width * (abs(mean or 0.0) if self.relative else 1.0)
+        if mean is None or doubt > wanted:
+            return math.inf
+        if interval is None:
+            # How rare an unseen run is goes with 1 / n, not with its root.
+            size = 1.0 if is_share(metric) else abs(mean)
+            return math.sqrt(unseen(replications) * size / 2 / wanted) if wanted else 0.0
+        half = (interval[1] - interval[0]) / 2
+        return half / wanted if wanted else math.inf if half else 0.0
+
+
+def next_goal(done: int, excess: float, most: int | None = None) -> int:
+    """Return how many replications to decide at next: as many as seem to be enough; `done` where the search ends.
+
+    Parameters
+    ----------
+    done
+        Replications so far, whole batches.
+    excess
+        How wide the interval is over what it should be [-], from `Precision.excess`.
+    most
+        Replications that there may be, by default `MOST`.
+    """
+    if excess <= 1 or math.isinf(excess):
+        return done
+    return min(BATCH * math.ceil(done * excess**2 / BATCH), _FASTER * done, MOST if most is None else most)
