@@ -466,3 +466,13 @@ def test_no_zero_has_a_sign(metric: str) -> None:
         for text in texts:
             assert not re.search(r"(?<![\d.])[-−]0+(\.0+)?(?![\d.e])", text), (value, text)
     assert [signed(text) for text in ("-0.0 %", "+0 d", "-0.1 %", "-0,000")] == ["0.0 %", "0 d", "-0.1 %", "0,000"]
+
+
+def test_time_with_enough_replicas_is_told_from_replicas_that_serve() -> None:
+    """What stands beside the number says whether it is a share of the time or of the replicas."""
+    titles = {name: METRICS[name].title for name in ("capacity_availability", "capacity_share", "all_serving")}
+    assert [name for name, title in titles.items() if "time" in title and "replicas that" not in title] == [
+        "capacity_availability",
+        "all_serving",
+    ]
+    assert "share of the replicas" in titles["capacity_share"]

@@ -97,7 +97,7 @@ def _beside_formula(name: str, service: ServiceFound) -> Grid:
     assert formula is not None, "asked before"
     by_name = {key.partition("@")[0]: summary for key, summary in service.metrics.items()}
     rows = [
-        (METRICS[key].label, text_or_dash(by_name[key].mean, nines_text),
+        (METRICS[key].title, text_or_dash(by_name[key].mean, nines_text),
          interval_text(by_name[key], nines_text), nines_text(getattr(formula, key)))
         for key in ("capacity_share", "all_serving", "capacity_availability")
     ]  # fmt: skip
@@ -296,9 +296,9 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
     ]  # fmt: skip
     heads = (
         "spare\nnodes",
-        "replicas\nthat serve",
-        "all of\nthem",
-        "demand is\ncarried",
+        "replicas that\nserve, mean",
+        "time with\nall of them",
+        "time with\nenough",
         "requests that\nfind capacity",
     )
     text = (
