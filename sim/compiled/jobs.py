@@ -285,8 +285,7 @@ def expect_finish(s: Scalars, start: float) -> None:
     if start + todo > s.looks_at:
         s.finish_at = NOT_YET
         return
-    left = time_to_work(s, todo) if s.series else time_to(saves_of(s), state_of(s), s.step_time, todo)
-    s.finish_at = start + left
+    s.finish_at = start + time_to_do(s, todo)
     if s.finish_at < s.looks_at:
         s.looks_at = s.finish_at
         schedule(s, s.looks_at, PHASE, ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
@@ -640,8 +639,8 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
             schedule(s, known, PHASE, ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
         return
     is_saving = s.saved_at > now
-    # A save that is cut off by somebody who waits for one begins again.
-    s.saves = (is_running or is_saving) and s.stall + s.drain <= notice_of(s, failure)
+    # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
+    s.saves = takes_nodes and (is_running or is_saving) and s.stall + s.drain <= notice_of(s, failure)
     is_leaving = is_saving and s.fail_source >= 0 and s.origins[s.fail_source].away >= 0
     stop(s, now)
     reboot(s, origin)
@@ -660,6 +659,29 @@ def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
     else:
         s.is_running = False
         answer(s, now)
+
+
+def save_before(s: Scalars, cause: int, now: float, strike: float) -> float:
+    """Let the job save if it steps and that is over by `strike` [s]; return when it has saved [s]."""
+    if s.saved_at > now:
+        return s.saved_at if s.saved_at <= strike else now
+    if not (s.is_running or s.run_at <= now) or now + (s.stall + s.drain) > strike:
+        return now
+    settle(s, now)
+    todo = max(s.target - (s.committed + s.at_risk), 0.0)
+    if todo < math.inf and now + time_to_do(s, todo) <= strike:
+        return now
+    stop(s, now)
+    s.cause = cause
+    s.fail_source = -1
+    follow(s, s.saving_plan, now)
+    proceed(s, now)
+    return s.saved_at
+
+
+def time_to_do(s: Scalars, work: float) -> float:
+    """Return the time [s] until so much work [s] has been done."""
+    return time_to_work(s, work) if s.series else time_to(saves_of(s), state_of(s), s.step_time, work)
 
 
 def reboot(s: Scalars, origin: Origin) -> None:

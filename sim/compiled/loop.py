@@ -13,6 +13,7 @@ from sim.compiled.jobs import (
     hit,
     offer,
     proceed,
+    save_before,
     serve_queue,
     settle,
     stop,
@@ -81,6 +82,7 @@ from sim.compiled.state import (
     ON_REPAIRED,
     ON_RETURN,
     ON_ROW,
+    ON_SAVED,
     ON_TESTED,
     ON_TIMEOUT,
     ON_VISIT_END,
@@ -98,11 +100,13 @@ from sim.compiled.state import (
     is_foreseen,
     life_of,
     mark,
+    notice_of,
     schedule,
     take_next,
 )
 from sim.engine.lives import RELAPSE
 from sim.engine.silent import ONSET
+from sim.failures.trace import NOTICE
 from sim.policies.contracts import Bucket
 from sim.quantiles import quantile
 from sim.rng import uniform_one
@@ -143,6 +147,8 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
         catch(s, source, slot, number)
     elif kind == ON_RETURN:
         end_outage(s, Failure(source, slot, number), node, count)
+    elif kind == ON_SAVED:
+        strike_late(s, Failure(source, slot, number), node, count, due)
     elif kind == ON_TESTED:
         end_test(s, slot, count, now)
     elif kind in (ON_REPAIRED, ON_VISIT_END):
@@ -232,7 +238,22 @@ def next_row(s: Scalars) -> None:
     s.row += 1
     if s.row < s.rows:
         schedule(s, s.row_time[s.row], FAILURE, ON_ROW, 0, 0, 0, 0, 0, 0.0)
-    consider(s, s.row_source[row], s.row_slot[row], s.row_round[row], s.row_until[row], math.nan)
+    failure = Failure(s.row_source[row], s.row_slot[row], s.row_round[row])
+    if failure.round <= NOTICE:
+        first, count = nodes_of(s, failure)
+        if holds_any(s, first, count):
+            save_before(s, failure.source + 1, s.now, s.row_until[row])
+        return
+    consider(s, failure.source, failure.slot, failure.round, s.row_until[row], math.nan)
+
+
+def holds_any(s: Scalars, first: int, count: int) -> bool:
+    """Return whether the job holds a node, of some, that is up."""
+    for index in range(size_of(count)):
+        node = s.nodes[member_of(s, first, count, index)]
+        if node.in_job and node.outages == 0:
+            return s.is_holding
+    return False
 
 
 def consider(s: Scalars, source: int, slot: int, number: int, until: float, due: float) -> None:
@@ -301,7 +322,7 @@ def occur(s: Scalars, failure: Failure, until: float, waited: bool) -> None:
         s.harmless += 1
         renew(s, failure)
         return
-    strike(s, failure, until, first, count, inside, outside)
+    strike(s, failure, until, first, count, inside, outside, False)
 
 
 def nodes_of(s: Scalars, failure: Failure) -> tuple[int, int]:
@@ -350,10 +371,33 @@ def detect(s: Scalars, failure: Failure) -> float:
     return best
 
 
-def strike(s: Scalars, failure: Failure, until: float, first: int, count: int, inside: int, outside: int) -> None:
-    """Let a failure take nodes down, and let it hit the job if that holds some of them."""
+def strike_late(s: Scalars, failure: Failure, first: int, count: int, until: float) -> None:
+    """Let a failure strike for which the job has saved."""
+    inside, outside = 0, 0
+    for index in range(size_of(count)):
+        node = s.nodes[member_of(s, first, count, index)]
+        if node.outages == 0:
+            if node.in_job and s.is_holding:
+                inside += 1
+            else:
+                outside += 1
+    strike(s, failure, until, first, count, inside, outside, True)
+
+
+def strike(
+    s: Scalars, failure: Failure, until: float, first: int, count: int, inside: int, outside: int, is_late: bool
+) -> None:
+    """Let a failure take nodes down, and let it hit the job if that holds some of them.
+
+    One that a sign warns of waits until the job has saved.
+    """
     now = s.now
     origin = s.origins[failure.source]
+    if inside and not is_late and not origin.planned and (origin.saves or origin.recall > 0):
+        ready = save_before(s, failure.source + 1, now, now + notice_of(s, failure))
+        if ready > now:
+            schedule(s, ready, FAILURE, ON_SAVED, failure.source, failure.slot, failure.round, first, count, until)
+            return
     s.failures += 1
     if inside:
         s.hits += 1

@@ -391,7 +391,7 @@ class Lowered:
         scalars["any_plan"] = len(self._steps)
         self._plan((Acquire(),))
         scalars["save_plan"] = len(self._steps)
-        self._plan((Save(),))
+        scalars["saving_plan"] = self._plan((Save(), Run()))
 
     def _view(self, missing: int) -> JobView:
         job = self.job

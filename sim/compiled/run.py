@@ -25,7 +25,7 @@ from sim.engine.lives import Counts
 from sim.engine.nodes import PLACES, POOLS
 from sim.engine.result import JobResult, Outage, Result
 from sim.failures.spread import first_onsets, hidden_at_start
-from sim.failures.trace import FailureTrace, draw_trace
+from sim.failures.trace import FailureTrace, draw_trace, with_notices
 from sim.policies.checkpoint import Periodic
 from sim.policies.contracts import Bucket
 
@@ -440,6 +440,7 @@ class Bench:
             if trace is None:
                 end = float(scalars["end"])
                 trace = draw_trace(prepared.sources, end, prepared.seed, replication, stationary=prepared.stationary)
+            trace = with_notices(trace, prepared.sources, [lowered.job.checkpoint.save_time()])
             columns = [getattr(trace, name) for name in _COLUMNS]
             if len(trace.initial):
                 initial = np.zeros(len(trace.initial), state.LINK)

@@ -52,12 +52,13 @@ LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
     ON_VISIT_END,
     ON_REPAIRED,
     ON_TESTED,
+    ON_SAVED,
     ON_PHASE_END,
     ON_DETECTED,
     ON_ELIGIBLE,
     ON_TIMEOUT,
     ON_LOOK,
-) = range(19)
+) = range(20)
 """Kinds of events."""
 
 BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = Order.BOUNDARY, Order.RETURN, Order.PHASE, Order.FAILURE, Order.ARRIVAL
@@ -101,6 +102,7 @@ class Scalars:
     away_plan: int
     any_plan: int
     save_plan: int
+    saving_plan: int
     has_crews: bool
     tier_count: int
     visit_purposes: int

@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sim.engine.fabric import Fabric
+from sim.engine.job import Group
 from sim.engine.kernel import Order
 from sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, Renewal, SourceInfo
 from sim.engine.nodes import Place
 from sim.engine.rollouts import Rollouts
 from sim.engine.silent import Bugs, HiddenFaults, SilentFaults
-from sim.failures.trace import life_key
+from sim.failures.trace import NOTICE, life_key, with_notices
 from sim.failures.variety import fleet_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.engine.job import Group, Job
+    from sim.engine.job import Job
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call, Kernel
     from sim.engine.lives import Lives
@@ -68,6 +69,9 @@ class Failures:
         self.infos = [SourceInfo(source, index, prepared, replication) for index, source in enumerate(prepared.sources)]
         self.numbers: dict[int, Numbers] = {}
         """Lives of the slots of those sources whose lives are not all in the trace [s]."""
+        self.save_times = sorted({job.checkpoint.save_time() for job in prepared.jobs})
+        """How long jobs take to save before they stop [s]."""
+        trace = with_notices(trace, prepared.sources, self.save_times)
         columns = (trace.time, trace.source, trace.slot, trace.round, trace.until)
         self.rows: list[tuple[float, int, int, int, float]] = list(zip(*map(np.ndarray.tolist, columns), strict=True))
         """What of the trace is processed row by row: time [s], source, slot, round, end of a window [s]."""
@@ -90,6 +94,8 @@ class Failures:
         self.fabric = Fabric(self, prepared.network)
         self.bugs = Bugs(self)
         self.rollouts = Rollouts(self)
+        self.saving: list[tuple[Failure, Sequence[int], float]] = []
+        """Failures that wait for a save which shares its store, their nodes, and how long these will be out [s]."""
 
     def start(self, trace: FailureTrace) -> None:
         """Hand out what is not a plain row of the trace, and begin."""
@@ -145,10 +151,18 @@ class Failures:
         if self.row < len(self.rows):
             self.kernel.at(self.rows[self.row][0], Order.FAILURE, self._on_row)
         info = self.infos[index]
-        if info.in_service or info.source.renews == "never":
+        if number <= NOTICE:
+            self.announce(info, self.nodes_of(info, slot, 0), self.save_times[NOTICE - number], until)
+        elif info.in_service or info.source.renews == "never":
             self._candidate(index, slot, number, until)
         else:
             self.occur(info, slot, number, until)
+
+    def announce(self, info: SourceInfo, nodes: Sequence[int], seconds: float, strike: float) -> None:
+        """Let the jobs that need some `seconds` for a save begin it, because nodes of theirs go at `strike` [s]."""
+        for job in _jobs_of(self.find(nodes)[0]):
+            if job.checkpoint.save_time() == seconds:
+                self.jobs.interruptions.save_before(job, info.cause, self.kernel.now, strike)
 
     def on_candidate(self, call: Call) -> None:
         """Let a candidate that is not in the trace come due."""
@@ -231,7 +245,7 @@ class Failures:
             # The nodes go on, in their way, until somebody notices.
             self.silent.begin(failure, nodes)
             return
-        self.strike(failure, nodes, inside, outside, until)
+        self.strike(failure, nodes, inside, outside, until, is_announced=info.source.planned)
 
     def _drop(self, failure: Failure, inside: Inside, until: float) -> None:
         """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
@@ -324,8 +338,16 @@ class Failures:
         outside: list[int],
         until: float = math.nan,
         wronged: Sequence[Group] = (),
+        *,
+        is_announced: bool = False,
     ) -> None:
-        """Let a failure take nodes down and tell the groups that hold them, and those whose work it made wrong."""
+        """Let a failure take nodes down and tell the groups that hold them, and those whose work it made wrong.
+
+        One that a sign warns of waits until the jobs have saved that hold the nodes.
+        """
+        warns = failure.info.warns and not (wronged or is_announced)
+        if warns and inside and self._waits(failure, nodes, inside, until):
+            return
         self.count(hits=inside or wronged, outside=outside, masked=True)
         if failure.info.source.thinned and (inside or outside):
             self.rollouts.note(failure.info, nodes[0])
@@ -344,6 +366,33 @@ class Failures:
         self.repair.take(failure, nodes, outside, latency, until)
         if inside or wronged:
             self.tell(failure, inside, latency, wronged)
+
+    def _waits(self, failure: Failure, nodes: Sequence[int], inside: Inside, until: float) -> bool:
+        """Let jobs save that know of a failure before it strikes; return whether it waits for that."""
+        now, notice = self.kernel.now, failure.notice
+        ready = now
+        for job in _jobs_of(inside):
+            ready = max(ready, self.jobs.interruptions.save_before(job, failure.info.cause, now, now + notice))
+        if self.jobs.fleet is not None:
+            ready = max(ready, self.jobs.fleet.saved_by(inside, now, notice))
+        if ready == math.inf:
+            self.saving.append((failure, nodes, until - now))
+        elif ready > now:
+            self.kernel.at(ready, Order.FAILURE, self._on_saved, (failure, nodes, until - now))
+        return ready > now
+
+    def _on_saved(self, call: Call) -> None:
+        """Let a failure strike for which jobs have saved."""
+        failure, nodes, seconds = call.argument
+        until = self.kernel.now + seconds
+        self.strike(failure, nodes, *self.find(nodes), until, is_announced=True)
+
+    def end_save(self, job: Job, now: float) -> None:
+        """Let failures strike that have waited for a save of unknown length of a job, which is over or cut off."""
+        for waiting in list(self.saving):
+            if job in _jobs_of(self.find(waiting[1])[0]):
+                self.saving.remove(waiting)
+                self.kernel.at(now, Order.FAILURE, self._on_saved, waiting)
 
     def _mask(self, failure: Failure, nodes: Sequence[int], until: float) -> None:
         """Let a failure strike a node that is down already, or none."""
@@ -487,6 +536,11 @@ class Failures:
             return network if network[0] <= 1.0 else (1.0, 0)
         # Ties go to the fabric; a synchronous job waits for the slowest of all.
         return min(network, self.silent.slowest(job), key=itemgetter(0))
+
+
+def _jobs_of(inside: Inside) -> list[Job]:
+    """Return the named jobs whose main group holds some of these nodes."""
+    return list({group.job: None for group, _ in inside if isinstance(group, Group) and group is group.job.main})
 
 
 def _lives_of(info: SourceInfo) -> Numbers:

@@ -536,8 +536,13 @@ class Fleet(Queue):
         job.root, job.via = self.limit, DIRECT
         self.requeue(job, now, "timeout", delay=0.0)
 
-    def _save_and_charge(self, job: StreamJob, now: float, time: float, cause: int, via: int) -> float:
-        """Charge a job that had notice of its stop for `time`; return the work that it could not save [s]."""
+    def _save_and_charge(
+        self, job: StreamJob, now: float, time: float, cause: int, via: int, *, of_save: int = 0
+    ) -> float:
+        """Charge a job that had notice of its stop for `time`; return the work that it could not save [s].
+
+        The time of the save has the cause `of_save`.
+        """
         if isinstance(job, Gang):
             self.charge(job, now)
             job.service.leave(job, now)
@@ -548,6 +553,7 @@ class Fleet(Queue):
             self.charge(job, max(now - job.flush, job.run_at), keeps=True)
             job.stages = [(_CHECKPOINT_STALL, now)]
             job.run_at = math.inf
+            job.why, job.via = of_save, DIRECT
         return self.charge(job, now, keeps=saves, cause=cause, via=via)
 
     def charge(self, job: StreamJob, now: float, *, keeps: bool = False, cause: int = 0, via: int = DIRECT) -> float:
@@ -696,7 +702,7 @@ class Fleet(Queue):
         is_open = allocation.detect_at < math.inf
         known = now + latency
         for job in list(allocation.jobs) if not is_open else ():
-            known = max(known, self._interrupt(job, failure, now))
+            self._interrupt(job, failure, now)
         if allocation.jobs and known < allocation.detect_at:
             allocation.detect_at = known
             allocation.epoch += 1
@@ -705,22 +711,29 @@ class Fleet(Queue):
             else:
                 self._answer(allocation, now)
 
-    def _interrupt(self, job: StreamJob, failure: Failure, now: float) -> float:
-        """Let a failure stop a job; return when a save that its notice allows is durable [s]."""
+    def _interrupt(self, job: StreamJob, failure: Failure, now: float) -> None:
+        """Let a failure stop a job, which has saved if its notice was long enough."""
         cause = self._root(failure)
         if job.notice is not None:
             root, by = job.notice
             self._evict(job, root, by, now, saves=False)
-            return now
+            return
+        lost = 0.0
         if isinstance(job, Gang):
             job.service.fail(job, now, cause)
-        source = failure.info.source
-        saves = failure.info.warns and now > job.run_at and job.flush <= failure.notice
-        lost = self.charge(job, now, keeps=saves, cause=cause)
-        self._stop(job, cause, DIRECT, _CHECKPOINT_STALL if saves and job.flush else Bucket.DETECTION)
-        job.failures += not source.planned
+            self.charge(job, now)
+        else:
+            notice = failure.notice if failure.info.warns else -math.inf
+            lost = self._save_and_charge(job, now, notice, cause, DIRECT, of_save=cause)
+        self._stop(job, cause, DIRECT, Bucket.DETECTION)
+        job.failures += not failure.info.source.planned
         self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * self._held_by(job))
-        return now + job.flush if saves else now
+
+    def saved_by(self, inside: Sequence[tuple[object, int]], now: float, notice: float) -> float:
+        """Return when jobs of streams have saved that hold some nodes, as far as a save is over within a notice [s]."""
+        allocations = {id(group): group for group, _ in inside if isinstance(group, Allocation)}
+        jobs = (job for allocation in allocations.values() for job in allocation.jobs if job.notice is None)
+        return max((now + job.flush for job in jobs if job.run_at < now and job.flush <= notice), default=now)
 
     def begin_life(self, job: StreamJob, info: SourceInfo, number: int, since: float) -> None:
         """Let life `number` of a job and a source begin when the processes of the job have run `since` [s]."""

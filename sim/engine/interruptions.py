@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from sim import plugins, rng
 from sim.engine.kernel import Order
-from sim.policies.contracts import OF_ONE_RANK, Background, Bucket, ClusterView, FailureView, JobView, Requeue, Save
+from sim.policies.contracts import (
+    OF_ONE_RANK,
+    Background,
+    Bucket,
+    ClusterView,
+    FailureView,
+    JobView,
+    Requeue,
+    Run,
+    Save,
+)
 from sim.policies.recovery.base import check_plan
 from sim.scenario.laws import draw
 
@@ -61,8 +71,8 @@ class Interruptions:
                 group.epoch += 1
                 self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
             return
-        # A save that is cut off by somebody who waits for one begins again.
-        can_save = failure.info.warns and (group.is_running(now) or self._is_saving(group, now))
+        # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
+        can_save = takes_nodes and (group.is_running(now) or self._is_saving(group, now))
         group.saves = can_save and group.job.checkpoint.save_time() <= failure.notice
         is_leaving = (
             group.failure is not None and group.failure.info.source.away is not None and self._is_saving(group, now)
@@ -86,6 +96,25 @@ class Interruptions:
         else:
             group.running = False
             self._answer(group, now)
+
+    def save_before(self, job: Job, cause: int, now: float, strike: float) -> float:
+        """Let a job that steps save, if that is over by `strike` [s] and the job is not; return when it has saved [s].
+
+        One that is saving for something else goes on with that. Who does not save has nothing to wait for.
+        """
+        main = job.main
+        if self._is_saving(main, now):
+            return job.saved_at if job.saved_at <= strike else now
+        if not main.is_running(now) or now + job.checkpoint.save_time() > strike:
+            return now
+        self.jobs.settle(main, now)
+        todo = max(job.target - job.work, 0.0)
+        if todo < math.inf and now + job.checkpoint.time_to(job.state, job.pace, todo) <= strike:
+            return now
+        self.jobs.stop(main, now)
+        main.cause, main.failure = cause, None
+        self.jobs.follow(main, (Save(), Run(job.fraction)), now)
+        return job.saved_at
 
     def _reboot(self, group: Group, failure: Failure) -> None:
         """Let all nodes of a job start anew after a failure of the job as a whole that does so."""

@@ -257,6 +257,7 @@ class Jobs:
                 # A save that is cut off is void.
                 job.state = job.unsaved
                 job.saved_at = now
+                self.failures.end_save(job, now)
         if group.waiting is not None:
             group.waiting = None
             self.replacements.forget(group)

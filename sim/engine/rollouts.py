@@ -11,6 +11,8 @@ from sim.policies.contracts import Bucket, Stall
 from sim.units import DAY
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sim.engine.failures import Failures
     from sim.engine.job import Job
     from sim.engine.kernel import Call
@@ -41,6 +43,16 @@ class _Progress:
     """Failures of changed canaries, for the causes whose hazard changes."""
     is_stopped: bool = False
 
+    @property
+    def canaries(self) -> int:
+        """How many nodes go first [-]."""
+        return self.plan.canary.nodes if self.plan.canary is not None else 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether more canaries have failed than may."""
+        return self.plan.canary is not None and self.failures > self.plan.canary.tolerates
+
 
 class Rollouts:
     """Takes nodes out of service a few at a time, and knows which have been changed."""
@@ -58,6 +70,7 @@ class Rollouts:
             if plan is not None:
                 progress = _Progress(info, plan)
                 self.all.append(progress)
+                self._announce(progress, plan.start)
                 self._at(plan.start, self._on_step, progress)
 
     def _at(self, time: float, function: object, argument: object) -> None:
@@ -88,33 +101,51 @@ class Rollouts:
             return
         plan = progress.plan
         now = self.kernel.now
-        first = progress.next
-        canaries = plan.canary.nodes if plan.canary is not None else 0
-        last = first + plan.batch
-        if first < canaries:
-            last = min(last, canaries)
-        nodes = tuple(range(first, min(last, self.cluster.nodes)))
+        nodes = self._batch(progress, progress.next)
         progress.next = nodes[-1] + 1
         self._change(progress, nodes)
-        if progress.next == canaries:
+        if progress.next == progress.canaries:
             progress.is_due = True
             self._watch(progress, now + plan.duration)
         else:
             self._at(now + len(nodes) * DAY / plan.nodes_per_day, self._on_step, progress)
+
+    def _batch(self, progress: _Progress, first: int) -> range:
+        """Return the nodes that are changed together, from the `first` on."""
+        end = first + progress.plan.batch
+        return range(first, min(end, progress.canaries if first < progress.canaries else end, self.cluster.nodes))
+
+    def _announce(self, progress: _Progress, time: float) -> None:
+        """Let jobs save before the batches that follow from `time` [s] on, as far as their times are known."""
+        if progress.plan.mode == "drain":
+            for seconds in self.failures.save_times:
+                notice = (progress, seconds, progress.next, time)
+                self._at(max(time - seconds, self.kernel.now), self._on_notice, notice)
+
+    def _on_notice(self, call: Call) -> None:
+        """Let jobs that need some seconds for a save begin it before a batch; the next batch is announced later."""
+        progress, seconds, first, time = call.argument
+        if progress.is_stopped or progress.has_failed or first >= self.cluster.nodes:
+            return
+        nodes = self._batch(progress, first)
+        self.failures.announce(progress.info, nodes, seconds, time)
+        time += len(nodes) * DAY / progress.plan.nodes_per_day
+        if nodes[-1] + 1 != progress.canaries:
+            notice = (progress, seconds, nodes[-1] + 1, time)
+            self._at(max(time - seconds, self.kernel.now), self._on_notice, notice)
 
     def _watch(self, progress: _Progress, start: float) -> None:
         """Watch the canaries from `start` [s] on, if all have been changed by then."""
         if progress.is_due and not progress.pending:
             assert progress.plan.canary is not None
             progress.is_due = False
+            self._announce(progress, start + progress.plan.canary.soak)
             self._at(start + progress.plan.canary.soak, self._on_soaked, progress)
 
     def _on_soaked(self, call: Call) -> None:
         """Go on if the canaries are well, or take the change back."""
         progress: _Progress = call.argument
-        canary = progress.plan.canary
-        assert canary is not None
-        if progress.failures <= canary.tolerates:
+        if not progress.has_failed:
             self._on_step(call)
             return
         progress.is_stopped = True
@@ -124,7 +155,7 @@ class Rollouts:
         progress.visits.clear()
         self._take_out(progress, back, _ROLLBACK)
 
-    def _change(self, progress: _Progress, nodes: tuple[int, ...]) -> None:
+    def _change(self, progress: _Progress, nodes: Sequence[int]) -> None:
         """Change nodes now, or at the next interruption of their job."""
         now_nodes = []
         for node in nodes:
@@ -147,7 +178,8 @@ class Rollouts:
         counts.faults += 1
         failure = Failure(progress.info, up[0], number)
         inside, outside = failures.find(up)
-        failures.strike(failure, up, inside, outside, self.kernel.now + progress.plan.duration)
+        until = self.kernel.now + progress.plan.duration
+        failures.strike(failure, up, inside, outside, until, is_announced=number != _ROLLBACK)
 
     def visit(self, job: Job, plan: Plan, start: float) -> Plan:
         """Return the plan of an interrupted job that begins at `start` [s], with the change of its nodes before it."""

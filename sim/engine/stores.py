@@ -207,6 +207,7 @@ class Stores:
             self.jobs.settle(group, now)
             if transfer.saves:
                 group.job.saved_at = now
+                self.jobs.failures.end_save(group.job, now)
             self.jobs.proceed(group, now)
 
     # ------------------------------------------------------------------------------------------- periodic saves

@@ -59,6 +59,36 @@ class FailureTrace:
     initial: tuple[InitialOutage, ...] = ()
 
 
+NOTICE = -2
+
+"""Round of the rows at which jobs begin to save for a planned outage; lower ones are for other times of a save."""
+
+
+def with_notices(trace: FailureTrace, sources: Sequence[Source], save_times: Sequence[float]) -> FailureTrace:
+    """Return a trace with a row at each time at which jobs have to begin to save for an outage that is known before.
+
+    Of a job whose save takes the time number i of `save_times` [s] the round is `NOTICE` - i; ``until`` is when the
+    outage begins [s].
+    """
+    known = [source.planned and source.saves and not math.isnan(source.notice) for source in sources]
+    planned = np.flatnonzero(np.array([*known, False])[trace.source] & ~np.isnan(trace.until))
+    rows = [np.empty((0, 5))]
+    for index, seconds in enumerate(save_times):
+        mine = planned[[sources[source].notice >= seconds for source in trace.source[planned].tolist()]]
+        strike = trace.time[mine]
+        # A save that began a rounding error too late would not be over in time.
+        begin = np.where(strike - seconds + seconds > strike, np.nextafter(strike, -np.inf) - seconds, strike - seconds)
+        columns = begin, trace.source[mine], trace.slot[mine], np.full(len(mine), NOTICE - index), strike
+        rows.append(np.column_stack(columns)[begin >= 0])
+    notices = np.concatenate(rows).T
+    order = np.argsort(np.concatenate((notices[0], trace.time)), kind="stable")
+    time, source, slot, number, until = (
+        np.concatenate((new.astype(old.dtype), old))[order]
+        for new, old in zip(notices, (trace.time, trace.source, trace.slot, trace.round, trace.until), strict=True)
+    )
+    return FailureTrace(time, source, slot, number, until, trace.initial)
+
+
 class _Rows(NamedTuple):
     """Candidates of one source, shape (n,) each."""
 

@@ -113,3 +113,72 @@ def test_a_job_of_a_stream_saves_as_a_named_one(when_busy: str, time: float) -> 
     assert fleet is not None
     lost = sum(float(row.sum()) for key, row in fleet.ledger.items() if key.bucket == Bucket.LOST_WORK)
     assert lost == pytest.approx(2 * named["lost_work"], abs=1e-6)
+
+
+# ----------------------------------------
+# Work that comes before a known event is done before it.
+
+
+def window(start: float, duration: float, first: int = 0, **more: Any) -> dict[str, Any]:
+    """Return planned work on one node."""
+    windows = [{"start": f"{start} s", "duration": f"{duration} s", "first": first}]
+    return {"use": "maintenance", "name": "care", "windows": windows, **more}
+
+
+def two_nodes(*sources: dict[str, Any], **changes: Any) -> sim.Prepared:
+    """Return a job of all nodes of its cluster, which steps from 30 s on and saves, in 10 s, only when it has to."""
+    tier = {"interval": "100 d", "mode": "blocking", "write": "10 s", "restore": "20 s"}
+    cluster = {"nodes": 2, "gpus_per_node": 1, "fabric": {"rails": 1}}
+    base = {"cluster": cluster, "checkpoint": {"tiers": [tier]}, "failures": list(sources)}
+    return prepared(**{**base, **changes})
+
+
+@cases(
+    ("notice", "lost", "stall"),
+    [(None, 0.0, 10.0), ("10 s", 0.0, 10.0), ("9 s", 270.0, 0.0)],
+    ids=["without", "just enough", "too short"],
+)
+def test_the_save_before_a_window_is_over_when_it_opens(notice: str | None, lost: float, stall: float) -> None:
+    """The save of 10 s ends at 300 s, when the node goes; it is back at 400 s, and the job steps 50 s later.
+
+    Without a save the job has to start from nothing, for which there is no restore.
+    """
+    one = two_nodes(window(300, 100, **({} if notice is None else {"notice": notice})))
+    found = seconds(in_both(one, [(300.0, 0, 0, 400.0)]))
+    assert found.get("checkpoint_stall", 0.0) == pytest.approx(stall, abs=1e-9)
+    assert found.get("lost_work", 0.0) == pytest.approx(lost, abs=1e-9)
+    assert found["starved"] == pytest.approx(100.0, abs=1e-9)
+    restart = 50.0 if stall else 30.0
+    assert found["productive"] == pytest.approx(270.0 - stall - lost + 600.0 - restart, abs=1e-9)
+
+
+def test_a_job_that_will_be_done_before_a_window_does_not_save() -> None:
+    """Of 265 s of work 5 s are left when a save would have to begin: it is done at 295 s."""
+    one = two_nodes(window(300, 100), jobs=[{"name": "job", "gpus": 2, "work": {"time": "265 s"}}])
+    job = in_both(one, [(300.0, 0, 0, 400.0)]).jobs[0]
+    assert job.finished
+    assert job.end == pytest.approx(295.0, abs=1e-9)
+
+
+def test_a_sign_leaves_time_to_save_on_the_node_that_goes() -> None:
+    """The node goes at 310 s, when the job has saved, and its repair of 100 s begins then: nobody works on it."""
+    cause = {"use": "component", "name": "wear", "part": "node", "law": {"use": "exponential", "mean": "1000 d"}}
+    health = {"prediction": {"recall": 1.0, "precision": 1.0, "lead": "10 s"}}
+    one = two_nodes({**cause, "renews": "never", "repair": "100 s"}, health=health)
+    result = in_both(one, [(300.0, 0, 0)])
+    found = seconds(result)
+    assert found["checkpoint_stall"] == pytest.approx(10.0, abs=1e-9)
+    assert found["starved"] == pytest.approx(100.0, abs=1e-9)
+    assert result.down_node_seconds == pytest.approx(100.0, abs=1e-9)
+    assert found["productive"] == pytest.approx(270.0 + 1000.0 - 310.0 - 100.0 - 50.0, abs=1e-9)
+
+
+def test_a_batch_of_a_rollout_saves_before_it() -> None:
+    """Nodes go at 300 s and 400 s for 50 s each: saved from 290 s on; 50 s after each return the job steps again."""
+    rollout = {"use": "rollout", "name": "driver", "start": "300 s", "nodes_per_day": 864.0, "duration": "40 s"}
+    found = seconds(sim.run(two_nodes(rollout), 0))
+    # It steps from 390 s on, when the save for the second node has to begin: 260 s, none, and 510 s of stepping.
+    assert found["checkpoint_stall"] == pytest.approx(20.0, abs=1e-9)
+    assert found["starved"] == pytest.approx(80.0, abs=1e-9)
+    assert found["productive"] == pytest.approx(260.0 + 510.0, abs=1e-9)
+    assert "lost_work" not in found
