@@ -28,7 +28,7 @@ from analysis.results.models import (
 from analysis.results.run import document, provenance
 from analysis.runs import Gathering, in_order
 from analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
-from analysis.statistics.estimates import means
+from analysis.statistics.estimates import means, with_width
 from analysis.statistics.precision import FEWEST, MOST, Precision, RequestError, next_goal
 from sim import MOST_EVENTS, check_work, run, with_engine
 from sim.scenario.laws import LAW_NAMES
@@ -675,7 +675,7 @@ def _ranking(comparison: Comparison) -> RankingFound | None:
     names = comparison.names
     return RankingFound(
         behind={
-            names[position]: Behind(mean=mean, ci95=interval)
+            names[position]: Behind(mean=mean, ci95=with_width(interval))
             for position, (mean, interval) in zip(found.order, found.behind, strict=True)
         },
         may_be_best=[names[position] for position in found.may_be_best],

@@ -33,6 +33,7 @@ from analysis.results.models import (
     TrialFound,
 )
 from analysis.results.run import provenance
+from analysis.statistics.estimates import with_width
 from analysis.statistics.intervals import binomial_interval
 from analysis.study.amounts import label_of, settings_text
 from analysis.sweep.sweep import replications_of
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from analysis.optimize.evaluate import Member, Trial, TrialRanking
     from analysis.optimize.search import Edge, FormulaAnswer, Top
     from analysis.statistics.differences import Difference
-    from analysis.statistics.estimates import Interval
     from analysis.study.amounts import Value
     from analysis.study.load import LoadedStudy
     from analysis.sweep.campaign import Campaign
@@ -206,7 +206,7 @@ def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
         "values": _labels(trial.chosen, bench),
         "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
         "aims": {
-            aim.name: AimFound(mean=aimed.mean, ci95=_with_width(aimed.ci95))
+            aim.name: AimFound(mean=aimed.mean, ci95=with_width(aimed.ci95))
             for aim, aimed in zip(problem.aims, trial.aims, strict=True)
         },
         "conditions": [
@@ -215,7 +215,7 @@ def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
                 metric=condition.metric,
                 bound=condition.bound,
                 mean=bound.mean,
-                ci95=_with_width(bound.ci95),
+                ci95=with_width(bound.ci95),
                 verdict=verdict,
                 doubt=doubt_of_cell(trial.cell, condition.metric, over_draws=problem.over_draws),
             )
@@ -225,11 +225,6 @@ def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
         "closed_form": trial.cell.stated.formula,
         "trouble": trial.trouble,
     }
-
-
-def _with_width(interval: Interval | None) -> Interval | None:
-    """Return an interval; ``None`` where the number is exact."""
-    return None if interval is None or interval[0] == interval[1] else interval
 
 
 def _settings(trial: Trial) -> list[str]:

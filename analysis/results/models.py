@@ -619,8 +619,8 @@ class DifferenceFound(Part):
     mean: Real = Field(description="The difference.")
     ci95: Pair = Field(description="Its 95 % interval; null where it is the same in all replications.")
     resolved: bool = Field(
-        description="Whether zero is outside of the interval; without one, whether the difference is larger than what "
-        "runs that are too rare to be among the replications may take from it."
+        description="Whether zero is outside of the interval; without one, whether there is a difference and, where all "
+        "replications of a variant are equal too, whether it is larger than what unmet runs may take from it."
     )
     replications_to_resolve: Whole | None = Field(description="Null: more than 10,000, or no difference at all.")
     controlled: ControlledDifference | None = Field(None, description="With a control, or null.")
@@ -661,7 +661,9 @@ class Behind(Part):
     """How far a variant is behind the best of the others."""
 
     mean: Real = Field(description="The difference.")
-    ci95: Ends = Field(description="Its interval, together for all variants.")
+    ci95: Pair = Field(
+        description="Its interval, together for all variants; null where it is the same in all replications."
+    )
 
 
 class RankingFound(Part):

@@ -261,8 +261,8 @@ class Difference(NamedTuple):
     ci95
         Its 95 % interval; ``None`` where it is the same in all replications.
     resolved
-        Whether the interval leaves out zero. Without one: whether it is larger than what runs that nobody has met may
-        take from it, at 97.5 %.
+        Whether the interval leaves out zero. Without one: whether there is a difference and, where all replications of
+        a variant are the same too, whether it is larger than what runs that nobody has met may take, at 97.5 %.
     replications_to_resolve
         How many replications would leave it out if mean and spread stay as they are; ``None`` for more than `MANY`.
     controlled
@@ -335,7 +335,9 @@ def difference(
         return None
     if np.ptp(each) <= 1e-12 * float(np.abs(first).max()):
         size = 1.0 if is_share(metric) else max(abs(float(first.mean())), abs(float(second.mean())))
-        hidden = 0.0 if is_exact else unseen(len(each)) * size
+        # Where the variants scatter, and their difference does not, runs that nobody has met would scatter alike.
+        is_calm = not is_exact and bool(np.all(first == first[0]))
+        hidden = unseen(len(each)) * size if is_calm else 0.0
         return Difference(float(each[0]), None, abs(float(each[0])) > hidden, None, exact=is_exact)
     interval = mean_interval(each, confidence)
     if interval is None:

@@ -227,9 +227,9 @@ def _summary(replications: FloatArray, x: FloatArray, mean: float | None, interv
         p05=quantile(x, 0.05),
         p50=quantile(x, 0.50),
         p95=quantile(x, 0.95),
-        p05_ci95=quantile_interval(x, 0.05),
-        p50_ci95=quantile_interval(x, 0.50),
-        p95_ci95=quantile_interval(x, 0.95),
+        p05_ci95=with_width(quantile_interval(x, 0.05)),
+        p50_ci95=with_width(quantile_interval(x, 0.50)),
+        p95_ci95=with_width(quantile_interval(x, 0.95)),
     )
 
 
@@ -319,6 +319,11 @@ def contributions(ratios: Sequence[Ratio]) -> FloatArray | None:
     is_even = bool(np.all(bases == bases[0]))
     found: FloatArray = amounts / base if is_even else ratio + (amounts - ratio * bases) / base
     return found
+
+
+def with_width(interval: Interval | None) -> Interval | None:
+    """Return an interval; ``None`` for one without width, which equal replications have."""
+    return None if interval is None or interval[0] == interval[1] else interval
 
 
 def lower_bound(rows: Sequence[Mapping[str, Ratio]], name: str) -> float | None:

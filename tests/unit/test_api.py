@@ -152,7 +152,7 @@ def test_compare_and_its_report(small: Path, tmp_path: Path) -> None:
     assert columns["difference"][place] == (apart and apart.mean)
     found = [row.difference for row in both.document.variants.values()]
     ends = [
-        each.ci95 if each else (None, None) for row in found for each in (row.get(key) for key in columns["metric"])
+        (each and each.ci95) or (None, None) for row in found for each in (row.get(key) for key in columns["metric"])
     ]
     lows = [
         low for low, high in zip(columns["difference_low95"], columns["difference_high95"], strict=True) if low != high

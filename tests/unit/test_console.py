@@ -111,9 +111,12 @@ def test_width_is_respected(width: int) -> None:
 
 
 def test_no_failures() -> None:
-    """Without any failure the MTTI is a bound, no cause is listed, and nothing is charged to one."""
+    """Without any failure there is no MTTI, no cause is listed, and nothing is charged to one: all is exact."""
     text = show(report_sample.prepare(failures=[]))
-    assert re.search(r"MTTI +> 2 d", text)  # 3 x 2 d / ln 20
+    assert re.search(r"MTTI +- ", text)
+    assert "nothing is random" in text
+    rare = [{**report_sample.SMALL["failures"][0], "rate": "1 per 1000000 node-day"}]
+    assert re.search(r"MTTI +> 2 d", show(report_sample.prepare(failures=rare)))  # 3 x 2 d / ln 20
     assert "Interruptions by cause" not in text
     assert "failures  0 causes\n" in text
 

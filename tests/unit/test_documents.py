@@ -126,22 +126,29 @@ def test_one_replication_supports_no_interval() -> None:
 
 def test_intervals_stay_where_a_metric_can_be() -> None:
     """The interval of a share does not leave [0, 1], and no time is negative, although Student's would."""
-    # One interruption in about every second replication: MTTI's interval by itself begins below zero.
-    rare = {**report_sample.SMALL["failures"][0], "rate": "16 per 1000 node-day"}
+    # About one interruption a replication: MTTI's interval by itself begins below zero.
+    rare = {**report_sample.SMALL["failures"][0], "rate": "48 per 1000 node-day"}
     metrics = document(replicate(report_sample.prepare(failures=[rare]), 4), command="")["metrics"]
     for name, metric in metrics.items():
         if metric["mean_ci95"] is not None:
             assert metric["mean_ci95"][0] >= 0, name
-    assert metrics["scheduling_goodput"]["mean_ci95"][1] <= 1
+    assert metrics["scheduling_goodput"]["mean_ci95"] is None, "the job waits in none of the replications"
     assert metrics["ettr"]["mean_ci95"][1] <= 1
 
 
 def test_lower_bound_of_mtti_without_interruptions() -> None:
-    """Nothing fails in 3 x 2 days: mean null, bound 6 d / ln 20; with interruptions the bound is null."""
-    mtti = document(replicate(report_sample.prepare(failures=[]), 3), command="")["metrics"]["mtti"]
+    """Nothing fails in 3 x 2 days: mean null, bound 6 d / ln 20; with interruptions the bound is null.
+
+    Where nothing can fail there is no bound to tell.
+    """
+    rare = [{**report_sample.SMALL["failures"][0], "rate": "1 per 1000000 node-day"}]
+    mtti = document(replicate(report_sample.prepare(failures=rare), 3), command="")["metrics"]["mtti"]
     assert mtti["mean"] is None
     assert mtti["lower_bound95"] == pytest.approx(3 * 172_800 / math.log(20))
     assert document(replicate(report_sample.prepare(), 3), command="")["metrics"]["mtti"]["lower_bound95"] is None
+    assert (
+        "lower_bound95" not in document(replicate(report_sample.prepare(failures=[]), 3), command="")["metrics"]["mtti"]
+    )
 
 
 def test_job_that_never_arrives() -> None:

@@ -173,7 +173,7 @@ def _several(contest: _Contest, ranking: RankingFound) -> Words:
     names = f"{', '.join(labels[:-1])} or {labels[-1]}"
     if len(labels) > _MOST_NAMES:
         names = f"{', '.join(labels[: _MOST_NAMES - 1])} and others"
-    if all(ranking.behind[name].ci95 == (0.0, 0.0) for name in ranking.may_be_best):
+    if all(_is_equal(ranking.behind[name]) for name in ranking.may_be_best):
         return (f"{names} are equally good: they come to the same in every simulated run.",)
     needed = contest.places.at("ranking", "replications_to_resolve")
     start = f"{labels[0]} has the best mean, and {listed(labels[1 : _MOST_NAMES + 1])} may be better; "

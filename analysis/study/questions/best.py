@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from analysis.amounts import listed, name_of
 from analysis.statistics.differences import difference_data, ranking_of
-from analysis.statistics.estimates import contributions, t_quantile
+from analysis.statistics.estimates import contributions, t_quantile, with_width
 from analysis.study.questions.along import reason_of
 from analysis.study.questions.question import (
     METRIC,
@@ -122,7 +122,7 @@ class _Group(NamedTuple):
                     "at": labels_of(table, self.cells[place]),
                     "mean": self.mean(place),
                     "behind": behind[0],
-                    "behind_ci95": behind[1],
+                    "behind_ci95": with_width(behind[1]),
                 }
                 for place, behind in zip(self.order, self.ranking.behind, strict=True)
             ],
