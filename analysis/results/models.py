@@ -619,8 +619,8 @@ class DifferenceFound(Part):
     mean: Real = Field(description="The difference.")
     ci95: Pair = Field(description="Its 95 % interval; null where it is the same in all replications.")
     resolved: bool = Field(
-        description="Whether zero is outside of the interval; without one, whether there is a difference, and one that is "
-        "larger than what unmet runs may take from it where all replications of a variant are equal too."
+        description="Whether zero is outside of the interval. Without one: whether there is a difference, and one "
+        "that is larger than what unmet runs may take from it where all replications of a variant are equal too."
     )
     replications_to_resolve: Whole | None = Field(description="Null: more than 10,000, or no difference at all.")
     controlled: ControlledDifference | None = Field(None, description="With a control, or null.")
