@@ -34,7 +34,6 @@ from analysis.results.explained import (
     Rung,
     Scales,
     Share,
-    StartUp,
     StepPart,
     Store,
     TermShare,
@@ -48,7 +47,7 @@ from sim import catalog, recovery_summary
 from sim.catalog import steps
 from sim.formulas.queues import gang_saturation
 from sim.scenario.laws import Exponential
-from sim.steps import Constants, Impairment, checkpoint_size, communicator_time, flop_per_token, start_time, stated_pace
+from sim.steps import Constants, Impairment, checkpoint_size, flop_per_token, stated_pace
 from sim.steps.memory import CHECKPOINT_BYTES
 from sim.steps.power import node_power
 from sim.steps.time import rate
@@ -285,11 +284,6 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         "tokens_per_s": job.tokens_per_second or None,
         "tokens_per_day": job.tokens_per_second * DAY or None,
         "power": _power(prepared, job),
-        "start_up": StartUp(
-            communicators_s=communicator_time(job.gpus),
-            communicators_extrapolated=job.gpus < _LEAST_PUBLISHED,
-            first_step_s=start_time(job.gpus),
-        ),
         "pool_paces": list(job.pool_paces),
         "recovery": describe_recovery(prepared, index),
     }

@@ -97,6 +97,15 @@ def scenario_reference() -> str:
     return _Page(sim.schema()).text()
 
 
+_CONDITIONS = {
+    "checkpoint": "required of jobs and streams",
+    "recovery": "required of jobs and streams",
+    "detection": "required, unless a preset of recovery brings it",
+}
+
+"""Keys at the top that some scenarios need, and others not."""
+
+
 class _Page:
     """Walks the JSON Schema and collects sections."""
 
@@ -113,9 +122,14 @@ class _Page:
         self.lines.append("## Top level\n")
         extends = self.schema["properties"]["extends"]
         # A file that extends another need not repeat what that one says.
-        required = {name for choice in self.schema["anyOf"] for name in choice["required"]} - {"extends"}
+        ways = [set(choice["required"]) for choice in self.schema["anyOf"] if "extends" not in choice["required"]]
+        required = set.intersection(*ways)
         rows = [self._row("", "extends", extends, required=False)]
-        rows += [self._row("", name, node, required=name in required) for name, node in top.items()]
+        for name, node in top.items():
+            *cells, description = self._row("", name, node, required=name in required)
+            # In one way to write a scenario it may be left out, in another it must not.
+            cells[-1] = _CONDITIONS.get(name, cells[-1]) if name not in required else cells[-1]
+            rows.append((*cells, description))
         self._table(rows)
         for name, node in top.items():
             if name != "templates":  # they are jobs

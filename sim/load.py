@@ -17,7 +17,7 @@ from sim import catalog, plugins, yamlfile
 from sim.catalog import steps
 from sim.cluster import FABRICS, ClusterSpec
 from sim.cluster.spec import NODES_OR_POOLS
-from sim.failures import SOURCES, Incident, Maintenance, Replay
+from sim.failures import SOURCES, Replay
 from sim.failures.bundle import Bundle
 from sim.input import complaints, presets
 from sim.input.complaints import kinds_at, tag_of
@@ -370,7 +370,7 @@ def _missing_files(reader: BaseModel, path: Keys) -> list[tuple[Keys, str]]:
 
 def _unknown_parts(source: Data, path: Keys, counts: Mapping[str, int]) -> list[tuple[Keys, str]]:
     """Return path and rule of each part that a source names and the cluster does not have."""
-    known = {**counts, "cluster": 1} if isinstance(source, Incident | Maintenance) else counts
+    known = {**counts, "cluster": 1}
     part = getattr(source, "part", None)
     rate = getattr(source, "rate", None)
     if part is not None and part not in known:

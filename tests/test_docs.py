@@ -427,3 +427,15 @@ def test_links_between_pages_lead_somewhere() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)", path.read_text(encoding="utf-8")):
             if not target.startswith(("http://", "https://")):
                 assert (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_keys_that_may_be_left_out_are_not_called_required() -> None:
+    """Of the keys at the top those that every scenario needs are; those of jobs, and detection, say when."""
+    page = (DOCS / "reference" / "scenario.md").read_text(encoding="utf-8")
+    top = page.split("## Top level")[1].split("\n## ")[0]
+    rows = [row.split("|") for row in top.splitlines() if row.startswith("| `")]
+    defaults = {row[1].strip(" `"): row[3].strip() for row in rows}
+    assert {name for name, default in defaults.items() if default == "required"} == {"name", "cluster", "horizon"}
+    assert defaults["services"] == "–"
+    assert defaults["checkpoint"] == defaults["recovery"] == "required of jobs and streams"
+    assert defaults["detection"] == "required, unless a preset of recovery brings it"

@@ -14,7 +14,6 @@ from analysis.results.models import (
     Count,
     DifferenceFound,
     Document,
-    Ends,
     Labels,
     Number,
     Numbers,
@@ -224,14 +223,6 @@ class JobPower(Part):
     source: str = Field(description="Who says so.")
 
 
-class StartUp(Part):
-    """Published times of a start, to compare with: what the simulation takes is in `recovery`."""
-
-    communicators_s: Real = Field(description="Creation of communicators [s].")
-    communicators_extrapolated: bool = Field(description="Whether the job is smaller than all published ones.")
-    first_step_s: Ends = Field(description="Range of the time until the first step [s].")
-
-
 class TermShare(Part):
     """A term of a step."""
 
@@ -353,7 +344,6 @@ class ExplainedJob(Part):
     tokens_per_s: Number = Field(description="Of the whole job.")
     tokens_per_day: Number = Field(description="Of the whole job.")
     power: JobPower | None = Field(description="Null if it is not known.")
-    start_up: StartUp = Field(description="Published times of a start.")
     pool_paces: list[Real] = Field(description="Pace on the nodes of each pool of hosts, relative to the first.")
     recovery: Recovery = Field(description="How it returns.")
     parts: dict[str, StepPart] | None = _NOT_KNOWN

@@ -371,24 +371,27 @@ class FatTree(Clos):
 
     use: Literal["fat-tree"] = "fat-tree"
     radix: Some = Field(64, description="Ports per switch, at the NIC's speed.")
-    leaf: Leaf | None = Field(Leaf(), description="First tier; null: no switches, for one node.")
-    spine: Spine | None = Field(Spine(), description="Second tier; null: none, for one group of leaf switches.")
+    tiers: Literal[0, 1] | None = Field(
+        None, description="0: no switches, for one node; 1: one group of leaf switches alone; omitted: two, or three."
+    )
+    leaf: Leaf = Leaf()
+    spine: Spine = Spine()
     core: Core | None = Field(None, description="Third tier; omitted: two tiers.")
 
     @property
     def title(self) -> str:
         """What texts call it."""
         speed, tiers = f"{self.rails} rails of {self.nic * 8 / 1e9:g} Gb/s", 3 if self.core else 2
-        if self.leaf is None:
+        if self.tiers == 0:
             return f"no switches for one node, {speed}"
-        if self.spine is None:
+        if self.tiers == 1:
             return f"one tier of {self.radix}-port leaf switches, {speed}"
         return f"fat tree of {tiers} tiers of {self.radix}-port switches, {speed}"
 
     def plan(self, hosts: Hosts) -> Plan:
         """Derive the integers and refuse what cannot be cabled."""
         check_rails(hosts, self.rails)
-        if self.leaf is None or self.spine is None:
+        if self.tiers is not None:
             return self._plan_of_one_group(hosts)
         switches = self.leaf.switches or self.rails
         if self.rails % switches:
@@ -418,16 +421,16 @@ class FatTree(Clos):
 
     def _plan_of_one_group(self, hosts: Hosts) -> Plan:
         """Derive the integers of leaf switches that nothing joins, or of no switches at all."""
-        if self.leaf is None:
+        if not self.tiers:
             if hosts.nodes > 1:
-                raise RuleError(("leaf",), f"is null, and {hosts.nodes:,} nodes need switches; leave it out")
+                raise RuleError(("tiers",), f"is 0, and {hosts.nodes:,} nodes need switches; leave it out")
             return Plan(1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0)
         switches, radix = self.leaf.switches or self.rails, self.leaf.radix or self.radix
         if self.rails % switches:
             raise ValueError(f"{self.rails} rails do not divide evenly over leaf.switches = {switches}")
         if hosts.nodes * (self.rails // switches) > radix:
-            rule = f"is null, and {hosts.nodes:,} nodes need more than the {radix} ports of a leaf switch; leave it out"
-            raise RuleError(("spine",), rule)
+            rule = f"is 1, and {hosts.nodes:,} nodes need more than the {radix} ports of a leaf switch; leave it out"
+            raise RuleError(("tiers",), rule)
         return Plan(1, 1, hosts.nodes, 1, switches, 0, 1, 1, 0, 0, 0, 0)
 
     def bandwidth(self, hosts: Hosts) -> dict[str, float]:
@@ -482,11 +485,11 @@ def fitting_tree(hosts: Hosts) -> FatTree:
     if max(hosts.gpus, rails) % min(hosts.gpus, rails):
         rails = hosts.gpus
     if hosts.nodes == 1:
-        return FatTree(rails=rails, leaf=None, spine=None)
+        return FatTree(rails=rails, tiers=0)
     for switches in (count for count in range(1, rails + 1) if rails % count == 0):
         if hosts.nodes * (rails // switches) <= ports:
             leaf = Leaf.model_validate({"nodes": hosts.nodes, "switches": switches})
-            return FatTree(rails=rails, leaf=leaf, spine=None)
+            return FatTree(rails=rails, tiers=1, leaf=leaf)
     trees = [first.model_copy(update={"rails": rails})]
     for radix in _PORTS:
         # A spine has as many links down as up, and one to each leaf switch of its pod.

@@ -212,6 +212,7 @@ class Component(Struck):
         ValueError
             If the topology has no such part, or the rate is stated for another kind of part.
         """
+        counts = {**counts, "cluster": 1}
         part, law = self.part, self.life(self.part, counts)
         variety = Variety(self.frailty, self.batches, self.covariates)
         foldable = self.renews != "never" and not variety.within_node

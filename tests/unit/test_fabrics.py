@@ -614,15 +614,16 @@ def test_small_clusters_get_the_smallest_fabric(nodes: int, switches: tuple[int,
     assert switches[1] or counts["cable_leaf_spine"] == 0
     topology = cluster.build()
     assert len(topology.make_edges().lower) == counts["cable_node_leaf"] + counts["cable_leaf_spine"]
+    assert ClusterSpec.model_validate(cluster.model_dump(mode="json", exclude_none=True)).counts() == counts
     assert switches[1] or set(topology.domains["leaf"].tolist()) == {0}
 
 
 @cases(
     "fabric, nodes, rule",
     [
-        ({"use": "fat-tree", "spine": None}, 65, "65 nodes need more than the 64 ports of a leaf switch"),
-        ({"use": "fat-tree", "leaf": None}, 2, "2 nodes need switches"),
-        ({"use": "fat-tree", "spine": None, "leaf": {"switches": 3}}, 2, "8 rails do not divide evenly"),
+        ({"use": "fat-tree", "tiers": 1}, 65, "65 nodes need more than the 64 ports of a leaf switch"),
+        ({"use": "fat-tree", "tiers": 0}, 2, "2 nodes need switches"),
+        ({"use": "fat-tree", "tiers": 1, "leaf": {"switches": 3}}, 2, "8 rails do not divide evenly"),
     ],
 )
 def test_what_no_single_tier_reaches(fabric: dict[str, Any], nodes: int, rule: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,3 +132,13 @@ def test_domains_that_nodes_do_not_fill(cluster: dict[str, Any], rule: str) -> N
     """They are refused, with the nearest number of nodes."""
     with pytest.raises((PathError, sim.ScenarioError), match=rule):
         prepared(cluster=cluster, jobs=[{"name": "train", "gpus": 72, "step_time": "1 s"}])
+
+
+@cases("kind", ["component", "incident"])
+def test_the_whole_cluster_is_a_part(kind: str) -> None:
+    """A failure of the part cluster takes all nodes; a node's job waits for the repair of an hour, once in each run."""
+    cause = {"use": kind, "name": "all", "part": "cluster", "law": {"use": "fixed", "value": "10 h"}, "repair": "1 h"}
+    case = prepared(cluster={"nodes": 4}, jobs=[{"name": "train", "gpus": 16}], failures=[cause])
+    for engine in ("events", "compiled"):
+        job = sim.run(replace(case, engine=engine), 0).jobs[0]
+        assert job.buckets[sim.JOB_BUCKETS.index("starved")] == pytest.approx(16 * 2 * 3600)  # GPU-seconds

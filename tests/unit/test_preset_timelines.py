@@ -6,6 +6,7 @@ of 200 s. Random phases take the times of :data:`tests.stories.FIXED`, all other
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -52,8 +53,14 @@ WATCHDOG = 600.0 + 15.0
 
 
 def collectives(gpus: int) -> float:
-    """Return how long collectives take to start: 17 s at 16,384 GPUs, growing as 1.36th power (arXiv 2602.00277)."""
-    return float(17.0 * (gpus / 16384) ** 1.36)
+    """Return how long collectives take to start: 17 s at 16,384 GPUs, growing as 1.36th power (arXiv 2602.00277).
+
+    Below, at least 51 and 65 s at 1,024 and 8,192 (arXiv 2412.12636), on a line over the logarithm beneath, too.
+    """
+    power = 17.0 * (gpus / 16384) ** 1.36
+    if gpus >= 16384:
+        return power
+    return max(power, 51.0 + 14.0 * min(math.log(gpus / 1024, 8), 1.0))
 
 
 def slow_hosts(gpus: int) -> float:
@@ -234,8 +241,9 @@ def test_torchft_hsdp() -> None:
     second_back = mended + sum(start(1)) + catch_up
     story.wait("reschedule", quorum).wait("starved", first_back - story.now).joins()
     story.wait("initialize", *start(4)).wait("restore", READ).back_to(500)
+    steps = (second_back - story.now) // 20
     story.step(500 + (second_back - story.now) * 3 / 4, stalls=0.0).joins()
-    story.wait("initialize", joined).back_to(500 + 2 * 20 * 3 / 4).step(900, stalls=0.0)
+    story.wait("initialize", joined).back_to(500 + steps * 20 * 3 / 4).step(900, stalls=0.0)
     job = {"step_time": "20 s", **REPLICAS}
     worded(story, case("torchft-hsdp", story, 5, job, repair, overrides={"recovery.majority": True}))
 
@@ -403,8 +411,8 @@ def _half_lost(name: str, again: tuple[float, ...], joined: tuple[float, ...], s
 
 def test_oobleck_templates() -> None:
     """Half of the nodes are lost, one of each stage: what is left does half."""
-    again = (10.0 * (4 / 98304) ** 1.36, 10.0, 20.0)
-    _half_lost("oobleck-templates", again, again, 3, pipeline=2, data=2)
+    groups = 10.0 * (4 / 98304) ** 1.36
+    _half_lost("oobleck-templates", (groups, 57.0), (groups, 100.0), 3, pipeline=2, data=2)
 
 
 def test_recycle_rerouting() -> None:

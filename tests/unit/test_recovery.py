@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from sim import rng
 from sim.policies.contracts import (
@@ -733,3 +734,23 @@ def test_a_spare_that_is_late_waits_less() -> None:
     """What goes before the nodes are taken is not waited for again: patience is counted from the failure."""
     one = HotSpare(initialize="5 min", reschedule="10 min", patience="1 h", requeue_delay="3 h")
     assert one.waits(Hit("x", 8, 4, 1)).more == -600.0
+
+
+@cases(
+    ("gpus", "seconds"),
+    [(128, 37.0), (1024, 51.0), (2048, 51 + 14 / 3), (8192, 65.0), (12288, 65.0), (16384, 17.0), (98304, 194.3)],
+)
+def test_collectives_have_a_measured_floor(gpus: int, seconds: float) -> None:
+    """51 and 65 s at 1,024 and 8,192 GPUs (arXiv 2412.12636): 14 s for a factor of 8, beneath too; above the power law.
+
+    The power law alone would have 0.4 s at 1,024.
+    """
+    collectives = phase(time="17 s", at=16384, exponent=1.36, floor={"1024": "51 s", "8192": "65 s"})
+    assert collectives.seconds(Members(gpus, gpus // 8, 0), number(0.5), "launch") == pytest.approx(seconds, rel=1e-3)
+    assert collectives.mean_seconds(Members(gpus, gpus // 8, 0)) == pytest.approx(seconds, rel=1e-3)
+
+
+def test_a_floor_needs_sizes_below_where_the_time_is_stated() -> None:
+    """A measured size above 'at' is refused: there the time is as stated."""
+    with pytest.raises(ValidationError, match="below 'at'"):
+        phase(time="17 s", at=16384, exponent=1.36, floor={"16384": "51 s"})

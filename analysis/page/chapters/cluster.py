@@ -310,7 +310,7 @@ def _labels(title: str, rows: Rows) -> Section:
 
 def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator[Section]:
     gpus = f"{job.gpus:,} GPUs in {_nodes(job.nodes)}"
-    beside = [*_power(job), _start_up(job)]
+    beside = _power(job)
     if not isinstance(job, explained.PlannedJob):
         lacking = f"the scenario does not state {job.lacks}" if job.lacks else "it cannot lay the job out like this"
         missing = ("breakdown", f"none by the model of steps: {lacking}")
@@ -423,15 +423,6 @@ def _power(job: explained.ExplainedJob) -> Rows:
     each = f"{unit_text(power.node_training_w, 'W')} a node, {unit_text(power.node_idle_w, 'W')} idle"
     token = f", {power.joules_per_token:.3g} J a token" if power.joules_per_token is not None else ""
     return [("power", f"{unit_text(power.job_w, 'W')} in all nodes{token}: {each} ({kind}: {power.source})")]
-
-
-def _start_up(job: explained.ExplainedJob) -> tuple[str, str]:
-    times = job.start_up
-    law = "extrapolated from" if times.communicators_extrapolated else "power law through"
-    return "start-up", (
-        f"communicators {time_text(round(times.communicators_s, 3))} ({law} points of arXiv 2602.00277); first "
-        f"step after {range_text(times.first_step_s, time_text)} (tuned H100 stacks, MLPerf Training v3.1 and v4.0)"
-    )
 
 
 def _breakdown(job: explained.PlannedJob) -> Section:

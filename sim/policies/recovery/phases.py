@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from sim.policies.contracts import FAULTS, Exposure, Requeue, Stall
-from sim.scenario.fields import Model, RuleError
+from sim.scenario.fields import Duration, Model, RuleError
 from sim.scenario.law_model import LawModel
 from sim.scenario.laws import Fixed, Law, draw
 
@@ -75,6 +75,11 @@ class Phase(Model):
     )
     exponent: float = Field(0.0, ge=0, le=4, description="The time grows as this power of the number of GPUs.")
     at: int | None = Field(None, ge=1, description="Number of GPUs at which the time is as stated.")
+    floor: dict[str, Duration] = Field(
+        default_factory=dict,
+        description="Times that were measured below 'at', by number of GPUs: a smaller job takes no less than these, "
+        "and than the line between two of them over the logarithm of the size.",
+    )
     exposed: Exposed = Field(
         "both",
         description="Who can fail meanwhile: the job's processes, its nodes (hit like idle ones, because no process "
@@ -87,6 +92,9 @@ class Phase(Model):
             raise RuleError(("exponent",), "needs 'at', the number of GPUs at which the time is as stated")
         if self.at is not None and self.exponent == 0:
             raise RuleError(("at",), "needs an 'exponent' above 0: without it the time is the same at every size")
+        sizes = [int(gpus) if gpus.isdecimal() else 0 for gpus in self.floor]
+        if sizes and (self.at is None or not 1 <= min(sizes) <= max(sizes) < self.at):
+            raise RuleError(("floor",), "needs sizes from 1 GPU to below 'at', where the time is as stated")
         return self
 
     def takes_part(self, members: Members, fault: str) -> bool:
@@ -121,7 +129,20 @@ class Phase(Model):
 
     def factor(self, members: Members) -> float:
         """Return what the time is multiplied by at the size of a members [-]."""
-        return float((members.gpus / self.at) ** self.exponent) if self.at is not None else 1.0
+        if self.at is None:
+            return 1.0
+        power = float((members.gpus / self.at) ** self.exponent)
+        if not self.floor or members.gpus >= self.at or not self.time.mean_value:
+            return power
+        return max(power, self._least(math.log(members.gpus)) / self.time.mean_value)
+
+    def _least(self, size: float) -> float:
+        """Return the measured time at the logarithm of a size [s], on the first line below all that were measured."""
+        rows = sorted((math.log(int(gpus)), time) for gpus, time in self.floor.items())
+        sizes, times = [row[0] for row in rows], [row[1] for row in rows]
+        if size < sizes[0] and len(sizes) > 1:
+            return times[0] + (times[1] - times[0]) * (size - sizes[0]) / (sizes[1] - sizes[0])
+        return float(np.interp(size, sizes, times))
 
 
 def _once_each(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
