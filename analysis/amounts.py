@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping
@@ -616,3 +617,12 @@ def phrase(title: str, label: str, noun: str = "") -> str:
 def phrases(values: Mapping[str, str], names: Iterable[str], axes: Mapping[str, Any]) -> str:
     """Return values of some axes of a study in words."""
     return ", ".join(phrase(axes[name].title, values[name], axes[name].noun) for name in names)
+
+
+def ranges(numbers: Sequence[int], name: Callable[[int], str] = str) -> str:
+    """Return ascending numbers of nodes as a scenario states them, ``0-31,64``, or in digits of their own."""
+    parts = []
+    for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
+        mine = [number for _, number in group]
+        parts.append(f"{name(mine[0])}-{name(mine[-1])}" if len(mine) > 1 else name(mine[0]))
+    return ",".join(parts)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sim import plugins
+from sim.engine.kernel import WorkError
 from sim.engine.simulation import simulate
 from sim.failures import draw_trace
 from sim.failures.effects import CRASH
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 MOST_EVENTS = 1e8
 
 """Events that are simulated without being asked again: some ten minutes on one core."""
-
-
-class WorkError(ValueError):
-    """More events are to be simulated than was allowed; the message is one line with their number."""
 
 
 def check_work(events: float, most_events: float = MOST_EVENTS) -> None:

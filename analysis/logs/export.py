@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 import sim
-from analysis.logs.slurm_conf import ranges
+from analysis.amounts import ranges
 from sim import Bucket
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ SchedMD Slurm, manual pages slurm.conf(5) and topology.conf(5).
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter
@@ -15,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
-from analysis.amounts import percent_text
+from analysis.amounts import percent_text, ranges
 from analysis.logs.tables import HostLists
 from sim import catalog
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 _GPUS = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?(?=,|$)", re.IGNORECASE)
 
@@ -182,15 +181,6 @@ class Site(NamedTuple):
             limit = _time(part.settings, "MaxTime", "UNLIMITED")
             found.append({**entry, "limit": limit} if limit else entry)
         return found
-
-
-def ranges(numbers: Sequence[int], name: Callable[[int], str] = str) -> str:
-    """Return ascending numbers of nodes as a scenario states them, ``0-31,64``, or in digits of their own."""
-    parts = []
-    for _, group in itertools.groupby(enumerate(numbers), lambda pair: pair[1] - pair[0]):
-        mine = [number for _, number in group]
-        parts.append(f"{name(mine[0])}-{name(mine[-1])}" if len(mine) > 1 else name(mine[0]))
-    return ",".join(parts)
 
 
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis.amounts import name_of, percent_text, time_text
+from analysis.amounts import name_of, percent_text, ranges, time_text
 from analysis.logs import estimate
 from analysis.logs.estimate import SOME, Estimate
 from analysis.logs.events import attempts_of
 from analysis.logs.fit import duration
-from analysis.logs.slurm_conf import ranges
 from analysis.logs.tables import HostLists, utc
 from analysis.metrics import ratios
 from analysis.results.files import csv_text

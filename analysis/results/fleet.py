@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import count_text, number_of, short_text
+from analysis.amounts import count_text, number_of, ranges, short_text
 from analysis.fleet import (
     BATCHES,
     BY,
@@ -464,15 +464,17 @@ def _series_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequenc
 
 
 def _attempts_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
+    """Yield a row for each stretch in which a job had nodes; `nodes` after a change follow a semicolon."""
     prepared = ensemble.prepared
     causes = [NO_FAILURE, *(source.name for source in prepared.sources), *ROOTS]
-    yield ("replication", "stream", "job", "gpus", "submit", "start", "end", "state", "root", "via", "lost")
+    yield ("replication", "stream", "job", "gpus", "submit", "start", "end", "state", "root", "via", "lost", "nodes")
     for result in ensemble.results:
         for one in result.attempts:
             times = one.submit, one.start, one.end
             cause = causes[one.cause], VIAS[one.via]
             name = prepared.streams[one.stream].name
-            yield (result.replication, name, one.job, one.gpus, *times, one.state, *cause, one.lost)
+            nodes = ";".join(ranges(numbers) for numbers in one.nodes)
+            yield (result.replication, name, one.job, one.gpus, *times, one.state, *cause, one.lost, nodes)
 
 
 def _jobs_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:

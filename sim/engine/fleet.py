@@ -6,6 +6,7 @@ start, restore, work with saves between. It is charged when it is over, however 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from dataclasses import replace
@@ -16,7 +17,7 @@ import numpy as np
 
 from sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from sim.engine.jobs import Queue
-from sim.engine.kernel import Order
+from sim.engine.kernel import Order, WorkError
 from sim.engine.lives import Failure, SourceInfo
 from sim.engine.nodes import Level, Place
 from sim.engine.result import Attempt
@@ -87,12 +88,12 @@ class Fleet(Queue):
         self.log: list[Attempt] | None = None
         """When jobs had their nodes, for those who ask for it."""
         self.reserves = [pool for name, pool in jobs.cluster.pools.items() if name != "idle"]
-        self.has_quotas = any(tenant.nodes is not None for tenant in prepared.tenants)
         self.holds = prepared.scheduler.requeue.holds_nodes
         self.lends = bool(prepared.jobs) and bool(jobs.cluster.spare.target) and len(pools) == 1
         """Whether hot spares may let a named job start again; with partitions, domains or windows they may not."""
         self.is_disturbed = False
-        """Whether nodes have come or gone that the planner does not know of."""
+        """Whether nodes have come or gone otherwise than with the jobs that the planner starts and ends."""
+        jobs.cluster.notify = self._on_change
         self.number = 0
         self.drain = len(prepared.sources) + 1 + ROOTS.index("drain")
         self.demand, self.limit = self.drain + 1, self.drain + ROOTS.index("limit")
@@ -323,6 +324,11 @@ class Fleet(Queue):
         """Return the most GPUs that are free on a shared node."""
         return next((free for free in range(self.per_node, 0, -1) if self.rooms[free]), 0)
 
+    def _on_change(self, now: float) -> None:
+        """Note that idle nodes have come or gone, and ask for a pass."""
+        self.is_disturbed = True
+        self.ask(now)
+
     def _report(self, now: float) -> None:
         """Tell the planner of nodes that have come or gone otherwise than with its jobs."""
         planner = self.planner
@@ -331,8 +337,7 @@ class Fleet(Queue):
             if drift:
                 planner.capacity(drift, now)
             return
-        known = sum(planner.idle(pool) for pool in range(len(planner.pools)))
-        if known == self.cluster.idle.count and not self.is_disturbed:
+        if not self.is_disturbed:
             return
         self.is_disturbed = False
         counts = [0] * len(planner.pools)
@@ -381,7 +386,9 @@ class Fleet(Queue):
         job.lost = 0.0
         job.why = job.root
         allocation = job.allocation = self._share(job, now) if job.nodes == 0 else self._allocate(job, now)
-        if allocation.detect_at == math.inf:
+        job.seats = ()
+        self._log_seats(job, allocation)
+        if allocation.detect_at == math.inf or not self.cluster.outages[allocation.nodes[0]]:
             self._run(job, now, now)
         else:
             # Its node has failed, which is not detected yet.
@@ -441,6 +448,7 @@ class Fleet(Queue):
 
     def _run(self, job: StreamJob, now: float, ready: float) -> None:
         """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
+        job.stands = False
         if isinstance(job, Gang):
             job.service.start(job, now, ready)
             return
@@ -470,22 +478,21 @@ class Fleet(Queue):
             self.stream_saves.restore(job, ready)
         elif shares:
             self.stream_saves.go_on(job, now)
-        if stream.chain is not None:
-            limit = job.began + stream.chain.limit
-            notice = stream.chain.notice
-            stop = max(limit - notice + job.flush if job.flush <= notice else limit, now)
-            if stop < end:
-                end, outcome = stop, "limit"
-        elif self._kill(job) < end:
-            end, outcome = self._kill(job), "timeout"
+        limit, reason = self._limit(job)
+        if stream.chain is not None and job.flush <= stream.chain.notice:
+            limit = max(limit - stream.chain.notice + job.flush, now)
+        if limit < end:
+            end, outcome = limit, reason
         if end < math.inf:
             self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
 
-    def _kill(self, job: StreamJob) -> float:
-        """Return when a job is killed at its limit [s]; an exact one has room for all delays that its partition has."""
-        if self.scheduler.at_limit != "kill" or job.stream.chain is not None:
-            return math.inf
-        return job.began + (self._longest(job) if job.is_exact else job.spec.limit) + self.scheduler.overtime
+    def _limit(self, job: StreamJob) -> tuple[float, str]:
+        """Return when a run is over at its limit [s], and as what; an exact one has room for all delays."""
+        if job.stream.chain is not None:
+            return job.began + self._longest(job), "limit"
+        if self.scheduler.at_limit != "kill":
+            return math.inf, "timeout"
+        return job.began + (self._longest(job) if job.is_exact else job.spec.limit) + self.scheduler.overtime, "timeout"
 
     def _longest(self, job: StreamJob) -> float:
         """Return how long a job may run, by its partition and its chain [s]."""
@@ -645,7 +652,7 @@ class Fleet(Queue):
         stopped = state in ("node_fail", "preempted")
         cause, via = (job.root, job.via) if stopped else (0, DIRECT)
         who = job.stream.index, job.spec.number, job.spec.gpus
-        self.log.append(Attempt(*who, submit, start, end, state, cause, via, job.lost))
+        self.log.append(Attempt(*who, submit, start, end, state, cause, via, job.lost, job.seats))
 
     def _release(self, allocation: Allocation, now: float) -> None:
         """Let the nodes of an allocation be idle; those that failed go to repair."""
@@ -699,11 +706,10 @@ class Fleet(Queue):
             self.jobs.interruptions.hit(named, failure, now, latency)
 
     def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
-        is_open = allocation.detect_at < math.inf
         known = now + latency
-        for job in list(allocation.jobs) if not is_open else ():
+        for job in [job for job in allocation.jobs if not job.stands]:
             self._interrupt(job, failure, now)
-        if allocation.jobs and known < allocation.detect_at:
+        if allocation.jobs and known < allocation.detect_at and not allocation.waits:
             allocation.detect_at = known
             allocation.epoch += 1
             if known > now:
@@ -714,10 +720,6 @@ class Fleet(Queue):
     def _interrupt(self, job: StreamJob, failure: Failure, now: float) -> None:
         """Let a failure stop a job, which has saved if its notice was long enough."""
         cause = self._root(failure)
-        if job.notice is not None:
-            root, by = job.notice
-            self._evict(job, root, by, now, saves=False)
-            return
         lost = 0.0
         if isinstance(job, Gang):
             job.service.fail(job, now, cause)
@@ -728,6 +730,8 @@ class Fleet(Queue):
         self._stop(job, cause, DIRECT, Bucket.DETECTION)
         job.failures += not failure.info.source.planned
         self.tally.stopped(job.account, now, cause, DIRECT, job.gpus, lost * self._held_by(job))
+        if job.notice is not None:
+            self._evict(job, now, *job.notice)
 
     def saved_by(self, inside: Sequence[tuple[object, int]], now: float, notice: float) -> float:
         """Return when jobs of streams have saved that hold some nodes, as far as a save is over within a notice [s]."""
@@ -787,10 +791,11 @@ class Fleet(Queue):
         job.root = job.why = cause
         job.via = via
         job.stages = [(bucket, math.inf)]
+        job.stands = True
         job.run_at = math.inf
-        kill = self._kill(job)
-        if kill < math.inf:
-            self.kernel.at(kill, Order.PHASE, self._on_end, (job, job.epoch, "timeout"))
+        limit, outcome = self._limit(job)
+        if limit < math.inf:
+            self.kernel.at(max(limit, job.since), Order.PHASE, self._on_end, (job, job.epoch, outcome))
 
     def _on_known(self, call: Call) -> None:
         allocation, epoch = call.argument
@@ -801,24 +806,33 @@ class Fleet(Queue):
         """Let the jobs of an allocation that know of a failure go on in place, or queue again."""
         allocation.detect_at = math.inf
         allocation.epoch += 1
-        for job in allocation.jobs:
+        stopped = [job for job in allocation.jobs if job.stands]
+        for job in stopped:
             self.charge(job, now)
+            job.stands = False
         self._remove(allocation, now)
         first = allocation.jobs[0]
         if isinstance(first, Gang):
             first.service.answer(first, now)
             return
-        goes_on = not allocation.missing or self.replace(allocation, now)
-        for job in list(allocation.jobs):
-            if goes_on:
+        has_waited, allocation.waits = allocation.waits, False
+        if not allocation.missing or self.replace(allocation, now):
+            for job in stopped:
                 self._run(job, now, allocation.ready_at)
-            elif self.holds and job.nodes > len(allocation.missing) and job.stages[0][0] != Bucket.RESCHEDULE:
-                # It asks again after the delay, and gives its nodes back then.
-                self._stop(job, job.root, DIRECT, Bucket.RESCHEDULE)
-                allocation.detect_at = now + self.scheduler.requeue.delay
-                self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
-            else:
-                self.requeue(job, now, "node_fail")
+        elif self.holds and first.nodes > len(allocation.missing) and not has_waited:
+            self._wait(allocation, now)
+        else:
+            for job in list(allocation.jobs):
+                self.requeue(job, now, "node_fail", delay=0.0 if has_waited else None)
+
+    def _wait(self, allocation: Allocation, now: float) -> None:
+        """Let a job hold what is left of its nodes for the delay of a requeue; it gives them back then."""
+        (job,) = allocation.jobs
+        self._reseat(allocation, now)
+        self._stop(job, job.root, DIRECT, Bucket.RESCHEDULE)
+        allocation.waits = True
+        allocation.detect_at = now + self.scheduler.requeue.delay
+        self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
 
     def _remove(self, allocation: Allocation, now: float) -> None:
         """Send the nodes of an allocation that have failed to repair."""
@@ -842,38 +856,47 @@ class Fleet(Queue):
 
     def replace(self, allocation: Allocation, now: float) -> bool:
         """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
-        missing, cluster, rule = allocation.missing, self.cluster, self.scheduler.replacement
-        if rule == "never" or allocation.jobs[0].nodes == 0:
+        missing, cluster, rule, first = allocation.missing, self.cluster, self.scheduler.replacement, allocation.jobs[0]
+        if rule == "never" or first.nodes == 0:
             return False
-        pools = [name for name in self.pools if name in cluster.pools]
+        self._report(now)
+        names = [name for name in self.pools if name in cluster.pools]
         if rule == "queue" and self.queued_jobs:
-            pools.remove("idle")
+            names.remove("idle")
+        homes = self.planner.replacements(first, self.scheduler.replacement == "domain")
         taken: list[tuple[int, str]] = []
-        left = next((node for node in allocation.nodes if node >= 0), -1)
-        if rule == "domain" and left < 0:
-            return False
-        home = self.pool_of[left] if rule == "domain" else -1
-        for name in pools:
-            while len(taken) < len(missing):
-                node = cluster.take(name, now, home)
-                if node < 0:
-                    break
-                if home >= 0 and self.planner.pools[self.pool_of[node]].domain != self.planner.pools[home].domain:
-                    cluster.enter(cluster.pools[name], node, now)
-                    break
-                taken.append((node, name))
+        for name in names:
+            for home in homes:
+                count = len(missing) - len(taken)
+                if name == "idle":
+                    count = min(count, self.planner.free[home])
+                nodes = (cluster.take(name, now, home, strictly=True) for _ in range(count))
+                taken += [(node, name) for node in itertools.takewhile(lambda node: node >= 0, nodes)]
         if len(taken) < len(missing):
             for node, origin in taken:
                 cluster.enter(cluster.pools[origin], node, now)
             return False
-        self.is_disturbed = True
         for node, origin in taken:
             cluster.seat(allocation, missing.pop(), node, now)
             if origin in ("warm", "cold"):
                 _, _, seconds, one_by_one = self.jobs.prepared.reserves[origin]
                 begin = max(allocation.ready_at, now) if one_by_one else now
                 allocation.ready_at = max(allocation.ready_at, begin + seconds)
+        self._reseat(allocation, now)
         return True
+
+    def _reseat(self, allocation: Allocation, now: float) -> None:
+        """Tell the planner which nodes a job has now, and the log."""
+        job = allocation.jobs[0]
+        pools = Counter(self.pool_of[node] for node in allocation.nodes if node >= 0)
+        self.planner.seated(job, tuple(sorted(pools.items())))
+        self._log_seats(job, allocation)
+        self._on_change(now)
+
+    def _log_seats(self, job: StreamJob, allocation: Allocation) -> None:
+        """Write down which nodes a job has from now on, if somebody asks for it."""
+        if self.log is not None:
+            job.seats += (tuple(sorted(node for node in allocation.nodes if node >= 0)),)
 
     def requeue(self, job: StreamJob, now: float, state: str, *, delay: float | None = None) -> None:
         """Let a job, which is charged, give its nodes back and queue again after the delay."""
@@ -900,7 +923,12 @@ class Fleet(Queue):
         for preemptor, victims in self.planner.preemptions:
             reason, by = self._reason(preemptor), size_class(preemptor.gpus)
             for victim in victims:
-                root = reason or self.demand + (victim.tenant != preemptor.tenant and self.has_quotas)
+                if victim.named_at == now:
+                    names = f"{self._name(victim)} is preempted for {self._name(preemptor)}"
+                    rule = "twice at one instant: scheduler.preempt lets them stop each other without end"
+                    raise WorkError(f"at {now - self.tally.edges[0]:g} s {names}, {rule}")
+                victim.named_at = now
+                root = reason or self.demand + victim.is_reclaimed
                 if isinstance(victim, NamedJob):
                     self._preempt_named(victim, root, by, now)
                     found = True
@@ -910,9 +938,16 @@ class Fleet(Queue):
                     self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
                 else:
                     assert isinstance(victim, StreamJob)
-                    self._evict(victim, root, by, now, saves=True)
+                    self._evict(victim, now, root, by)
                     found = True
         return found
+
+    def _name(self, pending: Pending) -> str:
+        """Return the name of a job for messages."""
+        if isinstance(pending, StreamJob):
+            return f"job {pending.spec.number} of {pending.stream.name}"
+        assert isinstance(pending, NamedJob)
+        return pending.job.spec.name
 
     def _reason(self, pending: Pending) -> int:
         """Return the root cause that has put a job into the queue; 0 if it has just arrived."""
@@ -925,13 +960,11 @@ class Fleet(Queue):
     def _on_grace_over(self, call: Call) -> None:
         job, epoch = call.argument
         if epoch == job.epoch:
-            root, by = job.notice
-            self._evict(job, root, by, self.kernel.now, saves=True)
+            self._evict(job, self.kernel.now, *job.notice)
 
-    def _evict(self, job: StreamJob, root: int, by: int, now: float, *, saves: bool) -> None:
-        """Stop a job for another one of size class `by`; one that `saves` within its grace loses nothing."""
-        time = self.scheduler.preempt.grace if saves else -math.inf
-        lost = self._save_and_charge(job, now, time, root, PREEMPTION)
+    def _evict(self, job: StreamJob, now: float, root: int, by: int) -> None:
+        """Stop a job for another one of size class `by`; one that saves within its grace loses nothing."""
+        lost = self._save_and_charge(job, now, self.scheduler.preempt.grace, root, PREEMPTION)
         self._count_preemption(job, root, by, now, lost)
         job.root = root
         job.via = PREEMPTION

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+class WorkError(ValueError):
+    """More events are to be simulated than was allowed, or events without end; the message is one line."""
+
+
 class Order:
     """What happens first at one and the same time; plain numbers, which cost a quarter of what an enum's members do."""
 

@@ -560,6 +560,8 @@ class Cluster:
         """How often each node has gone to repair since it was new; planned work does not count."""
         self.blocks: list[Job] = []
         """Jobs without an allocation whose former nodes are idle."""
+        self.notify: Callable[[float], None] | None = None
+        """Told when idle nodes have come or gone otherwise than with a job."""
         self.down = Tally()
         self.down_times = self.down.times
         self.count_down: Callable[[int, float], None] = self.down.change
@@ -612,19 +614,22 @@ class Cluster:
 
     # ----------------------------------------------------------------------------------------- allocation
 
-    def take(self, name: str, now: float, home: int = -1) -> int:
-        """Take a healthy node of a pool, or return -1: one of the domain `home` if there is one, else the first."""
+    def take(self, name: str, now: float, home: int = -1, *, strictly: bool = False) -> int:
+        """Take a healthy node of a pool, or return -1: one of the domain `home`, else the first unless `strictly`."""
         pool = self.pools.get(name)
         if pool is None or pool.count == 0:
             return -1
+        is_packed = isinstance(pool, PackedPool)
         while True:
             node = pool.pop_near(self.place, home) if isinstance(pool, PackedPool) else -1
-            if node < 0:
+            if node < 0 and not (strictly and is_packed):
                 node = pool.pop(self.place)
             if node >= 0:
                 pool.change(-1, now)
                 self.place[node] = Place.JOB
                 return node
+            if not self.blocks:
+                return -1
             self.dissolve(self.blocks[0], now)
 
     def take_many(self, count: int, now: float) -> list[int]:
@@ -690,6 +695,8 @@ class Cluster:
         job.holding = False
         self.idle.change(job.nodes_needed - len(job.main.missing), now)
         self.blocks.append(job)
+        if self.notify is not None:
+            self.notify(now)
 
     def reclaim(self, job: Job, now: float) -> None:
         """Give a job back what is left of its former nodes."""
@@ -736,6 +743,8 @@ class Cluster:
                 self.idle.change(-1, now)
         else:
             self.level_at[place].change(-1, now)
+        if self.notify is not None:
+            self.notify(now)
         if group is not None:
             if self.lives.nodes:
                 self.lives.leave(node, group, now)
@@ -782,6 +791,8 @@ class Cluster:
         self.place[node] = pool.place
         pool.change(1, now)
         pool.push(node)
+        if self.notify is not None:
+            self.notify(now)
 
     def settle(self, now: float) -> float:
         """Charge the nodes outside jobs up to `now`; return the node-seconds spent down since the last time."""

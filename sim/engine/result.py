@@ -46,6 +46,8 @@ class Attempt(NamedTuple):
         Root cause that stopped it, as in the tables, and whether that was direct (0) or another job (1).
     lost
         Work that stops undid in that time, those that it went on from in place included [s].
+    nodes
+        Numbers of the nodes that it began with; then those that it had after each change, in order.
     """
 
     stream: int
@@ -58,6 +60,7 @@ class Attempt(NamedTuple):
     cause: int = 0
     via: int = 0
     lost: float = 0.0
+    nodes: tuple[tuple[int, ...], ...] = ()
 
 
 class Ratio(NamedTuple):

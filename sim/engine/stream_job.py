@@ -24,7 +24,7 @@ class Allocation:
 
     __slots__ = (
         "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
-        "ready_at", "replaced", "suspects",
+        "ready_at", "replaced", "suspects", "waits",
     )  # fmt: skip
 
     main = None
@@ -47,6 +47,8 @@ class Allocation:
         self.footprint = None
         self.detect_at = math.inf
         """When the jobs know of a failure [s]."""
+        self.waits = False
+        """Whether its job holds what is left of its nodes for the delay of a requeue, which ends at `detect_at`."""
         self.ready_at = -math.inf
         """When nodes that had to be got ready are there [s]."""
         self.epoch = 0
@@ -65,7 +67,8 @@ class StreamJob(Pending):
     __slots__ = (
         "account", "alive", "allocation", "attempts", "began", "durable", "epoch", "failures", "first", "flush",
         "is_exact", "lived", "lives", "lost", "next_at", "notice", "preempted", "queued", "root", "run", "run_at",
-        "save", "saves", "saving_at", "since", "spec", "stages", "stream", "useful", "via", "waited", "why",
+        "save", "saves", "saving_at", "seats", "since", "spec", "stages", "stands", "stream", "useful", "via",
+        "waited", "why",
     )  # fmt: skip
 
     def __init__(self, number: int, spec: Arrival, stream: PreparedStream, account: int, nodes: int) -> None:
@@ -97,6 +100,10 @@ class StreamJob(Pending):
         """Up to when its nodes have been charged [s]."""
         self.stages: list[tuple[int, float]] = []
         """What comes before it runs on: bucket and end [s]."""
+        self.seats: tuple[tuple[int, ...], ...] = ()
+        """Nodes that it began with and had after each change, for the log."""
+        self.stands = False
+        """Whether a failure has stopped it, and it waits with its nodes."""
         self.run_at = math.inf
         """When it runs on [s]."""
         self.saving_at = math.inf
@@ -110,7 +117,7 @@ class StreamJob(Pending):
         """How long a save stops it [s]."""
         self.flush = self.save + self.saves.drain
         """How long it takes to make its progress durable before it stops [s]."""
-        self.is_exact = stream.exact or spec.limit == spec.work
+        self.is_exact = stream.exact
         """Whether its limit is what it takes, whatever delays it, and no estimate."""
         self.run = 0.0
         """How long it has held nodes [s]."""

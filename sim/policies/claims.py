@@ -132,7 +132,7 @@ class Claims:
 
     def _choose(self, job: Pending, pools: list[int], rooms: dict[int, int], now: float) -> Place | None:
         """Return how many nodes of each pool a job takes, of `rooms`; nothing if there are too few in right places."""
-        nodes = job.nodes
+        nodes = max(job.nodes, 1)
         if sum(rooms.values()) < nodes:
             return None
         if self._packs:
@@ -170,7 +170,7 @@ class Claims:
         claimed = job.share
         if claimed is not None and claimed.free >= job.gpus:
             return claimed
-        fresh = next((((pool, 1),) for pool in pools if self._room(job, pool, now) >= 1), None)
+        fresh = self._choose(job, pools, {pool: self._room(job, pool, now) for pool in pools}, now)
         if spread and fresh is not None:
             return fresh
         if self.stranded >= job.gpus:
@@ -200,23 +200,33 @@ class Claims:
         heap = self.shares[pool][free]
         while heap:
             end, _, share = heap[0]
-            if share.free == free and share.end == -end and share.jobs and share.claimed is None:
+            stays = share.claimed is None and any(job.preemptor is None for job in share.jobs)
+            if stays and share.free == free and share.end == -end:
                 return share
             heapq.heappop(heap)
         return None
+
+    def replacements(self, job: Pending, is_near: bool) -> list[int]:
+        """Return the pools from which a running job may have a lost node replaced; those of its domains come first."""
+        homes = {self.pools[pool].domain for pool, _ in job.where}
+        pools = self._of[job.partition]
+        if is_near or self.keys.need == "required":
+            return [pool for pool in pools if self.pools[pool].domain in homes]
+        return sorted(pools, key=lambda pool: self.pools[pool].domain not in homes)
 
     # Preemption and claims.
 
     def victims(self, job: Pending, now: float) -> list[Pending]:
         """Return whom to stop so that a job can start: nobody if even all candidates together would not do.
 
-        Candidates are strictly below its class, have run for the exempt time, and have not been preempted too often;
-        with quotas they are of its own tenant, or of one that has borrowed what the job's tenant is entitled to.
-        The class is strictly lower, so that two jobs preempt each other in turn only if their tenants borrow in turn.
+        Candidates have run for the exempt time and have not been preempted too often. Those of tenants that have
+        borrowed what the job's tenant is entitled to go first, then those of strictly lower classes (`_may_stop`).
         """
         keys = self.keys.preempt
         reclaims = keys.reclaim != "none" and self._has_quota and self._is_within_quota(job)
-        if not reclaims and (keys.who == "none" or self._could_free(job, now) > now):
+        if reclaims:
+            self._wakes = min([self._wakes, *(group.next_ready(now, keys.exempt) for group in self.running.values())])
+        elif keys.who == "none" or self._could_free(job, now) > now:
             return []
         domains: list[int | None] = [None]
         if self._packs and keys.victims == "reorder" and self.keys.need == "required":
@@ -253,11 +263,9 @@ class Claims:
         ready = young = 0
         for value, group in self.running.items():
             if value < own:
-                group.settle(now, self.keys.preempt.exempt)
+                until = min(until, group.next_ready(now, self.keys.preempt.exempt))
                 ready += group.ready
-                if group.young:
-                    young += group.gpus - group.ready
-                    until = min(until, next(iter(group.young)).start + self.keys.preempt.exempt)
+                young += group.gpus - group.ready
         if ready + young < need:
             return INF
         self._wakes = min(self._wakes, until)
@@ -267,6 +275,7 @@ class Claims:
         """Yield whom a job may stop, the first to go first."""
         keys = self.keys.preempt
         pools = {pool for pool in self._of[job.partition] if domain in (None, self.pools[pool].domain)}
+        chosen: set[Pending] = set()
 
         def may_go(victim: Pending) -> bool:
             return (
@@ -278,19 +287,36 @@ class Claims:
         for value in sorted(self.running):
             self.running[value].settle(now, keys.exempt)
             for victim in self.running[value].in_order(keys.order) if reclaims else ():
-                tenant = victim.tenant
-                borrowed = tenant != job.tenant and self.usage[tenant] > self.quotas[tenant].nominal
-                if borrowed and (keys.reclaim == "any" or victim.priority < job.priority) and may_go(victim):
+                if may_go(victim) and self._may_reclaim(job, victim):
+                    chosen.add(victim)
+                    victim.is_reclaimed = True
                     yield victim
-        if keys.who == "none":
-            return
         own = self._class(job)
         for value in sorted(self.running):
             if value >= own:
                 return
             for victim in self.running[value].in_order(keys.order):
-                if (not self._has_quota or victim.tenant == job.tenant) and may_go(victim):
+                if may_go(victim) and victim not in chosen and self._outranks(job, victim):
+                    victim.is_reclaimed = False
                     yield victim
+
+    def _may_stop(self, job: Pending, victim: Pending) -> bool:
+        """Return whether its quota or its class lets a job stop another one."""
+        return self._may_reclaim(job, victim) or self._outranks(job, victim)
+
+    def _outranks(self, job: Pending, victim: Pending) -> bool:
+        """Return whether its class lets a job stop another one, which might not reclaim its nodes."""
+        keys = self.keys.preempt
+        is_near = keys.who != "none" and (keys.within == "cluster" or victim.tenant == job.tenant)
+        return is_near and self._class(victim) < self._class(job) and not self._may_reclaim(victim, job)
+
+    def _may_reclaim(self, job: Pending, victim: Pending) -> bool:
+        """Return whether a job within the quota of its tenant may stop one of a tenant beyond its own."""
+        reclaim = self.keys.preempt.reclaim
+        if reclaim == "none" or job.tenant == victim.tenant or (reclaim == "lower" and victim.priority >= job.priority):
+            return False
+        used = self.usage[victim.tenant] + (0 if self._runs(victim) else victim.size)
+        return used > self.quotas[victim.tenant].nominal and self._is_within_quota(job)
 
     def _lifted(self, candidates: Iterable[Pending], job: Pending, now: float) -> list[Pending]:
         """Count candidates as gone until a job fits, and return them; nobody if it never does."""
@@ -306,17 +332,27 @@ class Claims:
         return []
 
     def _lift(self, victim: Pending, sign: int) -> None:
-        """Count a running job as gone (1), or as there again (-1)."""
+        """Count a running job as gone (1), or as there again (-1), in what is free now and ahead."""
         self.usage[victim.tenant] -= sign * victim.size
         share = victim.share
         if share is None:
             for pool, nodes in victim.where:
-                self.free[pool] += sign * (nodes - victim.leaving.get(pool, 0))
+                self._advance(pool, sign * nodes, -INF, self._rounded(victim.end))
             return
-        was_empty = share.lost == len(share.jobs)
-        share.lost += sign
+        before = share.end
+        (share.gone.add if sign > 0 else share.gone.remove)(victim)
         share.free += sign * victim.gpus
-        self.free[share.pool] += (share.lost == len(share.jobs)) - was_empty
+        share.end = self._rounded(max([job.end for job in share.jobs if job not in share.gone], default=-INF))
+        self._advance(share.pool, sign, *sorted((before, share.end)))
+
+    def _advance(self, pool: int, nodes: int, start: float, end: float) -> None:
+        """Add nodes of a pool from `start` to `end` to what is expected to be free; from -inf on, also now."""
+        if start == -INF < end:
+            self.free[pool] += nodes
+        if start <= self._shadows[pool] < end:
+            self._extras[pool] += nodes
+        if self._profiles:
+            self._profiles[pool].give(start, end, nodes)
 
     def _would_fit(self, job: Pending, gone: list[Pending], now: float) -> bool:
         if not self._admits(job):
@@ -331,7 +367,7 @@ class Claims:
         """Return a shared node that has room for a job below a node when some of its jobs are gone."""
         shares = (victim.share for victim in gone if victim.share is not None)
         for share in shares:
-            fits = share.free >= job.gpus and share.lost < len(share.jobs) and share.claimed in (None, job)
+            fits = share.free >= job.gpus and len(share.gone) < len(share.jobs) and share.claimed in (None, job)
             if fits and self._may_join(job, share, now):
                 return share
         return None
@@ -368,19 +404,19 @@ class Claims:
             victim.preemptions += 1
             job.victims[victim] = None
             self._expect(victim, now + self.keys.preempt.grace)
-        self._top_up(job)
+        self._top_up()
         self.preemptions.append((job, victims))
         self._dirty = True
         return None
 
     def _outrank(self, job: Pending, now: float) -> Place | None:
         """Return a place on nodes that jobs behind this one in the queue have claimed; nothing if it does not do."""
-        mine, own = self._rank(job.lane, job.entry, now), self._class(job)
+        mine = self._rank(job.lane, job.entry, now)
         behind = [
             other
             for other in self._claimers
             # A victim may be ahead in the queue of who stopped it.
-            if self._class(other) <= own and self._rank(other.lane, other.entry, now) > mine
+            if self._rank(other.lane, other.entry, now) > mine and not self._may_stop(other, job)
         ]
         for other in behind:
             for pool, nodes in other.claim.items():
@@ -388,19 +424,19 @@ class Claims:
             other.claim = {}
         place = self._find(job, now) if behind else None
         if place is None:
-            for other in behind:
-                self._top_up(other)
+            self._top_up()
         else:
             self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
         return place
 
-    def _top_up(self, job: Pending) -> None:
-        """Claim free nodes for a job whose victims are stopped."""
-        for pool, nodes in job.target.items():
-            taken = min(nodes - job.claim.get(pool, 0), self.free[pool])
-            if taken > 0:
-                self.free[pool] -= taken
-                job.claim[pool] = job.claim.get(pool, 0) + taken
+    def _top_up(self) -> None:
+        """Claim free nodes for those who have stopped others, up to what they need."""
+        for job in self._claimers:
+            for pool, nodes in job.target.items():
+                taken = min(nodes - job.claim.get(pool, 0), self.free[pool])
+                if taken > 0:
+                    self.free[pool] -= taken
+                    job.claim[pool] = job.claim.get(pool, 0) + taken
 
     def _unclaim(self, job: Pending) -> None:
         """Free what a job has claimed."""
@@ -414,6 +450,8 @@ class Claims:
             job.share = None
         for victim in job.victims:
             victim.preemptor = None
+            if victim.share is not None:
+                self._offer(victim.share)
         job.claim, job.target, job.victims = {}, {}, {}
 
     def _expect(self, job: Pending, end: float) -> None:
@@ -424,9 +462,8 @@ class Claims:
             self._set_end(job.share)
             return
         for pool, nodes in job.where:
-            stays = nodes - job.leaving.get(pool, 0)
-            self.ends[pool].remove((self._rounded(job.end), job.serial, stays))
-            self.ends[pool].add((self._rounded(end), job.serial, stays))
+            self.ends[pool].remove((self._rounded(job.end), job.serial, nodes))
+            self.ends[pool].add((self._rounded(end), job.serial, nodes))
         job.end = end
 
     # ----------------------------------------
@@ -446,7 +483,8 @@ class Claims:
 
     def _is_within_quota(self, job: Pending) -> bool:
         quota = self.quotas[job.tenant]
-        return self.usage[job.tenant] + self.held[job.tenant] + self._more(job) <= quota.nominal
+        more = 0 if self._runs(job) else self._more(job)
+        return self.usage[job.tenant] + self.held[job.tenant] + more <= quota.nominal
 
     def _hold_claims(self) -> None:
         """Let waiting gangs hold nothing of the quotas but what those with claims need."""
@@ -457,6 +495,9 @@ class Claims:
     def _more(self, job: Pending) -> int:
         """Return the GPUs by which a job adds to what is held of the quotas."""
         return 0 if job in self._claimers else job.size
+
+    def _runs(self, job: Pending) -> bool:
+        return job in self.running[self._class(job)]
 
     def _number(self, job: Pending) -> None:
         job.serial = next(self._serials)

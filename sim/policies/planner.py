@@ -4,7 +4,7 @@ The planner knows what a scheduler knows: sizes, time limits, priorities, what r
 long a job will really run. It counts nodes by *pool*, the nodes that are alike to it (partitions, domain, maintenance
 windows); which of them a job gets is chosen by the engine. It holds no clock and draws nothing.
 
-The engine reports what happens (`enqueue`, `withdraw`, `ended`, `capacity`, `drain`), and after all events of an
+The engine reports what happens (`enqueue`, `withdraw`, `ended`, `capacity`, `seated`), and after all events of an
 instant calls :meth:`Planner.plan`; jobs that it returns have been given their nodes (`job.where`, `job.share`). The
 victims that it names in ``preemptions`` are stopped by the engine; where that is at once, it plans again.
 :meth:`Planner.wake` says when a pass is due though nothing happens.
@@ -70,7 +70,7 @@ class Planner(Claims):
         self._moves = self._has_quota or keys.order.age.weight > 0 or keys.order.fair_share.weight > 0
         alone = all(len(of) == 1 for of in self._of) and all(len(pool.partitions) == 1 for pool in pools)
         self._deep = self._passes and (self._depth > 1 or (self._depth == 1 and (self._windows or not alone)))
-        may_keep = not (self._preempts or self._moves or keys.backfill_cycle)
+        may_keep = not (self._preempts or self._moves or keys.backfill_cycle or keys.cycle)
         self._exact = may_keep and self._deep and self._depth == self._tested == self._window == INF
         # Of the last pass.
         self._fresh: list[Pending] = []
@@ -127,7 +127,7 @@ class Planner(Claims):
         self.running[self._class(job)].start(job)
 
     def ended(self, job: Pending, now: float) -> None:
-        """Free the nodes of a job that ran; drained ones leave, and those that were taken from others are claimed."""
+        """Free the nodes of a job that ran; those that were taken from others are claimed."""
         expected = self._rounded(job.end) == now
         freed: list[tuple[int, int]] = []
         if job.share is not None:
@@ -138,18 +138,16 @@ class Planner(Claims):
                 freed = [(share.pool, 1)]
         else:
             for pool, nodes in job.where:
-                leaving = job.leaving.get(pool, 0)
-                self.ends[pool].remove((self._rounded(job.end), job.serial, nodes - leaving))
-                freed.append((pool, nodes - leaving))
+                self.ends[pool].remove((self._rounded(job.end), job.serial, nodes))
+                freed.append((pool, nodes))
             job.where = ()
-        job.leaving = {}
         for pool, nodes in freed:
             self.free[pool] += nodes
         preemptor = job.preemptor
         if preemptor is not None:
             job.preemptor = None
             preemptor.victims.pop(job, None)
-            self._top_up(preemptor)
+        self._top_up()
         self._use(job, now, -1)
         self.running[self._class(job)].end(job)
         if not (self._exact and expected and not self.sharing):
@@ -166,16 +164,16 @@ class Planner(Claims):
                 job.claim[pool] -= taken
                 self.free[pool] += taken
         assert self.free[pool] >= 0, f"at {now} pool {pool} has {self.free[pool]} free nodes"
+        self._top_up()
         self._dirty = True
 
-    def drain(self, job: Pending, pool: int = 0, nodes: int = 1) -> None:
-        """Note nodes of a running job that leave when it ends: no reservation counts on them."""
-        for at, held in job.where:
-            if at == pool:
-                before = held - job.leaving.get(pool, 0)
-                self.ends[pool].remove((self._rounded(job.end), job.serial, before))
-                self.ends[pool].add((self._rounded(job.end), job.serial, before - nodes))
-                job.leaving[pool] = job.leaving.get(pool, 0) + nodes
+    def seated(self, job: Pending, place: tuple[tuple[int, int], ...]) -> None:
+        """Note which nodes a running job has now: no reservation counts on those that it has lost."""
+        for pool, nodes in job.where:
+            self.ends[pool].remove((self._rounded(job.end), job.serial, nodes))
+        job.where = place
+        for pool, nodes in place:
+            self.ends[pool].add((self._rounded(job.end), job.serial, nodes))
         self._dirty = True
 
     # ----------------------------------------
@@ -244,7 +242,7 @@ class Planner(Claims):
     def _main(self, now: float, *, again: bool) -> list[Pending]:
         """Start jobs in order; the first that cannot start blocks its partition, one without quota its tenant."""
         starts: list[Pending] = []
-        before = [] if again else self._heads
+        before = [] if again or self._preempts else self._heads
         self._heads = []
         self._shadows = [INF] * len(self.pools)
         self._profiles = []
@@ -329,7 +327,6 @@ class Planner(Claims):
         most = self._most()
         refused: dict[tuple[float, ...], bool] = {}
         """Shapes of jobs that fit nowhere, and whether not even within the window; what is free only becomes less."""
-        waits = {lane.partition for lane in self.lanes.values() if lane}
         may_change = self._exact or self._windows or self._has_quota
         for job in fresh if old else self._in_order(now):
             self._tests -= 1
@@ -350,7 +347,7 @@ class Planner(Claims):
                 if place is None and not (has_claims or self.keys.wait):
                     refused[shape] = False
             was_blocked = bool(self._blocked)
-            if place is None and job.partition not in self._blocked:
+            if place is None:
                 place = self._take_over(job, now, admitted)
                 if self._claimers:
                     refused.clear()
@@ -375,9 +372,7 @@ class Planner(Claims):
                 self._blocked.add(job.partition)
                 if not self._reserve(job, now) and was_blocked and shape in refused and not may_change:
                     refused[shape] = True
-            if not (self._exact or self.stranded or any(self.free)) and (
-                not self._preempts or not (may_change or self._claimers or waits - self._blocked)
-            ):
+            if not (self._exact or self._preempts or self.stranded or any(self.free)):
                 break
         for job in starts:
             if job.lane is not None:
@@ -432,10 +427,13 @@ class Planner(Claims):
         """Start a job beside the reservations of this pass."""
         claimed = job.claim
         if job in self._claimers:  # a higher job that waits counted on neither its nodes nor its victims
+            self.held[job.tenant] -= job.size
             self._wakes = min(self._wakes, now + self.keys.preempt.exempt)
             self._dirty = True
         self._unclaim(job)
         end = self._rounded(now + job.limit)
+        for pool, nodes in claimed.items() if self._profiles and end < INF else ():
+            self._profiles[pool].give(end, INF, nodes)
         taken: list[tuple[int, int, float]] = []  # pool, nodes, since when
         if isinstance(place, Share):
             if end > place.end:
@@ -448,8 +446,7 @@ class Planner(Claims):
             if since <= self._shadows[pool] < end:
                 self._extras[pool] -= nodes
         self.started(job, now, place)
-        for other in self._claimers:
-            self._top_up(other)
+        self._top_up()
 
     def _blocked_by(self, job: Pending, now: float, admitted: bool) -> str:
         """Return why nodes idle, from the first job that cannot start."""
@@ -494,7 +491,7 @@ class Planner(Claims):
 
     def _shadow(self, pool: int, nodes: int, now: float) -> tuple[float, int]:
         """Return when `nodes` are expected to be free, and how many more are then; all that end at once count."""
-        have: float = self.free[pool]
+        have: float = self.free[pool] - sum(nodes for _, nodes in self._awaited(pool))
         shadow = INF
         for block, count in self.ends[pool].parts():
             if shadow == INF and have + count < nodes:
@@ -514,21 +511,26 @@ class Planner(Claims):
         for time in times:
             end = time + job.limit
             rooms = {pool: max(self._profiles[pool].least(time, end), 0) for pool in pools}
-            if not job.nodes:
-                pool = next((pool for pool in pools if rooms[pool] >= 1), None)
-                if pool is not None:
-                    return time, ((pool, 1),)
-            elif (place := self._choose(job, pools, rooms, INF)) is not None:
+            if (place := self._choose(job, pools, rooms, INF)) is not None:
                 return time, place
         return INF, ()
 
     def _forecast(self, now: float) -> list[Profile]:
         """Return the free nodes of each pool from now on, by time limits and maintenance windows."""
-        profiles = []
+        profiles: list[Profile] = []
         for pool, free, ends in zip(self.pools, self.free, self.ends, strict=True):
             profile = Profile(now, free, ends)
             for start, stop in pool.windows:
                 if stop > now:
                     profile.take(max(start, now), stop, self.total)  # more than there is: nobody may
+            for since, nodes in self._awaited(len(profiles)):
+                profile.take(max(since, now), INF, nodes)
             profiles.append(profile)
         return profiles
+
+    def _awaited(self, pool: int) -> Iterator[tuple[float, int]]:
+        """Yield since when [s] nodes of a pool are those of jobs that have claimed them, and now their victims'."""
+        for job in self._claimers:
+            nodes = job.target.get(pool, 0) - job.claim.get(pool, 0)
+            if nodes > 0 and job.victims:
+                yield max(self._rounded(victim.end) for victim in job.victims), nodes

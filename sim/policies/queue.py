@@ -34,7 +34,7 @@ class Quota(NamedTuple):
 class Share:
     """A node that jobs below a node share; `node` is for the engine, which chooses it."""
 
-    __slots__ = ("claimed", "end", "free", "jobs", "lost", "node", "number", "pool")
+    __slots__ = ("claimed", "end", "free", "gone", "jobs", "node", "number", "pool")
 
     def __init__(self, number: int, pool: int, gpus: int) -> None:
         self.number = number
@@ -43,7 +43,7 @@ class Share:
         self.end = 0.0
         self.jobs: dict[Pending, None] = {}
         self.claimed: Pending | None = None
-        self.lost = 0
+        self.gone: set[Pending] = set()
         """Jobs of it that would be stopped, while victims are chosen."""
         self.node: Any = None
 
@@ -71,9 +71,9 @@ class Pending:
     """
 
     __slots__ = (
-        "claim", "eligible", "end", "entry", "gpus", "lane", "leaving", "limit", "nodes", "number", "owner",
-        "partition", "preemptions", "preemptor", "priority", "qos", "serial", "shape", "share", "size", "start",
-        "submit", "target", "tenant", "victims", "where",
+        "claim", "eligible", "end", "entry", "gpus", "is_reclaimed", "lane", "limit", "named_at", "nodes", "number",
+        "owner", "partition", "preemptions", "preemptor", "priority", "qos", "serial", "shape", "share", "size",
+        "start", "submit", "target", "tenant", "victims", "where",
     )  # fmt: skip
 
     def __init__(
@@ -102,9 +102,11 @@ class Pending:
         self.start = self.end = math.nan
         self.where: tuple[tuple[int, int], ...] = ()
         self.share: Share | None = None
-        self.leaving: dict[int, int] = {}
-        """Nodes of each pool that are drained: they leave with the end of the job."""
         self.preemptor: Pending | None = None
+        self.named_at = math.nan
+        """When it was last named as a victim [s]."""
+        self.is_reclaimed = False
+        """Whether it is, or was, stopped for the quota of the preemptor's tenant, and not for the class."""
         self.victims: dict[Pending, None] = {}
         """Who is being stopped for it and still runs."""
         self.target: dict[int, int] = {}
@@ -189,7 +191,7 @@ def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
 
 
 class Profile:
-    """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next. They only become fewer."""
+    """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next."""
 
     __slots__ = ("free", "known", "times")
 
@@ -260,6 +262,12 @@ class Profile:
         last = len(self.times) if end == INF else self._cut(end)
         self.free[first:last] = [free - nodes for free in self.free[first:last]]
 
+    def give(self, start: float, end: float, nodes: int) -> None:
+        """Add nodes from `start`, or now, until `end`."""
+        soon = math.nextafter(self.times[0], INF)
+        self.take(max(start, self.times[0]), max(end, soon), -nodes)
+        self.known.clear()
+
     def _cut(self, time: float) -> int:
         """Return where `time` begins an interval; it does so from now on."""
         at = bisect_left(self.times, time)
@@ -297,6 +305,9 @@ class RunningClass:
             del self.old[job]
             self.ready -= job.size
 
+    def __contains__(self, job: Pending) -> bool:
+        return job in self.young or job in self.old
+
     def settle(self, now: float, exempt: float) -> None:
         """Move those that have run for `exempt` seconds."""
         while self.young:
@@ -307,10 +318,16 @@ class RunningClass:
             self.old[job] = None
             self.ready += job.size
 
+    def next_ready(self, now: float, exempt: float) -> float:
+        """Return when the next of those that are safe no longer is [s]; infinite if none is."""
+        self.settle(now, exempt)
+        return next(iter(self.young)).start + exempt if self.young else INF
+
     def in_order(self, order: str) -> Iterable[Pending]:
         """Return those that are not safe, the first to go first."""
         if order == "smallest":
-            return sorted(self.old, key=lambda job: (job.size, -job.start))
+            newest_first = list(reversed(self.old))
+            return sorted(newest_first, key=lambda job: job.size)
         return reversed(self.old) if order == "youngest" else self.old
 
 

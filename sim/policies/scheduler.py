@@ -79,6 +79,11 @@ class Preempt(Model):
     )
     reorder: Count = Field(1, description="Slurm: times that the last candidate moves to the front (reorder_count).")
     most: Count | None = Field(None, description="Preemptions after which a job is safe; without it, none is.")
+    within: Literal["cluster", "tenant"] = Field(
+        "cluster",
+        description="Whose jobs `who` lets a job stop: all of the cluster, or those of its own tenant (Kueue). Reclaim "
+        "is apart.",
+    )
     reclaim: Literal["none", "lower", "any"] = Field(
         "none",
         description="Jobs of tenants above their quota that one within its quota may stop: none, those of lower "

@@ -60,7 +60,7 @@ def mixed(seed: int, jobs: int = 50) -> list[Work]:
 
 
 def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, work: list[Work] | None = None, **more: Any) -> Replay:
-    """Return a replay on a cluster of a kind, on which nodes fail and return, and are drained."""
+    """Return a replay on a cluster of a kind, on which nodes fail, idle or in jobs, and return."""
     generator = np.random.default_rng(seed)
     work = mixed(seed) if work is None else work
     pools, tiers, quotas = [Pool(8)], (0,), (Quota(), Quota())
@@ -87,11 +87,11 @@ def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, work: list[Work]
         while actions_later:
             replay.planner.capacity(1, replay.now, actions_later.pop())
 
-    def drain(replay: Replay) -> None:
-        whole = [job for job in replay.running.values() if job.where and not job.leaving]
+    def lose(replay: Replay) -> None:
+        whole = [job for job in replay.running.values() if job.where]
         if whole:
-            pool = whole[0].where[0][0]
-            replay.planner.drain(whole[0], pool)
+            (pool, nodes), *others = whole[0].where
+            replay.planner.seated(whole[0], ((pool, nodes - 1), *others) if nodes > 1 else tuple(others))
             actions_later.append(pool)
 
     def end(replay: Replay) -> None:
@@ -99,9 +99,9 @@ def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, work: list[Work]
             replay.stop(min(replay.running))
 
     actions_later: list[int] = []
-    calls: list[Callable[[Replay], None]] = [fail, end, drain]
+    calls: list[Callable[[Replay], None]] = [fail, end, lose]
     actions = [(float(at), calls[index % 3]) for index, at in enumerate(range(5, 80, 9))]
-    # A drained node has left by then.
+    # What a job has lost is back by then.
     actions.append((1000.0, mend))
     return Replay(keys, work, pools, gpus=GPUS, tiers=tiers, quotas=quotas, actions=actions, **more)
 
@@ -123,8 +123,7 @@ def books_close(replay: Replay) -> None:
         shares = {job.share for job in replay.running.values() if job.share is not None and job.share.pool == pool}
         whole = sum(count for job in replay.running.values() for at, count in job.where if at == pool)
         ends = [entry for block in planner.ends[pool].blocks for entry in block]
-        leaving = sum(job.leaving.get(pool, 0) for job in replay.running.values())
-        assert sum(nodes for _, _, nodes in ends) == whole + len(shares) - leaving
+        assert sum(nodes for _, _, nodes in ends) == whole + len(shares)
         assert ends == sorted(ends)
         assert planner.idle(pool) + whole + len(shares) <= planner.pools[pool].nodes
         for share in shares:
@@ -141,7 +140,7 @@ def books_close(replay: Replay) -> None:
 
 @cases(("policy", "kind"), list(itertools.product(POLICIES, KINDS)))
 def test_each_node_is_counted_once_and_all_jobs_end(policy: str, kind: str) -> None:
-    """Through failures, drains, preemption and quotas: books close after each pass, and the queue empties."""
+    """Through failures, preemption and quotas: books close after each pass, and the queue empties."""
     for seed in range(budget(5)):
         for preempt in PREEMPTS:
             keys = POLICIES[policy] | preempt
@@ -239,8 +238,10 @@ def test_no_two_jobs_preempt_each_other(preempt: dict[str, Any]) -> None:
         planner = replay.planner
         for job, victims in planner.preemptions:
             for victim in victims:
-                is_lower = victim.priority < job.priority and victim.tenant == job.tenant
-                assert is_lower or planner.usage[victim.tenant] > planner.quotas[victim.tenant].nominal
+                assert (
+                    victim.priority < job.priority
+                    or planner.usage[victim.tenant] > planner.quotas[victim.tenant].nominal
+                )
 
     for seed in range(budget(20)):
         mixed_replay(SEED * 100 + seed, {"use": "easy", **preempt}, kind="quotas", watch=watch)

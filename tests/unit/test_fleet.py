@@ -435,7 +435,7 @@ def test_grace(grace: str, end: float, lost: float) -> None:
         pytest.param(60.0, {}, "timeout", 60.0, id="killed"),
         pytest.param(60.0, {"overtime": "10 s"}, "timeout", 70.0, id="overtime"),
         pytest.param(60.0, {"at_limit": "run on"}, "completed", 100.0, id="runs on"),
-        pytest.param(100.0, {}, "completed", 107.0, id="an exact limit has room for the start"),
+        pytest.param(100.0, {}, "timeout", 100.0, id="a row that states its run time as its limit"),
     ],
 )
 def test_time_limit(limit: float, rule: dict[str, Any], state: str, end: float) -> None:

@@ -1,4 +1,4 @@
-"""The planner by hand: backfill, drains, maintenance, preemption, claims, quotas, topology, shared nodes, order."""
+"""The planner by hand: backfill, lost nodes, maintenance, preemption, claims, quotas, topology, shared nodes, order."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ def one_returns(replay: Replay) -> None:
 
 
 @cases("keys", [EASY, DEEP])
-def test_no_reservation_counts_on_a_node_that_is_drained(keys: dict[str, Any]) -> None:
-    """One of the six nodes of job 0 is drained: the head, which needs 7 of 10, waits for job 1 too, and 3 can pass."""
+def test_no_reservation_counts_on_a_node_that_a_job_has_lost(keys: dict[str, Any]) -> None:
+    """One of the six nodes of job 0 has failed: the head, which needs 7 of 10, waits for job 1 too, and 3 can pass."""
     work = [Work(0, 0, 10, 6), Work(1, 0, 50, 3), Work(2, 1, 10, 7), Work(3, 2, 60, 1)]
     assert Replay(keys, work, 10).first == {0: 0, 1: 0, 2: 10, 3: 20}
-    drained = Replay(keys, work, 10, actions=[(1.0, lambda replay: replay.planner.drain(replay.running[0]))])
-    assert drained.first == {0: 0, 1: 0, 3: 2, 2: 50}
-    assert drained.planner.free == [9]
+    lost = Replay(keys, work, 10, actions=[(1.0, lambda replay: replay.planner.seated(replay.running[0], ((0, 5),)))])
+    assert lost.first == {0: 0, 1: 0, 3: 2, 2: 50}
+    assert lost.planner.free == [9]
 
 
 @cases("keys", [{}, EASY, DEEP, {"use": "conservative"}, {"head": "passes"}])
