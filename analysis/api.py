@@ -250,7 +250,7 @@ def compare(
     from analysis.compare import compare as compare_variants
     from sim.yamlfile import value_text
 
-    _check_count(replications, 2)
+    _check_count(replications, 1)
     _check_count(processes, 0, "processes")
     names = [str(name) for name in ([scenarios] if isinstance(scenarios, str | Path) else scenarios)]
     if isinstance(vary, Mapping):

@@ -131,9 +131,9 @@ def _basis(found: PreparedService) -> tuple[str, float]:
     if spec.calibration is not None:
         return "calibrated", sigma["calibrated"]
     kind = "experts" if found.replica.shape.experts is not None else "dense"
-    rows = fitted["pairs"].get(spec.engine, {}).get(kind)
+    rows = [row.split()[-1] for row in fitted["pairs"] if row.split()[:2] == [spec.engine, kind]]
     pair = f"{engine.title}, {'models with experts' if kind == 'experts' else 'dense models'}"
-    if rows is None:
+    if not rows:
         return f"never fitted for this pair: {pair}", sigma["pair"]
     known = [(f"fitted to {pair} on {' and '.join(rows)}", sigma["experts" if kind == "experts" else "fitted"])]
     if chip.generation not in fitted["generations"] or chip.announced:

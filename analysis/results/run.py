@@ -312,7 +312,7 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, models.Ofte
     rows = {}
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
-        interval = possible("interruptions", summary.mean_ci95) if summary.std else None
+        interval = possible("interruptions", summary.mean_ci95)
         rows[name] = models.Often(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
     return dict(sorted(rows.items(), key=lambda row: row[1].mean, reverse=True))
 

@@ -222,7 +222,7 @@ def _summary(replications: FloatArray, x: FloatArray, mean: float | None, interv
     return Summary(
         n=replications.size,
         mean=mean,
-        mean_ci95=interval,
+        mean_ci95=with_width(interval),
         std=_std(x) if x.size > 1 and np.all(np.isfinite(x)) else None,
         p05=quantile(x, 0.05),
         p50=quantile(x, 0.50),

@@ -86,7 +86,7 @@ def mean_estimate(
     if is_exact and equal:
         interval, method = (mean, mean), "exact"
     interval = widened(mean, interval, ratios, metric)
-    return Estimate(mean, interval, method)
+    return Estimate(mean, interval, "" if interval is None and method != "exact" else method)
 
 
 def _sampled(

@@ -559,7 +559,7 @@ _PROBABILITIES = frozenset(
 """Fields of descriptions that are probabilities: chance decides unless they are 0 or 1."""
 
 
-def _has_chance(value: Any, name: str = "") -> bool:
+def _has_chance(value: object, name: str = "") -> bool:
     """Return whether a description has a time with more than one value, or a probability, in any of its parts."""
     if isinstance(value, LawModel):
         return not isinstance(value, Fixed)

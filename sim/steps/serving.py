@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -150,7 +150,7 @@ class ServingConstants:
     network: float
     imbalance: float
     power: Mapping[str, Sequence[float]]
-    fitted: Mapping[str, Any]
+    fitted: Mapping[str, Sequence[str]]
     sigma: Mapping[str, float]
 
 

@@ -298,7 +298,7 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
     for row in apart.rows:
         change = variants[row.name]["difference"][metric]
         assert row.mean == pytest.approx(change["mean"] / size)
-        assert ("not resolved" not in row.note) == (change["resolved"] or change["ci95"][0] == change["ci95"][1])
+        assert ("not resolved" not in row.note) == (change["resolved"] or change["ci95"] is None)
     behind = content["ranking"]["behind"]
     for row in found["comparison-behind"].chart.rows:
         assert row.mean == pytest.approx(behind[row.name]["mean"] / size)
@@ -431,7 +431,8 @@ def test_small_steps_are_drawn_together_with_an_interval_of_their_own() -> None:
     total = shares[0].sum()
     rest = found.drawn[-1].found
     assert rest is not None
-    assert rest.ci95 == pytest.approx((-5.0 / total, -5.0 / total), rel=1e-6)
+    assert rest.mean == pytest.approx(-5.0 / total, rel=1e-6)
+    assert rest.ci95 is None, "together they are the same in all replications"
 
 
 def test_intervals_of_a_bridge_hold_the_truth_as_often_as_they_say() -> None:
@@ -771,7 +772,7 @@ def test_shares_of_the_variance_are_those_of_the_document() -> None:
     assert isinstance(bars, Bars)
     assert [row.values for row in bars.rows] == [pytest.approx((70, 80)), pytest.approx((20, 30))]
     assert bars.rows[0].ci95[1] == pytest.approx((70, 90))
-    assert "Failure rate takes part in 80 %" in bars.title
+    assert "Failure rate accounts for 80 %" in bars.title
 
 
 def test_variance_that_is_not_told_apart_is_said_so() -> None:
