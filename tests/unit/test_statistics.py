@@ -587,7 +587,7 @@ def test_no_data_is_all_none() -> None:
 
 @cases("value", [0.0, 1.0, 0.1])
 def test_constant_data_gives_no_degenerate_interval(value: float) -> None:
-    """A metric that never varies has no interval of no width, and its quantiles are without NaN, rounding or a warning."""
+    """A metric that never varies has no interval, and its quantiles are without NaN, rounding or a warning."""
     expected = Summary(100, value, None, 0.0, value, value, value)
     assert summarise([value] * 100) == expected
     assert summarise_ratio([value] * 100, [1.0] * 100) == expected

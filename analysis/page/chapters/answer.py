@@ -349,7 +349,7 @@ class Asked:
         """Return how many runs would tell what is not resolved."""
         have, needed = self.at(*keys, "replications"), self.at(*keys, "replications_to_resolve")
         if have is not None and have.value < _FEWEST_FIRM:
-            return (f"{_FEWEST_FIRM} simulated runs or a longer horizon would tell how many",)
+            return ("more simulated runs or a longer horizon would tell",)
         return more_runs(needed)
 
     def all_rows(self) -> list[Row]:
