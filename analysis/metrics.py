@@ -92,6 +92,12 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
         "maintenance", "planned work on nodes while they stay in the job", "planned work on the nodes", _INK, 0.7),
     "auxiliary": BucketWords(
         "auxiliary", "periodic work that stops training, such as evaluation", "other stops", _INK, 0.3),
+    "wrong_work": BucketWords(
+        "wrong work", "training that a fault made wrong and that stays, because no saved state from before is left",
+        "training that is wrong and stays", 7, 0.5),
+    "given_up": BucketWords(
+        "given up", "the job has failed for good, and nobody starts it again",
+        "the time after the job has failed for good", 4, 0.5),
     "spare_idle": BucketWords("spare idle", "healthy nodes kept ready as spares", "spares that wait", 2),
     "draining": BucketWords("draining", "nodes that wait for their jobs to leave", "nodes being emptied", 5),
     "repair": BucketWords("repair", "nodes in repair, or waiting for it", "nodes in repair", 3),
@@ -312,9 +318,9 @@ _OWN = (
     Metric("ettr_no_queue", "ETTR without the queue", "the useful share of the time without the queue", "share",
            "productive / (requested − `queued`)"),
     Metric("scheduling_goodput", "scheduling goodput", "the share of time in which the job has its nodes", "share",
-           "(requested − `queued` − `starved` − `reschedule`) / requested"),
+           "(requested − `queued` − `starved` − `reschedule` − `given_up`) / requested"),
     Metric("runtime_goodput", "runtime goodput", "the useful share of the time with nodes", "share",
-           "productive / (requested − `queued` − `starved` − `reschedule`)"),
+           "productive / (requested − `queued` − `starved` − `reschedule` − `given_up`)"),
     Metric("program_goodput", "program goodput", "the share of the peak speed that a step reaches (MFU)", "share",
            "model FLOP utilisation (MFU) of the healthy step; over several jobs weighted by productive GPU-time",
            detail="MFU", needs=(_MFU,), per_step=-1,

@@ -308,7 +308,7 @@ class Table(Sequence[Mapping[str, Ratio]]):
 class JobTally:
     """What one job came to.
 
-    ``requested`` [GPU s] is of each replication, all others are sums; ``buckets`` [GPU s] has the shape (12,).
+    ``requested`` [GPU s] is of each replication, all others are sums; ``buckets`` [GPU s] has the shape (14,).
     """
 
     def __init__(self) -> None:
@@ -317,9 +317,13 @@ class JobTally:
         self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
         self.finished = self.censored = self.never_started = self.never_arrived = self.waiting = self.accepted = 0
         self.restores: dict[str, int] = {}
+        self.given_up: list[tuple[float, int, int]] = []
+        """When it failed for good [s], for which cause, and after how many interruptions."""
 
     def add(self, job: JobResult) -> None:
         """Add a replication."""
+        if job.given_up < math.inf:
+            self.given_up.append((job.given_up, job.given_up_for, sum(job.interruptions.values())))
         self.requested.append(job.requested)
         self.buckets += job.buckets
         self.finished += job.finished
@@ -340,9 +344,9 @@ class Tally:
     interrupted
         In how many of them a failure hit a job.
     owned, cluster
-        GPU-time of the cluster [GPU s], in all and by bucket, shape (19,).
+        GPU-time of the cluster [GPU s], in all and by bucket, shape (21,).
     requested, buckets
-        Requested GPU-time of all jobs [GPU s], and by bucket, shape (12,).
+        Requested GPU-time of all jobs [GPU s], and by bucket, shape (14,).
     losses
         GPU-seconds by bucket and cause, of all jobs.
     interruptions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from analysis.fleet import OF_TARGETS, Slice
-from sim import JOB_BUCKETS, SERVICE_SUMS, Bucket, Ratio, window_edges
+from sim import JOB_BUCKETS, SCHEDULING, SERVICE_SUMS, Bucket, Ratio, window_edges
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-_WAITING = [Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]
+_WAITING = list(SCHEDULING)
 
 
 class Kept(NamedTuple):

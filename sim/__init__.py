@@ -55,7 +55,7 @@ if TYPE_CHECKING:
         template,
     )
     from sim.plugins import PluginError
-    from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket
+    from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, SCHEDULING, Bucket
     from sim.prepare.explained import RecoverySummary, recovery_summary
     from sim.prepare.placement import Placement, placement
     from sim.prepare.prepare import examine, prepare
@@ -85,7 +85,7 @@ import_on_use(
         "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError",
         "plugins": "PluginError",
-        "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE",
+        "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE SCHEDULING",
         "prepare.explained": "RecoverySummary recovery_summary",
         "prepare.placement": "Placement placement",
         "prepare.prepare": "examine prepare",

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sim
 from analysis.amounts import ranges
-from sim import Bucket
+from sim import SCHEDULING, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ EVERY = 300.0
 PAUSED = 1800.0
 """Time between two pauses of the steps in it [s]."""
 
-_WAITING = frozenset((Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE))
+_WAITING = frozenset(SCHEDULING)
 _STEPPING = frozenset((Bucket.PRODUCTIVE, Bucket.DEGRADED))
 _STATES = {"node_fail": "NODE_FAIL", "preempted": "PREEMPTED", "timeout": "TIMEOUT", "completed": "COMPLETED",
            "cancelled": "CANCELLED", "running": "RUNNING"}  # fmt: skip

@@ -200,6 +200,9 @@ class JobFound(Part):
     never_started: Count = Field(0, description="Replications in which the job never got its nodes.")
     restores: Numbers = Field({}, description="By store, restores from it, mean over replications.")
     accepted_taints: Number = Field(None, description="Faults whose wrong work has stayed, mean over replications.")
+    given_up: Count = Field(0, description="Replications in which it failed for good.")
+    given_up_at_s: Number = Field(None, description="When, mean over these [s].")
+    given_up_for: dict[str, Count] = Field({}, description="The same by the cause of the last failure.")
     never_arrived: Count = Field(0, description="Replications that ended before the job arrived.")
 
 

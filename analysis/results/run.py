@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import platform
+from collections import Counter
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,13 +34,14 @@ from sim import (
     yamlfile,
 )
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
+from sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from analysis.runs import Ensemble, Tally
+    from analysis.runs import Ensemble, JobTally, Tally
     from analysis.statistics.estimates import Interval
     from sim import Prepared, Ratio, Scenario, TargetPlan
     from sim.steps.power import Facility, PowerState
@@ -356,10 +358,29 @@ def _per_job(ensemble: Ensemble) -> dict[str, models.JobFound]:
             never_started=mine.never_started,
             restores={store: number / count for store, number in sorted(mine.restores.items())},
             accepted_taints=mine.accepted / count,
+            given_up=len(mine.given_up),
+            given_up_at_s=float(np.mean([time for time, *_ in mine.given_up])) if mine.given_up else None,
+            given_up_for=dict(Counter(ensemble.prepared.sources[cause - 1].name for _, cause, _ in mine.given_up)),
             never_arrived=mine.never_arrived,
         )
         for plan, mine in zip(ensemble.prepared.jobs, ensemble.tally.jobs, strict=True)
     }
+
+
+def _ends(name: str, mine: JobTally, count: int) -> Iterator[str]:
+    """Yield in how many of `count` replications a job failed for good, and how much wrong work it has kept."""
+    if mine.given_up:
+        when, _, hits = np.mean(mine.given_up, axis=0)
+        yield (
+            f"job '{name}' failed for good in {len(mine.given_up)} of {count} replications, at "
+            f"{when / DAY:.3g} d after {hits:.3g} interruptions on average: what follows is given up"
+        )
+    if mine.accepted:
+        share = float(mine.buckets[Bucket.WRONG_WORK]) / sum(mine.requested)
+        yield (
+            f"job '{name}' goes on with wrong work after {mine.accepted / count:.3g} faults a run, because no "
+            f"checkpoint from before them is left: {100 * share:.3g} % of its time, which is not productive"
+        )
 
 
 def _notes(ensemble: Ensemble, fleet: models.FleetFound | None, metrics: Mapping[str, models.Summary]) -> list[str]:
@@ -374,6 +395,7 @@ def _notes(ensemble: Ensemble, fleet: models.FleetFound | None, metrics: Mapping
                 f"job '{plan.name}' was not finished at the horizon in {mine.censored} of {count} replications: they "
                 f"count as not finished, and no mean of the time to finish is given"
             )
+        notes += _ends(plan.name, mine, count)
     for service in services_of(prepared) if prepared.services else ():
         error = 100 * float(service.doubt(np.array([min(service.load, service.admitted)]))[0])
         notes.append(

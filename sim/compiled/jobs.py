@@ -87,7 +87,7 @@ from sim.policies.contracts import Bucket, CheckpointState
 from sim.policies.recovery.phases import MOST
 from sim.quantiles import quantile
 
-CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED, AUXILIARY = (
+CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED, AUXILIARY, GIVEN_UP = (
     int(bucket)
     for bucket in (
         Bucket.CHECKPOINT_STALL,
@@ -99,6 +99,7 @@ CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, 
         Bucket.QUEUED,
         Bucket.DEGRADED,
         Bucket.AUXILIARY,
+        Bucket.GIVEN_UP,
     )
 )
 
@@ -463,7 +464,9 @@ def requeue(s: Scalars, step: Step, now: float) -> bool:
     delay = time_of(s, step)
     roll_back(s, STORES_KEPT)
     release(s, now)
-    wait(s, RESCHEDULE, math.inf, now, NO)
+    if delay == math.inf:
+        s.given_up = now
+    wait(s, RESCHEDULE if delay < math.inf else GIVEN_UP, math.inf, now, NO)
     schedule(s, now + delay, PHASE, ON_ELIGIBLE, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 

@@ -390,6 +390,7 @@ class Lowered:
         scalars["away_plan"] = self._add_plan([self._row(Requeue(0.0)) | {"scale": 1.0}])
         scalars["any_plan"] = len(self._steps)
         self._plan((Acquire(),))
+        scalars["given_up"] = math.inf
         scalars["save_plan"] = len(self._steps)
         scalars["saving_plan"] = self._plan((Save(), Run()))
 

@@ -524,6 +524,8 @@ class Bench:
             steps=steps,
             restores=self._restores(),
             accepted=0,
+            given_up=found["given_up"] - warmup,
+            given_up_for=int(found["cause"]) if found["given_up"] < math.inf else 0,
         )
         owned = prepared.nodes * prepared.gpus_per_node * (end - warmup)
         held = np.zeros(BUCKETS)

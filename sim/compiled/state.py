@@ -103,6 +103,7 @@ class Scalars:
     any_plan: int
     save_plan: int
     saving_plan: int
+    given_up: float
     has_crews: bool
     tier_count: int
     visit_purposes: int

@@ -213,7 +213,7 @@ class FleetResult:
 
     @property
     def buckets(self) -> FloatArray:
-        """GPU-seconds of the jobs of streams by bucket of a job, shape (12,)."""
+        """GPU-seconds of the jobs of streams by bucket of a job, shape (14,)."""
         found = np.zeros(len(JOB_BUCKETS))
         for key, row in self.ledger.items():
             if 0 <= key.account.stream < NAMED:

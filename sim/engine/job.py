@@ -258,6 +258,8 @@ class Job:
     """Store that the job restores from; nothing while it has not begun to."""
     restores: dict[str, int] = field(default_factory=dict)
     """Restores of the job from each store."""
+    given_up: float = math.inf
+    """When it failed for good [s]."""
     accepted: int = 0
     """Faults of which wrong work has stayed, because no copy from before them was left."""
     fraction: float = 1.0

@@ -368,7 +368,10 @@ class Jobs:
             self.interruptions.let_go(job, now)
         if not self.queue.holds:
             self.cluster.release(job, now)
-        self.wait(main, [(Bucket.RESCHEDULE, math.inf)], now, exposed="none")
+        if step.delay == math.inf:
+            job.given_up = now
+        bucket = Bucket.RESCHEDULE if step.delay < math.inf else Bucket.GIVEN_UP
+        self.wait(main, [(bucket, math.inf)], now, exposed="none")
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
         self.queue.serve(now)
         return True

@@ -21,16 +21,18 @@ class LedgerError(AssertionError):
 class RiskPiece:
     """A stretch of stepping whose work is not yet durable.
 
-    ``work`` is in healthy seconds [s]; ``degraded`` is GPU time charged to the bucket of that name [GPU s].
+    ``work`` is in healthy seconds [s]; ``degraded`` is GPU time charged to the bucket of that name [GPU s]. Work
+    that is known to be wrong, and stays, has the cause ``wrong``; of all other work that is 0.
     """
 
-    __slots__ = ("cause", "degraded", "table", "work")
+    __slots__ = ("cause", "degraded", "table", "work", "wrong")
 
     def __init__(self, work: float, degraded: float, cause: int, table: list[list[float]]) -> None:
         self.work = work
         self.degraded = degraded
         self.cause = cause
         self.table = table
+        self.wrong = 0
 
 
 class Account:
@@ -40,7 +42,7 @@ class Account:
     rollback takes it out of the window in which it was earned.
     """
 
-    __slots__ = ("absences", "absent", "causes", "gpus", "overhead", "risk", "table", "tables")
+    __slots__ = ("absences", "absent", "causes", "gpus", "overhead", "risk", "table", "tables", "wrong")
 
     def __init__(self, causes: int, gpus: float, overhead: float = 0.0) -> None:
         self.causes = causes
@@ -48,6 +50,8 @@ class Account:
         self.overhead = overhead
         """GPU-time that redundancy takes of each second of work, without any failure [GPU s/s]."""
         self.risk: list[RiskPiece] = []
+        self.wrong = 0.0
+        """Wrong work that has stayed [s]."""
         self.absent = [0.0] * BUCKETS
         """GPU-seconds that were charged but belong to nodes that the job did not hold, by bucket [GPU s]."""
         self.absences: dict[tuple[int, int, int], float] = {}
@@ -87,7 +91,7 @@ class Account:
         risk = self.risk
         if risk:
             last = risk[-1]
-            if last.table is table and not degraded and not last.degraded:
+            if last.table is table and not degraded and not last.degraded and not last.wrong:
                 last.work += work
             else:
                 risk.append(RiskPiece(work, degraded, cause, table))
@@ -115,26 +119,56 @@ class Account:
         self.risk = kept[::-1]
 
     def lose(self, work: float, cause: int) -> None:
-        """Move the newest `work` seconds from productive and degraded to lost work."""
+        """Move the newest `work` seconds from where they are to lost work."""
         risk = self.risk
         while work > 0 and risk:
             piece = risk[-1]
-            part = 1.0 if work >= piece.work else work / piece.work
-            lost = piece.work * part
-            degraded = piece.degraded * part
-            table = piece.table
-            table[0][0] -= lost * self.gpus
-            table[1][piece.cause] -= degraded
-            table[3][cause] += lost * self.gpus + degraded
-            if self.overhead:
-                table[1][0] -= lost * self.overhead
-                table[3][cause] += lost * self.overhead
-            if part < 1.0:
-                piece.work -= lost
-                piece.degraded -= degraded
-                return
+            if work < piece.work:
+                piece = self._split(piece, work)
+                work = 0.0
             work -= piece.work
+            self._move(piece, Bucket.LOST_WORK, cause)
             risk.pop()
+
+    def accept(self, work: float, cause: int) -> None:
+        """Move the newest `work` seconds, which are wrong and stay, from productive and degraded to wrong work."""
+        for piece in self.risk[::-1]:
+            if work <= 0:
+                return
+            if work < piece.work:
+                piece = self._split(piece, work)
+                work = 0.0
+            work -= piece.work
+            if not piece.wrong:
+                self._move(piece, Bucket.WRONG_WORK, cause)
+                piece.wrong = cause
+                self.wrong += piece.work
+
+    def _split(self, piece: RiskPiece, work: float) -> RiskPiece:
+        """Cut the newest `work` seconds off a piece; return them, a piece of their own after it."""
+        part = work / piece.work
+        newest = RiskPiece(piece.work * part, piece.degraded * part, piece.cause, piece.table)
+        newest.wrong = piece.wrong
+        piece.work -= newest.work
+        piece.degraded -= newest.degraded
+        self.risk.insert(self.risk.index(piece) + 1, newest)
+        return newest
+
+    def _move(self, piece: RiskPiece, bucket: Bucket, cause: int) -> None:
+        """Move the GPU-time of a piece to a bucket."""
+        table, work, degraded = piece.table, piece.work * self.gpus, piece.degraded
+        extra = piece.work * self.overhead
+        if piece.wrong:
+            self.wrong -= piece.work
+            table[Bucket.WRONG_WORK][piece.wrong] -= work + degraded + extra
+        else:
+            table[Bucket.PRODUCTIVE][0] -= work
+            table[Bucket.DEGRADED][piece.cause] -= degraded
+            if extra:
+                table[Bucket.DEGRADED][0] -= extra
+        table[bucket][cause] += work + degraded
+        if extra:
+            table[bucket][cause] += extra
 
     def leave_out(self, bucket: int, cause: int, gpu_s: float) -> None:
         """Mark GPU-seconds that were charged as those of nodes that the job did not hold [GPU s]."""

@@ -11,7 +11,7 @@ from sim.policies.contracts import Damage, Keeps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.engine.job import Group, Job
+    from sim.engine.job import Group, Job, Taint
     from sim.engine.jobs import Jobs
     from sim.engine.kernel import Call
 
@@ -191,20 +191,21 @@ class Restores:
         restoration = job.checkpoint.restore(job.state, job.pace, damage, sound, mark)
         job.state = restoration.state
         job.restoration = restoration
-        if job.taints:
-            self._clear(job)
+        accepted = self._clear(job) if job.taints else []
         lost = before - job.work
         if lost > 0:
             job.account.lose(lost, job.main.incident or job.main.cause)
             self.steps.roll_back(job)
+        for taint in accepted:
+            job.account.accept(job.work - taint.sound, taint.fault.failure.info.cause)
         recorder = self.jobs.recorder
         if recorder is not None:
             recorder.progress(self.kernel.now, job)
         if restoration.store != "peer":
             job.live = False
 
-    def _clear(self, job: Job) -> None:
-        """Forget what was wrong with work that is taken back.
+    def _clear(self, job: Job) -> list[Taint]:
+        """Forget what was wrong with work that is taken back; return what is known to be wrong and stays.
 
         A sound save that was on its way is void. Where no copy from before a fault is left, the job lives on with what
         it has.
@@ -213,8 +214,10 @@ class Restores:
         for taint in job.taints:
             taint.sound = min(taint.sound, newest)
         wrong = [taint for taint in job.taints if taint.sound < job.work * (1 - _TIE)]
-        job.accepted += sum(taint.is_known for taint in wrong)
+        accepted = [taint for taint in wrong if taint.is_known]
+        job.accepted += len(accepted)
         job.taints = [taint for taint in wrong if not taint.is_known]
+        return accepted
 
     def _damage(self, job: Job, keeps: Keeps) -> Damage:
         """Return what has happened to the nodes of a job since it last stepped."""

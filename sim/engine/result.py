@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.policies.contracts import JOB_BUCKETS, Bucket
+from sim.policies.contracts import JOB_BUCKETS, SCHEDULING, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from sim.engine.job import Group, Job
     from sim.engine.lives import Failure
     from sim.engine.power import Drawn
-
-_SCHEDULING = [Bucket.QUEUED, Bucket.STARVED, Bucket.RESCHEDULE]
 
 
 class Outage(NamedTuple):
@@ -111,6 +110,8 @@ class JobResult:
         How often it returned from each store.
     accepted
         Faults of which wrong work has stayed, because no copy from before them was left.
+    given_up, given_up_for
+        When it failed for good, and the index of the cause; infinite if it did not [s].
     """
 
     name: str
@@ -134,17 +135,19 @@ class JobResult:
     excess: float = 0.0
     restores: Mapping[str, int] = field(default_factory=dict)
     accepted: int = 0
+    given_up: float = math.inf
+    given_up_for: int = 0
 
     @property
     def buckets(self) -> NDArray[np.float64]:
-        """GPU-seconds by bucket of a job, shape (12,)."""
+        """GPU-seconds by bucket of a job, shape (14,)."""
         sums: NDArray[np.float64] = self.totals.sum(axis=(0, 2))[: len(JOB_BUCKETS)]
         return sums
 
     @property
     def waiting_for_nodes(self) -> float:
         """GPU-seconds in the buckets of scheduling [GPU s]."""
-        return float(self.buckets[_SCHEDULING].sum())
+        return float(self.buckets[list(SCHEDULING)].sum())
 
     @property
     def elapsed(self) -> float:

@@ -226,7 +226,7 @@ class Simulation:
                     gpus=job.gpus,
                     requested=requested,
                     totals=totals,
-                    work=job.work,
+                    work=job.work - job.account.wrong,
                     at_risk=job.state.at_risk,
                     running=job.running_seconds,
                     node_seconds=job.node_seconds,
@@ -240,9 +240,11 @@ class Simulation:
                     interruptions=dict(job.interruptions),
                     disruptions=dict(job.disruptions),
                     merged=job.merged,
-                    steps=self.jobs.steps.done(job),
+                    steps=self.jobs.steps.done(job) * (1.0 - job.account.wrong / max(job.work, 1e-100)),
                     restores=dict(job.restores),
                     accepted=job.accepted,
+                    given_up=job.given_up - prepared.warmup,
+                    given_up_for=job.main.cause if job.given_up < np.inf else 0,
                 )
             )
         units = len(prepared.units.nodes) if prepared.units is not None else 0

@@ -174,7 +174,7 @@ NO_FAILURE = "no_failure"
 
 
 class Bucket(IntEnum):
-    """Where a GPU-second can land: twelve of jobs, those of nodes outside them, and one of services alone."""
+    """Where a GPU-second can land: fourteen of jobs, those of nodes outside them, and one of services alone."""
 
     PRODUCTIVE = 0
     DEGRADED = 1
@@ -188,16 +188,22 @@ class Bucket(IntEnum):
     QUEUED = 9
     MAINTENANCE = 10
     AUXILIARY = 11
-    SPARE_IDLE = 12
-    DRAINING = 13
-    REPAIR = 14
-    QUALIFICATION = 15
-    STRANDED = 16
-    UNALLOCATED = 17
-    HEADROOM = 18
+    WRONG_WORK = 12
+    GIVEN_UP = 13
+    SPARE_IDLE = 14
+    DRAINING = 15
+    REPAIR = 16
+    QUALIFICATION = 17
+    STRANDED = 18
+    UNALLOCATED = 19
+    HEADROOM = 20
 
 
-JOB_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket if bucket <= Bucket.AUXILIARY)
+JOB_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket if bucket <= Bucket.GIVEN_UP)
+
+SCHEDULING = (Bucket.RESCHEDULE, Bucket.STARVED, Bucket.QUEUED, Bucket.GIVEN_UP)
+
+"""Where the time of a job goes in which it waits for nodes, or has none for good."""
 
 CLUSTER_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket)
 

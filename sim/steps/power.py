@@ -62,6 +62,8 @@ STATE_OF_BUCKET: Mapping[str, str] = {
     "queued": "idle",
     "maintenance": "idle",
     "auxiliary": "evaluation",
+    "wrong_work": "stepping",
+    "given_up": "idle",
     "spare_idle": "idle",
     "draining": "idle",
     "repair": "off",

@@ -465,7 +465,9 @@ def test_the_oldest_copy_is_taken_if_none_from_before_is_kept(retain: int, back_
     assert losses(one, result)["lost_work", "spike"] == pytest.approx(520 - back_to, abs=EXACT)
     assert result.jobs[0].accepted == (1 if back_to > 200 else 0)
     assert result.counts["tainted_at_end"] == 0, "nobody asks again"
-    assert result.jobs[0].work == pytest.approx(back_to + 320.0, abs=EXACT)
+    # What it keeps beyond the 200 s is wrong: as if it had gone back to them.
+    assert result.jobs[0].work == pytest.approx(200.0 + 320.0, abs=EXACT)
+    assert seconds(result).get("wrong_work", 0.0) == pytest.approx(back_to - 200.0, abs=EXACT)
     assert seconds(result)["restore"] == pytest.approx(20.0, abs=EXACT)
     check_ledger(result)
 

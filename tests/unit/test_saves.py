@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import sim
+from analysis.results.run import document
+from analysis.runs import replicate
 from sim.policies.contracts import Bucket
 from sim.run import with_engine
 from tests.cases import cases
@@ -16,6 +18,10 @@ from tests.harness import prepared, seconds, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+pytest.importorskip("numba")
+
+pytestmark = pytest.mark.timeout(900)  # the first one may have to make the machine code
 
 
 def in_both(case: sim.Prepared, rows: Sequence[tuple[float, ...]] = ()) -> sim.Result:
@@ -182,3 +188,49 @@ def test_a_batch_of_a_rollout_saves_before_it() -> None:
     assert found["starved"] == pytest.approx(80.0, abs=1e-9)
     assert found["productive"] == pytest.approx(260.0 + 510.0, abs=1e-9)
     assert "lost_work" not in found
+
+
+# ----------------------------------------
+# What stays although it is wrong, and jobs that nobody starts again.
+
+
+@cases("retain", [1, 2, 3, 4, 5, 9])
+def test_to_keep_fewer_checkpoints_never_helps(retain: int) -> None:
+    """From 700 s on the node computes wrongly, which is noticed at 1500 s; the newest save before holds 600 s of work.
+
+    The job steps from 30 s on and saves, in 10 s, after each 100 s. With five checkpoints or more the newest sound one
+    is left; with fewer the oldest is read, and what of it is wrong is no more productive than what is done again.
+    """
+    corrupt = {"effect": "corrupt", "detection": {"use": "fixed", "value": "800 s"}, "renews": "never"}
+    source = {"use": "component", "name": "sdc", "part": "node", "law": {"use": "exponential", "mean": "1000 d"}}
+    tier = {"interval": "100 s", "mode": "blocking", "write": "10 s", "restore": "20 s", "retain": retain}
+    case = prepared(failures=[source | corrupt], checkpoint={"tiers": [tier]}, horizon="3000 s")
+    result = sim.run(case, 0, trace([(700.0, 0, 0)]))
+    found = seconds(result)
+    # 1340 s of work by 1500 s: saves at 100, ..., 1300 s of work; 600 s are sound, and so many checkpoints newer.
+    kept = max(1300.0 - 100.0 * (retain - 1), 600.0)
+    assert found["lost_work"] == pytest.approx(1340.0 - kept, abs=1e-9)
+    assert found.get("wrong_work", 0.0) == pytest.approx(kept - 600.0, abs=1e-9)
+    assert result.jobs[0].accepted == (kept > 600.0)
+    assert result.jobs[0].work == pytest.approx(found["productive"], abs=1e-9)
+
+
+def test_a_job_that_gives_up_has_an_end_of_its_own() -> None:
+    """One restart is allowed: the failure at 500 s is the last, and the 2500 s after it are no rescheduling."""
+    rung = {"name": "restart", "keeps": "hosts", "launch": "30 s", "budget": 1}
+    ladder = {"use": "ladder", "resets_on_progress": False, "gives_up": True, "rungs": [rung]}
+    case = prepared(recovery=ladder, horizon="3000 s")
+    result = in_both(case, [(300.0, 0, 0), (500.0, 1, 1)])
+    found = seconds(result)
+    job = result.jobs[0]
+    assert found["given_up"] == pytest.approx(2500.0, abs=1e-9)
+    assert "reschedule" not in found
+    assert (job.given_up, job.given_up_for) == (500.0, 2)
+    assert job.waiting_for_nodes == pytest.approx(2500.0 * job.gpus, abs=1e-6)
+
+    windows = [{"start": f"{start} s", "duration": "9 s", "first": first} for first, start in enumerate((300, 500))]
+    planned = {"use": "maintenance", "name": "care", "windows": windows, "saves": False}
+    told = document(replicate(prepared(recovery=ladder, horizon="3000 s", failures=[planned]), 1), command="")
+    row = told.per_job["job"]
+    assert (row.given_up, row.given_up_at_s, row.given_up_for) == (1, 500.0, {"care": 1})
+    assert any("failed for good in 1 of 1 replications" in note for note in told.notes)
