@@ -231,7 +231,8 @@ def fleet_ratios(prepared: Prepared, fleet: FleetResult, windows: slice = slice(
 
 def _part_of_run(fleet: FleetResult, windows: slice) -> float:
     """Return which part of the time of a run some windows are [-]."""
-    return float(fleet.seconds[windows].sum() / fleet.seconds.sum())
+    whole = float(fleet.seconds.sum())
+    return float(fleet.seconds[windows].sum()) / whole if whole else 1.0
 
 
 def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict[str, Ratio]:

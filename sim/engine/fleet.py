@@ -681,7 +681,7 @@ class Fleet(Queue):
         del self.alive[job]
         job.entry = ()  # it holds the job: without it nobody has to look for garbage
         self._count(job, outcome, now)
-        if self.open == 0:
+        if self.open == 0 and now > self.tally.edges[0]:  # a run that is over in its warm-up has nothing to say
             self.jobs.when_all_done(now)
 
     def _count(self, job: StreamJob, outcome: str, now: float) -> None:

@@ -509,6 +509,9 @@ recovery: {{use: full-restart, initialize: 0 s}}
     assert run.fleet.growth is None
     assert run.metrics["wait_first"].mean is not None
     assert "500 recorded jobs" in format_run(run, sim.prepare(sim.load(str(tmp_path / "log.yaml"))))
+    over = found(str(tmp_path / "log.yaml"), 1, "warmup=5 d").fleet  # all of it ends in the warm-up
+    assert over is not None
+    assert over.jobs == 0
     cut = found(str(tmp_path / "log.yaml"), 1, "horizon=5 h").fleet
     assert cut is not None
     assert cut.growth is not None

@@ -91,6 +91,9 @@ def test_origin_leaves_out_what_is_before(tmp_path: Path) -> None:
     later = trace(tmp_path, rows, origin=150.0)
     assert (later.submit.tolist(), later.run.tolist()) == ([50, 150], [2, 3])
     assert "of 3 rows these are left out: 1 ended before the origin" in later.notes[0]
+    # Without a start it is taken to run from its submission.
+    cut = trace(tmp_path, rows, origin=100.25)
+    assert (cut.under_way.tolist(), cut.run.tolist()) == ([True, False, False], [0.75, 2, 3])
 
 
 def test_origin_carries_what_is_under_way(tmp_path: Path) -> None:
