@@ -28,7 +28,7 @@ from analysis.fleet import (
 from analysis.metrics import METRICS
 from analysis.results import models
 from analysis.results.files import csv_text
-from analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile
+from analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile, with_width
 from analysis.statistics.intervals import possible, widened
 from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NAMED, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
 from sim.units import DAY
@@ -189,7 +189,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetFound:
         if growth is None
         else models.QueueGrowth(
             gpus_per_day=growth.rate * DAY,
-            ci95=(growth.ci95[0] * DAY, growth.ci95[1] * DAY),
+            ci95=with_width((growth.ci95[0] * DAY, growth.ci95[1] * DAY)),
             saturated=growth.is_saturated,
         ),
         outcomes={
@@ -375,7 +375,7 @@ def fleet_notes(found: models.FleetFound, replications: int) -> Iterator[str]:
     """Yield what a reader must know of the numbers of a fleet."""
     growth = found.growth
     if growth is not None and growth.saturated:
-        low, high = growth.ci95
+        low, high = growth.ci95 or (growth.gpus_per_day, growth.gpus_per_day)
         yield (
             f"the queue grows by {short_text(growth.gpus_per_day)} GPUs a day [{short_text(low)}, {short_text(high)}] "
             "to the end: more work arrives than the cluster does, so waits, slowdowns and ETTR with the queue have no "

@@ -458,7 +458,7 @@ class QueueGrowth(Part):
     """How fast the queue grew over the run."""
 
     gpus_per_day: Real = Field(description="GPUs that the jobs in the queue ask for.")
-    ci95: Ends = Field(description="Its 95 % interval.")
+    ci95: Pair = Field(description="Its 95 % interval; null where the queue is the same all the time.")
     saturated: bool = Field(
         description="Whether more work arrives than the cluster does, at 99 % confidence: what depends on the queue "
         "has no mean then."

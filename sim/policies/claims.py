@@ -638,4 +638,4 @@ class Claims:
 
     def _rounded(self, time: float) -> float:
         step = self.keys.resolution
-        return time if not step or time == INF else next_multiple(time, step)
+        return time if not step or abs(time) == INF else next_multiple(time, step)
