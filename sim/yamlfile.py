@@ -578,10 +578,16 @@ def key_mark(document: Document, path: Keys) -> Mark:
     return document.keys.get(path) or nearest_mark(document, path)
 
 
+SYNONYMS = dict.fromkeys(("account", "accounts", "project", "qos", "quota", "quotas"), ("tenants", "tenant"))
+"""What other schedulers call a thing, and its names here."""
+
+
 def nearest(word: str, choices: Iterable[str]) -> str | None:
-    """Return the choice that is spelled most like a word, if one resembles it."""
+    """Return the choice that is spelled most like a word, or means the same elsewhere, if there is one."""
     folded = {name.casefold().replace("-", "_"): name for name in reversed(list(choices))}
-    near = difflib.get_close_matches(word.casefold().replace("-", "_"), folded, 1)
+    plain = word.casefold().replace("-", "_")
+    meant = [name for name in SYNONYMS.get(plain, ()) if name in folded and plain not in folded]
+    near = meant or difflib.get_close_matches(plain, folded, 1)
     return folded[near[0]] if near else None
 
 

@@ -96,7 +96,7 @@ class Requeue(Model):
 
     delay: Duration = Field("0 s", description="Time until it is eligible.")  # type: ignore[assignment]
     age: Literal["reset", "keep"] = Field("reset", description="Whether its age and place begin anew.")
-    holds_nodes: bool = Field(False, description="Whether it keeps the nodes that are left.")
+    holds_nodes: bool = Field(False, description="Whether it keeps the nodes that are left, for the delay.")
 
 
 class Scheduler(Strategy):
@@ -122,7 +122,9 @@ class Scheduler(Strategy):
     )
     order: Order = Field(default_factory=lambda: Order.model_validate({}), description="Order of the queue.")
     head: Literal["blocks", "passes"] = Field(
-        "blocks", description="Whether the first job that cannot start blocks those behind it in its partition."
+        "blocks",
+        description="Whether the first job that cannot start blocks those behind it in its partition; one without "
+        "quota blocks those of its tenant.",
     )
     depth: Count | All = Field(
         0, description="Jobs of a partition that get a reservation when they are passed: 1 is EASY, all conservative."
@@ -131,7 +133,7 @@ class Scheduler(Strategy):
     tested: Count | All = Field("all", description="Jobs that a backfill pass looks at (bf_max_job_test).")
     window: Duration | All = Field("all", description="Time ahead in which reservations are made (bf_window).")
     resolution: Duration = Field("0 s", description="Expected ends are rounded up to it (bf_resolution).")  # type: ignore[assignment]
-    cycle: Duration = Field("0 s", description="Time between passes; 0: one after each event.")  # type: ignore[assignment]
+    cycle: Duration = Field("0 s", description="Passes are at its multiples from time 0; 0: one after each event.")  # type: ignore[assignment]
     backfill_cycle: Duration = Field("0 s", description="Time between backfill passes (bf_interval); 0: each pass.")  # type: ignore[assignment]
     at_limit: Literal["kill", "run on"] = Field("kill", description="What happens to a job at its time limit.")
     overtime: Duration = Field("0 s", description="Time beyond the limit until it is killed (OverTimeLimit).")  # type: ignore[assignment]
