@@ -561,7 +561,7 @@ class Cluster:
         self.blocks: list[Job] = []
         """Jobs without an allocation whose former nodes are idle."""
         self.notify: Callable[[float], None] | None = None
-        """Told when idle nodes have come or gone otherwise than with a job."""
+        """Called when idle nodes have come or gone otherwise than with a job."""
         self.down = Tally()
         self.down_times = self.down.times
         self.count_down: Callable[[int, float], None] = self.down.change

@@ -34,7 +34,7 @@ NEVER: dict[str, Any] = {"use": "fifo", "replacement": "never"}
 
 
 def test_a_stated_limit_ends_a_run_be_it_the_run_time_itself() -> None:
-    """The failure at 700 s undoes 410 s of work: replaced at once, the job would need until 1,200 s; it has until 790."""
+    """The failure at 700 s undoes 410 s of work: replaced at once, it would need until 1,200 s; it has until 790."""
     result = play([arrival(0, 290, 1, 500, 500)], [(700, 0, 0, 760)], nodes=2, horizon="2000 s")
     assert runs(result) == [(0, 290, 790, "timeout")]
 
@@ -237,7 +237,7 @@ def test_a_failure_in_the_grace_is_the_loss_of_the_failure() -> None:
 
 
 def test_a_job_behind_a_reservation_preempts_where_that_delays_none() -> None:
-    """The head needs all three nodes, and stops nobody; job 3 takes a node of job 1 until 200 s, which delays it by nothing."""
+    """The head needs all three nodes, and stops nobody; job 3 takes a node of job 1 until 200 s, and delays nobody."""
     scheduler = {"use": "easy", "preempt": {"mode": "cancel"}}
     rows = [
         arrival(0, 0, 1, 400, 400, priority=9),
