@@ -198,10 +198,11 @@ def _causes(prepared: Prepared, held: Scenario) -> list[Change]:
 def _written_out(scenario: Scenario) -> list[Any]:
     """Return the entries of ``failures``, with the causes of a bundle in its place."""
     found: list[Any] = []
+    gpus = scenario.cluster.gpus_of_a_node
     for entry in scenario.failures:
         choice: Any = entry
         is_bundle = choice.use in catalog.bundles()
-        found += choice.expand(catalog.bundle(choice.use), scenario.repair) if is_bundle else [choice]
+        found += choice.expand(catalog.bundle(choice.use), scenario.repair, gpus) if is_bundle else [choice]
     return found
 
 

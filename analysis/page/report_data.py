@@ -597,10 +597,12 @@ def _checkpoint(prepared: Prepared, job: PreparedJob) -> Any:
 def _written_out(prepared: Prepared) -> list[tuple[str, Any]]:
     """Return the entries of ``failures``, with the causes of a bundle in its place, each with what it was named by."""
     found: list[tuple[str, Any]] = []
-    for entry in prepared.scenario.failures:
+    scenario = prepared.scenario
+    gpus = scenario.cluster.gpus_of_a_node
+    for entry in scenario.failures:
         choice: Any = entry
         is_bundle = choice.use in catalog.bundles()
-        causes = choice.expand(catalog.bundle(choice.use), prepared.scenario.repair) if is_bundle else [choice]
+        causes = choice.expand(catalog.bundle(choice.use), scenario.repair, gpus) if is_bundle else [choice]
         found += [(choice.use, cause) for cause in causes]
     return found
 
