@@ -380,18 +380,10 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
 
     demand = sum(1 / interrupts(prepared, [source], prepared.nodes)[0] for source in filter(by_tiers, prepared.sources))
     sources = tuple(
-        # A queue that grows for ever is as long as the time that it has.
-        replace(source, repair=Fixed.from_seconds(value=min(mean_time(source.tier, demand), _FOR_EVER)))
-        if by_tiers(source)
-        else source
+        replace(source, repair=Fixed.from_seconds(value=mean_time(source.tier, demand))) if by_tiers(source) else source
         for source in prepared.sources
     )
     return prepared.with_sources(sources)
-
-
-_FOR_EVER = 1e12
-
-"""Time that stands for a wait without end [s]."""
 
 
 def availability(prepared: Prepared) -> dict[str, float]:
@@ -564,6 +556,8 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         every = pause.period(job.step_time)
         yield "periodic work", productive * pause.seconds / every
     rate = 1 / job.mtti
+    if prepared.preflight:
+        yield "checks before a job", _part(rate * prepared.preflight)
     facility = prepared.upkeep.facility
     if facility is not None and prepared.upkeep.ramp < math.inf:
         risen = job.nodes * (facility.node.training - facility.node.idle) * facility.pue

@@ -65,7 +65,11 @@ def restart_mean(prepared: Prepared, job: PreparedJob, source: Source | None = N
         return max(absence.restart, absence.stall + absence.rejoin)
     hit = Hit(source.fault if source is not None else "process", job.gpus, job.nodes, 1)
     backs = prepared.recovery.returns(hit) or ()
-    return sum(back.chance * sum(span.mean for span in back.spans) for back in backs)
+    # A standby selects hosts at the start, and where many leave at once hot spares are too few.
+    many = source is None or source.rollout is not None or source.recorded is not None
+    selection = getattr(prepared.recovery, "selection", None) if many else None
+    selecting = selection.mean_value * prepared.recovery.scale if selection is not None else 0.0
+    return selecting + sum(back.chance * sum(span.mean for span in back.spans) for back in backs)
 
 
 def _manner(source: Source) -> str:
@@ -173,8 +177,12 @@ def _ratio_of_units(prepared: Prepared, job: PreparedJob, source: Source) -> flo
     offsets, nodes = prepared.blast.get(source.part, (np.zeros(1), np.zeros(0)))
     if source.part in (*OF_ONE_NODE, "job", "cluster") or source.of_fabric or not len(nodes):
         return 1.0
+    seats = list(range(job.nodes))
+    if prepared.units is not None:
+        wholes, needed = prepared.units.nodes, prepared.units.needed
+        seats = [node for unit in wholes for node in unit[:needed]][: job.nodes]
     units = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    touched = len(np.unique(units[np.asarray(nodes) < job.nodes]))
+    touched = len(np.unique(units[np.isin(nodes, seats)]))
     return touched / (len(offsets) - 1) * prepared.nodes / job.nodes
 
 

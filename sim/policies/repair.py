@@ -162,6 +162,11 @@ class Diagnosis(Model):
     blames_other: Fraction = Field(0.0, description="Probability that the blamed node is another one of the job.")
 
 
+_FOR_EVER = 1e12
+
+"""Wait for crews that stands for one without end [s]."""
+
+
 class Tiers(Strategy):
     """A blamed node goes through tiers of repair, one after another, and returns, with or without its fault."""
 
@@ -236,7 +241,7 @@ class Tiers(Strategy):
             again = each.escalates + (1 - each.escalates) * (1 - each.fixes) * finds
             time = each.time.mean_value
             if each.crews and demand and time:
-                time += mean_wait(each.crews, demand * time * self.scale, time)
+                time += min(mean_wait(each.crews, demand * time * self.scale, time), _FOR_EVER)
             rows.append((time, again))
             demand *= again
         last = self.tiers[-1]

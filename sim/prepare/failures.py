@@ -518,6 +518,9 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
         if source.detection_race is None or not source.units:  # a source of named jobs, where there are none
             continue
         rate = source.rate * share
+        if source.recorded is not None:
+            # Of a log those of the time that is simulated: it may be shorter, or longer.
+            rate = float((source.recorded.start < horizon).sum()) / horizon * share
         if source.part == "job":
             rate = source.rate / source.units if source.units else source.rate_of_processes
         if source.blast is not None:

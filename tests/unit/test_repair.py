@@ -428,3 +428,11 @@ def test_the_horizon_cuts_a_repair(crews: int | None) -> None:
     assert by_window[:, Bucket.REPAIR] == pytest.approx([0, 0, 20, 40 + 50])
     assert by_window[:, Bucket.QUALIFICATION] == pytest.approx([0, 0, 0, 60])
     assert result.counts["repairs"] == 0
+
+
+def test_crews_are_waited_for_as_in_theory() -> None:
+    """One crew that is busy 2/3 of the time: an M/M/1 wait of twice the service; one that is overrun, for ever."""
+    tiers = Tiers.model_validate({"use": "tiers", "tiers": [{"name": "swap", "time": "1 h", "crews": 1}]})
+    assert tiers.mean_time() == 3600
+    assert tiers.mean_time(demand=2 / 3 / 3600) == pytest.approx(3 * 3600)
+    assert tiers.mean_time(demand=2 / 3600) > 1e11
