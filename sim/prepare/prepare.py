@@ -227,6 +227,7 @@ def _examined(scenario: Scenario) -> Prepared:
             *_preset_warnings(scenario),
             *_redundancy_warnings(scenario, jobs),
             *_copy_warnings(scenario),
+            *_store_warnings(scenario),
             *failure_warnings(scenario, sources),
             *(line for each in placed for line in layout_warnings(site, each.index, each.spec)),
             *(line for each, job in zip(placed, jobs, strict=True) for line in step_warnings(each, job, slow)),
@@ -444,6 +445,19 @@ def _copy_warnings(scenario: Scenario) -> Iterator[str]:
             f"job '{spec.name}' divides its state among all replicas (execution.sharding: {spec.execution.sharding}), "
             "so that no other one holds what a node loses; a copy is taken to be there all the same"
         )
+
+
+def _store_warnings(scenario: Scenario) -> Iterator[str]:
+    """Yield which stores no restore of a named job reads: a live peer needs processes, those of nodes the nodes."""
+    kept = scenario.recovery.restores
+    for index, tier in enumerate(scenario.checkpoint.tiers if scenario.jobs and kept else ()):
+        if tier.store == "peer" and "processes" not in kept:
+            why = "keeps no process"
+        elif tier.store != "remote" and kept == {"stores"}:
+            why = "gives all nodes back"
+        else:
+            continue
+        yield f"checkpoint.tiers.{index}: store {tier.store} is never read: {scenario.recovery.use} {why}"
 
 
 def _preset_warnings(scenario: Scenario) -> tuple[str, ...]:

@@ -234,3 +234,30 @@ def test_a_job_that_gives_up_has_an_end_of_its_own() -> None:
     row = told.per_job["job"]
     assert (row.given_up, row.given_up_at_s, row.given_up_for) == (1, 500.0, {"care": 1})
     assert any("failed for good in 1 of 1 replications" in note for note in told.notes)
+
+
+@cases(
+    ("recovery", "never"),
+    [
+        ({"use": "hot-spare", "initialize": "30 s"}, {"peer": "hot-spare keeps no process"}),
+        (
+            {"use": "full-restart", "initialize": "30 s"},
+            dict.fromkeys(("peer", "host"), "full-restart gives all nodes back"),
+        ),
+        ({"use": "ladder", "rungs": [{"name": "in-process", "keeps": "processes"}]}, {}),
+    ],
+)
+def test_a_store_that_is_never_read_is_said(recovery: dict[str, Any], never: dict[str, str]) -> None:
+    """A live peer hands its state to processes that are kept; the memory of a node is read by who keeps the node."""
+    tiers = [
+        {"store": "peer", "restore": "0 s"},
+        {"store": "host", "interval": "100 s", "write": "0 s", "restore": "5 s"},
+        {"store": "remote", "interval": "300 s", "write": "10 s", "restore": "20 s"},
+    ]
+    jobs = [{"name": "job", "gpus": 2, "parallelism": {"data": 2}}]
+    case = prepared(recovery=recovery, checkpoint={"tiers": tiers}, jobs=jobs)
+    told = [line for line in case.warnings if "never read" in line]
+    assert len(told) == len(never)
+    for line, (store, why) in zip(told, never.items(), strict=True):
+        index = [tier["store"] for tier in tiers].index(store)
+        assert line.startswith(f"checkpoint.tiers.{index}: store {store} is never read: {why.split()[0]} ")

@@ -81,7 +81,9 @@ class Tier(Model):
         "remote",
         description="Where it is kept. peer: a live data-parallel replica, which holds the last step; host: memory of "
         "the own node, lost with a reboot; peer-host: memory of the nodes of a clique, the own one included, lost when "
-        "all of them are; disk: a disk in the own node, lost with the node; remote: outside the nodes.",
+        "all of them are; disk: a disk in the own node, lost with the node; remote: outside the nodes. A recovery "
+        "reads peer if it keeps processes (a rung with keeps: processes), the stores of nodes if it keeps its nodes, "
+        "and remote always.",
     )
     interval: Interval | None = Field(
         None,

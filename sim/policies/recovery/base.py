@@ -152,6 +152,11 @@ class RecoveryStrategy(Strategy, ABC):
         return False
 
     @property
+    def restores(self) -> frozenset[Keeps]:
+        """What its restores from checkpoints keep of the nodes; empty where it does not say."""
+        return frozenset()
+
+    @property
     def reroutes(self) -> bool:
         """Whether the others do the work of lost stages, so that the batch stays as it is."""
         return False
@@ -248,6 +253,11 @@ class InPlace(RecoveryStrategy, ABC):
 
     if TYPE_CHECKING:
         exposed: Exposure
+
+    @property
+    def restores(self) -> frozenset[Keeps]:
+        """It restarts on its nodes, with new processes."""
+        return frozenset({"hosts"})
 
     @property
     def exposures(self) -> frozenset[Exposure]:

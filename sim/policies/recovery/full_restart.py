@@ -12,7 +12,7 @@ from sim.scenario.fields import Duration
 from sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from sim.policies.contracts import ClusterView, FailureView, JobView, Keeps, Memory, Plan
     from sim.policies.recovery.base import Hit
 
 
@@ -22,6 +22,11 @@ class FullRestart(RecoveryStrategy):
     use: Literal["full-restart"] = "full-restart"
     delay: Duration = Field("0 s", description="From the failure being known to the job being eligible again.")  # type: ignore[assignment]
     initialize: Law = Field(description="From nodes to processes that are ready to restore.")
+
+    @property
+    def restores(self) -> frozenset[Keeps]:
+        """All nodes go back."""
+        return frozenset({"stores"})
 
     def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
         """Return the delay, in which nothing can fail, and the initialization."""

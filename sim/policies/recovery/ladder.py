@@ -17,7 +17,7 @@ from sim.scenario.laws import Fixed, Law
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
+    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
     from sim.policies.recovery.base import Hit
     from sim.policies.recovery.phases import Held
 
@@ -199,6 +199,11 @@ class Ladder(RecoveryStrategy):
     def exposures(self) -> frozenset[Exposure]:
         """How its phases are exposed to failures, as far as it says so."""
         return exposures(*(phases for rung in self.rungs for phases in (rung.stop, rung.launch)))
+
+    @property
+    def restores(self) -> frozenset[Keeps]:
+        """What each rung keeps."""
+        return frozenset("stores" if rung.keeps == "nothing" else rung.keeps for rung in self.rungs)
 
     @property
     def no_formula(self) -> str:
