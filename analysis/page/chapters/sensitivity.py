@@ -490,6 +490,8 @@ def _by_input(asked: _Asked) -> Picture | None:
     heads = ("Input", "Alone, 95 % interval", "In all, 95 % interval")
     together = content.indices.together
     note = "" if together is None else f"Only together, not one alone, they bring {_share(together)}."
+    if together is not None and not _is_resolved(together):
+        note = "What they bring only together, not one alone, is not resolved."
     alt = f"Shares of the variance: {'; '.join(f'{row[0]} alone {row[1]}, in all {row[2]}' for row in texts[:6])}."
     caption = (
         "Alone: by how much the variance would fall if this input were known (first-order index). In all: what it "
