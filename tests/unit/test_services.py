@@ -17,7 +17,7 @@ import sim
 from analysis.services import _basis, describe_service
 from cli import app
 from sim.formulas.nodes import groups_with_spares
-from sim.steps.serving import decode, handover, power, prefill, reading_rate, time_per_token
+from sim.steps.serving import decode, handover, largest_batch, power, prefill, reading_rate, time_per_token
 from sim.yamlfile import dump
 from tests.cases import cases
 
@@ -570,3 +570,19 @@ def test_seeds_draw_requests_too() -> None:
     apart = [(mine, theirs) for mine, theirs in zip(one.curve, other.curve, strict=True) if mine[0] <= 0.9]
     # Two replays are as far apart as both of their errors, each given at 95 %, allow: here three times that.
     assert all(abs(a - b) <= 3 * math.hypot(c, d) for (_, a, c), (_, b, d) in apart)
+
+
+def test_capped_boards_slow_a_service_as_they_slow_training() -> None:
+    """Boards that are capped slow a replica as training at the share of the range that is left of its draw."""
+    content = document(model="llama3-70b", replicas=20, parallelism={"tensor": 8}, overload={"use": "reject"})
+    found = {}
+    for watts in (700, 500):
+        content["cluster"]["accelerator"] = {"like": "h100", "power": f"{watts} W"}
+        found[watts] = sim.services_of(sim.examine(sim.parse(content)))[0]
+    free, capped = found[700].replica, found[500].replica
+    drawn = float(power(free, largest_batch(free, found[700].requests), found[700].requests))
+    left = (500 / drawn - 75 / 700) / (1 - 75 / 700)
+    pace = float(np.interp(left, [0, 0.2, 0.52, 0.84, 1], [0, 0.320, 0.821, 0.966, 1]))
+    assert 0.8 < pace < 1
+    assert capped.factor == pytest.approx(free.factor / pace)
+    assert found[500].carried < found[700].carried
