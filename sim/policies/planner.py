@@ -463,8 +463,13 @@ class Planner(Claims):
     # Reservations.
 
     def _reserve(self, job: Pending, now: float) -> bool:
-        """Keep the earliest place and time for a job that is passed; return whether there is one within the window."""
+        """Keep the earliest place and time for a job that is passed; return whether there is one within the window.
+
+        What a job has claimed is kept for it already.
+        """
         nodes = max(job.nodes, 1)
+        if job in self._claimers:
+            return True
         if not self._deep:
             pool = self._of[job.partition][0]
             shadow, extra = self._shadow(pool, nodes, now)

@@ -337,8 +337,8 @@ class Fleet:
         return list(dict.fromkeys(self.kinds[node] for node in self.preference if node in self.partitions[partition]))
 
     def _idle(self, kind: Kind) -> list[int]:
-        nodes = (node for node in self.preference if self.kinds[node] == kind and not self._used(node))
-        return [node for node in nodes if self._free_at(node) == self.now]
+        taken = self.down.union(*(job.nodes for job in self.jobs))
+        return [node for node in self.preference if self.kinds[node] == kind and node not in taken]
 
     def _place(self, job: Job) -> list[int] | None:
         """Return the nodes on which a job may start now; claimed ones that it may take only if there are no others."""
@@ -407,7 +407,7 @@ class Fleet:
     def _reserve(self, job: Job) -> None:
         """Reserve nodes for a job at the earliest time at which it is expected to have them."""
         times = {self._free_at(node) for node in range(len(self.kinds))} | {end for _, end, _ in self.reservations}
-        for time in sorted(time for time in times if self.now <= time < INF):
+        for time in sorted(time for time in times if self.now <= time < INF and job not in self.claimers):
             nodes = self._fit(job, time, time + job.limit, takes=False)
             if nodes:
                 self.reservations.append((time, time + job.limit, Counter(self.kinds[node] for node in nodes)))
