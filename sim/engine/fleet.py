@@ -281,9 +281,10 @@ class Fleet(Queue):
             self._report(now)
             if self.lends:
                 self._lend_spares(now)
-            for pending in planner.plan(now):
+            starts = planner.plan(now)
+            for pending in starts:
                 self._start_pending(pending, now)
-            if not self._preempt(now) and planner.wake(now) > now:
+            if not self._preempt(now) and not starts and planner.wake(now) > now:
                 break
         reasons = planner.reason()
         if reasons.keys() != self.idle_for.keys() or len(reasons) > 1:
