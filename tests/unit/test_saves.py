@@ -261,3 +261,40 @@ def test_a_store_that_is_never_read_is_said(recovery: dict[str, Any], never: dic
     for line, (store, why) in zip(told, never.items(), strict=True):
         index = [tier["store"] for tier in tiers].index(store)
         assert line.startswith(f"checkpoint.tiers.{index}: store {store} is never read: {why.split()[0]} ")
+
+
+def test_a_write_that_slows_training_down() -> None:
+    """Of a write of 60 s a slowdown of 20 % takes 12 s of training; the save is durable after 60 s all the same."""
+    tier = {"interval": "100 s", "mode": "async", "write": "60 s", "restore": "20 s", "slowdown": "20 %"}
+    case = prepared(checkpoint={"tiers": [tier]})
+    # The job steps from 30 s on: saves begin at 130 s and 242 s, and are durable at 190 s and 302 s.
+    for time, lost in ((189.0, 147.0), (190.0, 48.0), (301.0, 147.0), (302.0, 48.0)):
+        found = seconds(in_both(case, [(time, 0, 0)]))
+        assert found["lost_work"] == pytest.approx(lost, abs=1e-9)
+    assert found["checkpoint_stall"] == pytest.approx(2 * 12.0 + 5 * 12.0, abs=12.0 + 1e-9)
+
+
+def test_every_replica_may_read_for_itself() -> None:
+    """1 TB at 100 GB/s takes 10 s if each byte is read once, and 80 s if eight replicas read all of it."""
+    tier = {"interval": "100 s", "mode": "async", "aggregate": "100 GB/s"}
+    shape = {"jobs": [{"name": "job", "gpus": 8, "parallelism": {"data": 8}}]}
+    cluster = {"nodes": 9, "gpus_per_node": 1, "fabric": {"rails": 1}}
+    for reads, restore in (("once", 10.0), ("replica", 80.0)):
+        checkpoint = {"size": "1 TB", "tiers": [{**tier, "reads": reads}]}
+        case = prepared(checkpoint=checkpoint, cluster=cluster, **shape)
+        found = seconds(in_both(case, [(500.0, 0, 0)]))
+        assert found["restore"] == pytest.approx(restore, abs=1e-9)
+
+
+@cases(
+    ("changes", "rule"),
+    [
+        ({"slowdown": "5 %", "mode": "blocking"}, "slowdown: is for mode: async"),
+        ({"reads": "replica"}, "reads: is for times from bandwidths"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(changes: dict[str, Any], rule: str) -> None:
+    """A blocking save has nothing to slow down, and a stated time says already who reads."""
+    tier = {"interval": "100 s", "mode": "async", "write": "60 s", "restore": "20 s"}
+    with pytest.raises(sim.ScenarioError, match=rule):
+        prepared(checkpoint={"tiers": [{**tier, **changes}]})

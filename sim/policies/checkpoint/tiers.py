@@ -60,6 +60,8 @@ _ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
     "save_share": ("remote",),
     "shares": ("remote",),
     "stagger": ("remote",),
+    "reads": ("remote",),
+    "slowdown": ("host", "peer-host", "disk", "remote"),
 }
 
 """Stores that a field makes sense for; the others are for all."""
@@ -92,6 +94,12 @@ class Tier(Model):
     )
     mode: Literal["blocking", "async"] = Field("async", description="Whether training waits for the whole write.")
     stall: Duration = Field("0 s", description="How long training stops for an asynchronous save.")  # type: ignore[assignment]
+    slowdown: Fraction = Field(
+        "0 %",  # type: ignore[assignment]
+        lt=1,
+        description="Share of its pace that training loses while an asynchronous save is written: checkpoint_stall, as "
+        "if it stood still for this share of the write when that begins.",
+    )
     write: Duration | None = Field(
         None,
         description="How long the write takes: the stall of a blocking save, the drain of the other. Left out, it is "
@@ -116,6 +124,11 @@ class Tier(Model):
         False,
         description="Whether the first save after each start of the k-th of n jobs comes k/n of an interval early, so "
         "that jobs which start together do not save together; for shares: all.",
+    )
+    reads: Literal["once", "replica"] = Field(
+        "once",
+        description="Who reads in a restore, for times from bandwidths: once, each byte is read once and handed on; or "
+        "replica, every replica reads all of it.",
     )
     network: Bandwidth | None = Field(
         None,
@@ -163,6 +176,10 @@ class Tier(Model):
             raise RuleError(("aggregate",), "is missing: shares: all needs what the store takes, such as 100 GB/s")
         if self.stagger and self.shares != "all":
             raise RuleError(("stagger",), "is for saves that are in each other's way: needs shares: all")
+        if self.reads == "replica" and self.shares == "all":
+            raise RuleError(("reads",), "replica is for shares: restores; with all, each byte is read once")
+        if self.slowdown and (self.mode == "blocking" or self.shares == "all"):
+            raise RuleError(("slowdown",), "is for mode: async and shares: restores, where training goes on meanwhile")
         if self.store != "peer" and self.interval is None:
             raise RuleError(("interval",), "is missing: say how much stepping there is between saves")
         if self.mode == "blocking" and self.stall:
@@ -174,6 +191,8 @@ class Tier(Model):
             if self.network is not None and self.node_bandwidth is None:
                 raise RuleError(("node_bandwidth",), "is missing beside network")
             return self
+        if self.reads == "replica":
+            raise RuleError(("reads",), "is for times from bandwidths; a restore that is given takes this in")
         if self.read_in:
             raise RuleError(("read_in",), "is for times from bandwidths; a restore that is given takes this in")
         for name in ("write", "restore") if self.store != "peer" else ("restore",):
@@ -188,7 +207,7 @@ class Tier(Model):
     @classmethod
     def _default(cls, name: str) -> Any:
         default = cls.model_fields[name].default
-        return {"save_share": 1.0, "stall": 0.0, "corrupt": 0.0}.get(name, default)
+        return {"save_share": 1.0, "stall": 0.0, "corrupt": 0.0, "slowdown": 0.0}.get(name, default)
 
     def times(self, nodes: int, replicas: int, size: float | None) -> Times:
         r"""Return how long writing and reading take.
@@ -196,7 +215,7 @@ class Tier(Model):
         .. math:: t = B / \min(n\,b,\ s\,a) + r
 
         with B bytes, n nodes of bandwidth b, a share s of the aggregate a for saves, and r to read in what was
-        restored. Where every replica holds the whole state, B is that of all of them.
+        restored. Where every replica holds the whole state, or reads it, B is that of all of them.
 
         Parameters
         ----------
@@ -214,9 +233,10 @@ class Tier(Model):
         total = size * replicas if self.every_replica else size
         alone = total / (nodes * self.node_bandwidth) if self.node_bandwidth is not None else 0.0
         whole = total / self.aggregate if self.aggregate is not None else 0.0
-        load = max(alone, whole) + self.read_in
+        readers = replicas if self.reads == "replica" else 1
+        load = max(alone, whole) * readers + self.read_in
         fetch = load if self.network is None else total / (nodes * self.network) + self.read_in
-        return Times(max(alone, whole / self.save_share), load, fetch, (alone, whole))
+        return Times(max(alone, whole / self.save_share), load, fetch, (alone * readers, whole * readers))
 
     def rung(self, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> Rung:
         """Return the store in numbers, for a job with a mean time to interrupt and a time of a step [s].
@@ -232,13 +252,13 @@ class Tier(Model):
         if self.store == "peer":
             return Rung("peer", 0.0, 0.0, 0.0, load, fetch)
         blocking = self.mode == "blocking"
-        stall = write if blocking else self.stall
+        stall = write if blocking else self.stall + self.slowdown * write
         retain = self.retain if self.retain is not None or self.store == "remote" else 1
         return Rung(
             store=self.store,
             interval=self._spacing(mtti, step, stall),
             stall=stall,
-            drain=0.0 if blocking else write,
+            drain=0.0 if blocking else write * (1 - self.slowdown),
             load=load,
             fetch=fetch,
             skips=self.when_busy == "skip",
@@ -316,7 +336,7 @@ class Tiers(Strategy):
     @property
     def by_replica(self) -> bool:
         """Whether it matters which replica has lost what."""
-        return any(tier.store == "peer" or tier.every_replica for tier in self.tiers)
+        return any(tier.store == "peer" or tier.every_replica or tier.reads == "replica" for tier in self.tiers)
 
     def build(
         self,
