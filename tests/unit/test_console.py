@@ -139,7 +139,7 @@ def test_a_fabric_that_nobody_stated_is_printed() -> None:
     """Which one was chosen is in the head, and a warning where it is more than the plain one."""
     assert "  fabric " not in show(report_sample.prepare())
     chosen = report_sample.prepare(cluster={"nodes": 16})
-    assert "  fabric    default: fat tree of 2 tiers of 64-port switches, 8 rails of 400 Gb/s" in show(chosen)
+    assert "  fabric    default: one tier of 64-port leaf switches, 8 rails of 400 Gb/s" in show(chosen)
     assert not chosen.warnings
     larger = report_sample.prepare(cluster={"nodes": 300}, spares={"hot": 2, "idle": "serve"})
     assert "  fabric    default: fat tree of 3 tiers of 64-port switches" in show(larger)
