@@ -247,10 +247,9 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
         if not sums:
             continue
         offered, seconds = sums["offered"], sums["seconds"]
-        served = offered - sums["rejected"] - sums["failed"]
         rows[plan.name] = {
             "slo_attainment": Ratio(sums["in_slo"], offered, sums["unsure"]),
-            "served_share": Ratio(served, offered),
+            "served_share": Ratio(sums["served"], offered),
             "slo_goodput": Ratio(sums["in_slo"], seconds, sums["unsure"]),
             "capacity_availability": Ratio(seconds - sums["below"], seconds),
             "capacity_share": Ratio(sums["replicas"], sums["wanted"]),

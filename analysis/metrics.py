@@ -487,8 +487,8 @@ _OWN = (
            "requests whose TTFT and mean TPOT are within the SLO / requests offered",
            needs=(_SERVICES,), of="service", detail="in SLO / offered"),
     Metric("served_share", "requests served", "the share of requests that are answered", "share",
-           "requests answered, in SLO or late / requests offered; the others are turned away, given up or lost with "
-           "their replica",
+           "requests answered, in SLO or late / requests offered; the others are turned away, give up, are lost with "
+           "their replica, or wait at the end",
            needs=(_SERVICES,), of="service", is_plural=True, detail="answered / offered"),
     Metric("slo_goodput", "SLO goodput", "the requests in SLO a second", "1/s",
            "requests in SLO / time",

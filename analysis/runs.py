@@ -32,6 +32,7 @@ from sim import (
     JOB_BUCKETS,
     MOST_EVENTS,
     NAMED,
+    ROOTS,
     Bucket,
     Prepared,
     Ratio,
@@ -348,7 +349,7 @@ class Tally:
     requested, buckets
         Requested GPU-time of all jobs [GPU s], and by bucket, shape (14,).
     losses
-        GPU-seconds by bucket and cause, of all jobs.
+        GPU-seconds by bucket and cause, the roots that are no failure after the sources, of all jobs and services.
     interruptions
         For each cause, the interruptions of each replication.
     down_times, unit_down_times
@@ -379,7 +380,7 @@ class Tally:
         self.cluster: FloatArray = np.zeros(len(CLUSTER_BUCKETS))
         self.requested = 0.0
         self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
-        self.losses: FloatArray = np.zeros((len(Bucket), len(prepared.sources) + 1))
+        self.losses: FloatArray = np.zeros((len(Bucket), len(prepared.sources) + 1 + len(ROOTS)))
         self.interruptions = [array("q") for _ in prepared.sources]
         self.counts: dict[str, int] = {}
         self.down_times: dict[int, float] = {}
@@ -404,7 +405,7 @@ class Tally:
             tally.rows.append(job_ratios(plan, job, self._planned) | mine)
             self.requested += job.requested
             self.buckets += job.buckets
-            self.losses += job.totals.sum(axis=0)
+            self.losses[:, : job.totals.shape[2]] += job.totals.sum(axis=0)
         for cause, column in enumerate(self.interruptions, 1):
             column.append(sum(job.interruptions.get(cause, 0) for job in result.jobs))
         for name, number in {
@@ -436,7 +437,7 @@ class Tally:
         self.requested += float(fleet.buckets.sum())
         self.buckets += fleet.buckets
         for key, row in fleet.ledger.items():
-            if key.account != CLUSTER and key.account.stream < NAMED and key.cause < self.losses.shape[1]:
+            if key.account != CLUSTER and key.account.stream < NAMED:
                 self.losses[key.bucket, key.cause] += float(row.sum())
         for stop, rows in fleet.stops.items():
             if not stop.via and stop.account.stream < NAMED and 0 < stop.cause <= len(self.interruptions):

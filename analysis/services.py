@@ -62,6 +62,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
     tail, curve = _tail(found), list(found.attainment)
     basis, sigma = _basis(found)
     slo_load = _load_within(curve, spec.slo.attainment)
+    capacity = found.capacity * spec.replicas
     fail, restart, repair, load, _ = found.failing
     terms = decode(made, found.within, requests.context)._asdict()
     total = float(time_per_token(made, found.within, requests))
@@ -97,7 +98,8 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
         tail=tail,
         attainment=[*curve],
         slo_load=slo_load,
-        slo_goodput_per_s=None if slo_load is None else slo_load * found.carried * spec.replicas,
+        slo_goodput_per_s=None if slo_load is None else min(slo_load * found.carried * spec.replicas, capacity),
+        capacity_per_s=capacity,
         failures_per_day=(fail + restart) * found.groups * DAY,
         down_s=load,
         repair_s=repair if fail > 0 else None,

@@ -78,7 +78,7 @@ def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, 
         sure = np.zeros(len(offered))
         return {
             "slo_attainment": (sums["in_slo"], offered, sums["unsure"]),
-            "served_share": (offered - sums["rejected"] - sums["failed"], offered, sure),
+            "served_share": (sums["served"], offered, sure),
             "capacity_availability": (seconds - sums["below"], seconds, sure),
         }[target.metric]
     if target.kind == "jobs":

@@ -501,7 +501,10 @@ class ExplainedService(Part):
     tail: ServiceTail = Field(description="Times of requests at the stated demand.")
     attainment: list[Pair] = Field(description="Load, and share of requests in SLO, by replay.")
     slo_load: Number = Field(description="Load up to which the SLO holds; null where it never does.")
-    slo_goodput_per_s: Number = Field(description="Requests of the service at that load [1/s].")
+    slo_goodput_per_s: Number = Field(
+        description="Requests of the service at that load, or those that it admits, if they are fewer [1/s]."
+    )
+    capacity_per_s: Real = Field(description="Requests that all replicas admit; beyond that most are late [1/s].")
     failures_per_day: Real = Field(description="That stop a replica, of all together.")
     down_s: Real = Field(description="Detection, reading weights and start, where a spare is at hand [s].")
     repair_s: Number = Field(description="Mean repair of a node [s]; null where none is taken.")

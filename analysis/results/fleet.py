@@ -315,8 +315,8 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) ->
     for plan, examined in zip(prepared.services, services_of(prepared), strict=True):
         sums = dict(zip(SERVICE_SUMS, (fleet.services[plan.index] / count).T, strict=True))
         amount = {name: float(row.sum()) for name, row in sums.items()}
-        requests = {name: amount[name] for name in ("offered", "in_slo", "rejected", "failed", "moved")}
-        requests["late"] = max(amount["offered"] - sum(amount[name] for name in ("in_slo", "rejected", "failed")), 0.0)
+        requests = {name: amount[name] for name in ("offered", "in_slo", "rejected", "failed", "moved", "waiting")}
+        requests["late"] = max(amount["served"] - amount["in_slo"], 0.0)
         seconds = sums["seconds"]
         formula = None
         if plan.scale is None and plan.upgrade is None and plan.readers is None:

@@ -530,7 +530,7 @@ class ServiceFound(Part):
     metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
     requests: Numbers = Field(
         description="Requests of a mean replication by what became of them: `in_slo`, `late`, `rejected` or given up, "
-        "`failed`; their sum is `offered`. Of these `moved` from a failed replica to another one."
+        "`failed`, or `waiting` at the end; their sum is `offered`. Of these `moved` from a failed replica to another."
     )
     stops: Real = Field(description="Failures that stopped a replica, or a node full of them, in a mean replication.")
     in_flight: Number = Field(description="Requests in flight at such a stop, mean; null without any.")

@@ -27,6 +27,7 @@ from sim import (
     JOB_BUCKETS,
     NO_FAILURE,
     REPLAYED,
+    ROOTS,
     Bucket,
     availability,
     closed_form,
@@ -324,7 +325,8 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, flo
     buckets = [bucket for bucket in range(len(JOB_BUCKETS)) if bucket != Bucket.PRODUCTIVE]
     return {
         name: {JOB_BUCKETS[bucket]: float(mean[bucket, index]) for bucket in buckets}
-        for index, name in enumerate(names)
+        for index, name in enumerate((*names, *ROOTS))
+        if name not in ROOTS or mean[:, index].any()
     }
 
 

@@ -1018,6 +1018,8 @@ class Fleet(Queue):
         self.settle(now)
         for named in self.jobs.all:
             self._close_named(named, now)
+        for service in self.services:
+            service.close()
         for job in self.alive:
             if job.allocation is not None:
                 self.charge(job, now, keeps=True)

@@ -91,16 +91,16 @@ that largest job while a job waits; and of free GPUs of shared nodes [GPU s or j
 
 SERVICE_SUMS = (
     "seconds", "offered", "served", "in_slo", "rejected", "failed", "moved", "in_flight", "tokens_lost", "recomputed",
-    "capacity", "below", "waited", "user", "replicas", "wanted", "full", "stops", "busy", "idle", "wasted",
+    "capacity", "below", "waited", "user", "replicas", "wanted", "full", "stops", "busy", "idle", "wasted", "waiting",
     "unsure",
 )  # fmt: skip
-"""Sums over the requests of a service in a window.
+"""Sums over the requests of a service by window: that in which they were asked, of all else that in which it happened.
 
 Requests: ``offered``; ``served``, ``in_slo``, ``rejected`` or given up, ``failed`` with their replica, ``moved`` to
-another one; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost``: made, and lost. Over time
-``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token times tokens [s]. Time
-of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas (``full``) [s]. ``stops`` of
-gangs. GPU-seconds that were ``busy`` and ``idle``. Requests that were served in vain (``wasted``). By how
+another one, ``waiting`` at the end; ``in_flight`` when replicas stopped; ``capacity`` over time. ``tokens_lost``: made,
+and lost. Over time ``waited`` of the backlog, ``replicas`` that serve and are ``wanted``, ``user`` of time per token
+times tokens [s]. Time of replicas that was ``recomputed``, time ``below`` the demand and that with all replicas
+(``full``) [s]. ``stops`` of gangs. GPU-seconds that were ``busy`` and ``idle``. Requests in vain (``wasted``). By how
 many ``in_slo`` may be off, at 95 %, because a replay has only so many requests (``unsure``)."""
 
 _OUT_OF_SERVICE = (Bucket.REPAIR, Bucket.QUALIFICATION, Bucket.MAINTENANCE)
@@ -115,10 +115,15 @@ _GOOD_ETTR = 0.9
 _WINDOWS = 120
 
 
+def window_width(horizon: float, width: float | None = None) -> float:
+    """Return the width of the windows of a tally [s]."""
+    return horizon / _WINDOWS if width is None else width
+
+
 def window_edges(warmup: float, horizon: float, width: float | None = None) -> list[float]:
     """Return the edges of the windows of a tally [s]: of some width, or as many as make batches and a picture."""
     count = _WINDOWS if width is None else max(math.ceil(horizon / width * (1 - 1e-12)), 1)
-    step = horizon / count if width is None else width
+    step = window_width(horizon, width)
     return [*(warmup + step * place for place in range(count)), warmup + horizon]
 
 
@@ -373,6 +378,13 @@ class Tally:
         if 0 <= place < len(self.edges) - 1:
             rows = self._services.setdefault(service, [[0.0] * len(SERVICE_SUMS) for _ in self.edges[1:]])
             rows[place] = [mine + more for mine, more in zip(rows[place], sums, strict=True)]
+
+    def correct(self, service: int, asked: float, place: int, amount: float) -> None:
+        """Add to one sum over the requests of a service that were asked at a moment."""
+        window = bisect_right(self.edges, asked) - 1
+        if 0 <= window < len(self.edges) - 1:
+            rows = self._services.setdefault(service, [[0.0] * len(SERVICE_SUMS) for _ in self.edges[1:]])
+            rows[window][place] += amount
 
     def idle(self, reason: str, gpu_s: float, start: float, end: float) -> None:
         """Charge healthy GPUs that no job had, with the reason: one of `IDLE`."""

@@ -395,6 +395,7 @@ class Jobs:
             group.step -= 1
             end = self.power.ramp(job, now)
             self.wait(group, [(Bucket.INITIALIZE, end)], now, exposed="both")
+            self.power.waiting.append((end, group, group.epoch))
             self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
             return True
         self._begin_run(group, step)

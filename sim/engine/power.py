@@ -14,7 +14,7 @@ from sim.steps.power import energy_by_bucket
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.engine.job import Job
+    from sim.engine.job import Group, Job
     from sim.engine.kernel import Call
     from sim.engine.simulation import Simulation
 
@@ -54,8 +54,8 @@ class Power:
         self.causes = [causes.get(level.cause, 0) for level in self.upkeep.levels]
         self.throttle = (self.level.pace, self.causes[0]) if self.level is not None else (1.0, 0)
         """Pace that caps and heat allow [-], and which of them."""
-        self.free_at = -math.inf
-        """When the last ramp is over that was asked for [s]."""
+        self.waiting: list[tuple[float, Group, int]] = []
+        """Until when which groups wait for power [s], and the epoch in which they do: a failure ends it."""
         self.ramped = 0.0
         """Energy of ramps that has not been metered [J]."""
         self.since = prepared.warmup
@@ -67,15 +67,15 @@ class Power:
                 simulation.kernel.at(prepared.warmup + level.start, Order.BOUNDARY, self._on_level, index)
 
     def ramp(self, job: Job, now: float) -> float:
-        """Return when the power has risen for a job that is ready to step [s]."""
+        """Return when the power has risen for a job that is ready to step, after all who wait already [s]."""
         facility = self.upkeep.facility
         assert facility is not None, "a ramp needs it"
         share = self.level.share if self.level is not None else 1.0
         risen = job.main.replicas * job.nodes_per_replica * share * (facility.node.training - facility.node.idle)
         seconds = risen * facility.pue / self.upkeep.ramp
         self.ramped += risen * seconds
-        self.free_at = max(self.free_at, now) + seconds
-        return self.free_at
+        self.waiting = [wait for wait in self.waiting if wait[0] > now and wait[1].epoch == wait[2]]
+        return max((end for end, _, _ in self.waiting), default=now) + seconds
 
     def _on_level(self, call: Call) -> None:
         """Go to the next level: meter what was drawn, and let every job step as fast as it may now."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from sim.policies.detection.race import DetectionRace
 from sim.scenario.law_model import LawModel
 from sim.scenario.laws import Fixed
-from sim.units import YEAR
+from sim.units import DAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -301,21 +301,27 @@ class PreparedStream:
 
 
 class Rates(NamedTuple):
-    """Requests of a service over time: a rate [1/s] times factors in equal parts of a period [s], and growth a year."""
+    """Requests of a service over time: a rate [1/s] times factors in equal parts of a period [s], and growth a year.
+
+    What grows has the rate of the middle of each `step`, or of parts of equal length that are no longer [s].
+    """
 
     rate: float
     every: float
     factors: tuple[float, ...] = (1.0,)
     growth: float = 0.0
+    step: float = DAY
 
     def pieces(self) -> Iterator[tuple[float, float]]:
-        """Yield until when a rate holds [s], and the rate [1/s]; one that grows is that of the middle of a piece."""
+        """Yield until when a rate holds [s], and the rate [1/s]."""
         width, count = self.every / len(self.factors), 0
+        pieces = math.ceil(width / self.step) if self.growth else 1
+        width /= pieces
         if len({*self.factors}) == 1 and not self.growth:
             yield math.inf, self.rate * self.factors[0]
         while True:
             grown = (1 + self.growth) ** ((count + 0.5) * width / YEAR)
-            yield (count + 1) * width, self.rate * self.factors[count % len(self.factors)] * grown
+            yield (count + 1) * width, self.rate * self.factors[count // pieces % len(self.factors)] * grown
             count += 1
 
 

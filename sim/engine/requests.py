@@ -19,7 +19,7 @@ import numpy as np
 from sim.steps.serving import cache_room, decode, least_prefill, prefill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -135,6 +135,31 @@ def replay(replica: Replica, requests: Iterable[Request], longest: int = 0, hit:
     return loop(replica, list(requests), longest, hit).run()
 
 
+def room_and_needs(replica: Replica, requests: Sequence[Request], longest: int) -> tuple[float, list[int]]:
+    """Return the tokens of context that fit, and those that each request needs before it ends, or reserves [-].
+
+    Raises
+    ------
+    RequestError
+        If arrivals are not in order, a request has no token, or one alone exceeds the room for keys and values.
+    """
+    each = float(replica.cache_bytes(1.0))
+    room = replica.data * cache_room(replica) / each if each else math.inf
+    least = longest if replica.engine.admission == "reserve" else 0
+    needs = [request.input + max(least, request.output) for request in requests]
+    before = -math.inf
+    for index, request in enumerate(requests):
+        if request.arrival < before:
+            message = f"request {index + 1} arrives at {request.arrival} s, before the one above it: sort them by time"
+            raise RequestError(message)
+        before = request.arrival
+        if request.input < 1 or request.output < 1:
+            raise RequestError(f"request {index + 1} has no token to read, or none to make")
+        if needs[index] > room:
+            raise RequestError(f"request {index + 1} needs room for {needs[index]:,} tokens; there is {room:,.0f}")
+    return room, needs
+
+
 class _Loop:
     """State between two iterations."""
 
@@ -144,14 +169,8 @@ class _Loop:
         self.chunk = engine.chunk * data
         self.seats = engine.sequences * data
         self.reserves = engine.admission == "reserve"
-        each = float(replica.cache_bytes(1.0))
-        self.room = data * cache_room(replica) / each if each else math.inf
-        """Tokens of context that fit, of all sequences together [-]."""
-        self.needs = [
-            request.input + (max(longest, request.output) if self.reserves else request.output) for request in requests
-        ]
-        """Room that a request needs before it ends, and reserves, where the engine does [-]."""
-        self._check(requests)
+        self.room, self.needs = room_and_needs(replica, requests, longest)
+        """Tokens of context that fit, and those that each request needs before it ends, or reserves [-]."""
         self.replica = replica
         self.empty: dict[int, float] = {}
         """Time of a decode step by batch, without any context [s]."""
@@ -183,21 +202,6 @@ class _Loop:
         """Sequences that are decoded, oldest first, and the iteration in which their prompt was read."""
         self.evictions = 0
         self.busy = self.sequence_seconds = 0.0
-
-    def _check(self, requests: list[Request]) -> None:
-        before = -math.inf
-        for index, request in enumerate(requests):
-            if request.arrival < before:
-                message = (
-                    f"request {index + 1} arrives at {request.arrival} s, before the one above it: sort them by time"
-                )
-                raise RequestError(message)
-            before = request.arrival
-            if request.input < 1 or request.output < 1:
-                raise RequestError(f"request {index + 1} has no token to read, or none to make")
-            if self.needs[index] > self.room:
-                message = f"request {index + 1} needs room for {self.needs[index]:,} tokens; there is {self.room:,.0f}"
-                raise RequestError(message)
 
     def run(self) -> Served:
         """Serve all."""

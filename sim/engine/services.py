@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from sim.engine.fleet_result import DIRECT, SERVICE_SUMS, size_class
 from sim.engine.kernel import Order
@@ -28,16 +28,70 @@ if TYPE_CHECKING:
 
 (
     _SECONDS, _OFFERED, _SERVED, _IN_SLO, _REJECTED, _FAILED, _MOVED, _IN_FLIGHT, _TOKENS_LOST, _RECOMPUTED, _CAPACITY,
-    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE, _WASTED, _UNSURE,
+    _BELOW, _WAITED, _USER, _REPLICAS, _WANTED, _FULL, _STOPS, _BUSY, _IDLE, _WASTED, _WAITING, _UNSURE,
 ) = range(len(SERVICE_SUMS))  # fmt: skip
+
+
+Shares: TypeAlias = tuple[float, float]
+"""Share of requests in SLO, and how far that may be off at 95 % [-]."""
+
+_TINY = 1e-9
+"""Times that are one [s]."""
+
+
+class Cohort:
+    """Requests that wait, in the order in which they were asked."""
+
+    __slots__ = ("asked", "cause", "count", "due", "leaves", "lost", "shares", "span", "work")
+
+    def __init__(self, asked: float, span: float, count: float) -> None:
+        self.asked, self.span, self.count = asked, span, count
+        """When the first was asked [s], over which time all were [s], and how many they are."""
+        self.work, self.lost, self.cause = 1.0, 0.0, 0
+        """What one takes of a capacity over a usual request, the part of it that is lost work [-], and why."""
+        self.leaves = math.inf
+        """When all give up together [s]; infinite where each has the patience of the service."""
+        self.due = math.nan
+        """Until when all must go on to be in SLO [s]; NaN where each has time for its first token."""
+        self.shares: Shares | None = None
+        """Of those who were in flight."""
+
+
+class Span(NamedTuple):
+    """What replicas admitted in some time in which nothing changed.
+
+    Attributes
+    ----------
+    start, end
+        Of the time [s].
+    use, readers_use
+        Of these replicas, and of those that read prompts [-].
+    requests
+        Requests.
+    live, readers_live
+        Replicas that served, slower ones in part.
+    asked, tpot, shares
+        When they were asked [s], their time per token [s], and how many of them are in SLO [-].
+    """
+
+    start: float
+    end: float
+    use: float
+    readers_use: float
+    requests: float
+    live: float
+    readers_live: float
+    asked: float
+    tpot: float
+    shares: Shares
 
 
 class Gang(StreamJob):
     """Replicas that fail as one: a replica with nodes of its own, or those that share a node."""
 
     __slots__ = (
-        "attained", "broken", "failed_at", "fast", "flight", "from_busy", "held", "is_cold", "is_serving",
-        "is_upgrading", "lacks", "replicas", "service", "speed", "stuck_from", "tpot", "up_since",
+        "broken", "failed_at", "fast", "flight", "from_busy", "held", "is_cold", "is_serving", "is_stuck",
+        "is_upgrading", "joining", "lacks", "replicas", "service", "speed", "up_since",
     )  # fmt: skip
 
     def __init__(self, service: Service, number: int, replicas: int, now: float) -> None:
@@ -47,7 +101,7 @@ class Gang(StreamJob):
         super().__init__(service.fleet.number, spec, plan.stream, service.account, plan.nodes)
         self.service = service
         self.replicas = replicas
-        self.is_serving = self.is_cold = self.is_upgrading = False
+        self.is_serving = self.is_cold = self.is_upgrading = self.is_stuck = False
         self.speed = 1.0
         """Its capacity over that of its replicas."""
         self.held = self.fast = 0.0
@@ -60,10 +114,12 @@ class Gang(StreamJob):
         """Since when it has served as fast as now [s]."""
         self.from_busy = 0.0
         """Reading of `Service.busy` up to which it has been charged for being slower [s]."""
-        self.stuck_from = math.nan
-        """Reading of `Service.routed` at which it failed, while that is undetected."""
-        self.failed_at = self.flight = self.tpot = self.attained = 0.0
-        """When it last failed [s], with how many requests, their time per token [s] and share in SLO."""
+        self.failed_at = 0.0
+        """When it last failed [s]."""
+        self.flight: list[Cohort] = []
+        """What was in flight then, while that is undetected, and will move."""
+        self.joining: list[tuple[Bucket, float, float]] = []
+        """What the nodes do that load while the others serve, from when to when [s]."""
 
 
 class Service:
@@ -110,21 +166,23 @@ class Service:
         self.held_gpus = 0.0
         """GPUs of the gangs that serve; `fast_gpus` those of slower ones in part."""
         self.fast_gpus = 0.0
+        self.queue: deque[Cohort] = deque()
+        """Requests that wait for a replica, in their order."""
         self.backlog = 0.0
-        """Requests that wait for a replica."""
-        self.line: deque[list[float]] = deque()
-        """What they consist of where nobody leaves: requests, and whether their clients have given up, in order."""
+        """How many requests they are, in work."""
+        self.history: deque[Span] = deque()
+        """What was admitted last: as far back as answers take that are in flight."""
+        self.reach = plan.whole * plan.batch[-1] / plan.capacity
+        self.sent: list[tuple[float, float, float]] = []
+        """Since when [s], for how long [s] and what each replica got that has failed, while that is undetected."""
         self.is_vain = False
         """Whether who comes now will have given up when it is his turn; then, the root cause of that."""
         self.root = self.failed = 0
         self.since = 0.0
         self.pieces = plan.rates.pieces()
         self.until, self.rate = next(self.pieces)
-        # Integrals over time.
         self.busy = 0.0
-        """Of the use of the replicas [s]."""
-        self.routed = 0.0
-        """Of what each replica that is not known to have failed gets [requests]."""
+        """Integral over time of the use of the replicas [s]."""
         self.sums = [0.0] * len(SERVICE_SUMS)
         self.flushed = 0.0
         self.renewing: list[Gang] = []
@@ -137,7 +195,8 @@ class Service:
         if plan.upgrade is not None:
             self.kernel.at(plan.upgrade[0], Order.PHASE, self._on_upgrade, 1)
         if plan.scale is not None:
-            self.kernel.at(plan.scale[3], Order.PHASE, self._on_scale)
+            self.looks = plan.rates.pieces()
+            self.kernel.at(plan.scale[3], Order.PHASE, self._on_scale, next(self.looks))
 
     # ------------------------------------------------------------------------------------------------- the fluid
 
@@ -152,7 +211,7 @@ class Service:
 
     def _flow(self, seconds: float) -> None:
         """Serve for some time in which neither demand nor replicas change."""
-        sums, plan, readers = self.sums, self.plan, self.readers
+        sums, readers = self.sums, self.readers
         rate, capacity = self.rate, self._capacity()
         live, wanted = self.live, self.wanted
         if readers is not None:
@@ -166,130 +225,186 @@ class Service:
             sums[_FULL] += seconds
         if rate > capacity * (1 + 1e-12):
             sums[_BELOW] += seconds
-        if self.stuck:
-            share = rate / (self.heads + self.stuck)
-            self.routed += share * seconds
-            rate -= share * self.stuck
-        if readers is not None and readers.stuck:
-            share = rate / (readers.heads + readers.stuck)
-            readers.routed += share * seconds
-            rate -= share * readers.stuck
-        if plan.asks:
-            self._storm(rate, capacity, seconds)
-            return
-        most = rate * plan.patience
-        while seconds > 0:
-            net = rate - capacity
-            if net > 0:
-                if self.backlog >= most * (1 - 1e-12):
-                    sums[_REJECTED] += self.backlog - most + net * seconds
-                    self.backlog = most
-                    net, part = 0.0, seconds
+        for pool in (self, readers):
+            if pool is not None and pool.stuck:
+                share = rate / (pool.heads + pool.stuck)
+                rate -= share * pool.stuck
+                if self.plan.loses:
+                    sums[_FAILED] += share * pool.stuck * seconds
                 else:
-                    part = min(seconds, (most - self.backlog) / net)
-                use = 1.0
-            elif self.backlog > 0:
-                part = min(seconds, self.backlog / -net) if net < 0 else seconds
-                use = 1.0
-            else:
-                net, part = 0.0, seconds
-                use = rate / capacity if capacity > 0 else 0.0
-            self._serve(rate, capacity, use, net, part)
-            seconds -= part
-            if seconds > 0:
-                # A rounding error must not leave a part of a request.
-                self.backlog = most if net > 0 else 0.0
+                    pool.sent.append((self.since, seconds, share * seconds))
+        self._pass(rate, capacity, seconds)
 
-    def _storm(self, rate: float, capacity: float, seconds: float) -> None:
-        """Serve where nobody leaves the queue: beyond a wait of the patience it is in vain, and all ask again."""
-        sums, plan = self.sums, self.plan
+    def _pass(self, rate: float, capacity: float, seconds: float) -> None:
+        """Serve requests in their order, as they come and those that wait."""
+        now, end, queue = self.since, self.since + seconds, self.queue
+        while now < end:
+            if not capacity and not self.plan.patience:
+                self._turn_away()
+            if not queue and (rate <= capacity or not self.plan.patience):
+                served = min(rate, capacity)
+                self.sums[_REJECTED] += (rate - served) * (end - now)
+                self._serve(now, end - now, served / capacity if capacity else 0.0, served * (end - now), now)
+                return
+            # Without a queue only those wait who have moved: they take the place of who comes, where there is no room.
+            admitted = rate if rate <= capacity or self.plan.patience else 0.0
+            part = self._pass_queue(now, end - now, admitted, capacity)
+            self.sums[_REJECTED] += (rate - admitted) * part
+            now += part
+
+    def _turn_away(self) -> None:
+        """Let all requests that wait be turned away."""
+        for cohort in self.queue:
+            self._count(cohort.asked, _REJECTED, cohort.count)
+        self.queue.clear()
+        self.backlog = 0.0
+
+    def _pass_queue(self, now: float, seconds: float, rate: float, capacity: float) -> float:
+        """Serve the first of those who wait, for as long as nothing changes for them; return for how long [s]."""
+        queue, plan = self.queue, self.plan
+        is_vain, seconds = self._judge_storm(rate, capacity, seconds)
+        before = self.backlog
+        if queue and queue[0].leaves <= now:
+            cohort = queue.popleft()
+            self.backlog -= cohort.count * cohort.work
+            self._count(cohort.asked, _REJECTED, cohort.count)
+            return 0.0
+        first = queue[0] if queue else Cohort(now, math.inf, math.inf)
+        # How fast the moment at which the next was asked moves on; without a queue who comes is the first.
+        density = rate if not queue else first.count / first.span if first.span else math.inf
+        pace = capacity / (density * first.work)
+        served = capacity / first.work
+        due = first.due if first.due == first.due else first.asked + plan.slack
+        moves = pace if first.due != first.due else 0.0
+        patience = plan.patience if plan.patience and not plan.asks and first.leaves == math.inf else math.inf
+        gives_up = now >= first.asked + patience - _TINY and pace < 1
+        left = density if gives_up else served
+        came = rate * (plan.asks if is_vain else 1)
+        joins = bool(queue) and self._joins(queue[-1], now, came, float(is_vain))
+        # Who comes makes the last ones more: if these are the first too, they are there for longer.
+        net = left - came * (joins and len(queue) == 1)
+        part = min(seconds, first.count / net if net > 0 else math.inf, first.leaves - now)
+        if gives_up:
+            moves = 1.0
+        for bound, speed in ((due, moves), (first.asked + patience, pace)):
+            crossing = (bound - now) / (1 - speed) if speed != 1 else 0.0
+            part = min(part, crossing if crossing > _TINY else math.inf)
+        is_last = bool(queue) and net > 0 and part >= first.count / net
+        in_time = now + part / 2 <= due + moves * part / 2 + _TINY
+        if joins:
+            queue[-1].span += part
+            queue[-1].count += came * part
+        elif came:
+            queue.append(Cohort(now, part, came * part))
+            queue[-1].lost, queue[-1].cause = float(is_vain), self.root
+        self.backlog += came * part
+        if is_vain:
+            self.sums[_REJECTED] += rate * part
+        self._serve_first(now, part, served * part, in_time=in_time)
+        first = queue[0]
+        taken = left * part
+        self.backlog = max(self.backlog - taken * first.work, 0.0)
+        if gives_up:
+            self._count(first.asked, _REJECTED, (left - served) * part)
+        if is_last or taken >= first.count:
+            queue.popleft()
+        else:
+            first.asked += first.span * taken / first.count
+            first.span -= first.span * taken / first.count
+            first.count -= taken
+        self.sums[_WAITED] += (before + self.backlog) / 2 * part
+        return part
+
+    def _joins(self, last: Cohort, now: float, rate: float, lost: float) -> bool:
+        """Return whether who comes now at a rate is like the last who wait."""
+        if not last.span or last.leaves < math.inf or last.lost != lost or not rate or last.asked < self.flushed:
+            return False
+        is_next = abs(last.asked + last.span - now) <= _TINY * max(now, 1.0)
+        return is_next and abs(last.count - rate * last.span) <= 1e-6 * last.count
+
+    def _judge_storm(self, rate: float, capacity: float, seconds: float) -> tuple[bool, float]:
+        """Return whether who comes now will be served in vain, and for how long that holds at most [s]."""
+        plan = self.plan
+        if not plan.asks:
+            return False, seconds
         most = plan.patience * capacity
-        while seconds > 0:
-            vain = self.backlog >= most
-            if vain and not self.is_vain:
-                # What began it is its root for as long as it goes on, also when all replicas are back.
-                self.root = self.failed if self.live < self.wanted - 1e-6 and self.failed else self.fleet.demand
-            self.is_vain = vain
-            came = rate * plan.asks if vain else rate
-            net, part = came - capacity, seconds
-            use = 1.0 if self.backlog > 0 or net > 0 else came / capacity
-            if use < 1:
-                net = 0.0
-            elif net and not (vain and net > 0):
-                goal = most if vain or net > 0 else 0.0
-                part = min(seconds, (goal - self.backlog) / net)
-            self.line.append([came * part, float(vain)])
-            wasted = self._leave_line(use * capacity * part)
-            sums[_REJECTED] += rate * part * vain
-            self._serve(0.0 if vain else rate, capacity, use, net, part)
-            if wasted:
-                sums[_WASTED] += wasted
-                sums[_SERVED] -= wasted
-                sums[_USER] -= wasted * plan.output * self._at(use)[1]
-                self._waste(wasted / capacity * self.fast_gpus, self.root, self.since)
-            seconds -= part
-            if seconds > 0:
-                # The wait is short enough again, too long from now on, or nobody waits any more.
-                self.backlog = most * (1 - 1e-9) if vain else most if net > 0 else 0.0
+        tiny = _TINY * max(most, 1.0)
+        is_vain = self.backlog > most + tiny or (self.backlog > most - tiny and rate > capacity)
+        if is_vain and not self.is_vain:
+            # What began it is its root for as long as it goes on, also when all replicas are back.
+            self.root = self.failed if self.live < self.wanted - 1e-6 and self.failed else self.fleet.demand
+        self.is_vain = is_vain
+        net = rate * (plan.asks if is_vain else 1) - capacity
+        crossing = (most - self.backlog) / net if net else 0.0
+        return is_vain, min(seconds, crossing) if crossing > _TINY else seconds
 
-    def _leave_line(self, count: float) -> float:
-        """Let requests be served in order; return those whose clients have given up."""
-        line, wasted = self.line, 0.0
-        while line and count > 0:
-            first, taken = line[0], min(line[0][0], count)
-            wasted += taken * first[1]
-            first[0] -= taken
-            count -= taken
-            if first[0] <= 0:
-                line.popleft()
-        return wasted
+    def _serve_first(self, now: float, seconds: float, count: float, *, in_time: bool) -> None:
+        """Serve the first of those who wait at full use."""
+        first = self.queue[0]
+        if first.lost < 1:
+            self._serve(now, seconds, 1.0, count, first.asked, in_time=in_time, shares=first.shares)
+        else:
+            self._serve(now, seconds, 1.0, 0.0, first.asked)
+            self._count(first.asked, _WASTED, count)
+        if first.lost:
+            self._waste(first.lost * seconds * self.fast_gpus, first.cause, now, now + seconds)
 
-    def _serve(self, rate: float, capacity: float, use: float, net: float, seconds: float) -> None:
-        """Serve for some time in which the backlog grows by `net` a second, or is as long all the time."""
-        sums, plan = self.sums, self.plan
-        served = use * capacity * seconds
-        own, attained, unsure = self._shared(use, capacity, seconds)
+    def _serve(
+        self, now: float, seconds: float, use: float, count: float, asked: float,
+        *, in_time: bool = True, shares: Shares | None = None,
+    ) -> None:  # fmt: skip
+        """Serve requests that were asked at a moment, for some time at one use."""
+        sums, readers = self.sums, self.readers
+        own, theirs, attained, unsure = self._shared(use, seconds)
         _, tpot, share, doubt = self._at(own)
-        # Both pools replay the same requests: their errors add up.
-        unsure = unsure * share + attained * doubt
-        attained *= share
-        sums[_SERVED] += served
-        sums[_USER] += served * plan.output * tpot
+        if shares is None:
+            # Both pools replay the same requests: their errors add up.
+            shares = attained * share, unsure * share + attained * doubt
+        if not in_time:
+            shares = 0.0, 0.0
         self.busy += own * seconds
         sums[_BUSY] += own * seconds * self.fast_gpus
         sums[_IDLE] += (1 - own) * seconds * self.held_gpus
-        first, last = self.backlog, max(self.backlog + net * seconds, 0.0)
-        admitted = rate if net else min(rate, capacity)
-        if first > 0 or last > 0:
-            self.backlog = last
-            sums[_WAITED] += (first + last) / 2 * seconds
-            # In SLO are those who come while the wait is short enough.
-            most, low, high = plan.slack * capacity, min(first, last), max(first, last)
-            seconds *= 1.0 if high <= most else 0.0 if low >= most else (most - low) / (high - low)
-        sums[_IN_SLO] += admitted * seconds * attained
-        sums[_UNSURE] += admitted * seconds * unsure
+        self._answer_requests(asked, count, tpot, shares)
+        while self.history and self.history[0].end < now - self.reach:
+            self.history.popleft()
+        others = readers.live if readers is not None else 0.0
+        span = Span(now, now + seconds, own, theirs, count, self.live, others, asked, tpot, shares)
+        self.history.append(span)
+
+    def _answer_requests(self, asked: float, count: float, tpot: float, shares: Shares) -> None:
+        """Count requests as served; a negative number as not served after all."""
+        if count:
+            self._count(asked, _SERVED, count)
+            self._count(asked, _IN_SLO, count * shares[0])
+            self._count(asked, _UNSURE, count * shares[1])
+            self._count(asked, _USER, count * self.plan.output * tpot)
+
+    def _count(self, asked: float, place: int, amount: float) -> None:
+        """Add to a sum of the window in which requests were asked."""
+        if asked >= self.flushed:
+            self.sums[place] += amount
+        else:
+            self.fleet.tally.correct(self.plan.index, asked, place, amount)
 
     def _capacity(self) -> float:
         """Return the requests that are admitted: with readers of prompts, what the smaller pool carries [1/s]."""
         own, readers = self.live * self.plan.capacity, self.readers
         return own if readers is None else min(own, readers.live * readers.plan.capacity)
 
-    def _shared(self, use: float, capacity: float, seconds: float = 0.0) -> tuple[float, float, float]:
-        """Return the use of these replicas at that of the service, and the share of TTFT in SLO with its doubt.
-
-        Let readers work.
-        """
+    def _shared(self, use: float, seconds: float = 0.0) -> tuple[float, float, float, float]:
+        """Let readers work; return the use of both pools at one of the service, the share of TTFT in SLO and its doubt."""
         readers = self.readers
         if readers is None:
-            return use, 1.0, 0.0
-        served = use * capacity
+            return use, 0.0, 1.0, 0.0
+        served = use * self._capacity()
         own, theirs = (
             min(served / (each.live * each.plan.capacity), 1.0) if each.live else 0.0 for each in (self, readers)
         )
         readers.busy += theirs * seconds
         readers.sums[_BUSY] += theirs * seconds * readers.fast_gpus
         readers.sums[_IDLE] += (1 - theirs) * seconds * readers.held_gpus
-        return own, *readers._at(theirs)[2:]
+        return own, theirs, *readers._at(theirs)[2:]
 
     def _at(self, use: float) -> tuple[float, float, float, float]:
         """Return sequences in flight of a replica, time per token [s], share in SLO and its doubt at a use [-]."""
@@ -313,6 +428,8 @@ class Service:
             charge(self.account, Bucket.HEADROOM, 0, DIRECT, sums[_IDLE], self.flushed, now)
             for gang in self.slow:
                 self._charge_slow(gang, now)
+            for gang in self.narrow:
+                self._charge_joining(gang, now)
             if self.readers is not None:
                 self.readers.flush(now)
             self._put_down()
@@ -321,6 +438,13 @@ class Service:
 
     def _put_down(self) -> None:
         self.fleet.tally.serve(self.plan.index, self.flushed, self.sums)
+
+    def close(self) -> None:
+        """Count who waits, or stands still with a replica that has failed, at the end."""
+        decoders = self.decoders
+        for cohort in (*self.queue, *(cohort for gang in self.gangs if gang.is_stuck for cohort in self._moving(gang))):
+            if cohort.lost < 1:
+                decoders._count(cohort.asked, _WAITING, cohort.count)
 
     # -------------------------------------------------------------------------------------------- gangs that serve
 
@@ -384,10 +508,7 @@ class Service:
             self.kernel.at(now + plan.warm_time, Order.PHASE, self._on_warm, (gang, gang.epoch))
         else:
             self._serve_with(gang, 1.0, now)
-        if gang.is_upgrading:
-            gang.is_upgrading = False
-            self.restarting -= 1
-            self._renew(now)
+        self._end_upgrade(gang, now)
 
     def _live(self, gang: Gang, now: float) -> None:
         """Let the processes of a gang run, until one of its own lives ends."""
@@ -412,8 +533,8 @@ class Service:
         gang.from_busy = self.busy
         allocation, each = gang.allocation, self.fleet.per_node
         assert allocation is not None
-        gang.held = float((gang.nodes - len(allocation.missing)) * each)
-        # Nodes that it lacks are not slow.
+        # Nodes that it lacks, and those that load, are not slow.
+        gang.held = float((gang.nodes - max(gang.lacks, len(allocation.missing))) * each)
         gang.fast = min(speed * gang.nodes * each, gang.held)
         if speed < 1:
             self.slow[gang] = None
@@ -427,6 +548,8 @@ class Service:
         if gang.speed < 1:
             self._charge_slow(gang, now)
             del self.slow[gang]
+        self._charge_joining(gang, now)
+        gang.joining = []
         self.heads -= gang.replicas
         self.live -= gang.replicas * gang.speed
         self.held_gpus -= gang.held
@@ -444,6 +567,14 @@ class Service:
             self.fleet.tally.charge(self.account, Bucket.DEGRADED, gang.why, gang.via, lacks, start, now)
         gang.from_busy = self.busy
 
+    def _charge_joining(self, gang: Gang, now: float) -> None:
+        """Charge the nodes of a gang that load while the others serve."""
+        for bucket, start, end in gang.joining:
+            start, end = max(start, self.flushed), min(end, now)
+            if end > start:
+                gpu_s = (end - start) * gang.lacks * self.fleet.per_node
+                self.fleet.tally.charge(self.account, bucket, gang.why, gang.via, gpu_s, start, end)
+
     # ------------------------------------------------------------------------------------- gangs that stop serving
 
     def leave(self, gang: Gang, now: float) -> None:
@@ -460,105 +591,131 @@ class Service:
         cause, cluster, allocation = self.hurt.pop(gang, 0), self.fleet.cluster, gang.allocation
         for node in cluster.narrow.intersection(allocation.nodes) if cause and allocation is not None else ():
             cluster.send_to_repair(node, cause, now)
-        if gang.stuck_from == gang.stuck_from:
+        if gang.is_stuck:
             self._know(gang, now)
+        self._end_upgrade(gang, now)
+
+    def _end_upgrade(self, gang: Gang, now: float) -> None:
+        """Go on with a rolling upgrade when a gang has started anew, or is gone."""
         if gang.is_upgrading:
             gang.is_upgrading = False
             self.restarting -= 1
+            self._renew(now)
 
     def fail(self, gang: Gang, now: float, cause: int) -> None:
         """Let a gang fail: until that is known it gets more requests, and those that it had stand still."""
         if not gang.is_serving:
             return
         self.advance(now)
-        plan, sums = self.plan, self.sums
-        capacity = self._capacity()
-        use, share, _ = self._shared(self.use(), capacity)
-        batch, tpot, attained, _ = self._at(use)
-        attained *= share
-        if self.backlog > plan.slack * capacity:
-            attained = 0.0  # those in flight have waited too long
-        served = min((now - gang.up_since) / (plan.output * tpot), 1.0) if gang.up_since else 1.0
         self._stop_serving(gang, now)
-        self.failed = cause
+        plan, decoders = self.plan, self.decoders
+        decoders.failed = cause
         self.stuck += gang.replicas
-        gang.stuck_from, gang.failed_at = self.routed, now
-        gang.flight = batch * gang.replicas * gang.speed * served
-        gang.tpot, gang.attained = tpot, attained
-        sums[_STOPS] += 1
-        sums[_IN_FLIGHT] += gang.flight
+        gang.is_stuck, gang.failed_at = True, now
+        gang.flight = self._cut_off(gang, now, cause)
+        flight = sum(cohort.count for cohort in gang.flight)
+        decoders.sums[_STOPS] += 1
+        decoders.sums[_IN_FLIGHT] += flight
         if plan.loses or plan.begins_anew:
             # Ages are even over the time that a request is in flight: half of each answer has been made.
-            sums[_TOKENS_LOST] += gang.flight * plan.whole * plan.output / 2
-            self._waste(use * plan.whole * plan.output * tpot / 2 * served * gang.held, cause, now)
+            decoders.sums[_TOKENS_LOST] += flight * plan.whole * plan.output / 2 * (self is decoders)
+            self._lose_work(gang, cause, now)
+        if plan.loses:
+            gang.flight = []
 
-    def _waste(self, gpu_s: float, cause: int, now: float) -> None:
-        """Charge work that was done in vain."""
+    def _residence(self, span: Span) -> float:
+        """Return how long a request is in flight [s]."""
+        use = max(self._use(span), 1 / self.steps)
+        return self._at(use)[0] / (use * self.plan.capacity)
+
+    def _longest(self, span: Span) -> float:
+        """Return the mean time in flight of the requests that are met in flight: long ones are for longer [s]."""
+        return self._residence(span) * self.plan.whole
+
+    def _use(self, span: Span) -> float:
+        return span.use
+
+    def _share(self, gang: Gang, span: Span) -> float:
+        """Return the part of what was admitted that a gang got [-]."""
+        return gang.replicas * gang.speed / span.live
+
+    def _cut_off(self, gang: Gang, now: float, cause: int) -> list[Cohort]:
+        """Return what is in flight on a gang that fails: what it was given last, none of which is served after all."""
+        flight, decoders, plan = [], self.decoders, self.plan
+        spans = decoders.history
+        since = max(now - self._residence(spans[-1]), gang.up_since) if spans else now
+        for span in reversed(spans):
+            if span.end <= since:
+                break
+            part = min((span.end - since) / (span.end - span.start), 1.0)
+            if not span.requests:
+                continue
+            cohort = Cohort(span.asked, 0.0, span.requests * part * self._share(gang, span))
+            decoders._answer_requests(span.asked, -cohort.count, span.tpot, span.shares)
+            if plan.loses:
+                decoders._count(span.asked, _FAILED, cohort.count)
+            cohort.shares, cohort.due, cohort.work, cohort.cause = span.shares, self._due(now, span), plan.whole, cause
+            if not plan.begins_anew:
+                again = plan.recompute * plan.capacity
+                cohort.work = plan.whole / 2 + again
+                cohort.lost = again / cohort.work
+            flight.append(cohort)
+        return flight[::-1]
+
+    def _due(self, now: float, span: Span) -> float:
+        """Return until when requests that stand still from now on must go on to be in SLO [s]."""
+        plan = self.plan
+        if plan.begins_anew:
+            return -math.inf
+        return now + (plan.limit - span.tpot) * plan.output - plan.recompute
+
+    def _lose_work(self, gang: Gang, cause: int, now: float) -> None:
+        """Charge the work for what was in flight: of what was done so long ago, the part that has not ended since."""
+        spans = self.decoders.history
+        longest = self._longest(spans[-1]) if spans else 0.0
+        since = max(now - longest, gang.up_since)
+        for span in reversed(spans):
+            if span.end <= since:
+                break
+            start = max(span.start, since)
+            age = now - (start + span.end) / 2
+            self._waste(gang.fast * self._use(span) * (span.end - start) * (1 - age / longest), cause, start, span.end)
+
+    def _waste(self, gpu_s: float, cause: int, start: float, end: float) -> None:
+        """Charge work that was done in vain from a moment to another."""
         if gpu_s:
-            self.sums[_BUSY] -= gpu_s
-            self.fleet.tally.charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gpu_s, now, now)
+            charge = self.fleet.tally.charge
+            charge(self.account, Bucket.PRODUCTIVE, 0, DIRECT, -gpu_s, start, end)
+            charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gpu_s, start, end)
 
-    def _wait_again(self, count: float) -> None:
-        """Let requests that have moved wait behind the others."""
-        self.backlog += count
-        if self.plan.asks:
-            self.line.append([count, 0.0])
-
-    def _wait(self) -> float:
-        """Return how long a request waits that comes now [s]."""
-        capacity = self._capacity()
-        return self.backlog / capacity if capacity else math.inf
-
-    def use(self) -> float:
-        """Return how much of what is admitted is asked for, at most all of it [-]."""
-        capacity = self._capacity()
-        if self.backlog > 0 or not capacity:
-            return 1.0
-        rate = self.rate
-        for pool in (self, self.readers):
-            if pool is not None and pool.heads:
-                rate = rate * pool.heads / (pool.heads + pool.stuck)
-        return min(rate / capacity, 1.0)
+    def _moving(self, gang: Gang) -> list[Cohort]:
+        """Return the requests that stand still with a gang: those in flight, and those that it got since."""
+        came = [
+            Cohort(start, seconds, gang.replicas * count)
+            for start, seconds, count in self.sent
+            if start >= gang.failed_at and count
+        ]
+        return [*gang.flight, *came]
 
     def _know(self, gang: Gang, now: float) -> None:
-        """Let the requests of a gang that is known to have failed be lost, or move to others."""
+        """Let the requests of a gang that is known to have failed move to others, behind those who wait."""
         self.advance(now)
         decoders, plan = self.decoders, self.plan
-        sums = decoders.sums
-        came = gang.replicas * (self.routed - gang.stuck_from)
+        for cohort in self._moving(gang):
+            cohort.leaves = now + plan.patience if plan.patience and not plan.asks else math.inf
+            if cohort.shares is not None and plan.recompute and not plan.begins_anew:
+                decoders.sums[_RECOMPUTED] += cohort.count * plan.recompute
+            decoders._count(cohort.asked, _MOVED, cohort.count)
+            decoders.queue.append(cohort)
+            decoders.backlog += cohort.count * cohort.work
         self.stuck -= gang.replicas
-        gang.stuck_from = math.nan
-        flight, waited = gang.flight, now - gang.failed_at
-        if plan.loses:
-            sums[_FAILED] += flight + came
-            sums[_SERVED] -= flight
-            sums[_IN_SLO] -= flight * gang.attained
-            return
-        # What has to be done still, in requests; each was counted as served when it came.
-        again = 0.0 if plan.begins_anew else flight * plan.recompute * plan.capacity
-        work = flight * plan.whole if plan.begins_anew else flight * plan.whole / 2 + again
-        sums[_MOVED] += flight + came
-        sums[_SERVED] -= work
-        sums[_USER] -= work * decoders.plan.output * gang.tpot
-        decoders._wait_again(work + came)
-        if again:
-            seconds = flight * plan.recompute
-            sums[_RECOMPUTED] += seconds
-            self._waste(seconds * plan.gpus, gang.root, now)
-        wait = decoders._wait()
-        if self._is_late(gang, waited, wait):
-            sums[_IN_SLO] -= flight * gang.attained
-        if came and wait < plan.slack:
-            sums[_IN_SLO] += came * min((plan.slack - wait) / waited, 1.0) * gang.attained
-
-    def _is_late(self, gang: Gang, waited: float, wait: float) -> bool:
-        """Return whether requests are no longer in SLO that have stood still and will wait again [s]."""
-        plan = self.plan
-        return plan.begins_anew or gang.tpot + (waited + plan.recompute + wait) / plan.output > plan.limit
+        gang.is_stuck, gang.flight = False, []
+        if not self.stuck:
+            self.sent.clear()
 
     def answer(self, gang: Gang, now: float) -> None:
         """Let a gang that knows of a failure, and has let failed nodes go, recover."""
-        was_serving = gang.stuck_from == gang.stuck_from
+        was_serving = gang.is_stuck
         if was_serving:
             self._know(gang, now)
         allocation, plan, fleet = gang.allocation, self.plan, self.fleet
@@ -614,10 +771,14 @@ class Service:
             self._stop_serving(gang, now)
             self.fleet.replace(allocation, now)
             self._serve_with(gang, gang.speed, now)
-        if not allocation.missing:
-            ready = max(allocation.ready_at, now) + self.plan.load + self.plan.start
-            self.kernel.at(ready, Order.PHASE, self._on_widen, (gang, gang.epoch))
-            self.narrow.pop(gang, None)
+        if not allocation.missing and not gang.joining:
+            ready = max(allocation.ready_at, now)
+            loaded = ready + self.plan.load
+            up = loaded + self.plan.start
+            gang.joining = [
+                (Bucket.STARVED, now, ready), (Bucket.RESTORE, ready, loaded), (Bucket.INITIALIZE, loaded, up)
+            ]  # fmt: skip
+            self.kernel.at(up, Order.PHASE, self._on_widen, (gang, gang.epoch))
 
     def _on_widen(self, call: Call) -> None:
         gang, epoch = call.argument
@@ -625,30 +786,30 @@ class Service:
             now = self.kernel.now
             self._stop_serving(gang, now)
             gang.lacks = 0
+            del self.narrow[gang]
             self._resume(gang, now)
 
     # ---------------------------------------------------------------------------------- scaling, rolling upgrades
 
     def _on_scale(self, call: Call) -> None:
-        """Let there be as many gangs as the demand asks for, and look again after it has changed."""
-        del call
+        """Let there be as many gangs as the demand of a window ago asks for."""
         now, plan = self.kernel.now, self.plan
         assert plan.scale is not None
         target, least, most, window = plan.scale
+        until, rate = call.argument
         self.advance(now)
-        replicas = min(max(math.ceil(self.rate / (target * plan.capacity) - 1e-9), least), most)
+        replicas = min(max(math.ceil(rate / (target * plan.capacity) - 1e-9), least), most)
         gangs = -(-replicas // plan.together)
         self.wanted = gangs * plan.together
         while len(self.gangs) < gangs:
             self._submit(plan.together, now)
         # Last in, first out; those that wait for nodes first.
         idle = [gang for gang in reversed(self.gangs) if gang in self.waiting]
-        serving = [gang for gang in reversed(self.gangs) if gang.is_serving]
-        for gang in (idle + serving)[: len(self.gangs) - gangs]:
+        others = [gang for gang in reversed(self.gangs) if gang.allocation is not None]
+        for gang in (idle + others)[: len(self.gangs) - gangs]:
             self._retire(gang, now)
-        until = self.until
         if until < math.inf:
-            self.kernel.at(until + window, Order.PHASE, self._on_scale)
+            self.kernel.at(until + window, Order.PHASE, self._on_scale, next(self.looks))
 
     def _retire(self, gang: Gang, now: float) -> None:
         del self.gangs[gang]
@@ -693,31 +854,22 @@ class Readers(Service):
         for place in (_BUSY, _IDLE):
             self.decoders.sums[place] += self.sums[place]
 
-    def fail(self, gang: Gang, now: float, cause: int) -> None:
-        """Let a gang fail: until that is known it gets more prompts, and those that it had stand still."""
-        if not gang.is_serving:
-            return
-        self.advance(now)
-        decoders, plan = self.decoders, self.plan
-        capacity = decoders._capacity()
-        served = decoders.use() * capacity
-        use = min(served / (self.live * plan.capacity), 1.0)
-        own, share, _ = decoders._shared(decoders.use(), capacity)
-        _, gang.tpot, attained, _ = decoders._at(own)
-        gang.attained = attained * share
-        gang.flight = self._at(use)[0] * gang.replicas * gang.speed
-        self._stop_serving(gang, now)
-        self.stuck += gang.replicas
-        gang.stuck_from, gang.failed_at = self.routed, now
-        decoders.sums[_STOPS] += 1
-        decoders.sums[_IN_FLIGHT] += gang.flight
-        # Half of each prompt that is being read has been.
-        self._waste(use * plan.recompute / 2 * gang.held, cause, now)
+    def _longest(self, span: Span) -> float:
+        """Return the time in which a prompt is read [s]."""
+        del span
+        return self.plan.recompute
 
-    def _is_late(self, gang: Gang, waited: float, wait: float) -> bool:
-        """Return whether prompts are no longer in SLO that have stood still and will wait again [s]."""
-        del gang
-        return wait + waited > self.plan.slack
+    def _use(self, span: Span) -> float:
+        return span.readers_use
+
+    def _share(self, gang: Gang, span: Span) -> float:
+        """Return the part of all prompts that a gang got [-]."""
+        return gang.replicas * gang.speed / span.readers_live
+
+    def _due(self, now: float, span: Span) -> float:
+        """Return until when prompts that stand still must be read to be in SLO [s]."""
+        del span
+        return now + self.plan.slack
 
 
 def call_spares(fleet: Fleet, services: Sequence[Service], now: float) -> None:

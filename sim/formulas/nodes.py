@@ -689,3 +689,31 @@ def groups_with_spares(groups: int, spares: int, fail: float, restart: float, lo
     pmf = np.zeros(groups + 1)
     np.add.at(pmf, up, found)
     return Standing(float(found @ up) / groups, pmf)
+
+
+def with_interruptions(standing: Standing, groups: int, stops: float) -> Standing:
+    r"""Return how many units serve when all those of a group also stop together, for short, and independently.
+
+    A group is out with probability ``x / (1 + x)``; the number of these is binomial, and each takes all of its units.
+
+    Parameters
+    ----------
+    standing
+        Of the units that are lost one by one.
+    groups
+        Groups that they belong to [-].
+    stops
+        Interruptions of a group in a time in which it serves, times their mean length: x [-].
+    """
+    from scipy.stats import binom
+
+    out, size = stops / (1 + stops), (len(standing.pmf) - 1) // groups
+    whole = np.zeros((groups * size) + 1)
+    for number, weight in enumerate(np.asarray(binom.pmf(np.arange(groups + 1), groups, out)).tolist()):
+        if weight < 1e-15:
+            continue
+        taken = number * size
+        kept = standing.pmf[taken:]
+        whole[: len(kept)] += weight * kept
+        whole[0] += weight * standing.pmf[:taken].sum()
+    return Standing(standing.share * (1 - out), whole)

@@ -7,14 +7,15 @@ import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from sim import catalog, rng
+from sim.engine.fleet_result import window_width
 from sim.engine.prepared import PreparedStream, Rates, SavePlan, ServicePlan
-from sim.engine.requests import Request, replay
-from sim.formulas.nodes import groups_with_spares
+from sim.engine.requests import Request, RequestError, replay, room_and_needs
+from sim.formulas.nodes import groups_with_spares, with_interruptions
 from sim.prepare.failures import prior
 from sim.prepare.placement import Latest, Site, chip_of
 from sim.prepare.step import DoesNotFitError
@@ -124,8 +125,8 @@ class PreparedService:
         Nodes that stand in for failed ones [-].
     failing
         What stops a group of GPUs that fail as one.
-    horizon
-        Time that is simulated [s].
+    horizon, window
+        Time that is simulated, and the width of the windows of its results [s].
     host
         What the host of a node draws, by GPU [W]; ``None`` where the power of a node is not known.
     pue
@@ -145,6 +146,7 @@ class PreparedService:
     spares: int
     failing: Failing
     horizon: float
+    window: float
     host: float | None
     pue: float
     seed: int
@@ -238,8 +240,9 @@ class PreparedService:
     def curve(self) -> tuple[tuple[float, float, float], ...]:
         """Load, share of requests in SLO and how far that may be off at 95 %, by replay at `LOADS` [-]."""
         spec, slo = self.spec, self.spec.slo
-        own = (spec.name, spec.batch, spec.hit, slo, spec.replicas, self.reader, spec.prefill, self.seed)
-        key = (repr(self.replica), repr(spec.demand), *map(repr, own))
+        asked = (spec.demand.file, self.load) if self.trace else (spec.demand.input, spec.demand.output)
+        own = (asked, spec.name, spec.batch, spec.hit, slo, spec.in_turn, self.reader, spec.prefill, self.seed)
+        key = (repr(self.replica), *map(repr, own))
 
         def replays() -> Iterator[tuple[float, float, float]]:
             for load in LOADS:
@@ -274,24 +277,81 @@ class PreparedService:
         missed = np.interp(loads, known, np.log(1 - np.array(shares) + half))
         return np.asarray(1 + half - np.exp(missed), dtype=np.float64)
 
+    @cached_property
+    def capacity(self) -> float:
+        """Requests that a replica admits [1/s]: with readers, of all that the smaller pool does its part."""
+        pools = self.pools
+        if pools is None:
+            return self.carried * self.admitted * (1 - float(self.failover["overhead"]))
+        decoders, readers = _parts(self)
+        return min(decoders.capacity, readers.capacity * float(pools.reading / pools.decoding))
+
+    @property
+    def failover(self) -> dict[str, Any]:
+        """What the catalog knows of what becomes of requests in flight."""
+        found: dict[str, Any] = catalog.serving_recovery()["failovers"][self.spec.failover.use]
+        return found
+
+    @property
+    def method(self) -> dict[str, Any]:
+        """What the catalog knows of how a replica recovers."""
+        found: dict[str, Any] = catalog.serving_recovery()["methods"][self.spec.recovery.use]
+        return found
+
+    @property
+    def interruption(self) -> float:
+        """Time until a standby, or what is left, serves [s]."""
+        stated = self.spec.recovery.interruption
+        return float(self.method.get("interruption", 0.0)) if stated is None else stated
+
     def standing(self, spares: int | None = None) -> Standing:
-        """Return how many groups serve in the long run, with the scenario's spares or others."""
+        """Return how many groups, or nodes of those that go on without some, serve in the long run.
+
+        As the recovery has it: a standby takes over where no node is lost; of groups that go on with the nodes that are
+        left, all stop for an interruption when one is lost, and when another joins.
+        """
         spares = self.spares if spares is None else spares
-        if self.failing.fail == self.failing.restart == 0:
+        fail, restart, repair, load, weights = self.failing
+        if fail == restart == 0:
             return groups_with_spares(self.groups, 0, 1e-30, 0.0, 1.0, 1.0)
-        fail, restart, repair, load, _ = self.failing
+        noticed = load - weights - self.spec.recovery.start
+        if self.nodes > 1 and self.method["keeps"] != "nothing":
+            stopped = fail * (noticed + 2 * self.interruption) + restart * load
+            away = load - noticed  # of the others each stops until that is over
+            chain = groups_with_spares(self.groups * self.nodes, spares, fail / self.nodes, 0.0, away, repair)
+            return with_interruptions(chain, self.groups, stopped)
+        if "interruption" in self.method and self.method["keeps"] == "nothing":
+            chain = groups_with_spares(self.groups, spares, fail, 0.0, load, repair)
+            return with_interruptions(chain, self.groups, restart * (noticed + self.interruption))
         return groups_with_spares(self.groups, spares, fail, restart, load, repair)
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of a group [-]."""
+        return max(-(-self.replica.gpus // self.gpus_per_node), 1)
 
     def capacity_availability(self, spares: int | None = None) -> float:
         """Return the share of time in which the groups that serve admit the stated demand [-]."""
-        needed = math.ceil(self.groups * min(self.load / self.admitted, 1.0) - 1e-9)
-        return float(self.standing(spares).pmf[needed:].sum())
+        pmf = self.standing(spares).pmf
+        needed = math.ceil((len(pmf) - 1) * min(self.rate / (self.spec.replicas * self.capacity), 1.0) - 1e-9)
+        return float(pmf[needed:].sum())
 
     def served_share(self, spares: int | None = None) -> float:
         """Return the share of requests that are admitted, the rest turned away at once [-]."""
         pmf = self.standing(spares).pmf
-        shares = np.arange(self.groups + 1) / self.groups
-        return float(pmf @ np.minimum(shares * self.admitted / self.load, 1.0))
+        shares = np.arange(len(pmf)) / (len(pmf) - 1)
+        return float(pmf @ np.minimum(shares * self.spec.replicas * self.capacity / self.rate, 1.0))
+
+    def asked_of_one(self, load: float) -> tuple[Request, ...]:
+        """Return the requests of one replica at a load [-]."""
+        demand, replicas = self.spec.demand, self.spec.in_turn
+        if self.trace:
+            scale = self.rate / (replicas * self.carried * load)
+            return tuple(request._replace(arrival=request.arrival * scale) for request in self.trace[::replicas])
+        assert demand.input is not None
+        assert demand.output is not None
+        drawn, rate = _drawn(self.seed, self.spec.name, replicas, demand.input, demand.output), load * self.carried
+        return tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
 
     def replayed(self, load: float) -> Served:
         """Return requests of one replica, served one by one, at a load [-]: another one stretches time.
@@ -301,17 +361,7 @@ class PreparedService:
         RequestError
             If a request alone exceeds the room for keys and values.
         """
-        if self.trace:
-            scale = self.load / load
-            own = self.trace[:: self.spec.replicas]
-            requests = tuple(request._replace(arrival=request.arrival * scale) for request in own)
-        else:
-            rate = load * self.carried
-            demand = self.spec.demand
-            assert demand.input is not None
-            assert demand.output is not None
-            drawn = _drawn(self.seed, self.spec.name, self.spec.replicas, demand.input, demand.output)
-            requests = tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
+        requests = self.asked_of_one(load)
         served = replay(self.replica, requests, self.spec.batch.longest, float(self.requests.hit))
         pools = self.pools
         if pools is None:
@@ -494,6 +544,7 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
         scenario.spares.hot + idle,
         _failing(prepared, spec, made),
         prepared.warmup + prepared.horizon,
+        window_width(prepared.horizon, prepared.windows),
         _host(prepared, made),
         prepared.upkeep.facility.pue if prepared.upkeep.facility is not None else 1.0,
         prepared.seed,
@@ -567,7 +618,7 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         factors = (1.0,) if demand.profile is None else demand.profile.factors
         rate = demand.rate * sum(factors) / len(factors)
         mean_input, mean_output, spread = demand.input.mean, demand.output.mean, demand.input.cv
-        whole, gaps = 1 + demand.output.cv**2, 1 / spec.replicas
+        whole, gaps = 1 + demand.output.cv**2, 1 / spec.in_turn
     longest = float(spec.batch.longest)
     return Requests(mean_input, mean_output, longest, spec.hit, spread, whole, gaps), float(rate)
 
@@ -658,9 +709,8 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
 
 def _plan(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[Source]) -> ServicePlan:
     """Return replicas of one kind, ready to serve."""
-    spec, made, requests = found.spec, found.replica, found.requests
-    known, recovery = catalog.serving_recovery(), spec.recovery
-    method, failover = known["methods"][recovery.use], known["failovers"][spec.failover.use]
+    spec, made, requests, recovery = found.spec, found.replica, found.requests, found.spec.recovery
+    method, failover = found.method, found.failover
     uses = np.linspace(0.0, found.admitted, _STEPS + 1)
     batches = [found.batch_at(use) for use in uses.tolist()]
     together, overload, rates = spec.together(found.gpus_per_node), spec.overload, _rates(found)
@@ -669,7 +719,6 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
     detections = [source.detection.mean_value for source in sources if source.detection is not None]
     alone = float(prefill(made, requests.input, spec.hit)) / made.data
     alone += 1.5 * float(decode(made, 1.0, requests.context).total)
-    stated = recovery.interruption
     return ServicePlan(
         name=spec.name,
         index=index,
@@ -683,12 +732,12 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
             detection=float(np.mean(detections)) if detections else 0.0,
             gpus={gpus: 1.0},
         ),
-        nodes=max(-(-made.gpus // found.gpus_per_node), 1),
+        nodes=found.nodes,
         gpus=made.gpus,
         priority=spec.priority,
         tenant=tenant,
         partition=partition,
-        capacity=found.carried * found.admitted * (1 - failover["overhead"]),
+        capacity=found.capacity,
         batch=tuple(batches),
         tpot=tuple(found.time_at(batch) for batch in batches),
         attainment=tuple(found.attained(uses).tolist()),
@@ -702,7 +751,7 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
         asks=1 + overload.retries if overload and not overload.cancel else 0,
         load=found.failing.weights,
         start=recovery.start,
-        interruption=float(method.get("interruption", 0.0)) if stated is None else stated,
+        interruption=found.interruption,
         keeps_nodes=method["keeps"] != "nothing",
         most_lost=_most_lost(made) if method["keeps"] == "gpus" else 0,
         has_standby="interruption" in method,
@@ -733,13 +782,10 @@ def _rates(found: PreparedService) -> Rates:
     demand = found.spec.demand
     if not found.trace:
         profile = demand.profile
-        every, factors = (YEAR, (1.0,)) if profile is None else (profile.every, profile.factors)
-        if demand.growth and every / len(factors) > DAY:
-            # Growth in steps of a day at most.
-            more = math.ceil(every / len(factors) / DAY)
-            factors = tuple(factor for factor in factors for _ in range(more))
+        step = min(found.window, DAY)
+        every, factors = (step, (1.0,)) if profile is None else (profile.every, profile.factors)
         assert demand.rate is not None
-        return Rates(demand.rate, every, factors, demand.growth)
+        return Rates(demand.rate, every, factors, demand.growth, step)
     times = np.array([request.arrival for request in found.trace])
     length = float(times[-1] - times[0])
     pieces = max(round(length / max(MINUTE, found.horizon / _SLOTS)), 1)
@@ -777,21 +823,32 @@ def _check(found: PreparedService, path: Keys) -> None:
     if alone > spec.slo.ttft:
         rule = f"no load meets it: a mean prompt alone takes {alone * 1e3:,.0f} ms; more tensor ranks would help"
         raise PathError((*path, "slo", "ttft"), rule)
+    _check_room(found, path)
     most = spec.replicas if spec.scale is None else max(spec.replicas, spec.scale.max)
     rates = _rates(found)
     peak = rates.rate * max(rates.factors) * (1 + max(rates.growth, 0.0)) ** (found.horizon / YEAR)
     if found.trace:
         peak = rates.rate  # its bursts are for the replay
-    if peak > most * found.carried and spec.overload is None:
-        enough = math.ceil(peak / found.carried)
-        rule = (
-            f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} that "
-            f"{most:,} replicas carry within the SLO; {enough:,} would, or say overload: reject or queue"
-        )
-        if pools is not None and found.fed < found.unfed_batch:
-            enough = math.ceil(peak / float(reading_rate(pools.readers, found.asked)))
+    if spec.overload is None and peak > most * found.capacity:
+        rule = f"{peak:,.4g} requests per s are more than the {most * found.capacity:,.4g} that {most:,} replicas admit"
+        rule += f"; {math.ceil(peak / found.capacity):,} would, or say overload: reject or queue"
+        if pools is not None and found.capacity < _parts(found)[0].capacity:
+            enough = math.ceil(peak * float(pools.reading) / (most * found.capacity))
             rule = (
-                f"{peak:,.4g} requests per s are more than the {most * found.carried:,.4g} whose prompts "
+                f"{peak:,.4g} requests per s are more than the {most * found.capacity:,.4g} whose prompts "
                 f"{pools.reading:,} prefill replicas read; {enough:,} would, or say overload: reject or queue"
             )
         raise PathError((*path, "demand"), rule)
+
+
+def _check_room(found: PreparedService, path: Keys) -> None:
+    """Refuse requests of which one alone exceeds the room for keys and values."""
+    requests, pools = found.asked_of_one(1.0), found.pools
+    try:
+        room_and_needs(found.replica, requests, found.spec.batch.longest)
+        if pools is not None:
+            room_and_needs(pools.readers, [request._replace(output=1) for request in requests], 0)
+    except RequestError as error:
+        key = "file" if found.trace else "input"
+        rule = f"{error} for keys and values; shorter requests, more tensor ranks or kv: fp8 would help"
+        raise PathError((*path, "demand", key), rule) from error

@@ -75,7 +75,9 @@ class Demand(Model):
     output: Lengths | None = Field(None, description="Answers; not of a trace.")
     file: str | None = Field(None, min_length=1, description="Trace as CSV: t_s, input_tokens, output_tokens.")
     profile: Profile | None = Field(None, description="How the rate varies over a day or a week; not of a trace.")
-    growth: float = Field(0.0, gt=-1, le=100, description="What a year adds to the rate, as a part of it [-].")
+    growth: float = Field(
+        0.0, gt=-1, le=100, description="What a year adds to the rate, as a part of it, compound [-]."
+    )
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -254,6 +256,11 @@ class ServiceSpec(Model):
         if self.prefill is not None:
             nodes += -(-self.prefill.replicas * self.prefill.parallelism.gpus // gpus_per_node)
         return nodes
+
+    @property
+    def in_turn(self) -> int:
+        """Replicas that get requests in turn: where they are scaled, the most [-]."""
+        return self.replicas if self.scale is None else self.scale.max
 
     def together(self, gpus_per_node: int) -> int:
         """Return the replicas of a node, which fail as one; 1 where a replica takes nodes of its own [-]."""

@@ -221,6 +221,15 @@ def test_jobs_start_one_after_another_as_power_rises(jobs: int) -> None:
     assert taken(one, rows)["energy"] == pytest.approx(joules)
 
 
+def test_a_start_that_fails_gives_its_place_on_the_ramp_back() -> None:
+    """A wait of 180 s from 100 s on is cut off at 200 s: after its second start of 100 s the job waits 180 s once more.
+
+    So it steps at 480 s, and not at 280 + 180 + 180 s, behind its own first wait.
+    """
+    one = site({"ramp_per_minute": "2.5 kW"}, jobs=[{"name": "job-0", "gpus": 8, "step_time": "10 s"}])
+    assert seconds(play(one, [(200, 0, 0)]), 0)["initialize"] == pytest.approx(480)
+
+
 def test_steady_power_asks_for_no_event() -> None:
     """One carbon intensity, and a cap that nobody reaches, leave the engine and the numbers alone."""
     for power in ({}, {"carbon": {"intensity": 500}}, {"cap": "40 kW"}):

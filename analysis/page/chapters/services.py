@@ -78,7 +78,8 @@ def _requests(name: str, service: ServiceFound) -> Grid:
     """Return what became of the requests."""
     offered = service.requests["offered"] or 1.0
     words = {"in_slo": "in SLO", "late": "late", "rejected": "turned away, or given up",
-             "failed": "lost with a replica", "moved": "(moved to another replica)"}  # fmt: skip
+             "failed": "lost with a replica", "waiting": "waiting at the end",
+             "moved": "(moved to another replica)"}  # fmt: skip
     rows = [
         (label, short_text(service.requests[key] or 0.0), nines_text((service.requests[key] or 0.0) / offered))
         for key, label in words.items()
@@ -347,9 +348,7 @@ def _one_by_one(service: ExplainedService) -> Section:
     curve = ", ".join(
         f"{percent_text(at, 0)}: {percent_text(share, 1)}" for at, share in filter(None, service.attainment)
     )
-    met = "never" if service.slo_load is None else (
-        f"up to {percent_text(service.slo_load, 0)} of that, {short_text(service.slo_goodput_per_s or 0.0)} requests/s"
-    )  # fmt: skip
+    met = "never" if service.slo_load is None else f"up to {short_text(service.slo_goodput_per_s or 0.0)} requests/s"
     note = ("note", "data ranks share prompts evenly here: TTFT of long ones is a lower bound")
     return _labels(
         "Requests one by one, without failures",
@@ -357,6 +356,7 @@ def _one_by_one(service: ExplainedService) -> Section:
         ("TPOT", f"P50 {_ms(tail.tpot_p50_s)}, P99 {_ms(tail.tpot_p99_s)}"),
         ("in SLO", f"{percent_text(tail.slo_attainment)} of {tail.requests:,} requests at the demand"),
         ("by load", curve),
+        ("admitted", f"up to {short_text(service.capacity_per_s)} requests/s; with more in flight more would be late"),
         ("SLO is met", met),
         *([note] if service.data > 1 else []),
     )
