@@ -393,7 +393,7 @@ class Service:
         return own if readers is None else min(own, readers.live * readers.plan.capacity)
 
     def _shared(self, use: float, seconds: float = 0.0) -> tuple[float, float, float, float]:
-        """Let readers work; return the use of both pools at one of the service, the share of TTFT in SLO and its doubt."""
+        """Let readers work; return the use of both pools, the share of TTFT in SLO and its doubt."""
         readers = self.readers
         if readers is None:
             return use, 0.0, 1.0, 0.0
