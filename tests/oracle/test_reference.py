@@ -172,7 +172,7 @@ def test_the_traces_reach_every_corner() -> None:
         for name, amount in _expected(play(setup, failures)).items():
             total[name] = total.get(name, 0.0) + amount
     unreached = {name for name, amount in total.items() if amount == 0}
-    assert unreached == {"degraded", "queued", "maintenance", "auxiliary"}
+    assert unreached == {"degraded", "queued", "maintenance", "auxiliary", "wrong_work", "given_up"}
     assert total["interruptions"] > 2 * total["disruptions"] > 1_000
 
 

@@ -158,11 +158,11 @@ class Model:
                 yield self.returned
 
     def _train(self) -> Generator[simpy.Event, object, None]:
-        # A save waits for the one before, and for the end of a step.
-        interval = max(self.setup.interval, self.setup.drain)
-        if self.setup.step:
-            interval = math.ceil(interval / self.setup.step - 1e-9) * self.setup.step
+        # A save waits for the one before, if there is one since the start, and for the end of a step.
+        interval = self.setup.interval
         while True:
+            if self.setup.step:
+                interval = math.ceil(interval / self.setup.step - 1e-9) * self.setup.step
             self.phase.enter("productive")
             left = self.setup.work - self.phase.seconds["productive"]
             yield self.env.timeout(min(left, interval))
@@ -171,6 +171,7 @@ class Model:
             self.phase.enter("checkpoint_stall")
             yield self.env.timeout(self.setup.stall)
             self.writer = self.env.process(self._write(self.phase.seconds["productive"]))
+            interval = max(self.setup.interval, self.setup.drain)
 
     def _write(self, work: float) -> Generator[simpy.Event, object, None]:
         try:
