@@ -229,7 +229,7 @@ def test_sums_are_those_of_the_replications() -> None:
         those = [result for result in results if len(result.edges) > index + 1]
         assert reached == len(those)
         assert (start, end) == (those[0].edges[index], max(result.edges[index + 1] for result in those))
-        tables = [job.totals[index, :12].sum(axis=1) for result in those for job in result.jobs]
+        tables = [job.totals[index, : len(sim.JOB_BUCKETS)].sum(axis=1) for result in those for job in result.jobs]
         assert tally.windows[index].tolist() == np.sum(tables, axis=0).tolist()
     variates = ControlVariates(ready)
     known = [variates.of(result) for result in results]
