@@ -376,6 +376,7 @@ class Simulator:
                 self._queue(now)
                 for gang in list(self.gangs):
                     self._end_phases(gang, now)
+                self._renew(now)
         for each in [*self.fluid.queue, *(each for gang in self.gangs for each in gang.flight)]:
             self.fluid.add("waiting", self.fluid.window(each.start), each.count * (each.lost < 1))
 
@@ -596,6 +597,13 @@ class Simulator:
             return
         if now > 0 and abs(now / upgrade["every"] - round(now / upgrade["every"])) < EPSILON:
             self.upgrading = list(self.gangs)
+        self._renew(now)
+
+    def _renew(self, now: float) -> None:
+        """Start the next replicas anew, as many as may at a time."""
+        upgrade = self.service.get("upgrade")
+        if upgrade is None:
+            return
         self.upgraded = [gang for gang in self.upgraded if gang.state in ("recovers", "dead") and gang in self.gangs]
         count = max(upgrade["batch"] // self.together, 1)
         while self.upgrading and len(self.upgraded) < count:
