@@ -561,10 +561,7 @@ def replicate(
     total = replications if precision is None else None
     metric = metric or headline(prepared)
     goal = total if total is not None else 1 if prepared.is_deterministic else FEWEST
-    if keeps_log:
-        prepared = replace(prepared, engine="events", engine_reason="when each node was down is asked for")
-    else:
-        prepared = with_engine(prepared, goal)
+    prepared = with_engine(prepared, goal)
     found = Gathering(prepared, keeps=keeps_log)
     rows = found.rows
     precise = None if precision is None else False

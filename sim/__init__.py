@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         window_edges,
     )
     from sim.engine.kernel import WorkError
-    from sim.engine.prepared import Prepared, PreparedJob, Rates, ServicePlan, TargetPlan
+    from sim.engine.prepared import EngineError, Prepared, PreparedJob, Rates, ServicePlan, TargetPlan
     from sim.engine.requests import Request, RequestError, replay
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from sim.prepare.prepare import examine, prepare
     from sim.prepare.services import REPLAYED, PreparedService, services_of
     from sim.prepare.step import check_memory
-    from sim.run import MOST_EVENTS, EngineError, Shared, check_work, run, trace, with_engine
+    from sim.run import MOST_EVENTS, Shared, check_work, run, trace, with_engine
     from sim.scenario.fields import PathError
     from sim.yamlfile import dump
 
@@ -77,7 +77,7 @@ import_on_use(
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS NAMED"
         " OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_edges",
         "engine.kernel": "WorkError",
-        "engine.prepared": "Prepared PreparedJob Rates ServicePlan TargetPlan",
+        "engine.prepared": "EngineError Prepared PreparedJob Rates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
@@ -91,7 +91,7 @@ import_on_use(
         "prepare.prepare": "examine prepare",
         "prepare.services": "PreparedService REPLAYED services_of",
         "prepare.step": "check_memory",
-        "run": "MOST_EVENTS EngineError Shared check_work run trace with_engine",
+        "run": "MOST_EVENTS Shared check_work run trace with_engine",
         "scenario.fields": "PathError",
         "yamlfile": "dump",
     },

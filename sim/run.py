@@ -56,10 +56,6 @@ def trace(prepared: Prepared, replication: int) -> FailureTrace:
     return draw_trace(prepared.sources, horizon, prepared.seed, replication, stationary=prepared.stationary)
 
 
-class EngineError(ValueError):
-    """A scenario asks for machine code that cannot simulate it; the message is one line that names the key."""
-
-
 def with_engine(prepared: Prepared, replications: int) -> Prepared:
     """Return a scenario of which so many replications are wanted, with what simulates them decided.
 
@@ -73,8 +69,8 @@ def with_engine(prepared: Prepared, replications: int) -> Prepared:
     from sim.compiled import run as compiled
 
     reason = compiled.why_events(prepared, replications)
-    if reason and prepared.engine == "compiled":
-        raise EngineError(f"engine: compiled cannot simulate this scenario ({reason}); engine: auto takes events then")
+    if prepared.engine == "compiled":
+        compiled.refuse(reason)
     if not reason:
         compiled.machine_code()
     return replace(prepared, engine="events" if reason else "compiled", engine_reason=reason)
@@ -110,6 +106,8 @@ def run(
     ------
     WorkError
         If more are.
+    EngineError
+        If the scenario insists on machine code that cannot simulate it.
     PluginError
         If a strategy of another package raises an error, or gives a plan that cannot be followed.
     """

@@ -196,7 +196,7 @@ def _sends_away(source: Source) -> bool:
 
 def _wait(prepared: Prepared) -> float:
     """Return the mean time until there is a node for one that failed [s]; 0 where unknown."""
-    lives = lives_and_repairs(prepared)
+    lives = _ups_and_downs(prepared)
     if lives is None:
         return 0.0
     named = pools_of(prepared)
@@ -270,11 +270,36 @@ def _short_by_parts(prepared: Prepared, spares: int) -> float:
     return float(1 - law.sum())
 
 
+def outages_join(source: Source) -> bool:
+    """Return whether a life of a source may end while its node is down, and then takes a repair of its own."""
+    return source.repair is not None and source.clock == "wall" and source.renews == "at_failure"
+
+
 def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:
     """Return the mean life of a node and its mean repair [s]; ``None`` where repairs have no law, or nothing fails."""
     rows = (repairs_by_cause(prepared) or {}).values()
     rate = sum(each for each, _ in rows)
     return (1 / rate, sum(each * repair for each, repair in rows) / rate) if rate > 0 else None
+
+
+def down_time(prepared: Prepared, life: float, repair: float) -> float:
+    """Return how long a node is down that lives so long on average and is repaired in so long [s].
+
+    Outages that join are one: a busy period of an infinite-server queue, of the mean (exp(repair / life) - 1) life.
+    """
+    joined = all(outages_join(source) for source in prepared.sources if takes_nodes(source))
+    return life * math.expm1(min(repair / life, _FAR)) if joined else repair
+
+
+def _ups_and_downs(prepared: Prepared) -> tuple[float, float] | None:
+    """Return the mean times that a node is up and that it is down [s]; ``None`` where they have no law."""
+    lives = lives_and_repairs(prepared)
+    return None if lives is None else (lives[0], down_time(prepared, *lives))
+
+
+_FAR = 100.0
+
+"""Mean repairs of a node that are open at once beyond which it is down for good [-]."""
 
 
 def idle_nodes(prepared: Prepared) -> int:
@@ -348,7 +373,7 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
     job
         Its job, or one of another layout.
     """
-    repairs, lives = repairs_by_cause(prepared), lives_and_repairs(prepared)
+    repairs, lives = repairs_by_cause(prepared), _ups_and_downs(prepared)
     if repairs is None or lives is None:
         return None if repairs is None else Waits()
     takers = [source for source in prepared.sources if source.name in repairs]
@@ -438,7 +463,7 @@ def starved_at_most(prepared: Prepared) -> float | None:
     prepared
         The scenario.
     """
-    repairs, lives = repairs_by_cause(prepared), lives_and_repairs(prepared)
+    repairs, lives = repairs_by_cause(prepared), _ups_and_downs(prepared)
     required = sum(job.nodes for job in prepared.jobs)
     if repairs is not None and lives is None:
         return 0.0

@@ -15,9 +15,11 @@ import numpy as np
 
 from sim import catalog, steps
 from sim.closed_form.elastic import (
+    down_time,
     interrupts,
     lives_and_repairs,
     narrows,
+    outages_join,
     pipelines,
     pools_of,
     repairs_by_cause,
@@ -277,7 +279,8 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     stays = narrows(prepared)
     if prepared.recovery.narrows_on:
         prepared = prepared.with_sources(tuple(source for source in prepared.sources if not stays(source)))
-    recovery, lives = prepared.recovery, lives_and_repairs(_with_mean_repairs(prepared))
+    prepared = _with_mean_repairs(prepared)
+    recovery, lives = prepared.recovery, lives_and_repairs(prepared)
     if recovery.elastic or lives is None:
         return
     life, repair = lives
@@ -305,6 +308,10 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
         what = f"units of {size} nodes" if size > 1 else what
         _, up = _in_order(prepared, [source for source in takers if _takes_a_unit(prepared, source)], mean / repair)
         life = mean * up / (1 - up) if up < 1 else math.inf
+
+    def lasting(mean: float) -> float:
+        return down_time(prepared, life, mean) if units is None else mean
+
     needed, within = job.nodes // each, prepared.serving // size - _out_of_reach(prepared) // each
     # A size that is only asked about may be larger than the cluster.
     others = max(within - needed, 0)
@@ -316,7 +323,7 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
         idle = max(prepared.serving // size - needed - kept, 0)
     short = "are in repair" if units is None or size == each else f"have fewer than {each} in working order"
     if not idle:
-        share = starvation(life, mean, needed, others, cold=cold, exposed=exposed).share
+        share = starvation(life, lasting(mean), needed, others, cold=cold, exposed=exposed).share
         if share > TOO_MUCH:
             yield (
                 f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} {short} "
@@ -329,7 +336,7 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     for age in (length * (np.arange(8) + 0.5) / 8).tolist():
         mean = repair if prepared.stationary else min(repair, age)
         ready = others - idle * math.exp(-age / life)
-        shares.append(starvation(life, mean, needed, int(ready), cold=cold, exposed=exposed).share)
+        shares.append(starvation(life, lasting(mean), needed, int(ready), cold=cold, exposed=exposed).share)
     share = sum(shares) / len(shares)
     if share > TOO_MUCH:
         yield (
@@ -380,7 +387,10 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
 
     demand = sum(1 / interrupts(prepared, [source], prepared.nodes)[0] for source in filter(by_tiers, prepared.sources))
     sources = tuple(
-        replace(source, repair=Fixed.from_seconds(value=mean_time(source.tier, demand))) if by_tiers(source) else source
+        # What strikes a node on its way through the tiers is mended with it.
+        replace(source, repair=Fixed.from_seconds(value=mean_time(source.tier, demand)), renews="at_return")
+        if by_tiers(source)
+        else source
         for source in prepared.sources
     )
     return prepared.with_sources(sources)
@@ -389,8 +399,10 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
 def availability(prepared: Prepared) -> dict[str, float]:
     r"""Return the availability of nodes and of domains in the long run, as the metrics of these names [-].
 
-    A cause that takes a node every t and has it repaired in r leaves the part ``t / (t + r)``; those of single nodes
-    are one cause, with the sum of their rates. Of a domain of m nodes, each down with probability q, jobs need n:
+    A cause that takes a node every t and has it repaired in r leaves the part ``t / (t + r)`` if no life ends while the
+    node is away, and ``exp(-r / t)`` if outages join (an infinite-server queue: L. Takacs, Introduction to the Theory
+    of Queues, 1962). Those of single nodes are one cause, with the sum of their rates. Of a domain of m nodes, each
+    down with probability q, jobs need n:
 
     .. math:: A = \sum_{k = 0}^{m - n} \binom{m}{k} q^k (1 - q)^{m - k} \prod_c \frac{t_c}{t_c + r_c}
 
@@ -425,8 +437,15 @@ def _in_order(prepared: Prepared, shared: Sequence[Source], part: float = 1.0) -
     size = 1 if units is None else len(units.nodes[0])
     ratios = {name: rate * seconds * part for name, (rate, seconds) in rows.items()}
     # The rate of a shared part counts once for all its nodes.
-    whole = math.prod(1 / (1 + size * ratio) for name, ratio in ratios.items() if name in names)
-    up = 1 / (1 + sum(ratio for name, ratio in ratios.items() if name not in names))
+    joined = {source.name for source in prepared.sources if outages_join(source)}
+    whole = math.prod(
+        math.exp(-size * ratio) if name in joined else 1 / (1 + size * ratio)
+        for name, ratio in ratios.items()
+        if name in names
+    )
+    alone = {name: ratio for name, ratio in ratios.items() if name not in names}
+    up = math.exp(-sum(ratio for name, ratio in alone.items() if name in joined))
+    up /= 1 + sum(ratio for name, ratio in alone.items() if name not in joined)
     spares = 0 if units is None or units.drains else size - units.needed
     return up * whole, float(missing_nodes_pmf(size, 1 - up)[: spares + 1].sum()) * whole
 

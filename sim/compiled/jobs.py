@@ -14,11 +14,12 @@ from sim.compiled.ladders import (
     LOST,
     REBOOTED,
     advance_stores,
+    climb,
+    first_evicted,
     first_plan,
     go_back,
     harm,
     heal,
-    plan_below,
     save_stores,
     time_to_work,
     undo_save,
@@ -28,17 +29,22 @@ from sim.compiled.nodes import (
     BUSY_CLOCK,
     HELD_CLOCK,
     IDLE,
+    IN_REPAIR,
     PROCESS_CLOCK,
     QUALIFICATION,
     SPARE,
+    add_segment,
     arm,
+    begin_repairs,
     change,
     close,
     diagnose,
+    dissolve,
     move,
     seat_node,
     send_to_repair,
     sort,
+    swap,
     take,
     take_down,
     take_many,
@@ -49,7 +55,7 @@ from sim.compiled.state import (
     AWAY,
     BOTH,
     EVICT,
-    FAILURE,
+    LOWEST,
     NEXT_RUNG,
     NO,
     NODES,
@@ -81,6 +87,7 @@ from sim.compiled.state import (
     notice_of,
     schedule,
 )
+from sim.engine.kernel import order_of
 from sim.engine.nodes import Place
 from sim.policies.checkpoint.periodic import Periodic, advance, time_to
 from sim.policies.contracts import Bucket, CheckpointState
@@ -195,6 +202,10 @@ def wait_out(s: Scalars, now: float) -> None:
         s.table[(s.window * BUCKETS + bucket) * s.causes + s.cause] += (stop - time) * s.gpus
         if absent:
             s.absent[bucket] += (stop - time) * absent
+        if bucket == CHECKPOINT_STALL:
+            # The save before a stop that is known beforehand.
+            s.running_seconds += stop - time
+            s.node_seconds += (stop - time) * (s.positions - s.missing)
         time = stop
         if end <= now:
             index += 1
@@ -238,7 +249,8 @@ def expose(s: Scalars, now: float, exposed: int) -> None:
     if s.waits and on_nodes:
         for index in range(s.waits):
             it = s.wait[index]
-            schedule(s, now, FAILURE, ON_DEFERRED, it.source, it.slot, it.round, 0, 0, it.until)
+            order = order_of(it.source, it.slot)
+            schedule(s, now, order, ON_DEFERRED, it.source, it.slot, it.round, 0, 0, it.until)
         s.waits = 0
 
 
@@ -332,7 +344,7 @@ def begin_plan(s: Scalars, now: float) -> None:
             s.unsaved_is_first = s.is_first
             put_state(s, CheckpointState(s.committed + s.at_risk, 0.0, 0.0, 0.0, 0.0, 0.0, True))
         elif step.kind == EVICT:
-            first = first_evicted(s, step)
+            first = first_evicted(s, step.in_a_row)
             for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
                 harm(s, position, LOST)
         elif step.kind == RESTORE:
@@ -476,10 +488,12 @@ def requeue(s: Scalars, step: Step, now: float) -> bool:
 
 
 def release(s: Scalars, now: float) -> None:
-    """Make the nodes of the job idle; they stay at its positions until somebody else needs them."""
+    """Make the nodes of the job idle; those picked by number stay at its positions."""
     s.is_holding = False
     change(s.pools[IDLE], s.nodes_needed - s.missing, now)
     s.is_block = True
+    if s.pick != LOWEST:
+        dissolve(s, now)
 
 
 def acquire(s: Scalars, step: Step, now: float) -> bool:
@@ -498,7 +512,7 @@ def acquire(s: Scalars, step: Step, now: float) -> bool:
 
 def take_way_out(s: Scalars, step: Step, now: float) -> None:
     """Follow the plan of a job that has waited for nodes in vain."""
-    follow(s, plan_below(s) if step.otherwise == NEXT_RUNG else step.otherwise, now)
+    follow(s, climb(s, s.rung + 1, 1) if step.otherwise == NEXT_RUNG else step.otherwise, now)
 
 
 def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
@@ -596,15 +610,14 @@ def serve_queue(s: Scalars, now: float) -> bool:
     if s.is_block:
         s.is_block = False
         change(s.pools[IDLE], s.missing - s.nodes_needed, now)
-    # Neighbours in rank sit on neighbouring nodes.
-    count = s.missing
-    for index in range(count):
-        s.lacking[index] = s.rank[s.lacking[index]]
-    sort(s.lacking, count)
-    take_many(s, count, now)
-    s.missing = 0
-    for index in range(count):
-        seat_node(s, s.rank_place[s.lacking[index]], s.picked[index], now)
+    if s.missing < s.nodes_needed:
+        swap(s, now)
+    else:
+        # Neighbours in rank sit on neighbouring nodes.
+        take_many(s, s.missing, now)
+        s.missing = 0
+        for rank in range(s.nodes_needed):
+            seat_node(s, s.rank_place[rank], s.picked[rank], now)
     if math.isnan(s.start):
         s.start = now
     s.mark_source, s.mark_slot, s.mark_round = s.sources, s.starts, 0
@@ -726,25 +739,19 @@ def remove_victims(s: Scalars, now: float) -> None:
         if origin.by_course:
             diagnose(s, it.node, failure, now)
         elif s.nodes[it.node].outages and s.nodes[it.node].in_job:
-            send_to_repair(s, it.node, it.source + 1, now, origin.bucket)
+            cause = s.nodes[it.node].down_cause
+            send_to_repair(s, it.node, cause, now, s.origins[cause - 1].bucket)
         if s.minds_nodes and s.nodes[it.node].in_job and (origin.reboots or origin.ends_rank):
             # It stays, with what the failure has left of it.
             what = (REBOOTED if origin.reboots else 0) | (DEAD if origin.ends_rank else 0)
             harm(s, s.nodes[it.node].position, what)
     s.suspects = 0
-
-
-def first_evicted(s: Scalars, step: Step) -> int:
-    """Return the first position that leaves with those that failed; it is one of a row."""
-    first = s.nodes_needed
-    for index in range(s.missing):
-        first = min(first, s.lacking[index])
-    return first // step.in_a_row * step.in_a_row if s.missing else 0
+    begin_repairs(s, now)
 
 
 def evict(s: Scalars, step: Step, now: float) -> None:
     """Take healthy nodes out of the job and test them: which of them failed, or whether one did, is unknown."""
-    first = first_evicted(s, step)
+    first = first_evicted(s, step.in_a_row)
     begin = s.tests
     if begin + step.in_a_row > s.tests_room:
         raise FullError
@@ -755,6 +762,9 @@ def evict(s: Scalars, step: Step, now: float) -> None:
             s.tests += 1
             take_down(s, index, s.cause, now)
             send_to_repair(s, index, s.cause, now, QUALIFICATION)
+            # Other outages of the node may last longer.
+            add_segment(s, s.nodes[index], QUALIFICATION, now + step.timeout * step.scale)
+            s.nodes[index].stay_bucket = IN_REPAIR
     count = s.tests - begin
     s.evicted += count
     schedule(s, now + step.timeout * step.scale, RETURN, ON_TESTED, 0, begin, 0, 0, count, 0.0)

@@ -339,41 +339,49 @@ def quickest(s: Scalars, holders: int, with_peer: bool, damage: int) -> tuple[fl
 def first_plan(s: Scalars) -> int:
     """Return the plan of the first rung that applies, from where the incident is."""
     work = s.committed + s.at_risk
-    if work <= s.furthest + SAME_WORK:
-        s.in_vain += 1
-    else:
+    if work > s.furthest + SAME_WORK:
         if s.resets:
             for index in range(s.rungs):
                 s.tries[index] = 0
         s.in_vain, s.furthest = 0, work
-    rung = next_rung(s, s.rung if s.attempt > 1 else 0)
-    if rung < 0 or 0 <= s.no_progress <= s.in_vain:
-        for index in range(s.rungs):
-            s.tries[index] = 0
-        s.rung, s.in_vain = 0, 0
-        return s.exhausted_plan
-    s.tries[rung] += 1
-    s.rung = s.attempted = rung
-    fault = s.origins[s.mark_source].fault
-    s.joiners = max(s.missing, s.evicts[fault]) if s.evicts[fault] else s.missing
-    return s.rung_plans[3 * (rung * s.classes + fault) + (2 if s.evicts[fault] else 1 if s.joiners else 0)]
+    if 0 <= s.no_progress <= s.in_vain:
+        return escalate(s)
+    s.in_vain += 1
+    in_a_row = s.evicts[s.origins[s.mark_source].fault]
+    s.joiners, s.is_first_lost = s.missing, s.damage[s.first_position] & LOST > 0
+    if in_a_row:
+        # Whether a rung can bear the loss is asked of who is left.
+        first = first_evicted(s, in_a_row)
+        for position in range(first, min(first + in_a_row, s.nodes_needed)):
+            s.joiners += s.seat[position] >= 0
+            s.is_first_lost = s.is_first_lost or position == s.first_position
+    return climb(s, s.rung if s.attempt > 1 else 0, 2 if in_a_row else 1 if s.joiners else 0)
 
 
-def plan_below(s: Scalars) -> int:
-    """Return the plan of the next rung, because the one that is attempted has waited for nodes in vain."""
-    rung = next_rung(s, s.attempted + 1)
-    if rung < 0:
-        return s.exhausted_plan
-    s.attempted = rung
-    return s.rung_plans[3 * (rung * s.classes + s.origins[s.mark_source].fault) + 1]
-
-
-def next_rung(s: Scalars, start: int) -> int:
-    """Return the first rung from `start` on that applies, or -1."""
+def climb(s: Scalars, start: int, kind: int) -> int:
+    """Return the plan of the first rung from `start` on that applies; 2 evicts and swaps, 1 swaps, 0 does neither."""
     fault = s.origins[s.mark_source].fault
     for index in range(start, s.rungs):
         it = s.rung_of[index]
-        is_for = it.handles >> fault & 1 and not (it.except_first and s.damage[s.first_position] & LOST)
+        is_for = it.handles >> fault & 1 and not (it.except_first and s.is_first_lost)
         if is_for and (it.budget < 0 or s.tries[index] < it.budget):
-            return index
-    return -1
+            s.tries[index] += 1
+            s.rung = index
+            return s.rung_plans[3 * (index * s.classes + fault) + kind]
+    return escalate(s)
+
+
+def escalate(s: Scalars) -> int:
+    """Return the plan that waits until an operator restarts the job, with all budgets new."""
+    for index in range(s.rungs):
+        s.tries[index] = 0
+    s.rung, s.in_vain = 0, 0
+    return s.exhausted_plan
+
+
+def first_evicted(s: Scalars, in_a_row: int) -> int:
+    """Return the first position that leaves with those that failed; it is one of a row."""
+    first = s.nodes_needed
+    for index in range(s.missing):
+        first = min(first, s.lacking[index])
+    return first // in_a_row * in_a_row if s.missing else 0

@@ -49,12 +49,12 @@ from sim.compiled.nodes import (
     push_node_life,
     read,
     renew,
-    renew_at_return,
     send_to_repair,
     settle_nodes,
     size_of,
     take_down,
     take_out,
+    take_to_repair,
 )
 from sim.compiled.state import (
     ARRIVAL,
@@ -104,6 +104,7 @@ from sim.compiled.state import (
     schedule,
     take_next,
 )
+from sim.engine.kernel import order_of
 from sim.engine.lives import RELAPSE
 from sim.engine.silent import ONSET
 from sim.failures.trace import NOTICE
@@ -184,8 +185,7 @@ def start(s: Scalars) -> None:
     for index in range(s.outages):
         it = s.initial[index]
         start_outage(s, Failure(it.source, it.slot, -1), it.due)
-    if s.rows:
-        schedule(s, s.row_time[0], FAILURE, ON_ROW, 0, 0, 0, 0, 0, 0.0)
+    expect_row(s)
     for index in range(s.dormant):
         it = s.sleeper[index]
         if not has_hidden(s, it.slot, it.source):
@@ -232,12 +232,18 @@ def start_outage(s: Scalars, failure: Failure, remaining: float) -> None:
 # Candidates: whether a fault happens, and where it strikes.
 
 
+def expect_row(s: Scalars) -> None:
+    """Let the next row of the trace come due in its time."""
+    if s.row < s.rows:
+        order = order_of(s.row_source[s.row], s.row_slot[s.row])
+        schedule(s, s.row_time[s.row], order, ON_ROW, 0, 0, 0, 0, 0, 0.0)
+
+
 def next_row(s: Scalars) -> None:
     """Let a row of the trace come due."""
     row = s.row
     s.row += 1
-    if s.row < s.rows:
-        schedule(s, s.row_time[s.row], FAILURE, ON_ROW, 0, 0, 0, 0, 0, 0.0)
+    expect_row(s)
     failure = Failure(s.row_source[row], s.row_slot[row], s.row_round[row])
     if failure.round <= NOTICE:
         first, count = nodes_of(s, failure)
@@ -406,15 +412,7 @@ def strike(
     else:
         s.masked += 1
     size = size_of(count)
-    if not inside and not outside and size < 2:
-        # It strikes a node that is down already, or none.
-        if origin.planned and until > now:
-            # Repaired or not, it stays out until the window closes.
-            take_out(s, failure, first, count, until)
-        elif size:
-            renew_at_return(s, failure, first if count == 0 else s.member[first])
-        return
-    if origin.recall > 0:
+    if origin.recall > 0 and (inside or outside):
         s.false_alarms += origin.alarm
         s.true_alarms += is_foreseen(s, failure) and not origin.alarm
         s.missed += not is_foreseen(s, failure)
@@ -428,13 +426,14 @@ def strike(
             it = s.suspect[suspects]
             it.node, it.source, it.slot, it.round = node, failure.source, failure.slot, failure.round
             suspects += 1
-    take_nodes(s, failure, until, first, count, latency)
+    if size:
+        take_nodes(s, failure, until, first, count)
     if inside:
         s.suspects = suspects
         hit(s, failure, now, latency)
 
 
-def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: int, latency: float) -> None:
+def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: int) -> None:
     """Take nodes down until their window closes, through a course, or for a drawn time."""
     now = s.now
     origin = s.origins[failure.source]
@@ -442,13 +441,15 @@ def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: in
     size = size_of(count)
     if not math.isnan(until):
         if until > now:
-            take_out(s, failure, first, count, until)
+            take_out(s, failure, first, count)
+            schedule(s, until, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
     elif origin.by_course:
-        outside = 0
+        outside, is_any = 0, False
         for number in range(size):
             index = member_of(s, first, count, number)
             node = s.nodes[index]
             if node.outages == 0:
+                is_any = True
                 if not (node.in_job and s.is_holding):
                     s.outside_job[outside] = index
                     outside += 1
@@ -456,19 +457,21 @@ def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: in
         for number in range(outside):
             send_to_repair(s, s.outside_job[number], cause, now, IN_REPAIR)
             admit(s, s.outside_job[number], failure, now, False)
+        if not is_any:
+            renew(s, failure)
     elif origin.apart:
         for number in range(size):
             index = member_of(s, first, count, number)
             law = origin.repair_law
             seconds = origin.repair if law < 0 else draw_at(s, law, failure, REPAIR_MARK, index)
             if seconds > 0:
-                take_out(s, failure, index, 0, now + latency + seconds)
+                take_to_repair(s, failure, index, 0, seconds)
             else:
                 mend(s, failure, index, 0, now)
     else:
         seconds = origin.repair if origin.repair_law < 0 else draw(s, origin.repair_law, failure, REPAIR_MARK)
         if seconds > 0:
-            take_out(s, failure, first, count, now + latency + seconds)
+            take_to_repair(s, failure, first, count, seconds)
         else:
             mend(s, failure, first, count, now)
             renew(s, failure)
@@ -516,7 +519,7 @@ def end_life(s: Scalars, clock: int, time: float) -> None:
     else:
         occur(s, Failure(life.source, life.slot, life.round), math.nan, False)
         life = s.lives[index]
-        if origin.renews != NEVER:
+        if origin.renews != NEVER and not origin.returns:
             number = life.round + 1
             due = life.due + life_of(s, life.source, life.slot, number)
             following = new_life(s, node, life.source, life.slot, number, due)

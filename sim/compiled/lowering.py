@@ -224,7 +224,7 @@ class Lowered:
         scattered = source.blast is not None and source.blast.spread is not None
         row["divisor"] = 1 if scattered else prepared.slots_per_node.get(source.part, 0)
         row["renews"], row["clock"] = _RENEWS[source.renews], _CLOCKS[source.clock]
-        row["returns"] = source.renews == "at_return" and source.clock == "wall"
+        row["returns"] = source.renews == "at_return" and source.clock != "in_service"
         row["hidden"] = source.hidden is not None
         row["idle_hazard"], row["interrupts"] = source.idle_hazard, source.interrupts
         row["always"] = source.interrupts >= 1 and source.idle_hazard >= 1
@@ -374,8 +374,7 @@ class Lowered:
         scalars["is_open"] = True
         scalars["edges"] = 1
         rank = sorted(range(job.nodes), key=job.seats.__getitem__) if job.seats else range(job.nodes)
-        self.rank = np.array(rank, dtype=np.int64)
-        self.rank_place = np.argsort(self.rank)
+        self.rank_place = np.argsort(np.array(rank, dtype=np.int64))
         scalars["first_position"] = job.seats[0] if job.seats else 0
         scalars["minds_nodes"] = checkpoint.minds_nodes
         if isinstance(recovery, Rungs):

@@ -20,6 +20,7 @@ from numba.np.numpy_support import from_dtype
 from sim import quantiles, rng
 from sim.compiled import jobs, ladders, loop, nodes, state
 from sim.compiled.loop import draw_failures, simulate
+from sim.engine import kernel
 from sim.policies.checkpoint import ladder, periodic, stores
 
 ELEMENTS = {
@@ -159,7 +160,7 @@ _PLAIN = {"_nrt": False, "no_cfunc_wrapper": True}
 _PARTS = set()
 """Names of the functions that nothing but the loop calls."""
 
-for _module in (quantiles, stores, ladder, periodic, state, nodes, ladders, jobs, loop):
+for _module in (quantiles, kernel, stores, ladder, periodic, state, nodes, ladders, jobs, loop):
     for _function in list(vars(_module).values()):
         is_own = isinstance(_function, FunctionType) and _function.__module__ == _module.__name__
         if is_own and _function.__name__ not in _OF_GAMMA:

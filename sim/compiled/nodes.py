@@ -11,7 +11,6 @@ from sim.compiled.state import (
     BLAME,
     BUSY,
     DIAGNOSIS,
-    FAILURE,
     FEWEST_FAILURES,
     LONGEST_IDLE,
     LOWEST,
@@ -38,6 +37,7 @@ from sim.compiled.state import (
     mark_at,
     schedule,
 )
+from sim.engine.kernel import order_of
 from sim.engine.lives import RELAPSE
 from sim.engine.nodes import Place
 from sim.failures.trace import PARTS
@@ -165,7 +165,8 @@ def arm(s: Scalars, clock: int, now: float) -> None:
         time = now + max(s.dues[clock * s.due_room].due - read(s, clock, now), 0.0)
         if time < it.at:
             it.at = time
-            schedule(s, time, FAILURE, ON_LIFE, clock, 0, 0, 0, 0, time)
+            due = s.dues[clock * s.due_room]
+            schedule(s, time, order_of(due.source, due.slot), ON_LIFE, clock, 0, 0, 0, 0, time)
 
 
 def keep_life(s: Scalars, index: int) -> None:
@@ -262,25 +263,26 @@ def add_link(s: Scalars, first: int, source: int, slot: int, number: int, due: f
 
 
 def renew(s: Scalars, failure: Failure) -> None:
-    """Begin the next life of a slot that renews at return: now."""
+    """Begin the next life of a slot that renews at return."""
     if s.origins[failure.source].returns:
         begin_life(s, failure.source, failure.slot, failure.round + 1)
 
 
-def renew_at_return(s: Scalars, failure: Failure, node: int) -> None:
-    """Begin the next life of a slot that renews at return when its node, which is down, is back."""
-    if s.origins[failure.source].returns:
-        it = s.nodes[node]
-        it.renewals = add_link(s, it.renewals, failure.source, failure.slot, failure.round + 1, 0.0, -1)
-
-
 def begin_life(s: Scalars, source: int, slot: int, number: int) -> None:
-    """Begin a life on the wall clock now; what a repair left behind belongs to a life that has been followed."""
+    """Begin a life, of a part of a node when that is back; what a repair left belongs to a life that goes on."""
     if number > RELAPSE:
         return
-    end = s.now + life_of(s, source, slot, number)
-    if end < s.end:
-        schedule(s, end, FAILURE, ON_CANDIDATE, source, slot, number, 0, 0, math.nan)
+    divisor = s.origins[source].divisor
+    if divisor:
+        node = s.nodes[slot // divisor]
+        if node.outages and node.place != WITHHELD:
+            node.renewals = add_link(s, node.renewals, source, slot, number, 0.0, -1)
+            return
+    life = life_of(s, source, slot, number)
+    if s.origins[source].clock == BUSY:
+        begin_busy(s, new_life(s, slot // divisor, source, slot, number, 0.0), life, s.now)
+    elif s.now + life < s.end:
+        schedule(s, s.now + life, order_of(source, slot), ON_CANDIDATE, source, slot, number, 0, 0, math.nan)
 
 
 def continue_service(s: Scalars, node: int, source: int, slot: int, number: int, due: float) -> None:
@@ -291,7 +293,7 @@ def continue_service(s: Scalars, node: int, source: int, slot: int, number: int,
         return
     time = max(due + it.was_down, s.now)
     if time < s.end:
-        schedule(s, time, FAILURE, ON_CANDIDATE, source, slot, number, 0, 0, due)
+        schedule(s, time, order_of(source, slot), ON_CANDIDATE, source, slot, number, 0, 0, due)
 
 
 def go_up(s: Scalars, index: int, now: float) -> None:
@@ -341,7 +343,7 @@ def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
     if s.origins[life.source].clock == BUSY:
         begin_busy(s, index, seconds, now)
     elif now + seconds < s.end:
-        schedule(s, now + seconds, FAILURE, ON_HIDDEN, index, life.token, 0, 0, 0, 0.0)
+        schedule(s, now + seconds, order_of(life.source, life.slot), ON_HIDDEN, index, life.token, 0, 0, 0, 0.0)
 
 
 def keep_hidden(s: Scalars, index: int) -> None:
@@ -497,13 +499,10 @@ def take(s: Scalars, place: int, now: float) -> int:
     pool = s.pools[place]
     if pool.count == 0 or not pool.is_there:
         return -1
-    while True:
-        index = pop(s, place)
-        if index >= 0:
-            change(pool, -1, now)
-            s.nodes[index].place = JOB
-            return index
-        dissolve(s, now)
+    index = pop(s, place)
+    change(pool, -1, now)
+    s.nodes[index].place = JOB
+    return index
 
 
 def take_many(s: Scalars, count: int, now: float) -> None:
@@ -591,6 +590,43 @@ def dissolve(s: Scalars, now: float) -> None:
             node.in_job = False
             node.place = IDLE
             push(s, IDLE, index)
+
+
+def swap(s: Scalars, now: float) -> None:
+    """Fill the positions of the job that miss a node, and exchange its nodes for idle ones that are picked before."""
+    count = 0
+    for position in range(s.nodes_needed):
+        if s.seat[position] >= 0:
+            s.picked[count] = s.seat[position]
+            count += 1
+    changes = s.missing
+    while count < s.nodes_needed:
+        s.picked[count] = take(s, IDLE, now)
+        count += 1
+    s.missing = 0
+    sort(s.picked, count)
+    while count and s.pools[IDLE].count:
+        index = take(s, IDLE, now)
+        if index > s.picked[count - 1]:
+            enter(s, IDLE, index, now)
+            break
+        leaving = s.picked[count - 1]
+        if s.nodes[leaving].in_job:
+            part(s, leaving, now)
+            s.nodes[leaving].in_job = False
+        enter(s, IDLE, leaving, now)
+        place = count - 1
+        while place > 0 and s.picked[place - 1] > index:
+            s.picked[place] = s.picked[place - 1]
+            place -= 1
+        s.picked[place] = index
+        changes += 1
+    for rank in range(count if changes else 0):
+        position, index = s.rank_place[rank], s.picked[rank]
+        s.seat[position] = index
+        s.nodes[index].position = position
+        if not s.nodes[index].in_job:
+            seat_node(s, position, index, now)
 
 
 def seat_node(s: Scalars, position: int, index: int, now: float) -> None:
@@ -728,8 +764,8 @@ def take_down(s: Scalars, index: int, cause: int, now: float) -> None:
             node.is_down = True
 
 
-def take_out(s: Scalars, failure: Failure, first: int, count: int, end: float) -> None:
-    """Take nodes down until `end` [s]; those outside jobs leave their place."""
+def take_out(s: Scalars, failure: Failure, first: int, count: int) -> None:
+    """Take nodes down; those outside jobs leave their place."""
     now = s.now
     cause = failure.source + 1
     s.begun[cause] += 1
@@ -739,7 +775,31 @@ def take_out(s: Scalars, failure: Failure, first: int, count: int, end: float) -
         take_down(s, index, cause, now)
         if is_outside:
             send_to_repair(s, index, cause, now, s.origins[failure.source].bucket)
-    schedule(s, end, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
+
+
+def take_to_repair(s: Scalars, failure: Failure, first: int, count: int, seconds: float) -> None:
+    """Take nodes down for a repair of so many `seconds`, from when the job knows if it holds some of them."""
+    take_out(s, failure, first, count)
+    is_held = False
+    for number in range(size_of(count)):
+        is_held = is_held or (s.nodes[member_of(s, first, count, number)].in_job and s.is_holding)
+    if not is_held:
+        schedule(s, s.now + seconds, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
+        return
+    if s.pendings == s.pendings_room:
+        raise FullError
+    it = s.pending[s.pendings]
+    s.pendings += 1
+    it.source, it.slot, it.round = failure.source, failure.slot, failure.round
+    it.node, it.count, it.due = first, count, seconds
+
+
+def begin_repairs(s: Scalars, now: float) -> None:
+    """Begin the repairs of all that has struck the nodes of the job: it knows now."""
+    for index in range(s.pendings):
+        it = s.pending[index]
+        schedule(s, now + it.due, RETURN, ON_RETURN, it.source, it.slot, it.round, it.node, it.count, 0.0)
+    s.pendings = 0
 
 
 def is_up_outside(s: Scalars, index: int) -> bool:

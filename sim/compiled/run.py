@@ -22,7 +22,8 @@ from sim.compiled import state
 from sim.compiled.lowering import VISITS, Lowered, uncovered
 from sim.engine.ledger import BUCKETS, check_sum
 from sim.engine.lives import Counts
-from sim.engine.nodes import PLACES, POOLS
+from sim.engine.nodes import PLACES, POOLS, Place
+from sim.engine.prepared import EngineError
 from sim.engine.result import JobResult, Outage, Result
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import FailureTrace, draw_trace, with_notices
@@ -43,6 +44,7 @@ _LISTS = {
     "lives": (state.SLOT, 1),
     "link": (state.LINK, 1),
     "suspect": (state.SUSPECT, 1),
+    "pending": (state.CALL, 1),
     "wait": (state.SUSPECT, 1),
     "stay": (state.SEGMENT, 1),
     "patient": (state.PATIENT, 1),
@@ -91,6 +93,12 @@ def why_events(prepared: Prepared, replications: int) -> str:
     if saved < _LOAD or not (is_cached() or saved > 2 * _COMPILE):
         return "it is done before machine code would be at hand"
     return ""
+
+
+def refuse(reason: str) -> None:
+    """Refuse a scenario that insists on machine code, if there is a reason."""
+    if reason:
+        raise EngineError(f"engine: compiled cannot simulate this scenario ({reason}); engine: auto takes events then")
 
 
 def _size(prepared: Prepared) -> float:
@@ -205,6 +213,7 @@ def simulate(
     """Simulate one replication of a scenario that is covered; the arrays of the last ones are kept."""
     bench = next((bench for bench in _benches if bench.prepared is prepared), None)
     if bench is None:
+        refuse(uncovered(prepared))
         bench = Bench(prepared)
         while _benches and sum(each.size for each in _benches) + bench.size > _MOST_KEPT:
             del _benches[-1]
@@ -321,7 +330,6 @@ class Bench:
             **lowered.series,
             "plans": lowered.plans,
             "pool_order": lowered.pool_order,
-            "rank": lowered.rank,
             "rank_place": lowered.rank_place,
             "offset": lowered.offsets,
             "member": lowered.members,
@@ -347,7 +355,7 @@ class Bench:
         template = lowered.scalars
         for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
             template[name] = room
-        for name in ("suspects_room", "waits_room", "rows_room", "tests_room"):
+        for name in ("suspects_room", "pendings_room", "waits_room", "rows_room", "tests_room"):
             template[name] = room
         template["visits_room"] = 2 * room
         for name, array in self.arrays.items():
@@ -554,7 +562,7 @@ class Bench:
     def _outages(self, end: float) -> tuple[Outage, ...]:
         """Return when nodes were down, times after the warm-up; those that are down at the end until then."""
         nodes = self.arrays["nodes"]
-        still = np.flatnonzero(nodes["outages"])
+        still = np.flatnonzero(nodes["outages"] * (nodes["place"] != Place.WITHHELD))
         rows = np.empty(int(self.scalars["downtimes"][0]) + len(still), state.DOWNTIME)
         rows[: len(rows) - len(still)] = self.arrays["downtime"][: len(rows) - len(still)]
         last = rows[len(rows) - len(still) :]

@@ -63,9 +63,6 @@ LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
 
 BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = Order.BOUNDARY, Order.RETURN, Order.PHASE, Order.FAILURE, Order.ARRIVAL
 
-ORDERS = 1 << 56
-"""The key of an event is its order times this, plus its number."""
-
 
 class Scalars:
     """Every single number of a replication, and its arrays, of which the record holds the addresses."""
@@ -171,6 +168,9 @@ class Scalars:
     repairing_last: int
     suspects: int
     suspects_room: int
+    # Repairs that begin when the job knows of a failure.
+    pendings: int
+    pendings_room: int
     waits: int
     waits_room: int
     missing: int
@@ -225,7 +225,7 @@ class Scalars:
     restore_store: int
     read_store: int
     rung: int
-    attempted: int
+    is_first_lost: bool
     in_vain: int
     furthest: float
     joiners: int
@@ -293,6 +293,7 @@ class Scalars:
     lives: list[Life]
     link: list[Link]
     suspect: list[Suspect]
+    pending: list[Call]
     wait: list[Suspect]
     phase: list[Segment]
     stay: list[Segment]
@@ -301,7 +302,6 @@ class Scalars:
     piece: list[Risk]
     lacking: list[int]
     seat: list[int]
-    rank: list[int]
     rank_place: list[int]
     picked: list[int]
     offset: list[int]
@@ -380,7 +380,8 @@ class Event:
     """A place of the heap: time, order and number, and which call."""
 
     time: float
-    key: int
+    order: int
+    number: int
     call: int
 
 
@@ -742,44 +743,58 @@ def schedule(
     call = s.calls[index]
     call.kind, call.source, call.slot, call.round = kind, source, slot, number
     call.node, call.count, call.due = node, count, due
-    key = order * ORDERS + s.number
+    event = s.number
     s.number += 1
     queue = s.queue
     place = s.waiting
     s.waiting += 1
     while place > 0:
         above = (place - 1) >> 1
-        if queue[above].time < time or (queue[above].time == time and queue[above].key < key):
+        if queue[above].time < time or (queue[above].time == time and queue[above].order <= order):
             break
-        queue[place].time, queue[place].key, queue[place].call = queue[above].time, queue[above].key, queue[above].call
+        move_event(s, above, place)
         place = above
-    queue[place].time, queue[place].key, queue[place].call = time, key, index
+    put_event(s, place, time, order, event, index)
+
+
+def move_event(s: Scalars, origin: int, target: int) -> None:
+    """Copy an event of the heap."""
+    it = s.queue[origin]
+    put_event(s, target, it.time, it.order, it.number, it.call)
+
+
+def put_event(s: Scalars, place: int, time: float, order: int, number: int, call: int) -> None:
+    """Write an event to a place of the heap."""
+    it = s.queue[place]
+    it.time, it.order, it.number, it.call = time, order, number, call
+
+
+def is_sooner(s: Scalars, one: int, other: int) -> bool:
+    """Return whether an event of the heap comes before another one."""
+    a, b = s.queue[one], s.queue[other]
+    if a.time != b.time:
+        return a.time < b.time
+    return a.order < b.order or (a.order == b.order and a.number < b.number)
 
 
 def take_next(s: Scalars) -> int:
     """Take the first event off the queue, let it be now, and return its call."""
-    queue = s.queue
-    s.now = queue[0].time
-    first = queue[0].call
+    s.now = s.queue[0].time
+    first = s.queue[0].call
     s.waiting -= 1
     last = s.waiting
-    time, key, index = queue[last].time, queue[last].key, queue[last].call
     place = 0
     while True:
         below = 2 * place + 1
         if below >= last:
             break
-        other = below + 1
-        if other < last and (
-            queue[other].time < queue[below].time
-            or (queue[other].time == queue[below].time and queue[other].key < queue[below].key)
-        ):
-            below = other
-        if time < queue[below].time or (time == queue[below].time and key < queue[below].key):
+        if below + 1 < last and is_sooner(s, below + 1, below):
+            below += 1
+        if is_sooner(s, last, below):
             break
-        queue[place].time, queue[place].key, queue[place].call = queue[below].time, queue[below].key, queue[below].call
+        move_event(s, below, place)
         place = below
-    queue[place].time, queue[place].key, queue[place].call = time, key, index
+    move_event(s, last, place)
     return first
 
 

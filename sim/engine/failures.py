@@ -10,7 +10,7 @@ import numpy as np
 
 from sim.engine.fabric import Fabric
 from sim.engine.job import Group
-from sim.engine.kernel import Order
+from sim.engine.kernel import Order, order_of
 from sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, Renewal, SourceInfo
 from sim.engine.nodes import Place
 from sim.engine.rollouts import Rollouts
@@ -103,7 +103,7 @@ class Failures:
         for outage in trace.initial:
             self._start_outage(self.infos[outage.source], outage.slot, outage.remaining)
         if self.rows:
-            self.kernel.at(self.rows[0][0], Order.FAILURE, self._on_row)
+            self._expect_row()
         self.hidden.start_onsets()
         self.bugs.start()
         self.rollouts.start()
@@ -144,12 +144,17 @@ class Failures:
 
     # -------------------------------------------------------------------------------------------- candidates
 
+    def _expect_row(self) -> None:
+        """Let the next row of the trace come due in its time."""
+        time, index, slot, _, _ = self.rows[self.row]
+        self.kernel.at(time, order_of(index, slot), self._on_row)
+
     def _on_row(self, call: Call) -> None:
         del call
         _, index, slot, number, until = self.rows[self.row]
         self.row += 1
         if self.row < len(self.rows):
-            self.kernel.at(self.rows[self.row][0], Order.FAILURE, self._on_row)
+            self._expect_row()
         info = self.infos[index]
         if number <= NOTICE:
             self.announce(info, self.nodes_of(info, slot, 0), self.save_times[NOTICE - number], until)
@@ -195,7 +200,7 @@ class Failures:
             self.hidden.strike(life)
             return None
         self.occur(info, life.slot, life.round)
-        if info.source.renews == "never":
+        if info.source.renews == "never" or info.returns:
             return None
         due = life.due + self.life(life.source, life.slot, life.round + 1)
         return Life(life.node, life.source, life.slot, life.round + 1, due)
@@ -351,19 +356,15 @@ class Failures:
         self.count(hits=inside or wronged, outside=outside, masked=True)
         if failure.info.source.thinned and (inside or outside):
             self.rollouts.note(failure.info, nodes[0])
-        if not inside and not outside and len(nodes) < 2:
-            self._mask(failure, nodes, until)
-            if wronged:
-                self.tell(failure, [], 0.0, wronged)
-            return
         source = failure.info.source
-        if failure.info.warns and source.is_watched:
+        if failure.info.warns and source.is_watched and (inside or outside):
             self.counts.false_alarms += source.alarm
             self.counts.true_alarms += failure.is_foreseen and not source.alarm
             self.counts.missed += not failure.is_foreseen
         # What is noticed late, because the node goes on meanwhile, is known when it stops.
         latency = self.detect(failure) if inside and failure.info.stops else 0.0
-        self.repair.take(failure, nodes, outside, latency, until)
+        if nodes:
+            self.repair.take(failure, nodes, outside, until)
         if inside or wronged:
             self.tell(failure, inside, latency, wronged)
 
@@ -393,15 +394,6 @@ class Failures:
             if job in _jobs_of(self.find(waiting[1])[0]):
                 self.saving.remove(waiting)
                 self.kernel.at(now, Order.FAILURE, self._on_saved, waiting)
-
-    def _mask(self, failure: Failure, nodes: Sequence[int], until: float) -> None:
-        """Let a failure strike a node that is down already, or none."""
-        info = failure.info
-        if info.source.planned and until > self.kernel.now:
-            # Repaired or not, they stay out until the window closes.
-            self.repair.take_out(failure, nodes, [], until)
-        elif nodes:
-            self.renew(failure, nodes[0])
 
     def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
         """Tell the groups that hold nodes which failed, and those whose work is wrong."""
@@ -434,28 +426,30 @@ class Failures:
             lives = self.numbers[index] = _lives_of(self.infos[index])
         return lives.get(slot, number)
 
-    def renew(self, failure: Failure, node: int = -1) -> None:
-        """Begin the next life of a slot that renews at return: now, or when its node, which is down, is back."""
-        info = failure.info
-        if not info.returns:
-            return
-        renewal = Renewal(info.index, failure.slot, failure.round + 1)
-        if node >= 0:
-            self.renewals.setdefault(node, []).append(renewal)
-        else:
-            self.begin_life(renewal)
+    def renew(self, failure: Failure) -> None:
+        """Begin the next life of a slot that renews at return."""
+        if failure.info.returns:
+            self.begin_life(Renewal(failure.info.index, failure.slot, failure.round + 1))
 
     def begin_life(self, renewal: Renewal) -> None:
-        """Begin a life on the wall clock now; what a repair left behind belongs to a life that has been followed."""
+        """Begin a life, of a part of a node when that is back; what a repair left belongs to a life that goes on."""
         index, slot, number = renewal
         if number > RELAPSE:
             return
+        info, cluster = self.infos[index], self.cluster
+        node = slot // info.divisor if info.divisor else -1
+        if node >= 0 and cluster.outages[node] and cluster.place[node] != Place.WITHHELD:
+            self.renewals.setdefault(node, []).append(renewal)
+            return
         now = self.kernel.now
         life = self.life(index, slot, number)
-        tempo = self.infos[index].tempo
+        if info.source.clock == "busy":
+            self.lives.begin(Life(slot // info.divisor, index, slot, number, 0.0), life, now)
+            return
+        tempo = info.tempo
         end = now + life if tempo is None else tempo.moment(tempo.elapsed(now) + life)
         if end < self.end:
-            self.kernel.at(end, Order.FAILURE, self.on_candidate, (index, slot, number, math.nan))
+            self.kernel.at(end, order_of(index, slot), self.on_candidate, (index, slot, number, math.nan))
 
     def replace(self, node: int) -> None:
         """Begin the lives of a new node, of those sources whose units are not renewed otherwise.
@@ -499,7 +493,7 @@ class Failures:
             return
         time = max(due + self.was_down.get(node, 0.0), self.kernel.now)
         if time < self.end:
-            self.kernel.at(time, Order.FAILURE, self.on_candidate, (index, slot, number, math.nan, due))
+            self.kernel.at(time, order_of(index, slot), self.on_candidate, (index, slot, number, math.nan, due))
 
     @property
     def is_any_unwell(self) -> bool:
@@ -520,7 +514,7 @@ class Failures:
     def happen_later(self, candidates: Sequence[tuple[int, int, int, float]], now: float) -> None:
         """Let candidates happen that have waited for a group to be exposed again."""
         for candidate in candidates:
-            self.kernel.at(now, Order.FAILURE, self._on_deferred, candidate)
+            self.kernel.at(now, order_of(candidate[0], candidate[1]), self._on_deferred, candidate)
 
     def may_slow(self, job: Job) -> bool:
         """Return whether a job is slow, or may have become so."""

@@ -849,8 +849,9 @@ class Fleet(Queue):
             if failure.info.by_course:
                 self.jobs.repair.diagnose(node, failure, allocation, now)
             elif is_held:
-                cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+                self.jobs.repair.send(node, now)
         allocation.suspects.clear()
+        self.jobs.repair.begin_repairs(allocation, now)
         cluster.let_go_torn(allocation, now)
         if allocation.missing:
             self._open_room(allocation, -allocation.free, now)

@@ -208,11 +208,13 @@ class Interruptions:
                 if failure.info.by_course:
                     lost += self.jobs.repair.diagnose(node, failure, group, now)
                 elif cluster.outages[node] and holds:
-                    cluster.send_to_repair(node, failure.info.cause, now, failure.info.bucket)
+                    self.jobs.repair.send(node, now)
                     lost += 1
                 if cluster.group[node] is group:
                     self._outlive(group, cluster.position[node], failure)
             group.suspects.clear()
+        if group.repairs:
+            self.jobs.repair.begin_repairs(group, now)
         cluster.let_go_torn(group, now)
         return lost
 
@@ -280,6 +282,7 @@ class Interruptions:
     def job_view(self, job: Job, now: float, mark: Callable[[str], float]) -> JobView:
         """Return what a strategy may know of a job; `mark` gives the numbers of its start."""
         main = job.main
+        first = job.spec.seats[0] if job.spec.seats else 0
         narrowed: tuple[tuple[int, int], ...] = ()
         if job.narrow:
             # What has been repaired meanwhile is whole from this restart on.
@@ -301,9 +304,11 @@ class Interruptions:
             mark,
             job.gpus,
             job.work,
-            (job.spec.seats[0] if job.spec.seats else 0) in job.lost,
+            first in job.lost,
             narrowed,
             job.starts,
             job.spec.stages,
             job.gone if job.redundant is not None else (),
+            tuple(main.missing),
+            first,
         )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sim.engine.ledger import Account
     from sim.engine.lives import Failure, Life
     from sim.engine.prepared import Network, PreparedJob
+    from sim.engine.repair import RepairJob
     from sim.engine.silent import SilentFault
     from sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
     from sim.policies.recovery import Redundant
@@ -158,6 +159,8 @@ class Group:
     failure: Failure | None = None
     suspects: list[tuple[int, Failure]] = field(default_factory=list)
     """Nodes that failed and that the job does not know of yet, with the failure."""
+    repairs: list[RepairJob] = field(default_factory=list)
+    """Repairs that begin when the group knows of the failure."""
     saves: bool = False
     """Whether the job was notified and saves before it stops."""
     ready_at: float = -math.inf

@@ -213,6 +213,10 @@ class Jobs:
             table[bucket][cause] += seconds * share
             if absent:
                 account.leave_out(bucket, cause, seconds * absent)
+            if bucket == Bucket.CHECKPOINT_STALL:
+                # The save before a stop that is known beforehand.
+                job.running_seconds += seconds
+                job.node_seconds += seconds * (group.replicas * job.nodes_per_replica - len(group.missing))
             if self.recorder is not None:
                 self.recorder.span(group, bucket, time, end, cause)
             time = end
@@ -373,7 +377,7 @@ class Jobs:
         bucket = Bucket.RESCHEDULE if step.delay < math.inf else Bucket.GIVEN_UP
         self.wait(main, [(bucket, math.inf)], now, exposed="none")
         self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
-        self.queue.serve(now)
+        self.offer(now)
         return True
 
     def _on_eligible(self, call: Call) -> None:
@@ -531,7 +535,7 @@ class Replacements:
             if self._replace(group, step, may_miss, now):
                 return self._await_nodes(group, step, now)
             if step.timeout <= 0 and step.otherwise:
-                self.jobs.follow(group, step.otherwise, now)
+                self._give_up(group, step, now)
                 return True
             group.waiting = step._replace(wanted=may_miss)
             self.waiting.append(group)
@@ -620,9 +624,14 @@ class Replacements:
             return
         step = group.plan[group.step - 1]
         if step.otherwise:
-            now = self.kernel.now
-            self.jobs.stop(group, now)
-            self.jobs.follow(group, step.otherwise, now)
+            self.jobs.stop(group, self.kernel.now)
+            self._give_up(group, step, self.kernel.now)
+
+    def _give_up(self, group: Group, step: Acquire, now: float) -> None:
+        """Follow the way out of a group that has waited for nodes in vain."""
+        if step.memory is not None:
+            group.job.memory = step.memory
+        self.jobs.follow(group, step.otherwise, now)
 
 
 # ----------------------------------------
@@ -718,12 +727,7 @@ class Queue:
         """Give a job its gang and let the recovery strategy start it."""
         main = job.main
         self.jobs.settle(main, now)
-        self.cluster.reclaim(job, now)
-        # Neighbours in rank sit on neighbouring nodes.
-        missing = sorted(main.missing, key=job.rank_of.__getitem__ if job.rank_of else None)
-        main.missing = []
-        nodes = self.cluster.take_many(len(missing), now)
-        self.cluster.seat_many(main, missing, nodes, now)
+        nodes = self.cluster.allocate(job, now)
         if self.jobs.preflight.time is not None:
             main.joined = nodes
         if self.cluster.packed_by:

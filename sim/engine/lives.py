@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from sim import rng
-from sim.engine.kernel import Order
+from sim.engine.kernel import order_of
 from sim.failures.spread import Victims
 from sim.scenario.laws import Fixed, draw
 
@@ -143,7 +143,8 @@ class Lives:
             time = now + max(clock.lives[0][0] - clock.read(now), 0.0)
             if time < clock.at:
                 clock.at = time
-                self.kernel.at(time, Order.FAILURE, self._on_due, (clock, time))
+                _, source, slot, *_ = clock.lives[0]
+                self.kernel.at(time, order_of(source, slot), self._on_due, (clock, time))
 
     def _first(self, clock: Clock) -> Life | None:
         """Return the first life of a clock to end; forget those whose node has left."""
@@ -327,7 +328,8 @@ class SourceInfo:
         self.detection = detection_race.draw if detection_race is not None and fixed is None else fixed or 0.0
         """Time from a failure to its detection [s], or a function of the failure's marks."""
         self.repair = _sampler(source.repair) if source.repair is not None else 0.0
-        self.returns = source.renews == "at_return" and source.clock == "wall"
+        self.returns = source.renews == "at_return" and source.clock != "in_service"
+        """Whether the next life begins at the return; the clock in_service stands still until then anyway."""
         self.in_service = source.clock == "in_service"
         self.of_job = source.part == "job"
         self.of_fabric = source.of_fabric

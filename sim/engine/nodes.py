@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right, insort
 from collections import Counter
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -211,8 +212,8 @@ class Pool(Level):
             key = self.keys[node] = self.rank(node)
             heappush(self.entries, (key, node))
 
-    def take_many(self, count: int, places: list[int], bring: Callable[[], None]) -> list[int]:
-        """Take nodes for a job, in rising order. `bring` enters more when none is left."""
+    def take_many(self, count: int, places: list[int]) -> list[int]:
+        """Take nodes for a job, in rising order."""
         self._merge()
         taken = sorted(self.run[self.passed : self.passed + count])
         if (
@@ -226,15 +227,10 @@ class Pool(Level):
             places[taken[0] : taken[-1] + 1] = [Place.JOB] * count
             return taken
         taken = []
-        while len(taken) < count:
+        for _ in range(count):
             node = self.pop(places)
-            if node < 0:
-                bring()
-                self._merge()
-            else:
-                places[node] = Place.JOB
-                taken.append(node)
-        # What was brought may have lower numbers than those taken before it.
+            places[node] = Place.JOB
+            taken.append(node)
         return sorted(taken)
 
     def _merge(self) -> None:
@@ -534,8 +530,8 @@ _FOR_GOOD = 1 << 60
 class Cluster:
     """Every node is in exactly one place; counts are kept beside the array, never recounted.
 
-    The nodes of a job that went back to the queue stay with it, as idle nodes, until somebody else needs them: so a
-    requeue of a large job costs no more than that of a small one. :meth:`where` sees through this.
+    The nodes of a job that went back to the queue stay with it, as idle nodes, until somebody takes a node.
+    :meth:`where` sees through this.
 
     With ``units`` the nodes are used in whole units (racks, scale-up domains), which :class:`WholeUnits` keeps.
     """
@@ -619,28 +615,25 @@ class Cluster:
         pool = self.pools.get(name)
         if pool is None or pool.count == 0:
             return -1
+        if pool is self.idle:
+            self.dissolve(now)
         is_packed = isinstance(pool, PackedPool)
-        while True:
-            node = pool.pop_near(self.place, home) if isinstance(pool, PackedPool) else -1
-            if node < 0 and not (strictly and is_packed):
-                node = pool.pop(self.place)
-            if node >= 0:
-                pool.change(-1, now)
-                self.place[node] = Place.JOB
-                return node
-            if not self.blocks:
-                return -1
-            self.dissolve(self.blocks[0], now)
+        node = pool.pop_near(self.place, home) if isinstance(pool, PackedPool) else -1
+        if node < 0 and not (strictly and is_packed):
+            node = pool.pop(self.place)
+        if node >= 0:
+            pool.change(-1, now)
+            self.place[node] = Place.JOB
+        return node
 
     def take_many(self, count: int, now: float) -> list[int]:
         """Take `count` idle nodes and return them in rising order; the caller has made sure that there are as many."""
         pool = self.idle
+        self.dissolve(now)
         if isinstance(pool, PackedPool):
-            while self.blocks:
-                self.dissolve(self.blocks[0], now)
             taken = pool.take_together(count, self.place)
         else:
-            taken = pool.take_many(count, self.place, lambda: self.dissolve(self.blocks[0], now))
+            taken = pool.take_many(count, self.place)
         pool.change(-count, now)
         return taken
 
@@ -690,34 +683,96 @@ class Cluster:
         return count
 
     def release(self, job: Job, now: float) -> None:
-        """Make the nodes of a job idle; they stay at its positions until somebody else needs them."""
+        """Make the nodes of a job idle. Those picked by number stay at its positions until somebody takes a node."""
         self.let_go_torn(job.main, now)
         job.holding = False
         self.idle.change(job.nodes_needed - len(job.main.missing), now)
         self.blocks.append(job)
+        if self.idle.rank is not None or self.packed_by or self.units is not None:
+            self.dissolve(now)
         if self.notify is not None:
             self.notify(now)
 
-    def reclaim(self, job: Job, now: float) -> None:
-        """Give a job back what is left of its former nodes."""
-        job.holding = True
-        if job in self.blocks:
-            self.blocks.remove(job)
-            self.idle.change(len(job.main.missing) - job.nodes_needed, now)
+    def allocate(self, job: Job, now: float) -> list[int]:
+        """Give a job that starts the idle nodes that are picked first, in the order of ranks; return those that join.
 
-    def dissolve(self, job: Job, now: float) -> None:
-        """Make the former nodes of a job plain idle nodes; their number stays the same."""
-        self.blocks.remove(job)
-        for position, node in enumerate(job.nodes):
-            if node >= 0:
-                job.nodes[position] = -1
-                job.main.missing.append(position)
+        Nodes that it had and gets again cost nothing: so a requeue of a large job costs no more than that of a small
+        one.
+        """
+        self.dissolve(now, job)
+        main = job.main
+        was_block = job in self.blocks
+        if was_block:
+            self.blocks.remove(job)
+            self.idle.change(len(main.missing) - job.nodes_needed, now)
+        job.holding = True
+        if not was_block or len(main.missing) == job.nodes_needed:
+            # Neighbours in rank sit on neighbouring nodes.
+            missing = sorted(main.missing, key=job.rank_of.__getitem__ if job.rank_of else None)
+            main.missing = []
+            nodes = self.take_many(len(missing), now)
+            self.seat_many(main, missing, nodes, now)
+            return nodes
+        return self._swap(job, now)
+
+    def _swap(self, job: Job, now: float) -> list[int]:
+        """Fill the positions of a job that miss a node, and exchange its nodes for idle ones that are picked before."""
+        main = job.main
+        joining = [self.take("idle", now) for _ in main.missing]
+        nodes = sorted([*(node for node in job.nodes if node >= 0), *joining])
+        main.missing = []
+        while nodes and self.idle.count:
+            node = self.take("idle", now)
+            if node > nodes[-1]:
+                self.enter(self.idle, node, now)
+                break
+            leaving = nodes.pop()
+            if self.group[leaving] is main:
+                self.lives.leave(leaving, main, now)
                 if job.footprint is not None:
-                    job.footprint.remove(node)
-                self.lives.leave(node, job.main, now)
-                self.group[node] = None
-                self.place[node] = Place.IDLE
-                self.idle.push(node)
+                    job.footprint.remove(leaving)
+                self.group[leaving] = None
+            else:
+                joining.remove(leaving)
+            self.enter(self.idle, leaving, now)
+            insort(nodes, node)
+            joining.append(node)
+        if joining:
+            self._reseat(job, nodes)
+            for node in sorted(joining):
+                self.seat(main, self.position[node], node, now)
+        return joining
+
+    def _reseat(self, job: Job, nodes: list[int]) -> None:
+        """Put nodes, in rising order, at the positions of a job, in the order of ranks."""
+        if job.rank_of:
+            for position, node in zip(sorted(range(len(nodes)), key=job.rank_of.__getitem__), nodes, strict=True):
+                job.nodes[position] = node
+                self.position[node] = position
+            return
+        job.nodes[:] = nodes
+        first = 0
+        while first < len(nodes):
+            # A stretch of nodes whose numbers follow one another.
+            node = nodes[first]
+            stop = bisect_right(range(len(nodes)), node - first, lo=first, key=lambda index: nodes[index] - index)
+            self.position[node : node + stop - first] = range(first, stop)
+            first = stop
+
+    def dissolve(self, now: float, but: Job | None = None) -> None:
+        """Make the former nodes of jobs plain idle nodes; their number stays the same."""
+        for job in [job for job in self.blocks if job is not but]:
+            self.blocks.remove(job)
+            for position, node in enumerate(job.nodes):
+                if node >= 0:
+                    job.nodes[position] = -1
+                    job.main.missing.append(position)
+                    if job.footprint is not None:
+                        job.footprint.remove(node)
+                    self.lives.leave(node, job.main, now)
+                    self.group[node] = None
+                    self.place[node] = Place.IDLE
+                    self.idle.push(node)
 
     # --------------------------------------------------------------------------------------- out of service
 

@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from sim.steps.power import Facility
 
 
+class EngineError(ValueError):
+    """A scenario asks for machine code that cannot simulate it; the message is one line that names the key."""
+
+
 class Reserve(NamedTuple):
     """Nodes that a pool holds back at the start, and whether returning nodes fill it again.
 

@@ -44,6 +44,18 @@ class Patient:
     """Whether it has got the part that its repair needs, if any."""
 
 
+@dataclass(slots=True, eq=False)
+class RepairJob:
+    """A repair of nodes that takes one time, from when somebody knows of the failure and its part is there."""
+
+    failure: Failure
+    nodes: Sequence[int]
+    seconds: float
+    is_known: bool
+    has_part: bool
+    has_begun: bool = False
+
+
 class _Crews:
     """The crews of one tier, and who waits for them."""
 
@@ -159,6 +171,7 @@ class Repair:
         self.log: list[tuple[int, float, float, int]] | None = [] if keeps_log else None
         """Node, start, end and cause of each stretch in which a node was down."""
         self.since: dict[int, tuple[float, int]] = {}
+        """Since when each node that is down is, and the cause that took it down."""
         self.crews = {tier: _Crews(count) for tier, count in enumerate(strategy.crews) if count is not None}
         self.memory: dict[int, Memory] = {}
         """What the repair strategy remembers of each node."""
@@ -167,12 +180,11 @@ class Repair:
 
     # ---------------------------------------------------------------------------------------------- outages
 
-    def take(
-        self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], latency: float, until: float
-    ) -> None:
+    def take(self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], until: float) -> None:
         """Take nodes down that a failure strikes, until its window closes, through a course, or for a drawn time.
 
-        Those of jobs stay at their places until the job knows, after `latency` [s]; those `outside` leave theirs now.
+        Those of jobs stay at their places until the job knows; those `outside` leave theirs now. An outage of a node
+        that is down joins the others; a course mends whatever has struck its node meanwhile.
         """
         now = self.kernel.now
         info = failure.info
@@ -180,43 +192,63 @@ class Repair:
             if until > now:
                 self.take_out(failure, nodes, outside, until)
         elif info.by_course:
-            for node in nodes:
-                if not self.cluster.outages[node] or node in self.cluster.narrow:
-                    self.take_down(node, now, info.cause)
+            struck = [node for node in nodes if not self.cluster.outages[node] or node in self.cluster.narrow]
+            for node in struck:
+                self.take_down(node, now, info.cause)
             for node in outside:
                 self.cluster.send_to_repair(node, info.cause, now)
                 self.admit(node, failure, now)
-        elif info.apart:
-            for node in nodes:
-                seconds = (
-                    info.repair if isinstance(info.repair, float) else info.repair(failure.mark_at(node, "repair"))
-                )
-                if seconds > 0:
-                    self._take_out(failure, (node,), outside, now + latency, seconds)
-                else:
-                    self.mend(failure, (node,), now)
-        else:
-            seconds = info.repair if isinstance(info.repair, float) else info.repair(failure.mark("repair"))
-            if seconds > 0:
-                self._take_out(failure, nodes, outside, now + latency, seconds)
-            else:
-                self.mend(failure, nodes, now)
+            if not struck:
                 self.failures.renew(failure)
+        else:
+            for unit in [(node,) for node in nodes] if info.apart else [nodes]:
+                repair = info.repair
+                seconds = repair if isinstance(repair, float) else repair(failure.mark_at(unit[0], "repair"))
+                if seconds > 0:
+                    self._take_out(failure, unit, outside, seconds)
+                else:
+                    self.mend(failure, unit, now)
+                    if not info.apart:
+                        self.failures.renew(failure)
 
-    def _take_out(
-        self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], known: float, seconds: float
-    ) -> None:
-        """Take nodes down for a repair of so many `seconds` from the time when it is `known`, and its part there."""
-        shelf = self.shelf_of.get(failure.info.source.name) if self.shelf_of else None
-        if shelf is None or not shelf.is_needed(failure, nodes[0]):
-            self.take_out(failure, nodes, outside, known + seconds)
-            return
+    def _take_out(self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], seconds: float) -> None:
+        """Take nodes down for a repair of so many `seconds`, from when it is known and its part is there."""
         self.take_out(failure, nodes, outside, math.inf)
+        cluster = self.cluster
+        groups = [group for node in nodes if (group := cluster.group[node]) is not None and group.job.holding]
+        shelf = self.shelf_of.get(failure.info.source.name) if self.shelf_of else None
+        if shelf is not None and not shelf.is_needed(failure, nodes[0]):
+            shelf = None
+        job = RepairJob(failure, nodes, seconds, is_known=not groups, has_part=shelf is None)
+        for group in groups:
+            group.repairs.append(job)
 
-        def begin(now: float) -> None:
-            self.kernel.at(max(known, now) + seconds, Order.RETURN, self.on_end, (nodes, failure))
+        def take_part(now: float) -> None:
+            job.has_part = True
+            self._begin_repair(job, now)
 
-        shelf.take(len(nodes), begin)
+        if shelf is not None:
+            shelf.take(len(nodes), take_part)
+        else:
+            self._begin_repair(job, self.kernel.now)
+
+    def _begin_repair(self, job: RepairJob, now: float) -> None:
+        """Begin a repair, if it is known and its part is there."""
+        if job.is_known and job.has_part and not job.has_begun:
+            job.has_begun = True
+            self.kernel.at(now + job.seconds, Order.RETURN, self.on_end, (job.nodes, job.failure))
+
+    def begin_repairs(self, group: Group | Allocation, now: float) -> None:
+        """Begin the repairs of all that has struck the nodes of a group: it knows now."""
+        repairs, group.repairs = group.repairs, []
+        for job in repairs:
+            job.is_known = True
+            self._begin_repair(job, now)
+
+    def send(self, node: int, now: float) -> None:
+        """Send a node that is down out of its place, with the cause that took it down."""
+        cause = self.since[node][1]
+        self.cluster.send_to_repair(node, cause, now, self.failures.infos[cause - 1].bucket)
 
     def take_out(self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], end: float) -> None:
         """Take nodes down until `end` [s]; for ever if that is infinite."""
@@ -236,8 +268,7 @@ class Repair:
         cluster.outages[node] += 1
         if cluster.outages[node] == 1:
             cluster.count_down(1, now)
-            if self.log is not None:
-                self.since[node] = (now, cause)
+            self.since[node] = (now, cause)
             if self.failures.counts_service:
                 self.failures.down_since[node] = now
 
@@ -277,8 +308,8 @@ class Repair:
             return False
         cluster.count_down(-1, now)
         cluster.narrow.discard(node)
+        start, cause = self.since.pop(node)
         if self.log is not None:
-            start, cause = self.since.pop(node)
             self.log.append((node, start, now, cause))
         # A node that returned before the job knew of its failure never left its place.
         if cluster.place[node] == Place.REPAIR:
@@ -343,6 +374,8 @@ class Repair:
         for node in nodes:
             self.take_down(node, now, group.cause)
             cluster.send_to_repair(node, group.cause, now, Bucket.QUALIFICATION)
+            # Other outages of the node may last longer.
+            cluster.repairing[node].segments = [(Bucket.QUALIFICATION, now + step.seconds), (Bucket.REPAIR, math.inf)]
         cluster.let_go_torn(group, now)
         self.counts.evicted += len(nodes)
         self.kernel.at(now + step.seconds, Order.RETURN, self._on_tested, nodes)

@@ -11,7 +11,7 @@ import numpy as np
 
 from sim import rng
 from sim.engine.job import Group, Taint
-from sim.engine.kernel import Order
+from sim.engine.kernel import Order, order_of
 from sim.engine.lives import RELAPSE, Failure, Life
 from sim.failures.spread import first_onsets, hidden_at_start
 from sim.failures.trace import PARTS, ROUNDS
@@ -329,7 +329,7 @@ class HiddenFaults:
         if info.source.clock == "busy":
             self.failures.lives.begin(life, seconds, now)
         elif now + seconds < self.failures.end:
-            self.kernel.at(now + seconds, Order.FAILURE, self._on_due, (life, life.token))
+            self.kernel.at(now + seconds, order_of(life.source, life.slot), self._on_due, (life, life.token))
 
     def _look(self, life: Life, now: float) -> None:
         """Arrange when a check of the nodes finds a fault, if one ever does: with the next one anywhere ahead."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sim.engine.job import Job
     from sim.engine.lives import Failure, SourceInfo
     from sim.engine.prepared import PreparedStream
+    from sim.engine.repair import RepairJob
     from sim.scenario.streams import Arrival
 
 
@@ -24,7 +25,8 @@ class Allocation:
 
     __slots__ = (
         "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
-        "ready_at", "replaced", "suspects", "waits",
+        "ready_at", "repairs", "replaced", "suspects",
+        "waits",
     )  # fmt: skip
 
     main = None
@@ -43,6 +45,8 @@ class Allocation:
         """Positions that lost their node to another one at once."""
         self.suspects: list[tuple[int, Failure]] = []
         """Nodes that failed and of which the jobs do not know yet, with the failure."""
+        self.repairs: list[RepairJob] = []
+        """Repairs that begin when the jobs know of the failure."""
         self.deferred: list[tuple[int, int, int, float]] = []
         self.footprint = None
         self.detect_at = math.inf

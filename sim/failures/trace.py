@@ -14,7 +14,7 @@ from sim.failures.variety import BANDS, Fleet, fleet_of
 from sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -308,10 +308,11 @@ def _met(source: Source, seed: int, replication: int) -> tuple[NDArray[np.float6
 def _initial_outages(source: Source, index: int, seed: int, replication: int) -> list[InitialOutage]:
     """Return the units in repair at the start of a stationary simulation.
 
-    One that renews at return, or does not age, is in repair with probability E[repair] / (E[life] + E[repair]), and
-    what remains of the repair follows the stationary excess of its law. One that ages and renews at failure is still
+    One that renews at return is in repair with probability E[repair] / (E[life] + E[repair]). One that does not age and
+    renews at failure is in as many repairs at once as a Poisson variable of the mean E[repair] / E[life] says. What
+    remains of a repair follows the stationary excess of its law. One that ages and renews at failure is still
     in repair if the repair that began with its current life lasts longer than the age of that life: that overlooks
-    failures which struck a unit in repair. Several sources on one node are taken as independent.
+    the lives before it. Several sources on one node are taken as independent.
     """
     repair = source.repair
     if repair is None or source.law is None or source.part == "job" or not source.effect.stops:
@@ -319,21 +320,44 @@ def _initial_outages(source: Source, index: int, seed: int, replication: int) ->
     slots = range(source.units)
     number = rng.uniform(rng.stream(seed, replication, "initial repair", source.name), slots)
     fleet = fleet_of(source, seed, replication)
-    if source.renews == "at_return" or all(law.memoryless for law in fleet.laws):
-        life = fleet.mean_lives(source.units)
-        share = repair.mean_value / (repair.mean_value + life)
-        down = np.flatnonzero(number < share)
-        split = rng.uniform(rng.stream(seed, replication, "initial repair split", source.name), down)
-        length = (number[down] / share[down]).tolist()
-        left = [part * biased_quantile(repair.parameters, 0, u) for part, u in zip(split.tolist(), length, strict=True)]
+    is_memoryless = all(law.memoryless for law in fleet.laws)
+    if source.renews == "at_return" or is_memoryless:
+        ratio = repair.mean_value / fleet.mean_lives(source.units)
+        joins = is_memoryless and source.renews == "at_failure" and source.clock == "wall"
+        down, left = [], []
+        for slot, count, rest in _open_repairs(number, ratio, joins=joins):
+            for place in range(count):
+                part = rng.uniform_one(rng.stream(seed, replication, "initial repair split", source.name), slot, place)
+                u = rest
+                if place:
+                    key = rng.stream(seed, replication, "initial repair length", source.name)
+                    u = rng.uniform_one(key, slot, place)
+                down.append(slot)
+                left.append(part * biased_quantile(repair.parameters, 0, u))
     else:
         met, split = _met(source, seed, replication)
         most = np.array([*(repair.ppf_one(u) for u in BANDS), math.inf])[np.searchsorted(BANDS, number)]
-        down = np.flatnonzero((1 - split) * fleet.least_met_lives(met) < most * (1 + 1e-9))
+        late = np.flatnonzero((1 - split) * fleet.least_met_lives(met) < most * (1 + 1e-9))
+        down = late.tolist()
         left = [
             repair.ppf_one(u) - (1 - part) * fleet.met_life(slot, v)
             for slot, u, v, part in zip(
-                down.tolist(), number[down].tolist(), met[down].tolist(), split[down].tolist(), strict=True
+                down, number[late].tolist(), met[late].tolist(), split[late].tolist(), strict=True
             )
         ]
-    return [InitialOutage(index, slot, rest) for slot, rest in zip(down.tolist(), left, strict=True) if rest > 0]
+    return [InitialOutage(index, slot, rest) for slot, rest in zip(down, left, strict=True) if rest > 0]
+
+
+def _open_repairs(
+    number: NDArray[np.float64], ratio: NDArray[np.float64], *, joins: bool
+) -> Iterator[tuple[int, int, float]]:
+    """Yield the slots in repair, in how many at once, and what of the uniform number of each is left, uniform again."""
+    share = -np.expm1(-ratio) if joins else ratio / (1 + ratio)
+    for slot in np.flatnonzero(number < share).tolist():
+        u, low, count = float(number[slot]), 0.0, 1
+        probability = float(ratio[slot] * math.exp(-ratio[slot]) if joins else share[slot])
+        while u >= low + probability and probability > 0:
+            low += probability
+            count += 1
+            probability *= ratio[slot] / count
+        yield slot, count, min((u - low) / probability, 1.0) if probability > 0 else u

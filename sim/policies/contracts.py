@@ -264,9 +264,10 @@ class Acquire(NamedTuple):
     With the unit ``copies`` a group waits until those that are whole can do the work of all that are away.
 
     ``wanted`` of 0 means all that are missing. Nodes of a pool with a delay are there when it is over. After `timeout`
-    seconds [s] without success the plan goes on with `otherwise`; without an `otherwise` it waits. With `fill`, the
-    hot spares are filled up from the idle nodes, and from the cold ones too if one of those was needed. While the group
-    waits no process runs, so only the nodes that it holds can be exposed.
+    seconds [s] without success the plan goes on with `otherwise`, and the strategy remembers `memory` if there is one;
+    without an `otherwise` the group waits. With `fill`, the hot spares are filled up from the idle nodes, and from the
+    cold ones too if one of those was needed. While the group waits no process runs, so only the nodes that it holds can
+    be exposed.
     """
 
     wanted: int = 0
@@ -276,6 +277,7 @@ class Acquire(NamedTuple):
     pools: tuple[PoolName, ...] = ANY_POOL
     exposed: Literal["nodes", "none"] = "nodes"
     fill: bool = False
+    memory: Memory = None
 
 
 class Save(NamedTuple):
@@ -423,6 +425,22 @@ class JobView(NamedTuple):
     """Stages of a replica that leave alone; then `replicas` counts stages."""
     away: tuple[int, ...] = ()
     """Which of them were away before the failure."""
+    missing: tuple[int, ...] = ()
+    """Positions that have no node."""
+    first: int = 0
+    """Position of rank 0."""
+
+    def evicted(self, nodes: int) -> range:
+        """Return the positions that leave together: `nodes` in a row, the first that misses a node among them."""
+        first = min(self.missing, default=0) // nodes * nodes
+        return range(first, min(first + nodes, self.nodes))
+
+    def after_eviction(self, nodes: int) -> JobView:
+        """Return the view when so many nodes in a row have left."""
+        leaving = self.evicted(nodes)
+        missing = tuple({*self.missing, *leaving})
+        count = max(self.nodes_missing, len(missing))
+        return self._replace(nodes_missing=count, missing=missing, first_lost=self.first_lost or self.first in leaving)
 
 
 class ClusterView(NamedTuple):

@@ -222,20 +222,29 @@ def test_shocks_of_domains_on_the_way(day: float) -> None:
     assert not counts_fit(counts, missing_nodes_pmf(8 * domains, 1 - (1 - q1) * (1 - q2)))
 
 
-def test_what_is_down_cannot_fail() -> None:
-    """Domains that are down a third of the time: the odds of their nodes are smaller by (mu + nu) / (mu + nu + b).
+def test_outages_of_a_node_that_is_down_join() -> None:
+    """A node fails in the outage of its rack too, and its next life begins when both outages are over.
 
-    The mean is that of the correction; without it, it does not fit.
+    A Markov chain of the node (its life runs, it is in repair, or it is mended and waits for its rack) and of the rack,
+    which is up or down. Were a node in a rack that is out spared, less would be down.
     """
     life, repair, between, mend = 4.0, 2.0, 4.0, 2.0
     failures = [fault(life, exponential(repair)), fault(between, exponential(mend), "rack")]
     case = idle(96, 150.0, failures, cluster=RACKS, warmup="30 d")
     results = [sim.run(case, number) for number in range(24)]
     ours = np.array([result.down_node_seconds / result.node_seconds for result in results])
-    rates = 1 / repair + 1 / mend
-    odds, q2 = repair / life * rates / (rates + 1 / between), steady_unavailability(between, mend)
-    assert near(ours, 1 - (1 - q2) / (1 + odds))
-    assert not near(ours, 1 - (1 - q2) / (1 + repair / life))
+    up, failed, dark, both, waits = range(5)
+    rates = np.zeros((5, 5))
+    for start, end, mean in (
+        (up, failed, life), (up, dark, between), (failed, up, repair), (failed, both, between), (dark, both, life),
+        (dark, up, mend), (both, waits, repair), (both, failed, mend), (waits, up, mend),
+    ):  # fmt: skip
+        rates[start, end] += 1 / mean
+        rates[start, start] -= 1 / mean
+    shares = np.linalg.lstsq(np.vstack([rates.T, np.ones(5)]), np.array([0.0] * 5 + [1.0]), rcond=None)[0]
+    assert near(ours, 1 - shares[up])
+    spared = repair / life * (1 / repair + 1 / mend) / (1 / repair + 1 / mend + 1 / between)
+    assert not near(ours, 1 - (1 - steady_unavailability(between, mend)) / (1 + spared))
 
 
 @pytest.mark.nightly

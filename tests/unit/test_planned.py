@@ -262,7 +262,7 @@ def test_a_planned_stop_saves_before_the_change() -> None:
         ([(160, 1, 0)], 0, True),
         ([(160, 1, 0)], 1, False),
         ([(160, 1, 0), (250, 1, 0)], 1, True),
-        # While it is being changed it cannot fail.
+        # While it is being changed its failure is masked, and its repair joins the change.
         ([(120, 1, 0)], 0, False),
         # After the soak it is too late.
         ([(360, 1, 0)], 0, False),
@@ -280,7 +280,7 @@ def test_canaries_that_fail_take_the_change_back(
     if taken_back:
         assert found == [(0, 100, 150), (0, 350, 400)]
     else:
-        assert found[:2] == [(0, 100, 150), (1, 350, 400)]
+        assert [row[:2] for row in found[:2]] == [(0, 100), (1, 350)]
         assert len(found) == 4
 
 

@@ -88,19 +88,22 @@ def test_a_rung_that_waits_in_vain_hands_over() -> None:
     """Without a spare at once the job restarts in place; without one in a minute it goes to the queue."""
     plan, memory = ladder(IN_PROCESS, IN_JOB | {"patience": "1 min"}, REQUEUE).plan(*views(nodes_missing=2), None)
     queue = (Stall(Bucket.RESCHEDULE, 30.0), Requeue(151.0))
+    led = [LadderMemory((1, 1, 0), 1, 1), LadderMemory((1, 1, 1), 2, 1)]
     in_job = (
         Stall(Bucket.RESCHEDULE, 10.0),
-        Acquire(timeout=60.0, otherwise=queue),
+        Acquire(timeout=60.0, otherwise=queue, memory=led[1]),
         Stall(Bucket.INITIALIZE, 20.0),
         *END,
     )
     assert plan == (
         Stall(Bucket.RESCHEDULE, 1.0),
-        Acquire(timeout=0.0, otherwise=in_job, pools=("spare",)),
+        Acquire(timeout=0.0, otherwise=in_job, pools=("spare",), memory=led[0]),
         Stall(Bucket.INITIALIZE, 2.0),
         *CALM,
     )
-    assert memory.tries == (1, 0, 0), "only the rung that was planned is counted"
+    assert memory.tries == (1, 0, 0), "a rung that patience may lead to is counted when it is reached"
+    again, _ = ladder(IN_PROCESS, IN_JOB, REQUEUE).plan(*views(attempt=2), led[0])
+    assert again[0] == Stall(Bucket.RESCHEDULE, 10.0), "a failure during the recovery stays where patience has led"
 
 
 def test_over_eviction() -> None:
@@ -177,7 +180,24 @@ def test_when_nothing_is_left() -> None:
     _, memory = ladder(IN_PROCESS | {"budget": 7}).plan(*views(work=20.0), worked)
     assert memory == LadderMemory((0,), 0, 0, 30.0), "all is new but for how far the job had come"
     waiting = ladder(IN_JOB | {"patience": "1 min"}, exhausted="20 min").plan(*views(nodes_missing=1), None)[0]
-    assert waiting[1] == Acquire(timeout=60.0, otherwise=(Requeue(1200.0),)), "no rung below takes over"
+    new = LadderMemory((0,))
+    assert waiting[1] == Acquire(timeout=60.0, otherwise=(Requeue(1200.0),), memory=new), "all is new after the human"
+
+
+def test_only_restarts_count_as_vain() -> None:
+    """Neither the first start nor that by a human is one: each is followed by one restart that brings nothing."""
+    nothing = {"work": 0.0}
+    assert climb(ladder(IN_PROCESS, no_progress=1), *[nothing] * 4) == ["in-process", "human"] * 2
+
+
+def test_a_rung_is_asked_after_the_eviction() -> None:
+    """Node 1 hangs and leaves with node 0, on which rank 0 is: a rung that cannot bear that loss is passed over."""
+    evict = {"faults": ["hang"], "nodes": 2, "test": "0 s"}
+    strict = ladder(IN_PROCESS | {"except_first": True}, IN_JOB, REQUEUE, evict=evict)
+    plan, _ = strict.plan(*views(fault="hang", nodes_missing=1, missing=(1,)), None)
+    assert plan[1] == Stall(Bucket.RESCHEDULE, 10.0)
+    plan, _ = strict.plan(*views(fault="hang", nodes_missing=1, missing=(3,)), None)
+    assert plan[1] == Stall(Bucket.RESCHEDULE, 1.0), "nodes 2 and 3 leave, and node 0 stays"
 
 
 def test_the_queue_may_double_its_delay() -> None:

@@ -117,11 +117,12 @@ class Rung(Model):
         backoff = self.backoff.seconds(tries) if self.backoff is not None else 0.0
         return back_to_queue(self.delay, members, failure.mark, f"{self.name} delay", failure.fault, backoff)
 
-    def swap(self, otherwise: Callable[[], Plan]) -> Acquire:
+    def swap(self, otherwise: Callable[[], tuple[Plan, Memory]]) -> Acquire:
         """Return the step that takes replacements, with the way out for when they do not come in time."""
         if self.patience is None:
             return Acquire(pools=self.pools)
-        return Acquire(timeout=self.patience, otherwise=otherwise(), pools=self.pools)
+        plan, memory = otherwise()
+        return Acquire(timeout=self.patience, otherwise=plan, pools=self.pools, memory=memory)
 
     def mean_times(self, gpus: int, nodes: int) -> tuple[float, float]:
         """Return the mean times in which failures cannot and can hit the job before it restores [s].
@@ -149,7 +150,7 @@ class LadderMemory(NamedTuple):
     rung
         The rung that the present incident is at.
     in_vain
-        Failures in a row without any new work before them.
+        Restarts in a row that brought no new work.
     work
         The furthest that the job has come [s].
     """
@@ -164,9 +165,9 @@ class Ladder(RecoveryStrategy):
     """Recovery strategies, from the quickest to the most thorough: the first rung that applies is taken.
 
     A rung that waits for nodes in vain hands over to the next.
-    A failure during the recovery is planned at the same rung again and counts as another try. A rung that is reached
-    because the one before waited in vain is not counted: the strategy does not learn of it. With no rung left, or with
-    too many restarts in a row that bring no new work, the job waits until an operator restarts it.
+    A failure during the recovery is planned at the same rung again and counts as another try, wherever patience has
+    led. With no rung left, or with too many restarts in a row that bring no new work, the job waits until an operator
+    restarts it, and begins anew.
     """
 
     use: Literal["ladder"] = "ladder"
@@ -274,60 +275,48 @@ class Ladder(RecoveryStrategy):
         """Take the first rung that applies, from where the incident is."""
         del cluster
         now = self._look(job, memory)
-        index = self._next(now.rung if job.attempt > 1 else 0, failure, job, now.tries)
-        if index is None or (self.no_progress is not None and now.in_vain >= self.no_progress):
-            return self._escalate(failure), LadderMemory((0,) * len(self.rungs), work=now.work)
-        tries = (*now.tries[:index], now.tries[index] + 1, *now.tries[index + 1 :])
-        return self._climb(index, failure, job, tries, self._evicted(failure, job)), now._replace(
-            tries=tries, rung=index
-        )
+        if self.no_progress is not None and now.in_vain >= self.no_progress:
+            return self._escalate(failure, now)
+        now = now._replace(in_vain=now.in_vain + 1)
+        evict = self.evict if self.evict is not None and failure.fault in self.evict.faults else None
+        if evict is not None:
+            # Whether a rung can bear the loss is asked of who is left.
+            job = job.after_eviction(evict.nodes)
+        plan, now, climbs = self._climb(now.rung if job.attempt > 1 else 0, failure, job, now)
+        if evict is not None and climbs:
+            plan = (Evict(min(evict.nodes, job.nodes), evict.test), *plan)
+        return plan, now
 
     def _look(self, job: JobView, memory: Memory) -> LadderMemory:
         """Return the memory with what the job has done since."""
         before: LadderMemory = memory or LadderMemory((0,) * len(self.rungs))
         if job.work <= before.work + SAME_WORK:
-            return before._replace(in_vain=before.in_vain + 1)
+            return before
         tries = (0,) * len(self.rungs) if self.resets_on_progress else before.tries
         return before._replace(tries=tries, in_vain=0, work=job.work)
 
-    def _next(self, start: int, failure: FailureView, job: JobView, tries: tuple[int, ...]) -> int | None:
-        """Return the first rung from `start` on that applies, if there is one."""
-        for index in range(start, len(self.rungs)):
-            if self.rungs[index].may_try(failure, job, tries[index]):
-                return index
-        return None
-
-    def _evicted(self, failure: FailureView, job: JobView) -> tuple[Evict, ...]:
-        """Return the step that takes healthy nodes out too, if the fault asks for it."""
-        evict = self.evict
-        if evict is None or failure.fault not in evict.faults:
-            return ()
-        return (Evict(min(evict.nodes, job.nodes), evict.test),)
-
     def _climb(
-        self, index: int, failure: FailureView, job: JobView, tries: tuple[int, ...], evict: tuple[Evict, ...]
-    ) -> Plan:
-        """Return the plan of a rung, and within it that of the next one for when no nodes come."""
-        rung = self.rungs[index]
-        joiners = max(job.nodes_missing, *(step.nodes for step in evict)) if evict else job.nodes_missing
-        members = Members(job.gpus, job.nodes, joiners)
+        self, start: int, failure: FailureView, job: JobView, now: LadderMemory
+    ) -> tuple[Plan, LadderMemory, bool]:
+        """Return the plan of the first rung from `start` on that applies, with what is remembered; whether one does."""
+        for index, rung in enumerate(self.rungs[start:], start):
+            if rung.may_try(failure, job, now.tries[index]):
+                break
+        else:
+            return (*self._escalate(failure, now), False)
+        tries = (*now.tries[:index], now.tries[index] + 1, *now.tries[index + 1 :])
+        now = now._replace(tries=tries, rung=index)
+        members = Members(job.gpus, job.nodes, job.nodes_missing)
         stop = rung.stopping(members, failure)
         if rung.keeps == "nothing":
-            return (*evict, *stop, rung.requeue(members, failure, max(tries[index], 1)))
-
-        def otherwise() -> Plan:
-            below = self._next(index + 1, failure, job, tries)
-            if below is None:
-                return self._escalate(failure)
-            # Who was evicted is missing by then.
-            return self._climb(below, failure, job._replace(nodes_missing=joiners), tries, ())
-
-        swap = (rung.swap(otherwise),) if joiners else ()
+            return (*stop, rung.requeue(members, failure, tries[index])), now, True
+        swap = (rung.swap(lambda: self._climb(index + 1, failure, job, now)[:2]),) if job.nodes_missing else ()
         launch = rung.launching(members, failure.mark, failure.fault)
-        return (*evict, *stop, *swap, *launch, Restore(rung.keeps), Run())
+        return (*stop, *swap, *launch, Restore(rung.keeps), Run()), now, True
 
-    def _escalate(self, failure: FailureView) -> Plan:
-        """Give every node back until somebody starts the job again."""
+    def _escalate(self, failure: FailureView, now: LadderMemory) -> tuple[Plan, LadderMemory]:
+        """Give every node back until somebody starts the job again, with all budgets new."""
+        new = LadderMemory((0,) * len(self.rungs), work=now.work)
         if self.gives_up:
-            return (Requeue(math.inf),)
-        return (Requeue(*Drawn.of(self.exhausted, failure.mark, "human")),)
+            return (Requeue(math.inf),), new
+        return (Requeue(*Drawn.of(self.exhausted, failure.mark, "human")),), new
