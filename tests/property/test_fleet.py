@@ -5,16 +5,20 @@ The ledger itself is checked by each run, which raises if it does not close.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 import sim
+from analysis.targets import kept
 from sim.engine.fleet import Fleet
-from sim.engine.fleet_result import NAMED, FleetResult
+from sim.engine.fleet_result import JOB_SUMS, NAMED, FleetResult, LedgerKey
+from sim.engine.prepared import TargetPlan
 from sim.policies.contracts import Bucket
 from sim.scenario.streams import Arrival, Chain
 from tests.harness import scenario
@@ -22,7 +26,8 @@ from tests.pace import SEED, budget
 from tests.unit.test_fleet import INF, arrival, stream
 
 if TYPE_CHECKING:
-    import numpy as np
+    from collections.abc import Callable
+
     import numpy.typing as npt
 
 HORIZON = 1500.0
@@ -68,6 +73,9 @@ def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
         result = sim.run(prepared, 0, keeps_log=True)
         _check(result, nodes, gpus)
         _check_account(result)
+        _check_windows(prepared, result, gpus)
+        if draw.random() < 0.2:
+            _check_sums(result, sim.run(replace(prepared, windows=draw.choice([HORIZON, 217.0])), 0))
         if not prepared.warmup:  # of an attempt before it the ledger has only a part
             _check_lost_work(result, gpus)
 
@@ -158,7 +166,7 @@ def _check(result: sim.Result, nodes: int, gpus: int) -> None:
         assert each.start >= max(each.submit, last.get(each.job, -math.inf)), each
         assert each.end >= each.start
         last[each.job] = each.end
-        held = each.gpus if each.gpus < gpus else -(-each.gpus // gpus) * gpus
+        held = _held(each, gpus)
         changes += [(each.start, held), (each.end, -held)]
     held = 0
     for _, change in sorted(changes):
@@ -185,6 +193,66 @@ def _row(fleet: FleetResult, stream: int, bucket: Bucket) -> npt.NDArray[np.floa
     return sum(rows, 0.0 * fleet.seconds)
 
 
+def _check_windows(prepared: sim.Prepared, result: sim.Result, gpus: int) -> None:
+    """In each window no row is negative, rows add up to the window, and jobs and targets to what they are parts of.
+
+    Work that is lost is taken from the windows in which it was done, however much later the failure comes.
+    """
+    fleet = result.fleet
+    assert fleet is not None
+    tiny = 1e-9 * fleet.gpus * HORIZON
+    assert min(float(row.min()) for row in fleet.ledger.values()) >= -tiny
+    assert _rows_of(fleet, lambda _: True) == pytest.approx(fleet.owned, abs=tiny)
+    most = sum((_held(each, gpus) * _passed(fleet, each.start, each.end) for each in result.attempts), 0.0)
+    held = _rows_of(fleet, lambda key: 0 <= key.account.stream < NAMED)
+    assert (held <= most + tiny).all()
+    if all(len(each.nodes) == 1 for each in result.attempts):  # nobody went on without a node that it had lost
+        assert held == pytest.approx(most, abs=tiny)
+    for job in result.jobs:
+        assert job.totals.min(initial=0.0) >= -tiny
+        asked = job.gpus * _passed(fleet, job.arrival, job.end)
+        assert job.totals.sum(axis=(1, 2)) == pytest.approx(asked[: len(job.totals)], abs=tiny)
+    for kind, metric in itertools.product(("streams", "jobs"), ("ettr", "scheduling_goodput", "runtime_goodput")):
+        if kind == "streams" or result.jobs:
+            found = kept(prepared, TargetPlan("promise", "it", kind, 0, metric, 0.9, 1), result)
+            assert (found.amounts >= -tiny).all()
+            assert (found.amounts <= found.bases + tiny).all()
+    for sums in fleet.jobs.values():
+        run = dict(zip(JOB_SUMS, sums.T, strict=True))
+        assert (run["useful"] + run["queued"] <= run["requested"] + tiny).all()
+        assert (run["useful"] >= -tiny).all()
+
+
+def _check_sums(first: sim.Result, second: sim.Result) -> None:
+    """Check that other windows have the same sums."""
+    assert first.fleet is not None
+    assert second.fleet is not None
+    assert first.cluster == pytest.approx(second.cluster)
+    tables: list[tuple[Any, Any]] = [(first.fleet.ledger, second.fleet.ledger), (first.fleet.jobs, second.fleet.jobs)]
+    for one, other in tables:
+        assert one.keys() == other.keys()
+        for key, row in one.items():
+            assert row.sum(axis=0) == pytest.approx(other[key].sum(axis=0), rel=1e-6, abs=1e-6), key
+    for job, same in zip(first.jobs, second.jobs, strict=True):
+        assert job.totals.sum(axis=0) == pytest.approx(same.totals.sum(axis=0), rel=1e-6, abs=1e-6)
+
+
+def _held(attempt: sim.Attempt, gpus: int) -> int:
+    """Return the GPUs of the nodes that an attempt has [-]."""
+    return attempt.gpus if attempt.gpus < gpus else -(-attempt.gpus // gpus) * gpus
+
+
+def _passed(fleet: FleetResult, start: float, end: float) -> npt.NDArray[np.float64]:
+    """Return how much of each window lies between two times [s]."""
+    return np.clip(np.minimum(fleet.edges[1:], end) - np.maximum(fleet.edges[:-1], start), 0.0, None)
+
+
+def _rows_of(fleet: FleetResult, is_such: Callable[[LedgerKey], bool]) -> npt.NDArray[np.float64]:
+    """Return GPU-seconds that were there, of some rows, by window [GPU s]."""
+    rows = (row for key, row in fleet.ledger.items() if key.bucket != Bucket.QUEUED and is_such(key))
+    return sum(rows, 0.0 * fleet.seconds)
+
+
 def _check_lost_work(result: sim.Result, gpus: int) -> None:
     """Check that stops have lost what the ledger has by cause, and attempts the same in all [GPU s]."""
     fleet = result.fleet
@@ -198,5 +266,5 @@ def _check_lost_work(result: sim.Result, gpus: int) -> None:
         if stop.account.stream < NAMED and (stop.cause, stop.via) in lost:
             of_stops[stop.cause, stop.via] += float(rows[:, 2].sum())
     assert of_stops == pytest.approx(lost)
-    held = ((each.gpus if each.gpus < gpus else -(-each.gpus // gpus) * gpus) * each.lost for each in result.attempts)
+    held = (_held(each, gpus) * each.lost for each in result.attempts)
     assert math.fsum(held) == pytest.approx(sum(lost.values()))
