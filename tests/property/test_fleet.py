@@ -15,6 +15,8 @@ import numpy as np
 import pytest
 
 import sim
+from analysis.fleet import fleet_ratios
+from analysis.metrics import is_share
 from analysis.targets import kept
 from sim.engine.fleet import Fleet
 from sim.engine.fleet_result import JOB_SUMS, NAMED, FleetResult, LedgerKey
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 HORIZON = 1500.0
+ALL = slice(None)
 
 
 def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,6 +77,7 @@ def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
         _check(result, nodes, gpus)
         _check_account(result)
         _check_windows(prepared, result, gpus)
+        _check_ratios(prepared, result, draw.randrange(1, len(result.edges)))
         if draw.random() < 0.2:
             _check_sums(result, sim.run(replace(prepared, windows=draw.choice([HORIZON, 217.0])), 0))
         if not prepared.warmup:  # of an attempt before it the ledger has only a part
@@ -221,6 +225,20 @@ def _check_windows(prepared: sim.Prepared, result: sim.Result, gpus: int) -> Non
         run = dict(zip(JOB_SUMS, sums.T, strict=True))
         assert (run["useful"] + run["queued"] <= run["requested"] + tiny).all()
         assert (run["useful"] >= -tiny).all()
+
+
+def _check_ratios(prepared: sim.Prepared, result: sim.Result, cut: int) -> None:
+    """Check that shares of two parts of a run are from 0 to 1, and that amounts and bases add up to those of the run."""
+    assert result.fleet is not None
+    first, second, run = (fleet_ratios(prepared, result.fleet, part) for part in (slice(cut), slice(cut, None), ALL))
+    for name, whole in run.items():
+        parts = [ratios[name] for ratios in (first, second) if name in ratios]
+        if is_share(name):
+            for amount, base, _ in parts:
+                assert -1e-6 <= amount <= base * (1 + 1e-9) + 1e-6, name
+        if name != "fairness":
+            assert sum(part.amount for part in parts) == pytest.approx(whole.amount, rel=1e-6, abs=1e-6), name
+            assert sum(part.base for part in parts) == pytest.approx(whole.base, rel=1e-6, abs=1e-6), name
 
 
 def _check_sums(first: sim.Result, second: sim.Result) -> None:
