@@ -225,8 +225,9 @@ class Profile:
         self.times[0] = now
 
     def least(self, start: float, end: float) -> int:
-        """Return the fewest nodes that are free at a moment from `start` until `end`."""
-        return min(self.free[max(bisect_right(self.times, start) - 1, 0) : max(bisect_left(self.times, end), 1)])
+        """Return the fewest nodes that are free at `start` and until `end`, which rounding may bring to the start."""
+        first = max(bisect_right(self.times, start) - 1, 0)
+        return min(self.free[first : max(bisect_left(self.times, end), first + 1)])
 
     def earliest(self, nodes: int, length: float, latest: float = INF) -> float:
         """Return since when `nodes` are free for `length` [s]; infinite for never, or after `latest` [s]."""

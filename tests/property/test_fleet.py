@@ -228,7 +228,7 @@ def _check_windows(prepared: sim.Prepared, result: sim.Result, gpus: int) -> Non
 
 
 def _check_ratios(prepared: sim.Prepared, result: sim.Result, cut: int) -> None:
-    """Check that shares of two parts of a run are from 0 to 1, and that amounts and bases add up to those of the run."""
+    """Check that shares of two parts of a run are from 0 to 1, and that amounts and bases add up to its own."""
     assert result.fleet is not None
     first, second, run = (fleet_ratios(prepared, result.fleet, part) for part in (slice(cut), slice(cut, None), ALL))
     for name, whole in run.items():
