@@ -925,7 +925,8 @@ class Fleet(Queue):
         for preemptor, victims in self.planner.preemptions:
             reason, by = self._reason(preemptor), size_class(preemptor.gpus)
             for victim in victims:
-                if victim.named_at == now:
+                works_on = grace > 0 and isinstance(victim, StreamJob)
+                if victim.named_at == now and not works_on:
                     names = f"{self._name(victim)} is preempted for {self._name(preemptor)}"
                     rule = "twice at one instant: scheduler.preempt lets them stop each other without end"
                     raise WorkError(f"at {now - self.tally.edges[0]:g} s {names}, {rule}")
@@ -934,7 +935,7 @@ class Fleet(Queue):
                 if isinstance(victim, NamedJob):
                     self._preempt_named(victim, root, by, now)
                     found = True
-                elif grace > 0:
+                elif works_on:
                     assert isinstance(victim, StreamJob)
                     victim.notice = (root, by)
                     self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
