@@ -234,9 +234,9 @@ def fault_cluster(
 ) -> sim.Prepared:
     """Return a cluster of new nodes that nobody uses: its one job arrives when it is over."""
     return prepared(
-        cluster={"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}},
+        cluster={"nodes": nodes, "gpus_per_node": 8, "fabric": {"rails": 1, "radix": 1024}},
         horizon=f"{days!r} d",
-        jobs=[{"name": "none", "gpus": 1, "arrival": f"{days!r} d"}],
+        jobs=[{"name": "none", "gpus": 8, "arrival": f"{days!r} d"}],
         failures=failures,
         **changes,
     )

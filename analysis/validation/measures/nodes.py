@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
 def _idle(nodes: int, days: float, failures: list[dict[str, Any]], **changes: Any) -> dict[str, Any]:
     """Return a cluster that is not used: its one job arrives when it is over."""
-    cluster = {"nodes": nodes, "gpus_per_node": 1, "fabric": {"rails": 1, "radix": 1024}}
-    none = {"name": "none", "gpus": 1, "arrival": f"{days!r} d"}
+    cluster = {"nodes": nodes, "gpus_per_node": 8, "fabric": {"rails": 1, "radix": 1024}}
+    none = {"name": "none", "gpus": 8, "arrival": f"{days!r} d"}
     tier = {"interval": "1 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}
     data = bare("nodes", cluster=cluster, horizon=f"{days!r} d", jobs=[none], failures=failures)
     return data | {"checkpoint": {"tiers": [tier]}} | changes
