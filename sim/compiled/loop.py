@@ -140,7 +140,7 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
     elif kind == ON_DEFERRED:
         consider_deferred(s, source, slot, number, due)
     elif kind == ON_LIFE:
-        end_life(s, source, due)
+        end_life(s, source, due, slot)
     elif kind == ON_HIDDEN:
         if s.lives[source].token == slot:
             strike_hidden(s, source)
@@ -494,17 +494,18 @@ def end_outage(s: Scalars, failure: Failure, first: int, count: int) -> None:
 # Lives on the clocks of the job, and hidden faults.
 
 
-def end_life(s: Scalars, clock: int, time: float) -> None:
+def end_life(s: Scalars, clock: int, time: float, order: int) -> None:
     """Let the first life of a clock end, if it does."""
     it = s.clocks[clock]
-    if time != it.at:
+    if time != it.at or order != it.order:
         return
-    it.at = math.inf
+    it.at, it.order = math.inf, 0
     now = s.now
     index = first_life(s, clock)
     if index < 0 or not it.is_on:
         return
-    if now + (s.dues[clock * s.due_room].due - read(s, clock, now)) > now:
+    first = s.dues[clock * s.due_room]
+    if now + (first.due - read(s, clock, now)) > now or order_of(first.source, first.slot) > order:
         arm(s, clock, now)
         return
     pop_life(s, clock)

@@ -162,11 +162,11 @@ def arm(s: Scalars, clock: int, now: float) -> None:
     """Arrange the event of the first life to end, if the clock runs."""
     it = s.clocks[clock]
     if it.is_on and first_life(s, clock) >= 0:
-        time = now + max(s.dues[clock * s.due_room].due - read(s, clock, now), 0.0)
-        if time < it.at:
-            it.at = time
-            due = s.dues[clock * s.due_room]
-            schedule(s, time, order_of(due.source, due.slot), ON_LIFE, clock, 0, 0, 0, 0, time)
+        first = s.dues[clock * s.due_room]
+        time, order = now + max(first.due - read(s, clock, now), 0.0), order_of(first.source, first.slot)
+        if time < it.at or (time == it.at and order < it.order):
+            it.at, it.order = time, order
+            schedule(s, time, order, ON_LIFE, clock, order, 0, 0, 0, time)
 
 
 def keep_life(s: Scalars, index: int) -> None:

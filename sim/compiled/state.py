@@ -574,6 +574,7 @@ class Clock:
     since: float
     total: float
     at: float
+    order: int
     size: int
 
 

@@ -96,8 +96,8 @@ class Clock:
         self.since = now
         self.total = 0.0
         self.lives: list[tuple[float, int, int, int, int, Life]] = []
-        self.at = math.inf
-        """When an event looks whether the first of them has ended [s]."""
+        self.at: tuple[float, int] = (math.inf, 0)
+        """When an event looks whether the first of them has ended [s], and its order among those of that instant."""
 
     def read(self, now: float) -> float:
         """Return for how long it has run so far [s]."""

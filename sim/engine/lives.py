@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from sim.scenario.law_model import LawModel
 
 
+NEVER = math.inf, 0
+
+"""When an event looks at a clock that has none, and in which order."""
+
 RELAPSE = 1 << 50
 """Added to the number of a failure for each relapse: far above the number of any life or incident."""
 
@@ -140,11 +144,11 @@ class Lives:
         One event waits for each clock: waiting only moves the end away, and an event that comes too early looks again.
         """
         if clock.is_on and self._first(clock) is not None:
-            time = now + max(clock.lives[0][0] - clock.read(now), 0.0)
-            if time < clock.at:
-                clock.at = time
-                _, source, slot, *_ = clock.lives[0]
-                self.kernel.at(time, order_of(source, slot), self._on_due, (clock, time))
+            due, source, slot, *_ = clock.lives[0]
+            at = now + max(due - clock.read(now), 0.0), order_of(source, slot)
+            if at < clock.at:
+                clock.at = at
+                self.kernel.at(*at, self._on_due, (clock, at))
 
     def _first(self, clock: Clock) -> Life | None:
         """Return the first life of a clock to end; forget those whose node has left."""
@@ -154,15 +158,15 @@ class Lives:
         return heap[0][5] if heap else None
 
     def _on_due(self, call: Call) -> None:
-        clock, time = call.argument
-        if time != clock.at:
+        clock, at = call.argument
+        if at != clock.at:
             return
-        clock.at = math.inf
+        clock.at = NEVER
         life = self._first(clock)
         if life is None or not clock.is_on:
             return
         now = self.kernel.now
-        if now + (clock.lives[0][0] - clock.read(now)) > now:
+        if now + (clock.lives[0][0] - clock.read(now)) > now or order_of(life.source, life.slot) > at[1]:
             self.arm(clock, now)
             return
         heappop(clock.lives)
