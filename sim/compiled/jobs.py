@@ -347,8 +347,8 @@ def begin_plan(s: Scalars, now: float) -> None:
             first = first_evicted(s, step.in_a_row)
             for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
                 harm(s, position, LOST)
-        elif step.kind == RESTORE:
-            roll_back(s, step.keeps)
+        elif step.kind in (REQUEUE, RESTORE):
+            roll_back(s, STORES_KEPT if step.kind == REQUEUE else step.keeps)
             return
 
 

@@ -290,6 +290,9 @@ class Jobs:
                     job.state = job.checkpoint.saved(job.state)
                 elif type(step) is Evict:
                     job.lost.update(self.repair.evicted(group, step))
+                elif type(step) is Requeue:
+                    self.restores.roll_back(job, "stores", reads=False)
+                    break
                 elif type(step) is Restore:
                     # What a save that may still be cut off has made durable cannot be lost yet.
                     self.restores.roll_back(job, step.keeps, reads=not saves)

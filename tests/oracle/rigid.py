@@ -270,7 +270,7 @@ class World:
             life.is_over = True
             life.renew()
         for job in jobs:
-            job.hit(source)
+            job.hit(source, working)
 
     # Nodes.
 

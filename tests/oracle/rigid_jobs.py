@@ -216,6 +216,7 @@ class Job:
         self.plan: Plan | None = None
         self.lives: list[Life] = []
         self.lost: set[int] = set()
+        self.rebooted: set[int] = set()
         self.pools: Sequence[str] = ()
         self.fills = False
 
@@ -284,6 +285,7 @@ class Job:
                 self.wait("restore", self.roll_back())
             case Requeue(delay):
                 self.give_up_nodes()
+                self.roll_back()
                 self.wait("reschedule", delay, self.requeue, has_process=False)
             case Acquire(pools, patience, fills):
                 self.pools, self.fills = pools, fills
@@ -376,9 +378,11 @@ class Job:
             node.pool = "idle"
         node.run_clocks()
 
-    def hit(self, source: Source) -> None:
+    def hit(self, source: Source, nodes: Sequence[Node] = ()) -> None:
         """Wait for the detection; a failure that comes while another one is undetected merges with it."""
         self.world.account.interruptions[self.name, source.cause] += 1
+        if source.damage == "reboot":
+            self.rebooted |= {p for p, node in enumerate(self.nodes) if not nodes or node in nodes}
         end = self.world.now + source.detection
         if self.phase == "detection":
             if end < self.known:
@@ -404,8 +408,8 @@ class Job:
         self.progress.lose(["host", "peer-host", "disk"], lost)
         self.lost.update(lost)
         outages = {outage.number: outage for node in self.nodes if node for outage in node.outages}
-        if source.damage == "reboot":
-            self.progress.lose(["host", "peer-host"])
+        self.progress.lose(["host", "peer-host"], self.rebooted)
+        self.rebooted.clear()
         for position in lost:
             node = self.nodes[position]
             assert node
