@@ -77,8 +77,8 @@ def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
         _check(result, nodes, gpus)
         _check_account(result)
         _check_windows(prepared, result, gpus)
-        _check_ratios(prepared, result, draw.randrange(1, len(result.edges)))
         if draw.random() < 0.2:
+            _check_ratios(prepared, result, draw.randrange(1, len(result.edges)))
             _check_sums(result, sim.run(replace(prepared, windows=draw.choice([HORIZON, 217.0])), 0))
         if not prepared.warmup:  # of an attempt before it the ledger has only a part
             _check_lost_work(result, gpus)
