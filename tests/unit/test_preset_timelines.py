@@ -6,7 +6,6 @@ of 200 s. Random phases take the times of :data:`tests.stories.FIXED`, all other
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -55,12 +54,9 @@ WATCHDOG = 600.0 + 15.0
 def collectives(gpus: int) -> float:
     """Return how long collectives take to start: 17 s at 16,384 GPUs, growing as 1.36th power (arXiv 2602.00277).
 
-    Below, at least 51 and 65 s at 1,024 and 8,192 (arXiv 2412.12636), on a line over the logarithm beneath, too.
+    Below, 17 s too.
     """
-    power = 17.0 * (gpus / 16384) ** 1.36
-    if gpus >= 16384:
-        return power
-    return max(power, 51.0 + 14.0 * min(math.log(gpus / 1024, 8), 1.0))
+    return 17.0 * float(max((gpus / 16384) ** 1.36, 1.0))
 
 
 def slow_hosts(gpus: int) -> float:

@@ -17,7 +17,7 @@ from sim.input.scenario import DEFAULTS, Scenario, schema
 from sim.load import completed
 from sim.policies.contracts import FAULTS
 from sim.policies.detection import DETECTIONS
-from sim.policies.recovery.phases import Members, mean
+from sim.policies.recovery.phases import Members, Phase, mean
 from tests.cases import cases
 from tests.unit.bad_input import BASE
 
@@ -454,6 +454,26 @@ def test_collectives_grow_as_published() -> None:
         launch = strategy(name).rungs[0].launch
         for gpus, published in ((16384, 17), (22528, 30), (65536, 100), (98304, 200)):
             assert seconds(launch, gpus, "collectives") == pytest.approx(published, rel=0.15)
+
+
+@cases("name", PRESETS)
+def test_no_phase_is_shorter_for_a_larger_job(name: str) -> None:
+    """From 8 to 131,072 GPUs, whose nodes all join."""
+    found = [Phase.model_validate(row) for row in _phases(catalog.recovery(name)["recovery"])]
+    assert found
+    for each in found:
+        times = [each.mean_seconds(Members(8 << power, 1 << power, 1 << power)) for power in range(15)]
+        assert times == sorted(times), each.name
+
+
+def _phases(value: Any) -> list[Any]:
+    """Return all phases in a part of a preset."""
+    if isinstance(value, list):
+        return [phase for each in value for phase in _phases(each)]
+    if not isinstance(value, dict):
+        return []
+    own = [value] if "time" in value and "name" in value else []
+    return own + [phase for each in value.values() for phase in _phases(each)]
 
 
 def test_torchft() -> None:

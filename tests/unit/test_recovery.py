@@ -736,21 +736,23 @@ def test_a_spare_that_is_late_waits_less() -> None:
     assert one.waits(Hit("x", 8, 4, 1)).more == -600.0
 
 
-@cases(
-    ("gpus", "seconds"),
-    [(128, 37.0), (1024, 51.0), (2048, 51 + 14 / 3), (8192, 65.0), (12288, 65.0), (16384, 17.0), (98304, 194.3)],
-)
-def test_collectives_have_a_measured_floor(gpus: int, seconds: float) -> None:
-    """51 and 65 s at 1,024 and 8,192 GPUs (arXiv 2412.12636): 14 s for a factor of 8, beneath too; above the power law.
-
-    The power law alone would have 0.4 s at 1,024.
-    """
-    collectives = phase(time="17 s", at=16384, exponent=1.36, floor={"1024": "51 s", "8192": "65 s"})
+@cases(("gpus", "seconds"), [(8, 17.0), (1024, 17.0), (16384, 17.0), (98304, 194.3)])
+def test_a_law_of_growth_has_a_floor(gpus: int, seconds: float) -> None:
+    """17 s at 16,384 GPUs, and the 1.36th power of the size above; the power law alone would have 0.4 s at 1,024."""
+    collectives = phase(time="17 s", at=16384, exponent=1.36, floor="17 s")
     assert collectives.seconds(Members(gpus, gpus // 8, 0), number(0.5), "launch") == pytest.approx(seconds, rel=1e-3)
     assert collectives.mean_seconds(Members(gpus, gpus // 8, 0)) == pytest.approx(seconds, rel=1e-3)
 
 
-def test_a_floor_needs_sizes_below_where_the_time_is_stated() -> None:
-    """A measured size above 'at' is refused: there the time is as stated."""
-    with pytest.raises(ValidationError, match="below 'at'"):
-        phase(time="17 s", at=16384, exponent=1.36, floor={"16384": "51 s"})
+@cases("law", ["20 s", {"use": "lognormal", "median": "20 s", "sigma": 0.5}])
+def test_a_floor_is_of_the_mean(law: Any) -> None:
+    """A floor of 30 s, above the time that is stated: small jobs take 30 s on the mean, large ones as without it."""
+    slow = phase(time=law, at=1024, exponent=1, floor="30 s")
+    assert slow.mean_seconds(Members(64, 8, 0)) == pytest.approx(30)
+    assert slow.mean_seconds(Members(10240, 8, 0)) == pytest.approx(10 * phase(time=law).mean_seconds(Members(8, 1, 0)))
+
+
+def test_a_floor_is_of_a_time_that_grows() -> None:
+    """Without a size at which the time is stated there is nothing that could be too short."""
+    with pytest.raises(ValidationError, match="needs 'at' and an 'exponent'"):
+        phase(time="17 s", floor="20 s")

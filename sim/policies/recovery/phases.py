@@ -75,10 +75,8 @@ class Phase(Model):
     )
     exponent: float = Field(0.0, ge=0, le=4, description="The time grows as this power of the number of GPUs.")
     at: int | None = Field(None, ge=1, description="Number of GPUs at which the time is as stated.")
-    floor: dict[str, Duration] = Field(
-        default_factory=dict,
-        description="Times that were measured below 'at', by number of GPUs: a smaller job takes no less than these, "
-        "and than the line between two of them over the logarithm of the size.",
+    floor: Duration = Field(
+        0.0, description="At no size the time is shorter, on the mean: a law of growth is not followed to nothing."
     )
     exposed: Exposed = Field(
         "both",
@@ -92,9 +90,8 @@ class Phase(Model):
             raise RuleError(("exponent",), "needs 'at', the number of GPUs at which the time is as stated")
         if self.at is not None and self.exponent == 0:
             raise RuleError(("at",), "needs an 'exponent' above 0: without it the time is the same at every size")
-        sizes = [int(gpus) if gpus.isdecimal() else 0 for gpus in self.floor]
-        if sizes and (self.at is None or not 1 <= min(sizes) <= max(sizes) < self.at):
-            raise RuleError(("floor",), "needs sizes from 1 GPU to below 'at', where the time is as stated")
+        if self.floor and self.at is None:
+            raise RuleError(("floor",), "needs 'at' and an 'exponent': without them the time is the same at every size")
         return self
 
     def takes_part(self, members: Members, fault: str) -> bool:
@@ -128,21 +125,11 @@ class Phase(Model):
         return max(members.joiners if self.joiners else members.nodes, 1) if self.each == "node" else 1
 
     def factor(self, members: Members) -> float:
-        """Return what the time is multiplied by at the size of a members [-]."""
+        """Return what the time is multiplied by at the size of its members [-]."""
         if self.at is None:
             return 1.0
         power = float((members.gpus / self.at) ** self.exponent)
-        if not self.floor or members.gpus >= self.at or not self.time.mean_value:
-            return power
-        return max(power, self._least(math.log(members.gpus)) / self.time.mean_value)
-
-    def _least(self, size: float) -> float:
-        """Return the measured time at the logarithm of a size [s], on the first line below all that were measured."""
-        rows = sorted((math.log(int(gpus)), time) for gpus, time in self.floor.items())
-        sizes, times = [row[0] for row in rows], [row[1] for row in rows]
-        if size < sizes[0] and len(sizes) > 1:
-            return times[0] + (times[1] - times[0]) * (size - sizes[0]) / (sizes[1] - sizes[0])
-        return float(np.interp(size, sizes, times))
+        return max(power, self.floor / self.time.mean_value) if self.floor and self.time.mean_value else power
 
 
 def _once_each(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
