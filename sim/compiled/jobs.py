@@ -27,12 +27,14 @@ from sim.compiled.ladders import (
 from sim.compiled.nodes import (
     BUCKETS,
     BUSY_CLOCK,
+    COLD,
     HELD_CLOCK,
     IDLE,
     IN_REPAIR,
     PROCESS_CLOCK,
     QUALIFICATION,
     SPARE,
+    WARM,
     add_segment,
     arm,
     begin_repairs,
@@ -40,9 +42,11 @@ from sim.compiled.nodes import (
     close,
     diagnose,
     dissolve,
+    hide,
     move,
     seat_node,
     send_to_repair,
+    show,
     sort,
     swap,
     take,
@@ -88,7 +92,6 @@ from sim.compiled.state import (
     schedule,
 )
 from sim.engine.kernel import order_of
-from sim.engine.nodes import Place
 from sim.policies.checkpoint.periodic import Periodic, advance, time_to
 from sim.policies.contracts import Bucket, CheckpointState
 from sim.policies.recovery.phases import MOST
@@ -110,7 +113,6 @@ CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, 
     )
 )
 
-WARM, COLD = Place.WARM, Place.COLD
 
 NOT_YET = -math.inf
 """End of the job that is not worked out, because an event that looks again comes before."""
@@ -517,6 +519,17 @@ def take_way_out(s: Scalars, step: Step, now: float) -> None:
 
 def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
     """Give the job nodes until it misses no more than `may_miss`; return whether there were enough."""
+    if s.swaps:
+        hide(s, now)
+        is_enough = take_missing(s, step, may_miss, now)
+        show(s, now)
+        if is_enough:
+            return True
+    return take_missing(s, step, may_miss, now)
+
+
+def take_missing(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
+    """Give the job nodes of the pools until it misses no more than `may_miss`; return whether there were enough."""
     if s.missing > 1:
         # Replacements come in the order of their numbers.
         sort(s.lacking, s.missing)

@@ -158,6 +158,7 @@ def harm(s: Scalars, position: int, what: int) -> None:
 def heal(s: Scalars) -> None:
     """Forget what has happened to the nodes: the job steps."""
     s.is_live = True
+    s.swaps = 0
     for index in range(s.hurts):
         s.damage[s.hurt[index]] = 0
     s.hurts = 0

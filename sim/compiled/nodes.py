@@ -45,6 +45,7 @@ from sim.policies.contracts import BLAME_DRAWS, Bucket
 from sim.rng import uniform_one
 
 IDLE, SPARE, JOB, REPAIR, WITHHELD = Place.IDLE, Place.SPARE, Place.JOB, Place.REPAIR, Place.WITHHELD
+WARM, COLD = Place.WARM, Place.COLD
 
 BUCKETS = len(Bucket)
 
@@ -566,6 +567,24 @@ def enter(s: Scalars, place: int, index: int, now: float) -> None:
     push(s, place, index)
 
 
+def hide(s: Scalars, now: float) -> None:
+    """Take nodes that were swapped although nobody was blamed out of the pools in which they wait, for a moment."""
+    for number in range(s.swaps):
+        node = s.nodes[s.swapped[number]]
+        s.hidden_in[number] = -1
+        if node.place in (SPARE, WARM, IDLE, COLD):
+            s.hidden_in[number] = node.place
+            change(s.pools[node.place], -1, now)
+            node.place = JOB
+
+
+def show(s: Scalars, now: float) -> None:
+    """Put nodes that were hidden back into their pools."""
+    for number in range(s.swaps):
+        if s.hidden_in[number] >= 0:
+            enter(s, s.hidden_in[number], s.swapped[number], now)
+
+
 def refill(s: Scalars) -> int:
     """Return the pool that a returning node goes to."""
     for index in range(s.pool_count):
@@ -872,7 +891,11 @@ def diagnose(s: Scalars, index: int, failure: Failure, now: float) -> int:
         s.unblamed += 1
         if is_up:
             leave(s, index, now)
-            enter(s, refill(s), index, now)
+            enter(s, IDLE, index, now)
+            if s.swaps == s.node_count:
+                raise FullError
+            s.swapped[s.swaps] = index
+            s.swaps += 1
         return 1
     s.wrong_blames += 1
     other = other_node(s, index, failure)

@@ -278,6 +278,8 @@ class Bench:
             "keys": (lowered.sources + 1) * lowered.purposes,
             "picked": job_nodes,
             "lacking": count,
+            "swapped": count,
+            "hidden_in": count,
             "seat": job_nodes,
             "outside_job": count,
             "begun": causes,

@@ -171,6 +171,7 @@ class Scalars:
     # Repairs that begin when the job knows of a failure.
     pendings: int
     pendings_room: int
+    swaps: int
     waits: int
     waits_room: int
     missing: int
@@ -301,6 +302,10 @@ class Scalars:
     visits: list[Visit]
     piece: list[Risk]
     lacking: list[int]
+    swapped: list[int]
+    """Nodes that were swapped although nobody was blamed since the job last stepped: `swaps` of them."""
+    hidden_in: list[int]
+    """Pool of each, or -1 while it is in none."""
     seat: list[int]
     rank_place: list[int]
     picked: list[int]

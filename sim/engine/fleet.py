@@ -857,7 +857,19 @@ class Fleet(Queue):
             self._open_room(allocation, -allocation.free, now)
 
     def replace(self, allocation: Allocation, now: float) -> bool:
-        """Give an allocation nodes for those that it misses, if there are enough for all; return whether."""
+        """Give an allocation nodes for those that it misses, if there are enough for all; return whether.
+
+        Nodes that it has swapped although nobody was blamed come last.
+        """
+        hidden = self.cluster.hide(allocation.unblamed, now)
+        allocation.unblamed = []
+        is_enough = self._replace(allocation, now)
+        for pool, node in hidden:
+            self.cluster.enter(pool, node, now)
+        return is_enough or (bool(hidden) and self._replace(allocation, now))
+
+    def _replace(self, allocation: Allocation, now: float) -> bool:
+        """Give an allocation nodes of the pools for those that it misses, if there are enough; return whether."""
         missing, cluster, rule, first = allocation.missing, self.cluster, self.scheduler.replacement, allocation.jobs[0]
         if rule == "never" or first.nodes == 0:
             return False

@@ -57,12 +57,15 @@ class Interruptions:
         store_out = failure.info.source.store_out
         if store_out is not None:
             self.jobs.stores.go_out(now + draw(store_out, failure.mark, "store_out"), cause, now)
-        for group in groups:
+        # Replicas that are away know first that they have failed too, so that the others do not count on them.
+        for group in sorted(groups, key=lambda group: group is group.job.main):
             self._hit_group(group, failure, now, latency)
 
     def _hit_group(self, group: Group, failure: Failure, now: float, latency: float) -> None:
         known = now + latency
         takes_nodes = failure.info.source.away is not None
+        if failure.info.of_job and failure.info.source.fix is None and not takes_nodes and self.recovery.elastic:
+            group.suspects.append((-1, failure))
         if group.detecting and not takes_nodes:
             self._reboot(group, failure)
             # The incident is already open: whatever is found first stops the wait.
@@ -78,6 +81,9 @@ class Interruptions:
             group.failure is not None and group.failure.info.source.away is not None and self._is_saving(group, now)
         )
         self.jobs.stop(group, now)
+        if group is group.job.main:
+            group.job.writes_on = False
+            self.jobs.failures.rollouts.cut(group.job, now)
         self._reboot(group, failure)
         cause = failure.info.cause
         if not group.incident:
@@ -131,13 +137,17 @@ class Interruptions:
         if epoch == group.epoch:
             now = self.kernel.now
             self.jobs.settle(group, now)
+            if group is group.job.main:
+                self.jobs.replicas.gather(group.job, now)
             group.detecting = False
             self._answer(group, now)
 
     def _answer(self, group: Group, now: float) -> None:
         """Take the nodes that are down away from the group and follow the strategy's plan."""
         group.detecting = False
-        lost = self.remove_victims(group, now)
+        lost, stops_all = self.remove_victims(group, now)
+        if stops_all:
+            group.ended = []
         group.attempt += 1
         job = group.job
         if group is not job.main:
@@ -147,10 +157,6 @@ class Interruptions:
         assert failure is not None
         source = failure.info.source
         width = job.nodes_per_replica
-        if failure.info.of_job and source.fix is None and self.recovery.elastic:
-            rank = self._rank(job, failure)
-            if rank >= 0:
-                self._outlive(group, rank, failure)
         positions: Sequence[int] = group.missing
         if group.replaced or group.ended:
             job.lost.update(group.replaced)
@@ -165,7 +171,9 @@ class Interruptions:
         else:
             parts = sorted({position // width for position in positions}) if job.replicas > 1 else positions[:1]
             stages = tuple(parts) if job.redundant is not None else ()
-            view = FailureView(source.name, source.planned, lost, len(parts), failure.mark, source.fault, stages)
+            view = FailureView(
+                source.name, source.planned, lost, len(parts), failure.mark, source.fault, stages, stops_all
+            )
             job_view = self.job_view(job, now, failure.mark)
             counts = ClusterView(cluster.spare.count, cluster.idle.count)
             plan, job.memory = self.recovery.plan(view, job_view, counts, job.memory)
@@ -182,6 +190,13 @@ class Interruptions:
             group.saves = False
             plan = (Save(), *plan)
         self.jobs.follow(group, plan, now)
+        self.jobs.replicas.gather(job, now)
+
+    def place_of(self, group: Group, node: int, failure: Failure) -> int:
+        """Return the position of a node of the group, or of the rank that a failure of the job strikes; -1 for none."""
+        if node < 0:
+            return self._rank(group.job, failure) if failure.info.source.fault in OF_ONE_RANK else -1
+        return self.cluster.position[node] if self.cluster.group[node] is group else -1
 
     def _rank(self, job: Job, failure: Failure) -> int:
         """Return the position of the rank that a failure of a job strikes: any that steps, or -1 if none does."""
@@ -196,27 +211,36 @@ class Interruptions:
                 replica += 1
         return replica * width + place
 
-    def remove_victims(self, group: Group, now: float) -> int:
-        """Send the suspects that are still down to repair; return how many they are."""
+    def remove_victims(self, group: Group, now: float) -> tuple[int, bool]:
+        """Send the suspects that are still down to repair; return how many they are, and whether all ranks stop.
+
+        They do for a fault that strikes all of them and takes no node: nobody knows where it is.
+        """
         lost = 0
         cluster = self.cluster
+        spared: dict[Failure, bool] = {}
         if group.suspects:
             for node, failure in group.suspects:
-                holds = cluster.group[node] is group
+                before = lost
+                holds = node >= 0 and cluster.group[node] is group
                 if holds and failure.info.keeps and self._narrow(group, node, failure):
                     continue
-                if failure.info.by_course:
+                if node >= 0 and failure.info.by_course:
                     lost += self.jobs.repair.diagnose(node, failure, group, now)
-                elif cluster.outages[node] and holds:
+                elif holds and cluster.outages[node]:
                     self.jobs.repair.send(node, now)
                     lost += 1
-                if cluster.group[node] is group:
-                    self._outlive(group, cluster.position[node], failure)
+                stays = lost == before and (node < 0 or cluster.group[node] is group)
+                spared[failure] = spared.get(failure, True) and stays
+                position = self.place_of(group, node, failure)
+                if position >= 0:
+                    self._outlive(group, position, failure)
             group.suspects.clear()
         if group.repairs:
             self.jobs.repair.begin_repairs(group, now)
         cluster.let_go_torn(group, now)
-        return lost
+        stops = (failure.info.source.fault not in OF_ONE_RANK for failure, is_spared in spared.items() if is_spared)
+        return lost, any(stops)
 
     def _outlive(self, group: Group, position: int, failure: Failure) -> None:
         """Note what a failure has taken of a node that stays in its job."""
@@ -226,7 +250,7 @@ class Interruptions:
         if failure.info.source.fault in OF_ONE_RANK:
             # Its replica has lost the state of training; the others have not.
             job.dead.add(position)
-            if self.recovery.elastic and job.replicas > 1:
+            if self.recovery.elastic and job.replicas > 1 and job.live:
                 group.ended.append(position)
 
     def _narrow(self, group: Group, node: int, failure: Failure) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from sim.engine.silent import SilentFault
     from sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
     from sim.policies.recovery import Redundant
+
+
+Segment: TypeAlias = tuple[int, float] | tuple[int, float, int]
+
+"""A bucket, until when time goes to it [s], and the index of its cause if that is not the group's."""
 
 
 class Footprint:
@@ -146,7 +151,7 @@ class Group:
     detect_at: float = math.inf
     waiting: Acquire | None = None
     """What the group waits for."""
-    segments: list[tuple[int, float]] = field(default_factory=lambda: [(Bucket.QUEUED, math.inf)])
+    segments: list[Segment] = field(default_factory=lambda: [(Bucket.QUEUED, math.inf)])
     """Waiting ahead: bucket and end [s]."""
     plan: Plan = ()
     step: int = 0
@@ -154,6 +159,10 @@ class Group:
     """Steps that this group starts again with after a failure while it is away."""
     then: Plan = ()
     """Steps of the main group when this one rejoins."""
+    restarts: bool = False
+    """Whether the main group takes these steps also if it is about to step."""
+    is_ready: bool = False
+    """Whether it waits to join the others."""
     epoch: int = 0
     """Raised at each change of plan; an event that carries an older one is void."""
     failure: Failure | None = None
@@ -253,6 +262,8 @@ class Job:
     """Positions whose node has left since the job last stepped: what was kept there is gone."""
     dead: set[int] = field(default_factory=set)
     """Positions whose processes have ended since: their state is gone, what is in memory and on disks is not."""
+    unblamed: list[int] = field(default_factory=list)
+    """Nodes that have failed since, and were swapped although nobody was blamed."""
     rebooted: set[int] = field(default_factory=set)
     """Positions whose node has started anew since."""
     reads: int = 0
@@ -276,6 +287,12 @@ class Job:
     """What is wrong with the work done since, oldest first."""
     live: bool = False
     """Whether the replicas hold the state of training."""
+    written_at: float = 0.0
+    """Since when it steps; while it does not, up to when its saves have been written [s]."""
+    writes_on: bool = False
+    """Whether it will step on from the state that its replicas hold, so that these go on with what they save."""
+    is_orphaned: bool = False
+    """Whether all replicas have left, so that nobody is there whom one could take the state from."""
     memory: Memory = None
     finish_at: float = math.inf
     """When a fixed amount of work is done if nothing disturbs it [s]; infinite while the main group waits."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from sim.engine.failures import Failures
     from sim.engine.fleet import Fleet
+    from sim.engine.job import Segment
     from sim.engine.kernel import Call, Kernel
     from sim.engine.lives import Failure
     from sim.engine.nodes import Cluster
@@ -200,11 +201,11 @@ class Jobs:
         absent = len(group.missing) * self.gpus_per_node if job.holding else share
         time = group.since
         segments = group.segments
-        cause = group.cause
         account = job.account
         table = account.table
         while time < now:
-            bucket, end = segments[0]
+            bucket, end = segments[0][:2]
+            cause = segments[0][2] if len(segments[0]) > 2 else group.cause
             if end <= now:
                 del segments[0]
             else:
@@ -241,7 +242,7 @@ class Jobs:
         self.failures.happen_later(group.deferred, now)
         group.deferred = []
 
-    def wait(self, group: Group, segments: list[tuple[int, float]], now: float, *, exposed: Exposure) -> None:
+    def wait(self, group: Group, segments: list[Segment], now: float, *, exposed: Exposure) -> None:
         """Put a settled group into waiting phases."""
         group.running = False
         group.segments = segments
@@ -253,9 +254,13 @@ class Jobs:
         self.settle(group, now)
         group.epoch += 1
         group.run_at = math.inf
-        group.has_power = False
+        group.has_power = group.is_ready = False
         job = group.job
         if group is job.main:
+            if group.running:
+                job.written_at = now
+            elif job.writes_on:
+                self.restores.write_on(job, now)
             job.finish_at = math.inf
             if job.saved_at > now:
                 # A save that is cut off is void.
@@ -302,6 +307,8 @@ class Jobs:
     def proceed(self, group: Group, now: float) -> None:
         """Carry out the steps of the plan until one has to wait."""
         while group.step < len(group.plan):
+            if group.job.is_orphaned and group is not group.job.main and group.step and not group.missing:
+                break  # Nobody is there to take the state from.
             step = group.plan[group.step]
             if group.joined and type(step) in _AFTER_JOINING:
                 if self.preflight.check(group, now):
@@ -328,7 +335,7 @@ class Jobs:
         if stores.is_shared and stores.shares(job, step):
             return stores.carry_out(group, step, now)  # type: ignore[arg-type]
         exposed = step.exposed
-        segments: list[tuple[int, float]] = []
+        segments: list[Segment] = []
         end = now
         for following in (*group.plan[group.step :], None):
             kind = type(step)
@@ -342,7 +349,8 @@ class Jobs:
                 bucket, seconds = Bucket.RESTORE, self.restores.begin(job, end)
             if seconds > 0:
                 end += seconds
-                segments.append((bucket, end))
+                cause = kind is Stall and step.cause  # type: ignore[union-attr]
+                segments.append((bucket, end, cause) if cause else (bucket, end))
             if type(following) not in _TIMED or following.exposed != exposed:  # type: ignore[union-attr]
                 break
             if stores.is_shared and stores.shares(job, following):
@@ -419,8 +427,12 @@ class Jobs:
         if is_other or self.failures.may_slow(job):
             self.paces.set(job, step.fraction)
         self.failures.silent.taint(job)
-        job.live = True
-        if job.lost or job.rebooted or job.dead:
+        if job.writes_on:
+            self.restores.write_on(job, group.since)
+        job.live, job.writes_on, job.written_at = True, True, group.since
+        job.is_orphaned = False
+        if job.lost or job.rebooted or job.dead or job.unblamed:
+            job.unblamed.clear()
             job.lost.clear()
             job.rebooted.clear()
             job.dead.clear()
@@ -455,37 +467,85 @@ class Replicas:
             group.missing = [position for position in main.missing if position // width == replica]
             group.cause = main.cause
             group.incident = main.incident
-            group.resume = step.steps
-            group.then = step.then
+            group.resume, group.then, group.restarts = step.steps, step.then, step.restarts
             main.replicas -= 1
             leaving.append(group)
         main.missing = []
         main.replaced = []
         main.ended = []
+        if not main.replicas:
+            job.is_orphaned = True
+            for group in job.away:
+                # It was taking the state from one of those who leave.
+                if not (group.missing or group.detecting or group.waiting or group.ready_at > now):
+                    self.jobs.stop(group, now)
+                    self.rejoin(group, now)
         job.away += leaving
         for group in leaving:
             self.jobs.cluster.regroup(job.nodes[group.first : group.first + width], main, group, now)
             self.jobs.follow(group, group.resume, now)
+        for group in leaving:
+            if group.is_ready:
+                # It starts with the others.
+                self._merge(group, now)
         return False
 
     def rejoin(self, group: Group, now: float) -> None:
-        """Put a whole replica back among the others."""
+        """Put a whole replica back among the others: with all that return now where it needs a start with them."""
         job = group.job
-        main = job.main
+        if not (group.restarts or job.is_orphaned or self._is_alone(group)):
+            self._admit(job, [group], now)
+            return
+        group.is_ready = True
+        bucket = Bucket.STARVED if group.restarts or job.is_orphaned else Bucket.RESTORE
+        self.jobs.wait(group, [(bucket, math.inf)], now, exposed="nodes" if bucket == Bucket.STARVED else "both")
+        self.jobs.kernel.at(now, Order.PHASE, self._on_ready, job)
+
+    def _is_alone(self, group: Group) -> bool:
+        """Return whether a failure that nobody knows of yet has struck all whom a replica could take the state from."""
+        job, main = group.job, group.job.main
+        if not main.detecting:
+            return False
+        interruptions = self.jobs.interruptions
+        places = (interruptions.place_of(main, node, failure) for node, failure in main.suspects)
+        struck = {place // job.nodes_per_replica for place in places if place >= 0}
+        return len(struck) >= main.replicas
+
+    def _on_ready(self, call: Call) -> None:
+        self.gather(call.argument, self.jobs.kernel.now)
+
+    def gather(self, job: Job, now: float) -> None:
+        """Put all replicas back that are ready and have somebody to go on with."""
+        ready = [group for group in job.away if group.is_ready and (group.restarts or not self._is_alone(group))]
+        if ready:
+            for group in ready:
+                self.jobs.settle(group, now)
+            self._admit(job, ready, now)
+
+    def _admit(self, job: Job, groups: list[Group], now: float) -> None:
+        """Put whole replicas back among the others, who stand still for it unless they have not stepped since."""
+        main, last = job.main, groups[-1]
         self.jobs.settle(main, now)
-        cause = group.cause
-        self._merge(group, now)
-        if main.running:
+        steps = main.running and (job.written_at < now or last.restarts)
+        for group in groups:
+            self._merge(group, now)
+        if steps or (last.restarts and self._is_starting(main)):
             self.jobs.stop(main, now)
             main.running = False
-            main.cause = cause
-            self.jobs.follow(main, group.then or (Run(),), now)
+            main.cause = last.cause
+            self.jobs.follow(main, last.then or (Run(),), now)
         elif main.waiting is not None and main.waiting.unit != "node" and job.suffices(main.waiting):
             main.waiting = None
             main.epoch += 1
+            job.is_orphaned = False
             self.jobs.proceed(main, now)
-        elif main.run_at < math.inf:
+        elif main.running or main.run_at < math.inf:
             self.jobs.paces.respeed(job, now)
+
+    def _is_starting(self, main: Group) -> bool:
+        """Return whether replicas are about to step, and do not wait for others before."""
+        waits = main.waiting is not None or any(type(step) is Acquire for step in main.plan[main.step :])
+        return not main.detecting and not waits
 
     def absorb(self, job: Job, now: float) -> None:
         """Merge every group that is away, whole or not."""
@@ -502,6 +562,7 @@ class Replicas:
         job.away.remove(group)
         main.replicas += 1
         main.missing += group.missing
+        group.is_ready = False
         if group.deferred:
             # What could not strike while the replica was away waits on with the others.
             main.deferred += group.deferred
@@ -544,15 +605,32 @@ class Replacements:
             self.waiting.append(group)
         else:
             if group.job.suffices(step):
+                group.job.is_orphaned = False
                 return False
             group.waiting = step
-        self.jobs.wait(group, [(Bucket.STARVED, math.inf)], now, exposed=step.exposed)
+        self.jobs.wait(group, [(step.bucket, math.inf)], now, exposed=step.exposed)
         if step.timeout < math.inf:
             self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
         return True
 
     def _replace(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
-        """Give a group nodes until it misses no more than `may_miss`; return whether there were enough."""
+        """Give a group nodes until it misses no more than `may_miss`; return whether there were enough.
+
+        Nodes that the job has swapped although nobody was blamed come last, after others who wait for nodes.
+        """
+        if group.job.unblamed:
+            hidden = self.cluster.hide(group.job.unblamed, now)
+            is_enough = self._take_missing(group, step, may_miss, now)
+            for pool, node in hidden:
+                self.cluster.enter(pool, node, now)
+            if is_enough:
+                return True
+            if group.waiting is None:
+                self.jobs.offer(now)
+        return self._take_missing(group, step, may_miss, now)
+
+    def _take_missing(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
+        """Give a group nodes of the pools until it misses no more than `may_miss`; return whether there were enough."""
         missing = group.missing
         if len(missing) > 1:
             # Replacements come in the order of their numbers: a unit keeps neighbouring positions.

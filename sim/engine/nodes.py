@@ -811,12 +811,14 @@ class Cluster:
             self.group[node] = None
 
     def set_aside(self, node: int, now: float) -> None:
-        """Put a healthy node of a job back among those that wait."""
+        """Put a healthy node of a job among those that are idle."""
         group = self.group[node]
         self.leave(node, now)
         if self.units is not None:
             self.units.replace(node, group, now)
-        self._return(node, now)
+            self.units.take_back(node, now)
+        else:
+            self.enter(self.idle, node, now)
 
     def let_go_torn(self, group: Group | Allocation, now: float) -> None:
         """Take what a group still holds of broken units from it."""
@@ -840,6 +842,14 @@ class Cluster:
             if pool.count + size <= pool.target:
                 return pool
         return self.idle
+
+    def hide(self, nodes: Sequence[int], now: float) -> list[tuple[Pool, int]]:
+        """Take nodes out of the pools in which they wait, for a moment; return these with their pools."""
+        hidden = [(pool, node) for node in nodes for pool in self.pools.values() if self.place[node] == pool.place]
+        for pool, node in hidden:
+            pool.change(-1, now)
+            self.place[node] = Place.JOB
+        return hidden
 
     def enter(self, pool: Pool, node: int, now: float) -> None:
         """Put a node that is nowhere into a pool."""

@@ -182,6 +182,11 @@ class Restores:
 
         Whether a copy is good is found out when it is read.
         """
+        job.writes_on = keeps == "live" and job.live
+        if job.writes_on:
+            self.write_on(job, self.kernel.now)
+        elif keeps == "live":
+            keeps = "hosts"
         before = job.work
         sound = (
             min((taint.sound for taint in job.taints if taint.is_known), default=math.inf) if job.taints else math.inf
@@ -203,6 +208,12 @@ class Restores:
             recorder.progress(self.kernel.now, job)
         if restoration.store != "peer":
             job.live = False
+
+    def write_on(self, job: Job, now: float) -> None:
+        """Let the replicas of a job that does not step, but holds its state, write on what they save."""
+        if now > job.written_at:
+            job.state = job.checkpoint.wait(job.state, now - job.written_at)
+            job.written_at = now
 
     def _clear(self, job: Job) -> list[Taint]:
         """Forget what was wrong with work that is taken back; return what is known to be wrong and stays.

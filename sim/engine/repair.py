@@ -340,6 +340,8 @@ class Repair:
             self.counts.unblamed += 1
             if is_up:
                 self.cluster.set_aside(node, now)
+                if self.cluster.units is None and node not in group.job.unblamed:
+                    group.job.unblamed.append(node)
             return 1
         self.counts.wrong_blames += 1
         other = self._other(node, failure, group)

@@ -185,21 +185,24 @@ class Rollouts:
         """Return the plan of an interrupted job that begins at `start` [s], with the change of its nodes before it."""
         stalls: list[Stall] = []
         for progress in self.all:
-            done, nodes = progress.visits.pop(job, (0.0, []))
-            if self.kernel.now < done:
-                # A change that is cut short begins again.
-                progress.changed.difference_update(nodes)
-                progress.pending.update(nodes)
             due = [node for node in progress.pending if self._belongs(node, job)]
             if due:
                 progress.pending.difference_update(due)
                 progress.changed.update(due)
-                stalls.append(Stall(Bucket.MAINTENANCE, progress.plan.duration))
+                stalls.append(Stall(Bucket.MAINTENANCE, progress.plan.duration, cause=progress.info.cause))
                 start += progress.plan.duration
                 progress.visits[job] = (start, due)
                 self._watch(progress, start)
         self.change_free()
         return (*stalls, *plan)
+
+    def cut(self, job: Job, now: float) -> None:
+        """Let a change of the nodes of a job that is cut short begin again at its next restart."""
+        for progress in self.all:
+            done, nodes = progress.visits.pop(job, (0.0, []))
+            if now < done:
+                progress.changed.difference_update(nodes)
+                progress.pending.update(nodes)
 
     def change_free(self) -> None:
         """Change nodes that have left the job whose interruption they waited for."""

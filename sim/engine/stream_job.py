@@ -25,7 +25,7 @@ class Allocation:
 
     __slots__ = (
         "busy", "deferred", "detect_at", "epoch", "footprint", "free", "holding", "jobs", "missing", "nodes",
-        "ready_at", "repairs", "replaced", "suspects",
+        "ready_at", "repairs", "replaced", "suspects", "unblamed",
         "waits",
     )  # fmt: skip
 
@@ -47,6 +47,8 @@ class Allocation:
         """Nodes that failed and of which the jobs do not know yet, with the failure."""
         self.repairs: list[RepairJob] = []
         """Repairs that begin when the jobs know of the failure."""
+        self.unblamed: list[int] = []
+        """Nodes that were swapped although nobody was blamed, until others have replaced them."""
         self.deferred: list[tuple[int, int, int, float]] = []
         self.footprint = None
         self.detect_at = math.inf

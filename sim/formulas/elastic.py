@@ -8,7 +8,8 @@ the rate ``gamma = 1 / (M R)``.
 * The others *stall* for c, which a failure starts over, and go on. When a group is back, those that step stall for j.
 * A failure or a return costs those who step the step in flight.
 * With fewer than `fewest` groups left, and at every failure of another kind (mean time between those N), the job
-  restarts from its newest durable checkpoint after u, as in `sim.formulas.goodput`.
+  restarts from its newest durable checkpoint after u, as in `sim.formulas.goodput`. Where none is left it does so when
+  one has its nodes.
 
 Seen from one group: it is in place for 1 / gamma on average and away for a busy period, which makes it in place for a
 share ``q = exp(-gamma (W + a)) / (1 + gamma d)`` of the time. While it is, the others, which fail at
@@ -144,12 +145,17 @@ def elastic_shares(
     stepping, detection, waste = _while_in_place(groups, leaving, place, stall, rejoin, downtime, step, away > stall)
     breaches = groups * gamma * breach
     restarts = rate + breaches
-    # The first of those away is back when the others have waited for a part of an absence.
-    idle = breaches / restarts * away / (groups - fewest + 1) if restarts > 0 else 0.0
+    # The first of those away is back when the others have waited for a part of an absence. Where no group is left, one
+    # that has its nodes starts all: the first whose wait is over, or at once one that is whole.
+    first = away / (groups - fewest + 1)
+    if is_counted and fewest == 1:
+        first = wait / groups * (wait / away) ** (groups - 1) if away > 0 else 0.0
+    waiting = (fewest - 1) / groups if fewest > 1 else 1.0
+    idle = breaches / restarts * first if restarts > 0 else 0.0
     pause = restart + idle
     if is_counted:
         up, known, again = _around_restarts(restarts, rate + groups * gamma, pause, downtime)
-        empty = (again * idle / pause if pause > 0 else 0.0) * (fewest - 1) / groups
+        empty = (again * idle / pause if pause > 0 else 0.0) * waiting
     else:
         # Others that leave do not start the wait over: it is for those that are one too many.
         up, known, again = _around_restarts(restarts, rate + groups * gamma, restart, downtime, idle)

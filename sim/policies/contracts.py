@@ -153,6 +153,10 @@ class CheckpointStrategy(Protocol):
         """
         ...
 
+    def wait(self, state: State, seconds: float) -> State:
+        """Return the state after `seconds` [s] in which nobody steps, but the replicas write on what they save."""
+        ...
+
     def saved(self, state: State) -> State:
         """Return the state after a save outside the schedule has made everything durable."""
         ...
@@ -249,13 +253,15 @@ their lives on the clock ``busy`` stand still.
 class Stall(NamedTuple):
     """The group waits; the time goes to `bucket`. `exposed` says who can fail meanwhile.
 
-    ``excess`` is by how much a drawn time is above the mean of its law [s]: its random part.
+    ``excess`` is by how much a drawn time is above the mean of its law [s]: its random part. ``cause`` is the index of
+    the source that is charged; 0 charges the failure that restarted the group.
     """
 
     bucket: Bucket
     seconds: float
     exposed: Exposure = "both"
     excess: float = 0.0
+    cause: int = 0
 
 
 class Acquire(NamedTuple):
@@ -266,8 +272,8 @@ class Acquire(NamedTuple):
     ``wanted`` of 0 means all that are missing. Nodes of a pool with a delay are there when it is over. After `timeout`
     seconds [s] without success the plan goes on with `otherwise`, and the strategy remembers `memory` if there is one;
     without an `otherwise` the group waits. With `fill`, the hot spares are filled up from the idle nodes, and from the
-    cold ones too if one of those was needed. While the group waits no process runs, so only the nodes that it holds can
-    be exposed.
+    cold ones too if one of those was needed. The wait is charged to `bucket`. While a group waits for nodes no process
+    runs, so only the nodes that it holds can be exposed.
     """
 
     wanted: int = 0
@@ -275,9 +281,10 @@ class Acquire(NamedTuple):
     timeout: float = math.inf
     otherwise: Plan = ()
     pools: tuple[PoolName, ...] = ANY_POOL
-    exposed: Literal["nodes", "none"] = "nodes"
+    exposed: Literal["both", "nodes", "none"] = "nodes"
     fill: bool = False
     memory: Memory = None
+    bucket: Bucket = Bucket.STARVED
 
 
 class Save(NamedTuple):
@@ -340,11 +347,13 @@ class Run(NamedTuple):
 class Background(NamedTuple):
     """The replicas that lost a node leave the others, run `steps` on their own, then rejoin.
 
-    While they rejoin, the others run through the steps of `then`.
+    While they rejoin, the others run through the steps of `then`: if they step or save, and with `restarts` also if
+    they are about to, because who is back has no processes then.
     """
 
     steps: Plan
     then: Plan = ()
+    restarts: bool = False
 
 
 Step: TypeAlias = Stall | Acquire | Evict | Save | Restore | Requeue | Run | Background
@@ -395,6 +404,8 @@ class FailureView(NamedTuple):
     """Class of the fault, one of :data:`FAULTS`."""
     lost: tuple[int, ...] = ()
     """Which stages it took, numbered replica by replica; of strategies by which stages leave alone."""
+    stops_all: bool = False
+    """Whether a fault that strikes all ranks is among those that are known now, and took no node."""
 
 
 class JobView(NamedTuple):

@@ -271,14 +271,18 @@ TIMES: dict[str, Any] = {"stall": 100.0, "absence": 500.0, "rejoin": 20.0, "rest
 
 
 def test_one_replica_restarts_as_a_rigid_job() -> None:
-    """A job of one replica is the renewal formula with the absence before its restart, to rounding."""
-    ours = elastic_shares(1200, 10, 7200, 1, drain=60, **TIMES)
+    """A job of one replica is the renewal formula with the wait for a node before its restart, to rounding.
+
+    It has nobody to take the state from, so that its absence is the restart.
+    """
+    ours = elastic_shares(1200, 10, 7200, 1, drain=60, wait=500, **TIMES)
     rigid = expected_shares(1200, 10, 7200, 300 + 500, 40, 60)
     assert ours["productive"] == pytest.approx(rigid["productive"], rel=1e-12)
     assert ours["lost_work"] == pytest.approx(rigid["lost_work"], rel=1e-9)
     assert ours["checkpoint_stall"] == pytest.approx(rigid["checkpoint_stall"], rel=1e-12)
     # A detection in a restart counts as detection here; there it is the share of all failures that start a downtime.
-    assert ours["detection"] + ours["restart"] == pytest.approx(rigid["detection"] + rigid["restart"], rel=1e-12)
+    apart = ours["detection"] + ours["restart"] + ours["starved"]
+    assert apart == pytest.approx(rigid["detection"] + rigid["restart"], rel=1e-12)
 
 
 def test_needing_all_replicas_is_a_rigid_job() -> None:

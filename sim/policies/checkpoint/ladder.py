@@ -425,16 +425,15 @@ class Ladder:
         return Restoration(LadderState(choice.work, since, kept), choice.seconds, choice.store)
 
     def _whole_steps(self, state: LadderState, pace: Pace) -> LadderState:
-        """Return the state without the step in flight and without the checkpoints on their way."""
-        shelves = tuple(shelf._replace(draining=0.0, drain_left=0.0) for shelf in state.shelves)
+        """Return the state without the step in flight and without a stop that has begun: that is still due."""
+        shelves = state.shelves
         if state.stall_left > 0:
-            # The stop that was cut off is still due.
             periods = enumerate(zip(self.grid(pace).periods, state.since, strict=True))
             since = tuple(period if index in state.due else last for index, (period, last) in periods)
             return LadderState(state.work, since, shelves)
         lost = in_flight(state.since[0], pace.step)
         # After a change of pace within a step, it may seem to have begun before the newest checkpoint was taken.
-        work = max(state.work - lost * pace.rate, *(shelf.newest for shelf in shelves))
+        work = max(state.work - lost * pace.rate, *(max(shelf.newest, shelf.draining) for shelf in shelves))
         stepped = tuple(max(since - lost, 0.0) for since in state.since)
         return LadderState(work if work > TIE * state.work else 0.0, stepped, shelves)
 
@@ -449,6 +448,14 @@ class Ladder:
             else 0.0
             for index, last in enumerate(state.since)
         )
+
+    def wait(self, state: LadderState, seconds: float) -> LadderState:
+        """Return the state after `seconds` [s] in which nobody steps, but the replicas write on what they save.
+
+        A save that shares its store is written on by the engine, when the job steps again.
+        """
+        shelves = tuple(map(waited, state.shelves, (seconds,) * len(state.shelves), self._limits))
+        return state._replace(shelves=(state.shelves[0], *shelves[1:]) if self._shares else shelves)
 
     def saved(self, state: LadderState) -> LadderState:
         """Return the state after a save outside the schedule has put everything into the remote store."""

@@ -86,8 +86,8 @@ class Periodic(NamedTuple):
     ) -> Restoration:
         """Return what a restore goes back to: the newest durable save, whatever has happened to the nodes.
 
-        What is kept live loses the step in flight only, unless it is not `sound`. A save that has not become durable is
-        void in both.
+        What is kept live loses the step in flight only, unless it is not `sound`, and is written on. Otherwise a save
+        that has not become durable is void.
         """
         if damage.keeps == "live":
             kept = self._whole_steps(state, pace)
@@ -99,13 +99,20 @@ class Periodic(NamedTuple):
         return Restoration(CheckpointState(committed), seconds, "remote")
 
     def _whole_steps(self, state: CheckpointState, pace: Pace) -> CheckpointState:
-        """Return the state without the step in flight and without the save on its way."""
+        """Return the state without the step in flight and without a save that is in its stall: that is still due."""
         if state.stall_left > 0:
-            # The save that was cut off is still due.
-            return CheckpointState(state.committed, state.at_risk, self.stepping(pace), is_first=state.is_first)
+            return state._replace(position=self.stepping(pace), stall_left=0.0)
         lost = in_flight(state.position, pace.step)
-        at_risk, position = max(state.at_risk - lost * pace.rate, 0.0), state.position - lost
-        return CheckpointState(state.committed, at_risk, position, is_first=state.is_first)
+        return state._replace(at_risk=max(state.at_risk - lost * pace.rate, 0.0), position=state.position - lost)
+
+    def wait(self, state: CheckpointState, seconds: float) -> CheckpointState:
+        """Return the state after `seconds` [s] in which nobody steps, but the replicas write on what they save."""
+        if state.draining <= 0:
+            return state
+        if seconds < state.drain_left:
+            return state._replace(drain_left=state.drain_left - seconds)
+        committed, at_risk = state.committed + state.draining, state.at_risk - state.draining
+        return state._replace(committed=committed, at_risk=at_risk, draining=0.0, drain_left=0.0)
 
     def saved(self, state: CheckpointState) -> CheckpointState:
         """Return the state after a save outside the schedule has made everything durable."""

@@ -41,7 +41,7 @@ def _scaled_step(step: Step, factor: float) -> Step:
     if isinstance(step, Acquire):
         return step._replace(timeout=step.timeout * factor, otherwise=scaled(step.otherwise, factor))
     if isinstance(step, Background):
-        return Background(scaled(step.steps, factor), scaled(step.then, factor))
+        return step._replace(steps=scaled(step.steps, factor), then=scaled(step.then, factor))
     return step
 
 

@@ -156,10 +156,10 @@ class Redundant(Leaving):
         away = {*job.away, *(failure.lost if gone else ())}
         return self.stands(away, job.replicas // job.stages, job.stages)
 
-    def _wait(self, job: JobView) -> Plan:
+    def _wait(self, job: JobView, gone: int, restart: Plan) -> Plan:
         """Return how the others wait until they can."""
-        del job
-        return (Acquire(unit="copies"),)
+        del job, gone
+        return (Acquire(unit="copies"), *restart)
 
 
 def _worst(away: Collection[int], stages: int) -> int:

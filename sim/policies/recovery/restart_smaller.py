@@ -115,7 +115,7 @@ class RestartSmaller(RecoveryStrategy):
                 *steps(self.stop, Bucket.RESCHEDULE, everybody, failure.mark, "rejoin stop", failure.fault),
                 *steps(self.launch, Bucket.INITIALIZE, everybody, failure.mark, "rejoin launch", failure.fault),
             )
-        return Background((Acquire(pools=self.pools),), (*again, Restore(self.rejoin_keeps), Run()))
+        return Background((Acquire(pools=self.pools),), (*again, Restore(self.rejoin_keeps), Run()), restarts=True)
 
     def _wait(self, failure: FailureView, members: Members) -> Acquire:
         """Return the step that waits until enough replicas are whole."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run, Stall
+from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run
 from sim.policies.recovery.base import Absence, RecoveryStrategy
 from sim.policies.recovery.phases import Members, Phases, exposures, is_fixed, mean, some, steps
 from sim.scenario.fields import Duration
@@ -65,8 +65,8 @@ class Leaving(RecoveryStrategy):
         """Return whether enough are left when so many more leave."""
 
     @abstractmethod
-    def _wait(self, job: JobView) -> Plan:
-        """Return how the others wait until enough are whole."""
+    def _wait(self, job: JobView, gone: int, restart: Plan) -> Plan:
+        """Return how the others wait, when so many more have left, until enough are whole, and then restart."""
 
     def _absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
         """Return what the formula for a job that shrinks has to know, if a failure takes one node."""
@@ -92,17 +92,15 @@ class Leaving(RecoveryStrategy):
         del cluster
         mark, fault = failure.mark, failure.fault
         everybody = Members(job.gpus, job.nodes, job.nodes_missing)
-        # Who has lost no node, and has no others to take the state from, starts again with them.
-        leaves = job.live or failure.nodes_lost > 0 or job.nodes_missing > 0
-        gone = failure.replicas_lost if leaves else 0
+        gone = failure.replicas_lost
         head = (self._away(failure, everybody, job.replicas),) if gone else ()
         goes_on = self._goes_on(failure, job, gone)
-        if goes_on and gone and job.live:
+        if goes_on and gone and job.live and not failure.stops_all:
             reconfigure = steps(self.reconfigure, Bucket.RESCHEDULE, everybody, mark, "reconfigure", fault)
             return (*head, *reconfigure, Restore("live"), self._run), memory
         initialize = steps(self.initialize, Bucket.INITIALIZE, everybody, mark, "initialize", fault)
-        wait = () if goes_on else self._wait(job)
-        return (*head, *wait, *initialize, Restore(), self._run), memory
+        restart: Plan = (*initialize, Restore(), self._run)
+        return (*head, *(restart if goes_on else self._wait(job, gone, restart))), memory
 
     def _away(self, failure: FailureView, everybody: Members, replicas: int) -> Background:
         """Return what a replica does on its own, and what all do when it is back."""
@@ -151,10 +149,15 @@ class ShrinkRejoin(Leaving):
         del failure
         return job.replicas_running - gone >= self._fewest(job.replicas)
 
-    def _wait(self, job: JobView) -> Plan:
-        """Return how the others wait for a quorum, and then for replicas."""
-        wait = (Stall(Bucket.RESCHEDULE, self.quorum_timeout),) if self.quorum_timeout else ()
-        return (*wait, Acquire(self._fewest(job.replicas), "replica"))
+    def _wait(self, job: JobView, gone: int, restart: Plan) -> Plan:
+        """Return how the others wait for a quorum while their processes live, and then without."""
+        wait = Acquire(self._fewest(job.replicas), "replica")
+        if not self.quorum_timeout or job.replicas_running == gone:
+            return (wait, *restart)
+        quorum = wait._replace(
+            timeout=self.quorum_timeout, otherwise=(wait, *restart), exposed="both", bucket=Bucket.RESCHEDULE
+        )
+        return (quorum, *restart)
 
 
 def _one_replica(everybody: Members, replicas: int, lost: int) -> Members:
