@@ -628,6 +628,7 @@ class Fleet(Queue):
 
     def _free(self, job: StreamJob, now: float, state: str) -> None:
         """Take the nodes of a job, which is charged, from it; `state` is for the log."""
+        job.notice = None
         if job.saves.save_share:
             self.stream_saves.cut(job, now)
         if self.log is not None:
@@ -937,8 +938,9 @@ class Fleet(Queue):
         for preemptor, victims in self.planner.preemptions:
             reason, by = self._reason(preemptor), size_class(preemptor.gpus)
             for victim in victims:
-                works_on = grace > 0 and isinstance(victim, StreamJob)
-                if victim.named_at == now and not works_on:
+                if self._is_leaving(victim, now):
+                    continue
+                if victim.named_at == now:
                     names = f"{self._name(victim)} is preempted for {self._name(preemptor)}"
                     rule = "twice at one instant: scheduler.preempt lets them stop each other without end"
                     raise WorkError(f"at {now - self.tally.edges[0]:g} s {names}, {rule}")
@@ -947,7 +949,7 @@ class Fleet(Queue):
                 if isinstance(victim, NamedJob):
                     self._preempt_named(victim, root, by, now)
                     found = True
-                elif works_on:
+                elif grace > 0:
                     assert isinstance(victim, StreamJob)
                     victim.notice = (root, by)
                     self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
@@ -956,6 +958,13 @@ class Fleet(Queue):
                     self._evict(victim, now, root, by)
                     found = True
         return found
+
+    @staticmethod
+    def _is_leaving(victim: Pending, now: float) -> bool:
+        """Return whether a job works on, or saves, in the grace that somebody else has given it."""
+        if isinstance(victim, NamedJob):
+            return victim.job.saved_at > now and type(victim.job.main.plan[-1]) is Requeue
+        return isinstance(victim, StreamJob) and victim.notice is not None
 
     def _name(self, pending: Pending) -> str:
         """Return the name of a job for messages."""
@@ -990,7 +999,6 @@ class Fleet(Queue):
             self.requeue(job, now, "preempted")
 
     def _count_preemption(self, job: StreamJob, root: int, by: int, now: float, lost: float) -> None:
-        job.notice = None
         job.preempted += 1
         self.tally.stopped(job.account, now, root, PREEMPTION, job.gpus, lost * self._held_by(job), by)
 

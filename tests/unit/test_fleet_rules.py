@@ -236,6 +236,24 @@ def test_a_failure_in_the_grace_is_the_loss_of_the_failure() -> None:
     assert ("lost_work", 4, 1) not in charged(result)
 
 
+def test_who_is_leaving_for_one_job_leaves_once() -> None:
+    """Stopped for job 1 at 100 s, the named job saves until 150 s; job 1 finds another node at 130 s, and job 2 waits.
+
+    Nothing is lost: the save is not cut off at 140 s, when job 2 comes.
+    """
+    tiers = [{"interval": "1000 s", "mode": "blocking", "write": "50 s", "restore": "20 s"}]
+    scheduler = {"use": "fifo", "preempt": {"mode": "requeue", "grace": "60 s"}}
+    rows = [
+        arrival(number, start, 1, 130 + number, priority=1 + (not number)) for number, start in enumerate((0, 100, 140))
+    ]
+    named = [{"name": "named", "gpus": 1}]
+    result = play(rows, nodes=2, jobs=named, checkpoint={"tiers": tiers}, scheduler=scheduler, horizon="200 s")
+    assert [start for _, start, _, _ in runs(result)] == [0, 130, 150]
+    assert result.jobs[0].buckets[sim.Bucket.LOST_WORK] == 0
+    assert result.fleet is not None
+    assert sum(float(rows[:, 0].sum()) for rows in result.fleet.stops.values()) == 1
+
+
 def test_a_job_behind_a_reservation_preempts_where_that_delays_none() -> None:
     """The head needs all three nodes, and stops nobody; job 3 takes a node of job 1 until 200 s, and delays nobody."""
     scheduler = {"use": "easy", "preempt": {"mode": "cancel"}}
