@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 Logs = dict[str, list[tuple[int, int, int, str]]]
 """Rows of each log: node, start, end [s] and cause."""
 
-RETURN, PHASE, FAILURE = range(3)
-"""What comes first at one instant."""
+Order = tuple[int, int, str, int]
+
+RETURN, PHASE = (0, 0, "", 0), (1, 0, "", 0)
+"""What comes first at one instant; then come failures: by source, cause and unit."""
 
 STOPS_ALL: Final = ("hang", "storage", "switch", "planned")
 """Classes of faults that stop all replicas."""
@@ -50,7 +52,6 @@ class Node:
     outages: list[object] = field(default_factory=list)
     group: Group | None = None
     pool: str = ""
-    ready_at: int = 0
     lives: list[Life] = field(default_factory=list)
 
 
@@ -59,10 +60,11 @@ class Group:
     """Replicas that share hosts, with their nodes by position (None where one is lost)."""
 
     nodes: list[Node | None] = field(default_factory=list)
+    ready_at: int = 0
 
     def is_whole(self, now: int) -> bool:
         """Return whether all nodes are there."""
-        return all(node is not None and node.ready_at <= now for node in self.nodes)
+        return None not in self.nodes and self.ready_at <= now
 
 
 @dataclass(eq=False)
@@ -108,6 +110,7 @@ class Life:
     strike: Callable[[], None]
     may_run: Callable[[], bool]
     left: int | None
+    order: Order
     is_shared: bool = False
     since: int | None = None
     token: int = 0
@@ -120,7 +123,7 @@ class Simulation:
         """Read the scenario, and begin."""
         self.document, self.logs = document, logs
         self.now, self.horizon = 0, seconds(document["horizon"])
-        self.queue: list[tuple[int, int, int, Callable[[], None]]] = []
+        self.queue: list[tuple[int, Order, int, Callable[[], None]]] = []
         self.count = itertools.count()
         self.buckets: dict[tuple[str, str], int] = {}
         self.interruptions: dict[str, int] = {}
@@ -144,7 +147,7 @@ class Simulation:
         self._lay_out(job)
         self._fill_pools(document.get("spares", {}))
         self.main = Party(self.groups[:])
-        for entry in document.get("failures", []):
+        for self.source, entry in enumerate(document["failures"]):
             getattr(self, "_begin_" + entry["use"])(entry)
         self._enter(self.main, self._launch("first"), "no_failure")
 
@@ -160,7 +163,7 @@ class Simulation:
             self._add("productive", "no_failure", (end - start) * gpus)
         return self.buckets, self.interruptions
 
-    def at(self, time: int, order: int, call: Callable[[], None]) -> None:
+    def at(self, time: int, order: Order, call: Callable[[], None]) -> None:
         """Call something later."""
         heapq.heappush(self.queue, (time, order, next(self.count), call))
 
@@ -222,15 +225,15 @@ class Simulation:
         fault = entry.get("fault", "host")
         for unit, start, end, cause in self.logs[entry["file"]]:
             failure = Failure(cause, fault, self._latency(entry), [self.nodes[unit]])
-            self.at(start, FAILURE, partial(self._fail, failure, end=end))
+            self.at(start, (2, self.source, cause, unit), partial(self._fail, failure, end=end))
 
     def _begin_component(self, entry: dict[str, Any]) -> None:
         """Give each unit its lives."""
         width = self.document["cluster"]["rack"]["nodes"] if entry.get("part") == "rack" else 1
         for first in range(0, len(self.nodes), width):
-            self._begin_unit(entry, self.nodes[first : first + width])
+            self._begin_unit(entry, first, self.nodes[first : first + width])
 
-    def _begin_unit(self, entry: dict[str, Any], nodes: list[Node]) -> None:
+    def _begin_unit(self, entry: dict[str, Any], unit: int, nodes: list[Node]) -> None:
         """Give a unit its lives, by its clock."""
         clock, renews, node = entry.get("clock", "wall"), entry.get("renews", "at_failure"), nodes[0]
 
@@ -248,7 +251,7 @@ class Simulation:
             return not node.outages if clock == "in_service" else party is not None and party.phase not in DARK
 
         length = seconds(entry["law"])
-        life = Life(length, strike, may_run, length, is_shared=entry.get("part") == "rack")
+        life = Life(length, strike, may_run, length, (2, self.source, "", unit), is_shared=entry.get("part") == "rack")
         self._run(life)
 
     def _begin_job(self, entry: dict[str, Any]) -> None:
@@ -260,7 +263,7 @@ class Simulation:
             self._hit(Failure(entry["name"], fault, self._latency(entry), []))
 
         length = seconds(entry["law"])
-        life = Life(length, strike, lambda: self.main.phase not in DARK, length)
+        life = Life(length, strike, lambda: self.main.phase not in DARK, length, (2, self.source, "", 0))
         self._run(life)
 
     def _begin_maintenance(self, entry: dict[str, Any]) -> None:
@@ -271,7 +274,7 @@ class Simulation:
             failure = Failure(entry["name"], "planned", 0, nodes)
             end = start + seconds(window["duration"])
             saves = entry.get("saves", True)
-            self.at(start, FAILURE, partial(self._fail, failure, end=end, saves=saves))
+            self.at(start, (2, self.source, "", 0), partial(self._fail, failure, end=end, saves=saves))
 
     def _begin_rollout(self, entry: dict[str, Any]) -> None:
         """Take the nodes out in their order, so many at a time."""
@@ -280,7 +283,7 @@ class Simulation:
         for index in range(0, len(self.nodes), batch):
             start = seconds(entry.get("start")) + index // batch * step
             failure = Failure(entry["name"], "planned", 0, self.nodes[index : index + batch])
-            self.at(start, FAILURE, partial(self._fail, failure, end=start + duration, saves=True))
+            self.at(start, (2, self.source, "", 0), partial(self._fail, failure, end=start + duration, saves=True))
 
     # Lives.
 
@@ -301,7 +304,7 @@ class Simulation:
                 life.left, life.since, life.token = (life.left or 0) - (self.now - life.since), None, life.token + 1
             elif life.since is None and life.left is not None and life.may_run():
                 life.since = self.now
-                self.at(self.now + life.left, FAILURE, partial(self._end, life, life.token))
+                self.at(self.now + life.left, life.order, partial(self._end, life, life.token))
 
     def _end(self, life: Life, token: int) -> None:
         """End a life that has run to its length."""
@@ -327,10 +330,14 @@ class Simulation:
         """Take nodes down: until a stated end, or for a repair from when it is known."""
         hit = [node for node in failure.nodes if not node.outages]
         holders = [party for party in (self._party(node.group) for node in failure.nodes) if party is not None]
-        is_over = end == self.now or repair == 0
+        # A node goes one way through the tiers at a time.
+        is_masked = end is None and repair is None and not hit
+        is_over = end == self.now or repair == 0 or is_masked
         failure.outages = [Outage(node, repair, is_begun=end is not None) for node in failure.nodes if not is_over]
         if failure.outages:
             failure.outages[0].life = life
+        elif life and not hit and not life.is_shared:
+            failure.nodes[0].lives.append(life)
         elif life:
             self._renew(life)
         for outage in failure.outages:
@@ -407,10 +414,10 @@ class Simulation:
             if not free:
                 break
             node = free[0]
-            node.ready_at = self.now + (seconds(self.pools["warm"]["delay"]) if node.pool == "warm" else 0)
+            if node.pool == "warm":
+                group.ready_at = self.now + seconds(self.pools["warm"]["delay"])
+                self.at(group.ready_at, PHASE, lambda: self._look(party))
             node.pool, node.group, group.nodes[index] = "", group, node
-            if node.ready_at > self.now:
-                self.at(node.ready_at, PHASE, lambda: self._look(party))
         self._look(party)
 
     # Phases.
@@ -575,7 +582,7 @@ class Simulation:
         diagnosis = self.document.get("repair", {}).get("diagnosis", {}) if outage.repair is None else {}
         if not diagnosis.get("finds", 1):
             self._close(outage)
-            return [outage.node]
+            return [] if outage.node.outages else [outage.node]
         self._begin_repair(outages)
         return []
 
@@ -684,6 +691,7 @@ class Simulation:
         main = self.main
         if not self.ready or (main.pending and self.kind == "shrink-rejoin" and not self._has_partner()):
             return
+        first = self.ready[0].cause
         cause = self._join()
         if main.phase == "starved" or self.is_quorum:
             if len(main.groups) >= self.minimum:
@@ -693,8 +701,8 @@ class Simulation:
             self._grow(cause)
         elif main.phase in ("productive", "checkpoint_stall") and self.resumed_at < self.now:
             self._settle(self.now)
-            self._lose(self.progress - self.progress % self.step_time, cause)
-            self._enter(main, [("initialize", self._times("rejoin"))], cause)
+            self._lose(self.progress - self.progress % self.step_time, first)
+            self._enter(main, [("initialize", self._times("rejoin"))], first)
 
     def _grow(self, cause: str) -> None:
         """Start all again, from the newest checkpoint or from the last step."""
