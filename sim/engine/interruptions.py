@@ -214,7 +214,7 @@ class Interruptions:
     def remove_victims(self, group: Group, now: float) -> tuple[int, bool]:
         """Send the suspects that are still down to repair; return how many they are, and whether all ranks stop.
 
-        They do for a fault that strikes all of them and takes no node: nobody knows where it is.
+        They do for a fault that strikes all of them and takes no node: its place is unknown.
         """
         lost = 0
         cluster = self.cluster

@@ -502,7 +502,7 @@ class Replicas:
         self.jobs.kernel.at(now, Order.PHASE, self._on_ready, job)
 
     def _is_alone(self, group: Group) -> bool:
-        """Return whether a failure that nobody knows of yet has struck all whom a replica could take the state from."""
+        """Return whether an undetected failure has struck all whom a replica could take the state from."""
         job, main = group.job, group.job.main
         if not main.detecting:
             return False

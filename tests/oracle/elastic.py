@@ -22,7 +22,7 @@ Logs = dict[str, list[tuple[int, int, int, str]]]
 
 Order = tuple[int, int, str, int]
 
-RETURN, PHASE = (0, 0, "", 0), (1, 0, "", 0)
+RETURN, PHASE, READY, KNOWN = (0, 0, "", 0), (1, 0, "", 0), (1, 1, "", 0), (1, 2, "", 0)
 """What comes first at one instant; then come failures: by source, cause and unit."""
 
 STOPS_ALL: Final = ("hang", "storage", "switch", "planned")
@@ -97,6 +97,7 @@ class Party:
     cause: str = "no_failure"
     since: int = 0
     token: int = 0
+    course: int = 0
     plan: list[tuple[str, int]] = field(default_factory=list)
     pending: list[Failure] = field(default_factory=list)
     known_at: int = 0
@@ -443,14 +444,18 @@ class Simulation:
         party.phase, party.cause, party.token = phase, cause, party.token + 1
         self._refresh()
 
-    def _after(self, party: Party, time: int, call: Callable[[], None]) -> None:
+    def _after(self, party: Party, time: int, call: Callable[[], None], order: Order = PHASE) -> None:
         """Call something after a time, unless the party has left the phase."""
         token = party.token
-        self.at(self.now + time, PHASE, lambda: call() if party.token == token else None)
+        self.at(self.now + time, order, lambda: call() if party.token == token else None)
 
     def _enter(self, party: Party, plan: list[tuple[str, int]], cause: str) -> None:
         """Go through phases one after another, then step, or be ready to."""
         party.plan = [(phase, time) for phase, time in plan if time]
+        party.course += 1
+        if party is not self.main and party.plan:
+            end, course = self.now + sum(time for _, time in party.plan), party.course
+            self.at(end, PHASE, lambda: self._be_ready(party) if party.course == course else None)
         self._next(party, cause)
 
     def _next(self, party: Party, cause: str) -> None:
@@ -465,7 +470,7 @@ class Simulation:
         elif party is self.main:
             party.cause, self.resumed_at = cause, self.now
             self._step()
-        else:
+        elif party.phase == "starved":
             party.cause = cause
             self._be_ready(party)
 
@@ -556,12 +561,13 @@ class Simulation:
         if party is self.main:
             self.first_cause = self.first_cause or failure.cause
         party.pending.append(failure)
+        party.course += 1
         self.waiting = [other for other in self.waiting if other is not party]
         self.ready = [other for other in self.ready if other is not party]
         if len(party.pending) == 1 or known_at < party.known_at:
             party.known_at = known_at
             self._set(party, phase, cause)
-            self._after(party, known_at - self.now, lambda: self._plan(party))
+            self._after(party, known_at - self.now, lambda: self._plan(party), KNOWN)
 
     def _let_go(self, party: Party, failures: list[Failure]) -> list[Node]:
         """Send the nodes that are still down to repair; return those that nobody blames."""
@@ -659,10 +665,11 @@ class Simulation:
 
     def _be_ready(self, party: Party) -> None:
         """Join the others after all returns of this instant."""
+        party.course += 1
         self.ready += [party] * (party not in self.ready)
         if self.kind == "shrink-rejoin" and not self.is_orphaned and not self._has_partner():
             self._set(party, "restore", party.cause)
-        self.at(self.now, PHASE, self._admit)
+        self.at(self.now, READY, self._admit)
 
     # Joining.
 
@@ -670,7 +677,7 @@ class Simulation:
         """Make those that are ready part of the others; return the cause of the last one, or nothing."""
         cause = ""
         self._charge(self.main)
-        for party in self.ready:
+        for party in [party for party in self.away if party in self.ready]:
             cause = party.cause
             self._charge(party)
             self.away.remove(party)
@@ -691,7 +698,7 @@ class Simulation:
         main = self.main
         if not self.ready or (main.pending and self.kind == "shrink-rejoin" and not self._has_partner()):
             return
-        first = self.ready[0].cause
+        first = next(party for party in self.away if party in self.ready).cause
         cause = self._join()
         if main.phase == "starved" or self.is_quorum:
             if len(main.groups) >= self.minimum:

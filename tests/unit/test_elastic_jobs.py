@@ -245,3 +245,21 @@ def test_a_life_begins_when_nothing_holds_its_node_down() -> None:
     for engine in ("events", "compiled"):
         outages = sim.run(replace(one, engine=engine), 0, keeps_log=True).outages
         assert [row.start for row in outages if row.node == 0] == [900, 2800, 4320, 5840]
+
+
+def test_a_node_in_qualification_that_its_rack_takes_stays_in_qualification() -> None:
+    """Node 1 is idle, fails at 1,000 s, and is tested from 1,100 to 1,300 s; its rack is out from 1,150 s on."""
+    rare = {"use": "component", "rate": "1 per 1000000 node-d"}
+    tiers = [{"name": "t", "time": "100 s"}]
+    one = case(
+        {"use": "hot-spare", "initialize": "40 s"},
+        jobs=[{"name": "a", "gpus": 1, "step_time": "1 s"}],
+        failures=[
+            {**rare, "name": "loss", "part": "node"},
+            {"use": "component", "rate": "1 per 1000000 rack-d", "name": "rack", "part": "rack", "repair": "500 s"},
+        ],
+        repair={"use": "tiers", "tiers": tiers, "qualification": {"time": "200 s"}},
+        cluster={"nodes": 4, "gpus_per_node": 1, "rack": {"nodes": 2}, "fabric": {"rails": 1}},
+    )
+    outside = table(one, play(one, [(1000, 0, 1), (1150, 1, 0)]).outside)
+    assert outside["qualification", "loss"] == pytest.approx(200, abs=1e-6)
