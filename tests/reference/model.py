@@ -7,7 +7,7 @@ one of failures of the job's software, in the time in which that runs.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import defaultdict, deque
 from typing import TYPE_CHECKING, NamedTuple
 
 import simpy
@@ -79,7 +79,7 @@ class Model:
         self.broken: list[int] = []
         self.interruptions = self.disruptions = 0
         self.writer: simpy.Process | None = None
-        self.returned, self.resumed = self.env.event(), self.env.event()
+        self.returned, self.resumed, self.found = (self.env.event() for _ in range(3))
         self.job = self.env.process(self._job())
         for number in range(len(places)):
             self.env.process(self._node(number, [time for time, node in failures if node == number]))
@@ -89,25 +89,37 @@ class Model:
         return sum(node.state == place for node in self.nodes)
 
     def _node(self, number: int, failures: list[float]) -> Generator[simpy.Event, object, None]:
-        place = self.nodes[number]
-        for time in failures:
-            if time < self.env.now:
-                continue  # It was down then, and what is down cannot fail.
-            yield self.env.timeout(time - self.env.now)
-            if not self.setup.idle_hazard and (place.state != "job" or self.software.state != "runs"):
+        place, times = self.nodes[number], deque(failures)
+        while times:
+            yield self.env.timeout(times.popleft() - self.env.now)
+            if not self._can_fail(place):
                 continue
-            known = 0.0
             if place.state == "job":
-                known = self.setup.detection
                 self.broken.append(number)
                 self.job.interrupt()
+                if self.setup.repair > 0:
+                    yield self.found
             elif self.setup.repair > 0:
                 place.enter("repair")
             if self.setup.repair > 0:
-                yield self.env.timeout(known + self.setup.repair)
+                yield from self._repaired(place, times)
                 place.enter("spare_idle" if self._count("spare_idle") < self.setup.spares else "unallocated")
                 self.returned.succeed()
                 self.returned = self.env.event()
+
+    def _can_fail(self, place: Meter) -> bool:
+        return bool(self.setup.idle_hazard) or (place.state == "job" and self.software.state == "runs")
+
+    def _repaired(self, place: Meter, times: deque[float]) -> Generator[simpy.Event, object, None]:
+        """Wait until all outages of a node are over: one that begins meanwhile joins."""
+        end = self.env.now + self.setup.repair
+        while times and times[0] < end:
+            time = times.popleft()
+            if time > self.env.now:  # else it struck before the failure was known, and is repaired with it
+                yield self.env.timeout(time - self.env.now)
+                if self._can_fail(place):
+                    end = self.env.now + self.setup.repair
+        yield self.env.timeout(end - self.env.now)
 
     def _software(self) -> Generator[simpy.Event, object, None]:
         for time in self.setup.software:
@@ -200,6 +212,8 @@ class Model:
             for number in self.broken:
                 self.nodes[number].enter("repair")
         self.broken.clear()
+        self.found.succeed()
+        self.found = self.env.event()
 
     def play(self) -> Outcome:
         """Play until the horizon or the end of the work."""
