@@ -315,10 +315,10 @@ def occur(s: Scalars, failure: Failure, until: float, waited: bool) -> None:
         drop(s, failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
         return
     # The common case first: a fault of one node, which can be hit where it is.
-    is_hit = (waited or s.exposed == BOTH) if inside else (origin.always or not outside)
+    is_hit = (waited or s.exposed == BOTH) if inside else (origin.always or count < 0)
     if not is_hit:
         is_hit = bool(inside) and s.exposed == BOTH
-    if not is_hit and (outside or s.exposed == NODES):
+    if not is_hit and (not inside or outside or s.exposed == NODES):
         is_hit = mark(s, failure, IDLE_MARK) < origin.idle_hazard
     if not is_hit:
         drop(s, failure, inside, until)

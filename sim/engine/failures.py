@@ -232,7 +232,7 @@ class Failures:
             return
         # The common case first: a fault of one node, which can be hit where it is.
         always = info.always or is_found
-        is_hit = waited or inside[0][0].exposed == "both" if inside else always or not outside
+        is_hit = waited or inside[0][0].exposed == "both" if inside else always or not nodes
         if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
             not always and self._is_thinned(info, nodes, failure)
         ):
@@ -287,11 +287,11 @@ class Failures:
         return inside, outside
 
     def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: Failure) -> bool:
-        """Return whether a fault can happen to any of these now; nodes without processes are hit like idle ones."""
+        """Return whether a fault can happen to any of these now; nodes without processes, and down, are hit like idle."""
         exposures = {group.exposed for group, _ in inside}
         if "both" in exposures:
             return True
-        return (bool(outside) or "nodes" in exposures) and failure.mark("idle") < info.source.idle_hazard
+        return (not inside or bool(outside) or "nodes" in exposures) and failure.mark("idle") < info.source.idle_hazard
 
     def _is_thinned(self, info: SourceInfo, nodes: Sequence[int], failure: Failure) -> bool:
         """Return whether a candidate that was drawn at the highest hazard is one too many."""
