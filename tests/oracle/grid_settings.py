@@ -243,7 +243,7 @@ class Starved:
             horizon=exact(failures * MTTI / running),
             initial="stationary",
             jobs=[{"name": "job", "gpus": NODES}],
-            failures=[{"use": "component", "name": "node", "part": "node", "rate": rate}],
+            failures=[{"use": "component", "name": "node", "part": "node", "rate": rate, "renews": "at_return"}],
             checkpoint={
                 "tiers": [{"interval": exact(interval), "mode": "blocking", "write": exact(write), "restore": "0 s"}]
             },

@@ -213,10 +213,18 @@ def test_limits_in_which_nothing_is_left_of_it(data: Scenario) -> None:
         without = {name: value for name, value in data.items() if name != key}
         if limit is not None:
             _same(without, {**without, key: limit})
-    # Where the pace changes, a save that is due comes at once, and a shared one at the end of its step.
+    # Where the pace changes, a save that is due comes at once, and a shared one at the end of its step; so it is where a
+    # sign makes a job save.
     failures = [cause for cause in data["failures"] if cause["name"] in ("crash", "relapse")]
     if failures and data["recovery"]["use"] != "redundant":
-        alone = data | {"jobs": data["jobs"][:1], "failures": failures, "streams": [], "parts": {}, "power": None}
+        alone = data | {
+            "jobs": data["jobs"][:1],
+            "failures": failures,
+            "streams": [],
+            "parts": {},
+            "power": None,
+            "health": {},
+        }
         tier = {key: value for key, value in data["checkpoint"]["tiers"][0].items() if key not in SHARING}
         _same(*(alone | {"checkpoint": {"size": "1 GB", "tiers": [tier | {"shares": each}]}} for each in SHARES))
 

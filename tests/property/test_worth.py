@@ -103,7 +103,7 @@ def test_what_is_gained_adds_up(data: Scenario) -> None:
             check_sums(group, metric)
     for row in (*found.causes.rows, *found.knobs.rows):
         for gained in row.gain.values():
-            if gained is not None:
+            if gained is not None and gained.ci95 is not None:
                 assert gained.ci95[0] <= gained.mean <= gained.ci95[1]
                 assert np.isfinite(gained.mean)
         assert row.money_per_year is None

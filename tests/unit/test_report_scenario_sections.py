@@ -450,7 +450,7 @@ def test_the_parts_of_a_step_come_to_its_time() -> None:
     assert long.title == "50.0 % of a step of 3 s is computing; communication not hidden takes 25.0 %"
 
 
-@cases("case", ["small", "healthy start", "nothing fails"])
+@cases("case", ["small", "nothing fails"])
 def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     """Both columns of the table come to everything, and the row of restarts is that of its three phases."""
     content = focus_of(case).document
