@@ -217,10 +217,12 @@ class Rival:
         last = self.work - max(in_flight, 0.0) * pace.rate
         interrupted = {index for index, _ in self.stop} | set(getattr(self, "due", []))
         self.stop, self.due = [], []
-        self.copies = [copy for copy in self.copies if not copy.drain_left]
+        is_live = damage.keeps == "live" and last - sound <= CLOSE * self.work
+        # What is kept live is written on.
+        self.copies = [copy for copy in self.copies if is_live or not copy.drain_left]
         if not self.is_plain:
             self._space(pace)
-        if damage.keeps == "live" and last - sound <= CLOSE * self.work:
+        if is_live:
             self._lose(damage)
             self.copies = [copy for copy in self.copies if copy.whole or copy.rung.store == "remote"]
             for copy in self.copies:
@@ -494,7 +496,7 @@ def _check_change_of_pace(strategy: Any, step: float, cycle: float, generator: n
 
 
 def _check_live(strategy: Any, pace: Pace, cycle: float, generator: np.random.Generator) -> None:
-    """What is kept live loses less than a step and takes no time; what was on its way to a store is void."""
+    """What is kept live loses less than a step and takes no time; what is on its way to a store is written on."""
     for span in generator.uniform(0, 4 * cycle, size=60):
         state, _, _ = strategy.advance(strategy.begin, pace, float(span))
         live, seconds, store = strategy.restore(state, pace, Damage("live"))

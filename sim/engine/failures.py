@@ -287,7 +287,7 @@ class Failures:
         return inside, outside
 
     def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: Failure) -> bool:
-        """Return whether a fault can happen to any of these now; nodes without processes, and down, are hit like idle."""
+        """Return whether a fault can happen to any of these now; nodes without processes count like idle ones."""
         exposures = {group.exposed for group, _ in inside}
         if "both" in exposures:
             return True

@@ -213,8 +213,8 @@ def test_limits_in_which_nothing_is_left_of_it(data: Scenario) -> None:
         without = {name: value for name, value in data.items() if name != key}
         if limit is not None:
             _same(without, {**without, key: limit})
-    # Where the pace changes, a save that is due comes at once, and a shared one at the end of its step; so it is where a
-    # sign makes a job save.
+    # Where the pace changes, a save that is due comes at once, and a shared one at the end of its step; a
+    # sign makes a job save too.
     failures = [cause for cause in data["failures"] if cause["name"] in ("crash", "relapse")]
     if failures and data["recovery"]["use"] != "redundant":
         alone = data | {

@@ -426,7 +426,7 @@ def test_a_job_that_ends_where_a_save_begins_does_not_wait_for_it(every: int) ->
 
 @cases(("diagnosis", "repair"), [({"finds": 0.0}, 0.0), ({"blames_other": 1.0}, 20.0)], ids=["nobody", "another"])
 def test_who_is_not_blamed_and_down_for_something_else_is_repaired(diagnosis: dict[str, float], repair: float) -> None:
-    """Node 0 fails at 300 s and is not blamed at 350 s; its rack, down since 320 s and known with it, is back at 450 s."""
+    """Node 0 fails at 300 s and is not blamed at 350 s; its rack, down since 320 s, is back at 450 s."""
     causes = [{"part": "node"}, {"part": "rack", "repair": "100 s"}]
     law = {"use": "exponential", "mean": "1000 d"}
     case = harness.prepared(

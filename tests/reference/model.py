@@ -51,6 +51,8 @@ class Outcome(NamedTuple):
     interruptions: int
     disruptions: int
     end: float
+    is_tied: bool
+    """Whether nodes came back at one instant for which the job waited: which of them it took is not said."""
 
 
 class Meter:
@@ -78,6 +80,7 @@ class Model:
         self.committed = 0.0
         self.broken: list[int] = []
         self.interruptions = self.disruptions = 0
+        self.is_tied, self.last_return = False, -1.0
         self.writer: simpy.Process | None = None
         self.returned, self.resumed, self.found = (self.env.event() for _ in range(3))
         self.job = self.env.process(self._job())
@@ -103,6 +106,9 @@ class Model:
                 place.enter("repair")
             if self.setup.repair > 0:
                 yield from self._repaired(place, times)
+                if self.phase.state == "starved":
+                    self.is_tied |= self.env.now == self.last_return
+                    self.last_return = self.env.now
                 place.enter("spare_idle" if self._count("spare_idle") < self.setup.spares else "unallocated")
                 self.returned.succeed()
                 self.returned = self.env.event()
@@ -224,7 +230,7 @@ class Model:
         for node in self.nodes:
             for place, seconds in node.seconds.items():
                 total[place] += seconds
-        return Outcome(self.phase.seconds, total, self.interruptions, self.disruptions, self.env.now)
+        return Outcome(self.phase.seconds, total, self.interruptions, self.disruptions, self.env.now, self.is_tied)
 
 
 def play(setup: Setup, failures: Sequence[tuple[float, int]]) -> Outcome:
