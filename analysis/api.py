@@ -376,9 +376,9 @@ def fit(
         If a file cannot be read, or no model can be fitted.
     """
     from analysis.logs import pipeline
-    from analysis.logs.tables import LogError
     from analysis.results.fitted import LivesDocument
     from analysis.results.run import provenance
+    from sim.records import LogError
 
     files = [str(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
     if not files:

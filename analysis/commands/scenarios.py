@@ -167,7 +167,7 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
 def _measured(file: Path) -> dict[str, float]:
     """Return the measured shares of a file of weeks, or end with one line about it."""
     from analysis.logs import track
-    from analysis.logs.tables import LogError
+    from sim.records import LogError
 
     with in_a_line(LogError, before="--measured "):
         found = track.mean_shares(track.rows_of(file))

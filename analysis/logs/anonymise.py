@@ -19,15 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.logs.slurm_conf import Partition
-from analysis.logs.tables import LogError, utc
+from analysis.logs.tables import utc
+from sim.records import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from analysis.logs.events import History
     from analysis.logs.slurm_conf import Site
-    from analysis.logs.tables import HostLists, Tables
+    from analysis.logs.tables import Tables
     from analysis.results.fitted import FitDocument
+    from sim.records import HostLists
 
 WEEK = 7 * 86400.0
 _WORD = re.compile(r"[\w.@+-]*\w")

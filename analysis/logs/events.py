@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from analysis.logs.kernel import SAME_CODE
-from analysis.logs.tables import Event, Exposure, LogError, NoModelError, utc
+from analysis.logs.tables import Event, Exposure, NoModelError, utc
+from sim.records import LogError
 from sim.units import DAY, MINUTE
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from analysis.logs.tables import Attempt, HostLists, Rules, Tables
+    from analysis.logs.tables import Attempt, Rules, Tables
+    from sim.records import HostLists
 
 CHAIN = 5 * MINUTE
 """Codes of one node that follow within this [s] are one fault."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import itertools
 import json
 import math
@@ -15,22 +14,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from analysis.logs.tables import LogError
+from sim.records import CHUNK, NOTHING, LogError, Table, Unpacked, number, unit_of
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from analysis.logs.health import Point, Run, Snapshot
-    from analysis.logs.tables import Attempt, Clock, HostLists, Rules, Source, Tables
+    from analysis.logs.tables import Attempt, Rules, Source, Tables
+    from sim.records import HostLists, Moments
 
 LOOK = 1000
 """Lines that say what kind of log it is."""
-
-_CHUNK = 1 << 22
-
-OPEN = frozenset(("", "unknown", "none", "null", "nan", "n/a"))
-"""What stands for a moment that has not come."""
 
 
 @dataclass
@@ -55,12 +51,13 @@ class Log:
     """One file while it is read."""
 
     def __init__(
-        self, source: Source, clock: Clock, reading: Reading, stream: io.BufferedReader[Any],
+        self, source: Source, clock: Moments, reading: Reading, stream: io.BufferedReader[Any],
         advance: Callable[[int], None] = lambda _done: None,
     ) -> None:  # fmt: skip
         self.source, self.clock, self.reading = source, clock, reading
         self.tables, self.rules, self.file = reading.tables, reading.rules, source.file
         self._stream, self._advance = stream, advance
+        self._table: Table | None = None
         self.ends = b"", b""
         """First and last line of what was read in pieces: between them the log was written, whatever it says."""
 
@@ -72,16 +69,46 @@ class Log:
         """Return the first line, or its beginning, without reading it."""
         return self._stream.peek(1)[:65536].decode("utf-8-sig", errors="replace").splitlines()[0]
 
-    def moment(self, text: str, line: int, empty: float = math.nan, column: str = "", scale: float = 1.0) -> float:
-        """Return a moment [s], or what an empty one stands for."""
-        if text.lower() in OPEN:
+    def moment(self, text: str, line: int, empty: float = math.nan, role: str = "") -> float:
+        """Return a moment [s], or what an empty one stands for; a number is of the unit that its column states."""
+        if text.lower() in NOTHING:
             return empty
+        unit = unit_of(self._table.name_of(role)) if self._table is not None else 0.0
         try:
-            return float(text) * scale if scale != 1.0 else self.clock.read(text, line, column)
+            return number(text) * unit if unit else self.clock.read(text, line, role if role == "start" else "")
         except LogError:
             raise
-        except ValueError:
+        except ValueError as error:
+            if "1970" in str(error):
+                raise
             raise ValueError(f"'{text}' is no moment such as 2025-02-03T08:11:40") from None
+
+    def table(self, *needed: str | tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield the rows of a table by role, with their lines; those that cannot be used are counted."""
+        table = self._table = Table(self.lines(), self.file, self.rules.columns, needed)
+        self.source.columns = table.roles
+        for line, row in table.rows():
+            if isinstance(row, str):
+                self.drop(row, line)
+            else:
+                yield line, row
+
+    def unit(self, role: str) -> float:
+        """Return the unit of the numbers of a column, which its name states [s].
+
+        Raises
+        ------
+        LogError
+            If the name does not state it.
+        """
+        assert self._table is not None, "units are asked for while a table is read"
+        name = self._table.name_of(role)
+        if name and not unit_of(name):
+            raise LogError(
+                f"{self.file}:{self._table.line}: column '{name}' does not say its unit; call it {role}_s, {role}_min, "
+                f"{role}_h or {role}_days"
+            )
+        return unit_of(name)
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the lines with their numbers; a file that ends early, as a cut gzip file does, ends here too."""
@@ -105,7 +132,7 @@ class Log:
         rest, number = b"", 1
         while True:
             try:
-                piece = self._stream.read1(_CHUNK)
+                piece = self._stream.read1(CHUNK)
             except (EOFError, OSError, zlib.error) as error:
                 self._ends_early(error, number)
                 piece = b""
@@ -181,7 +208,7 @@ class Log:
 
     def _report(self) -> None:
         raw = self._stream.raw
-        self._advance(raw.packed.tell() if isinstance(raw, _Unpacked) else raw.tell() if raw.seekable() else 0)
+        self._advance(raw.packed.tell() if isinstance(raw, Unpacked) else raw.tell() if raw.seekable() else 0)
 
     def _ends_early(self, error: Exception, line: int) -> None:
         self.drop("the file ends early", line)
@@ -196,74 +223,12 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def opened(file: str) -> io.BufferedReader[Any]:
-    """Return a file, unpacked if it is gzip; ``-`` is standard input.
-
-    Raises
-    ------
-    LogError
-        If it cannot be read.
-    """
-    if file == "-":
-        return io.BufferedReader(io.FileIO(0, closefd=False), _CHUNK)
-    try:
-        raw = io.FileIO(file)
-        if raw.read(2) == b"\x1f\x8b":
-            raw.seek(0)
-            return io.BufferedReader(_Unpacked(raw), _CHUNK)
-        raw.seek(0)
-    except OSError as error:
-        raise LogError(f"{file}: cannot be read ({error.strerror})") from None
-    return io.BufferedReader(raw, _CHUNK)
-
-
 def size_of(file: str) -> int | None:
     """Return the bytes of a file; ``None`` of standard input."""
     try:
         return None if file == "-" else os.stat(file).st_size  # noqa: PTH116
     except OSError:
         return 0
-
-
-class _Unpacked(io.RawIOBase):
-    """A gzip file that gives all that it holds before it says that it ends early, which `gzip.open` does not."""
-
-    def __init__(self, packed: io.FileIO) -> None:
-        self.packed, self._rest = packed, b""
-        self._unpack = zlib.decompressobj(31)
-
-    def readable(self) -> bool:
-        """Return that it can be read."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Fill a buffer, and return how much is in it.
-
-        Raises
-        ------
-        EOFError
-            If the file ends before what is packed in it does.
-        zlib.error
-            If it is damaged.
-        """
-        while True:
-            packed = self._rest or self.packed.read(1 << 16)
-            if not packed:
-                if self._unpack.eof:
-                    return 0
-                raise EOFError("the packed file was cut")
-            if self._unpack.eof:  # another member
-                self._unpack = zlib.decompressobj(31)
-            content = self._unpack.decompress(packed, len(buffer))
-            self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
-            if content:
-                buffer[: len(content)] = content
-                return len(content)
-
-    def close(self) -> None:
-        """Close the packed file too."""
-        self.packed.close()
-        super().close()
 
 
 def peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
@@ -275,7 +240,7 @@ def peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
         If it is packed otherwise than by gzip, of another encoding, or empty.
     """
     try:
-        head = stream.peek(_CHUNK)[: LOOK * 300]
+        head = stream.peek(CHUNK)[: LOOK * 300]
     except (OSError, EOFError, zlib.error) as error:
         raise LogError(f"{file}: cannot be unpacked ({error})") from None
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):

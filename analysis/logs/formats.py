@@ -6,7 +6,6 @@ a `LogError` that names the file and the line.
 
 from __future__ import annotations
 
-import csv
 import functools
 import math
 import re
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from analysis.logs import files as logs
 from analysis.logs import health, kernel, slurm, training
-from analysis.logs.tables import Clock, Event, Exposure, Life, LogError, NoModelError, Source
+from analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
+from sim.records import NOTHING, LogError, Moments, count, duration, flag, number, opened
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from analysis.logs.files import Log, Reading
     from analysis.logs.tables import Rules
@@ -53,7 +53,7 @@ def read_files(
         kind = (kinds or {}).get(file, "")
         if kind and kind not in READERS:
             raise LogError(f"--as {file}={kind}: there is no such format{suggest(kind, READERS)}")
-        with logs.opened(file) as stream:
+        with opened(file) as stream:
             head = logs.peek(stream, file)
             digest = logs.digest(file) if size and sizes.count(size) > 1 else file
             if digest in seen:
@@ -63,7 +63,7 @@ def read_files(
             seen[digest] = file
             source = Source(file, kind or sniff(head, file, reading.rules))
             reading.tables.sources.append(source)
-            clock = Clock(logs.zone_of(file, zones), file)
+            clock = Moments(logs.zone_of(file, zones), file)
             advance = functools.partial(_advanced, progress, before, total)
             READERS[source.kind](logs.Log(source, clock, reading, stream, advance))
             if clock.twice:
@@ -166,7 +166,7 @@ def _sniff_further(file: str) -> str:
     """Return what kind a log is that says so late: reports of torchrun stand at the end of what a job prints."""
     patterns = [(kind, re.compile(pattern.encode())) for kind, pattern in _TEXT]
     try:
-        with logs.opened("/dev/null" if file == "-" else file) as stream:
+        with opened("/dev/null" if file == "-" else file) as stream:
             while piece := stream.read(1 << 22):
                 found = next((kind for kind, pattern in patterns if pattern.search(piece)), "")
                 if found:
@@ -176,9 +176,7 @@ def _sniff_further(file: str) -> str:
     return ""
 
 
-# Tables with a header: the inventory, and outages of nodes as CSV.
-
-_SCALES = {"_days": 86400.0, "_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_s": 1.0}
+# Tables with a header: the inventory, outages of nodes, and lives of parts.
 
 
 def _role(header: Iterable[str], role: str, rules: Rules) -> str:
@@ -187,47 +185,17 @@ def _role(header: Iterable[str], role: str, rules: Rules) -> str:
     return next((names[name] for name in rules.columns[role] if name in names), "")
 
 
-def _records(log: Log, needed: Sequence[str]) -> Iterator[tuple[int, dict[str, str]]]:
-    """Yield the rows of a CSV file by role, with their lines."""
-    lines = log.lines()
-    number, first = next(lines)
-    delimiter = max(",;\t|", key=first.count)
-    header = next(csv.reader([first], delimiter=delimiter))
-    columns = {role: header.index(name) for role in log.rules.columns if (name := _role(header, role, log.rules))}
-    for role in needed:
-        if role not in columns:
-            raise LogError(
-                f"{log.file}:{number}: has no column for the {role} (the header has: {', '.join(header)}); "
-                f"call it {log.rules.columns[role][0]}"
-            )
-    for number, text in lines:
-        if not text.strip():
-            continue
-        try:
-            row = next(csv.reader([text], delimiter=delimiter, strict=True))
-        except csv.Error:
-            log.drop("no CSV", number)
-            continue
-        if len(row) <= max(columns[role] for role in needed):
-            log.drop("too few fields", number)
-            continue
-        yield number, {role: row[at].strip() for role, at in columns.items() if at < len(row)}
-
-
-_GRES = re.compile(r"\bgpu(?::[^:,()]+)?:(\d+)")
-
-
 def read_inventory(log: Log) -> None:
     """Read the nodes of a cluster: names, GPUs, racks, and when they entered and left service."""
     source = log.source
     seen: dict[tuple[str, str], int] = {}
-    for line, row in _records(log, ("node",)):
+    for line, row in log.table("node"):
         try:
             enter, leave = (
-                log.moment(row.get(role, ""), line, empty) for role, empty in (("in", -math.inf), ("out", math.inf))
+                log.moment(row.get(role, ""), line, empty, role)
+                for role, empty in (("in", -math.inf), ("out", math.inf))
             )
-            stated = row.get("gpus") or "0"
-            gpus = int(stated) if stated.isdigit() else sum(map(int, _GRES.findall(stated)))
+            gpus = count(row.get("gpus") or "0")
             names = log.reading.hosts.expand(row["node"])
         except LogError:
             raise
@@ -253,32 +221,37 @@ def read_inventory(log: Log) -> None:
 
 
 def read_outages(log: Log) -> None:
-    """Read outages of nodes from a CSV file: node, start, end, and a cause where there is one."""
+    """Read outages of nodes from a CSV file: node, start, end or duration, and a cause where there is one."""
     rules, source = log.rules, log.source
-    first = log.first_line().lower()
-    suffix = re.search(r"\bt?_?start(_day|_d|_h|_s)\b", first)
-    scale = _SCALES[suffix[1]] if suffix else 1.0
-    for line, row in _records(log, ("node", "start")):
+    seen: dict[tuple[str, float, float], int] = {}
+    for line, row in log.table("node", "start", ("end", "duration")):
         try:
-            start = log.moment(row["start"], line, math.nan, "start", scale)
-            end = log.moment(row.get("end", ""), line, math.nan, scale=scale)
+            start = log.moment(row["start"], line, math.nan, "start")
+            end = log.moment(row.get("end", ""), line, math.nan, "end")
+            if row.get("duration", "").lower() not in NOTHING:
+                end = start + duration(row["duration"], log.unit("duration"))
+            planned = flag(row.get("planned", ""))
+            names = log.reading.hosts.expand(row["node"])
         except LogError:
             raise
-        except ValueError:
-            log.drop("a moment that cannot be read", line)
+        except ValueError as error:
+            log.drop(str(error), line)
             continue
         if not start <= (end if end == end else math.inf):
             log.drop("ends before it starts" if start == start else "has no start", line)
             continue
         reason = row.get("cause", "")
-        planned = row.get("planned", "").lower() in ("true", "1", "yes") or rules.is_planned("", reason)
         cause = re.sub(r"\W+", "_", reason.lower()).strip("_") or "unknown"
-        log.tables.events.append(
-            Event(
-                "outages", start, end, row["node"], cause, "column" if reason else "unknown", log.file, line,
-                planned=planned, text=reason,
-            )
-        )  # fmt: skip
+        for name in names:
+            if seen.setdefault((name, start, end), line) != line:
+                log.drop("an outage that is repeated", line)
+                continue
+            log.tables.events.append(
+                Event(
+                    "outages", start, end, name, cause, "column" if reason else "unknown", log.file, line,
+                    planned=planned or rules.is_planned("", reason), text=reason,
+                )
+            )  # fmt: skip
         source.rows += 1
         source.saw(start)
         if end == end:
@@ -288,35 +261,25 @@ def read_outages(log: Log) -> None:
 def read_lives(log: Log) -> None:
     """Read lives of parts: dates of installation and removal, or ages; with a cause, or `failed`, those that failed."""
     rules, tables, source = log.rules, log.tables, log.source
-    header = log.first_line().split(",")
-    scale = {
-        role: next((size for end, size in _SCALES.items() if _role(header, role, rules).lower().endswith(end)), 86400.0)
-        for role in ("life", "entry")
-    }
-    aged = bool(_role(header, "life", rules))
-    if not _role(header, "failed", rules) and not _role(header, "cause", rules):
-        raise LogError(f"{source.file}:1: has neither a column 'failed' (0 or 1) nor a 'cause' of failures")
-    for line, row in _records(log, ("part", "life" if aged else "start")):
+    rows = log.table("part", ("life", "start"), ("failed", "cause"))
+    for line, row in rows:
         try:
-            if aged:
-                born, age = math.nan, float(row["life"]) * scale["life"]
-                entry = float(row.get("entry") or 0) * scale["entry"]
+            if "life" in row:
+                born, age = math.nan, number(row["life"]) * log.unit("life")
+                entry = number(row.get("entry") or "0") * log.unit("entry")
             else:
-                born = log.moment(row["start"], line)
-                age, entry = log.moment(row.get("end", ""), line) - born, 0.0
+                born = log.moment(row["start"], line, role="start")
+                age, entry = log.moment(row.get("end", ""), line, role="end") - born, 0.0
+            cause = "" if row.get("cause", "").lower() in NOTHING else row["cause"]
+            failed = flag(row["failed"]) if "failed" in row else bool(cause) and not rules.is_planned("", cause)
         except LogError:
             raise
-        except ValueError:
-            log.drop("a moment or an age that cannot be read", line)
+        except ValueError as error:
+            log.drop(str(error), line)
             continue
-        if age <= entry or (not aged and math.isnan(born)):
+        if age <= entry or ("life" not in row and math.isnan(born)):
             log.drop("no time in service", line)
             continue
-        cause = "" if row.get("cause", "").lower() in logs.OPEN else row["cause"]
-        if "failed" in row:
-            failed = row["failed"].lower() in ("1", "true", "yes")
-        else:
-            failed = bool(cause) and not rules.is_planned("", cause)
         tables.lives.append(Life(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line))
         source.rows += 1
         for moment in (born, born + age):

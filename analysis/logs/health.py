@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.logs.tables import Event, Exposure, LogError
+from analysis.logs.tables import Event, Exposure
+from sim.records import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

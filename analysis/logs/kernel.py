@@ -14,11 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.logs.tables import Event, LogError
+from analysis.logs.tables import Event
+from sim.records import LogError
 
 if TYPE_CHECKING:
     from analysis.logs.files import Log
-    from analysis.logs.tables import Clock, Rules
+    from analysis.logs.tables import Rules
+    from sim.records import Moments
 
 SAME_CODE = 30.0
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""
@@ -124,7 +126,7 @@ class _NoMomentError(ValueError):
 class _Stamps:
     """Moment and host of a line of a kernel log, in whatever form."""
 
-    def __init__(self, clock: Clock, alone: str) -> None:
+    def __init__(self, clock: Moments, alone: str) -> None:
         self._clock, self._alone = clock, alone
         self._last: dict[str, float] = {}
         self.jumps = 0

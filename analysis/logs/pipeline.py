@@ -20,9 +20,10 @@ from analysis.logs.events import blame, build, incidents
 from analysis.logs.files import Reading
 from analysis.logs.fit import Fitted, exposure_until, fit
 from analysis.logs.formats import read_files
-from analysis.logs.tables import HostLists, LogError, NoModelError, Rules, Tables
+from analysis.logs.tables import NoModelError, Rules, Tables
 from analysis.results.fitted import CostFound, CurveFound, FitDocument, LivesDocument
 from sim import yamlfile
+from sim.records import HostLists, LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -283,11 +284,11 @@ def moment(text: str, zones: Sequence[str]) -> float:
     """Return a moment of an option [s since 1970]."""
     from zoneinfo import ZoneInfo
 
-    from analysis.logs.tables import Clock
+    from sim.records import Moments
 
     zone = next((ZoneInfo(stated) for stated in reversed(zones) if "=" not in stated), None)
     try:
-        return Clock(zone, text).read(text, 0)
+        return Moments(zone, text).read(text, 0)
     except LogError:
         raise LogError(f"'{text}' has no offset from UTC, and no --timezone holds for all files") from None
     except ValueError:

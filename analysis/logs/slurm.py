@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.logs.health import Point
-from analysis.logs.tables import Attempt, Event, LogError
+from analysis.logs.tables import Attempt, Event
+from sim.records import LogError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

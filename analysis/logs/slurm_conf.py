@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import percent_text, ranges
-from analysis.logs.tables import HostLists
 from sim import catalog
+from sim.records import HostLists
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:

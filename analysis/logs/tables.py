@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from analysis.results.files import csv_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from zoneinfo import ZoneInfo
-
-
-class LogError(ValueError):
-    """A log that cannot be read; the message, one line, names file and line, the rule, and what helps."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__("".join(letter if letter.isprintable() else "\ufffd" for letter in message))
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 class NoModelError(ValueError):
@@ -181,6 +173,8 @@ class Source:
     first: float = math.inf
     last: float = -math.inf
     rows: int = 0
+    columns: str = ""
+    """Of a table, which column was taken for what."""
     unreadable: int = 0
     """Lines with bytes that are no UTF-8; they were read with those replaced."""
 
@@ -244,162 +238,6 @@ def utc(moment: float) -> str:
     """Return a moment [s since 1970] as text in UTC, to the millisecond where it has any."""
     text = datetime.fromtimestamp(round(moment, 3), UTC).isoformat(timespec="milliseconds")
     return text.replace(".000", "").replace("+00:00", "Z")
-
-
-# Moments: text with an offset, text in a stated zone, and numbers.
-
-_MONTHS = {
-    name: at
-    for at, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)
-}
-
-
-class Clock:
-    """Reads the moments of one file.
-
-    Local times need a `zone`. An hour that occurs twice, when summer time ends, is resolved by the order of the file:
-    a column whose moments do not fall takes the first that is not before the last one.
-    """
-
-    def __init__(self, zone: ZoneInfo | None, file: str) -> None:
-        self._zone, self._file = zone, file
-        self._offsets: dict[str, tuple[float, float]] = {}
-        self._hours: dict[str, float] = {}
-        self._last: dict[str, float] = {}
-        self.twice = 0
-        """Moments of an hour that occurs twice."""
-
-    def read(self, text: str, line: int, column: str = "") -> float:
-        """Return a moment [s since 1970].
-
-        Parameters
-        ----------
-        text
-            A date of ISO 8601, with or without an offset, or a number of seconds.
-        column
-            Whose moments do not fall, where an hour occurs twice.
-
-        Raises
-        ------
-        LogError
-            If it is a local time and no zone was stated.
-        ValueError
-            If it is no moment.
-        """
-        if len(text) == 19:
-            hour = self._hours.get(text[:13])
-            if hour is not None:
-                return hour + 60 * int(text[14:16]) + int(text[17:])
-        if "-" not in text:
-            value = float(text)  # seconds since 1970
-            if not 0 <= value < 1e11:
-                raise ValueError(f"'{text}' is no moment")
-            return value
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is not None:
-            return moment.timestamp()
-        return self._local(moment, text, line, column)
-
-    def ctime(self, text: str, line: int) -> float:
-        """Return a moment [s since 1970] such as ``Mon Mar  3 10:02:11 2025``."""
-        _, month, day, time, year = text.split()
-        iso = f"{year}-{_MONTHS[month]:02}-{int(day):02}T{time}"
-        return self._local(datetime.fromisoformat(iso), iso, line, "")
-
-    def _local(self, moment: datetime, text: str, line: int, column: str) -> float:
-        key = text[:15]  # zones change at whole ten minutes
-        offsets = self._offsets.get(key)
-        if offsets is None:
-            if self._zone is None:
-                raise LogError(
-                    f"{self._file}:{line}: '{text}' has no offset from UTC; say where it was written, for example "
-                    f"--timezone America/Chicago"
-                )
-            first, second = (moment.replace(tzinfo=self._zone, fold=fold).utcoffset() for fold in (0, 1))
-            assert first is not None
-            assert second is not None
-            offsets = self._offsets[key] = first.total_seconds(), second.total_seconds()
-        plain = moment.replace(tzinfo=UTC).timestamp()
-        value = plain - offsets[0]
-        if offsets[0] > offsets[1]:  # twice; a skipped hour has them the other way round
-            self.twice += 1
-            if value < self._last.get(column, -math.inf) - 1:
-                value = plain - offsets[1]
-        elif text[13:14] == ":" and moment.replace(minute=59, tzinfo=self._zone).utcoffset() == (
-            moment.replace(minute=0, tzinfo=self._zone).utcoffset()
-        ):
-            # An hour in which no zone changes: the others of its moments need no calendar.
-            self._hours[text[:13]] = value - 60 * moment.minute - moment.second - moment.microsecond / 1e6
-        if column:
-            self._last[column] = max(value, self._last.get(column, -math.inf))
-        return value
-
-
-# Lists of hosts: gpu[001-010,012],login1 and r[1-2]n[01-16].
-
-MOST_HOSTS = 1 << 20
-
-
-class HostLists:
-    """Expands lists of hosts, and remembers those that it has seen."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, tuple[str, ...]] = {}
-
-    def expand(self, text: str) -> tuple[str, ...]:
-        """Return the names of a list of hosts.
-
-        Raises
-        ------
-        ValueError
-            If brackets do not close, a range falls, or the list was cut.
-        """
-        found = self._known.get(text)
-        if found is None:
-            if len(self._known) > 100_000:
-                self._known.clear()
-            found = self._known[text] = tuple(_expanded(text))
-        return found
-
-
-def _expanded(text: str) -> Iterator[str]:
-    if text.rstrip().endswith(("...", "…", "+")):
-        raise ValueError(f"the list of hosts '{text}' was cut")
-    depth, start = 0, 0
-    for at, letter in enumerate(text + ","):
-        depth += (letter == "[") - (letter == "]")
-        if letter == "," and depth == 0:
-            part = text[start:at].strip()
-            start = at + 1
-            if part:
-                yield from _product(part)
-    if depth:
-        raise ValueError(f"the list of hosts '{text}' has a bracket that does not close")
-
-
-def _product(text: str) -> list[str]:
-    names = [""]
-    for at, piece in enumerate(re.split(r"\[([^\[\]]*)\]", text)):
-        choices = _range(piece) if at % 2 else [piece]
-        if len(names) * len(choices) > MOST_HOSTS:
-            raise ValueError(f"the list of hosts '{text[:40]}' names more than {MOST_HOSTS:,} hosts")
-        names = [name + choice for name in names for choice in choices]
-    return names
-
-
-def _range(text: str) -> list[str]:
-    found: list[str] = []
-    for part in text.split(","):
-        low, dash, high = part.strip().partition("-")
-        if not dash:
-            found.append(low)
-            continue
-        if not (low.isdigit() and high.isdigit()) or int(high) < int(low):
-            raise ValueError(f"'{part}' is no range of hosts")
-        if int(high) - int(low) >= MOST_HOSTS:
-            raise ValueError(f"'{part}' names more than {MOST_HOSTS:,} hosts")
-        found += [f"{number:0{len(low)}}" for number in range(int(low), int(high) + 1)]
-    return found
 
 
 # The rules that give a cause.

@@ -35,11 +35,12 @@ from analysis.amounts import percent_text
 from analysis.logs.events import incidents
 from analysis.logs.fit import WEEK, kept_steps
 from analysis.logs.pipeline import history_of, read
-from analysis.logs.tables import LogError, utc
+from analysis.logs.tables import utc
 from analysis.metrics import bucket_label
 from analysis.results.files import csv_text
 from analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
 from sim import JOB_BUCKETS
+from sim.records import LogError
 from sim.units import DAY
 from sim.yamlfile import suggest
 

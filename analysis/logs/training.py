@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.logs.tables import Attempt, Event, LogError, Phase
+from analysis.logs.tables import Attempt, Event, Phase
+from sim.records import LogError
 
 if TYPE_CHECKING:
     from analysis.logs.files import Log, Reading

@@ -22,12 +22,13 @@ from analysis.logs import estimate
 from analysis.logs.estimate import SOME, Estimate
 from analysis.logs.events import attempts_of
 from analysis.logs.fit import duration
-from analysis.logs.tables import HostLists, utc
+from analysis.logs.tables import utc
 from analysis.metrics import ratios
 from analysis.results.files import csv_text
 from analysis.results.fitted import BacktestFound, Estimated, StreamFound
 from analysis.statistics.estimates import t_quantile
 from sim.input.job_trace import read_jobs
+from sim.records import HostLists
 from sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ from analysis.logs.fit import spells_of
 from analysis.logs.formats import READERS
 from analysis.logs.kernel import XID
 from analysis.logs.pipeline import Request
-from analysis.logs.tables import Clock, HostLists, LogError, NoModelError
+from analysis.logs.tables import NoModelError
+from sim.records import HostLists, LogError, Moments
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import START, Fault, drawn, kubernetes, name, nvsentinel, slurmctld, utc, write
@@ -506,7 +507,7 @@ def test_lists_of_hosts_that_are_none(text: str) -> None:
 def test_hours_that_occur_twice() -> None:
     """The order of a file says which of two hours is meant, and the hour that is skipped costs nothing."""
     zone = ZoneInfo("America/Chicago")
-    clock = Clock(zone, "log")
+    clock = Moments(zone, "log")
     moments = [
         clock.read(f"2025-11-02T{time}", 1, "start")
         for time in ("00:59:00", "01:30:00", "01:50:00", "01:10:00", "02:10:00")

@@ -14,9 +14,10 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from analysis.logs import track
-from analysis.logs.tables import LogError, Phase, Tables
+from analysis.logs.tables import Phase, Tables
 from analysis.results.models import Provenance
 from cli import app
+from sim.records import LogError
 from tests.cases import cases
 from tests.pace import SEED
 

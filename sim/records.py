@@ -1,0 +1,483 @@
+"""Text from outside by one set of rules: files, lines, tables with a header, moments, durations, counts, yes and no.
+
+A file is opened and unpacked as a stream (`opened`) and cut into lines (`lines`). A `Table` finds the columns by their
+names and yields the fields of each row by role. The values of fields are read by `Moments`, `duration`, `number`,
+`count` and `flag`, which refuse what they would have to guess; each raises a ValueError whose message says why.
+
+References
+----------
+RFC 4180 (quoted fields); ISO 8601; SchedMD Slurm, manual page of sacct (durations), and host lists.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+import os
+import re
+import zlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from zoneinfo import ZoneInfo
+
+CHUNK = 1 << 22
+"""Bytes that are read at once."""
+
+MAX_UNPACKED = 1 << 33
+"""Bytes to which a packed file may unpack; beyond 1,000 times its size it is no log."""
+
+NOTHING = frozenset(("", "unknown", "none", "null", "nan", "nat", "n/a", "na", "-"))
+"""What stands for a value that is not there, in lower case; `unknown` is Slurm's."""
+
+
+class LogError(ValueError):
+    """A file that cannot be read; the message, one line, names file and line, the rule, and what helps."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("".join(letter if letter.isprintable() else "\ufffd" for letter in message))
+
+
+# Files and lines.
+
+
+def opened(file: str) -> io.BufferedReader[Any]:
+    """Return a file, unpacked if it is gzip; ``-`` is standard input.
+
+    Raises
+    ------
+    LogError
+        If it cannot be read.
+    """
+    if file == "-":
+        return io.BufferedReader(io.FileIO(0, closefd=False), CHUNK)
+    try:
+        raw = io.FileIO(file)
+        is_packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise LogError(f"{file}: cannot be read ({reason[:1].lower()}{reason[1:]})") from None
+    return io.BufferedReader(Unpacked(raw) if is_packed else raw, CHUNK)
+
+
+class Unpacked(io.RawIOBase):
+    """A gzip file that gives all that it holds before it says that it ends early, which `gzip.open` does not."""
+
+    def __init__(self, packed: io.FileIO) -> None:
+        self.packed, self._rest, self._size = packed, b"", 0
+        self._unpack = zlib.decompressobj(31)
+        self._most = max(min(1000 * os.fstat(packed.fileno()).st_size, MAX_UNPACKED), 1 << 30)
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, and return how much is in it.
+
+        Raises
+        ------
+        EOFError
+            If the file ends before what is packed in it does, or holds far more than a log does.
+        zlib.error
+            If it is damaged.
+        """
+        while True:
+            packed = self._rest or self.packed.read(1 << 16)
+            if not packed:
+                if self._unpack.eof:
+                    return 0
+                raise EOFError("the packed file was cut")
+            if self._unpack.eof:  # another member
+                self._unpack = zlib.decompressobj(31)
+            content = self._unpack.decompress(packed, len(buffer))
+            self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
+            self._size += len(content)
+            if self._size > self._most:
+                raise EOFError(f"it unpacks to more than {self._most >> 20:,} MB")
+            if content:
+                buffer[: len(content)] = content
+                return len(content)
+
+    def close(self) -> None:
+        """Close the packed file too."""
+        self.packed.close()
+        super().close()
+
+
+def lines(file: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, all of which have to be readable.
+
+    Raises
+    ------
+    LogError
+        If the file cannot be read or unpacked, or is not UTF-8 text.
+    """
+    with opened(file) as stream:
+        number = 0
+        try:
+            for number, raw in enumerate(stream, 1):
+                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                if "\0" in text:
+                    raise LogError(f"{file}:{number}: is no text (it holds a zero byte)")
+                yield number, text
+        except UnicodeDecodeError as error:
+            wrong = error.object[error.start]
+            hint = (
+                "; convert it with iconv -f UTF-16 -t UTF-8" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
+            )
+            raise LogError(f"{file}:{number}: is not UTF-8 text (byte 0x{wrong:02x}){hint}") from None
+        except (OSError, EOFError, zlib.error) as error:
+            raise LogError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+# Tables with a header.
+
+_MAX_JOINED = 50
+"""Lines that one quoted field may span."""
+
+
+class Table:
+    """The rows of a table with a header, by the roles of its columns.
+
+    Parameters
+    ----------
+    numbered
+        Lines with their numbers, the header first.
+    file
+        What messages call the file.
+    names
+        Of each role the names that its column may have, the plainest first; without regard to case and blanks.
+    needed
+        Roles without which the table is of no use; of several in a tuple, one has to be there.
+
+    Raises
+    ------
+    LogError
+        If there is no header, a column is there twice, or one that is needed is missing.
+    """
+
+    def __init__(
+        self,
+        numbered: Iterable[tuple[int, str]],
+        file: str,
+        names: Mapping[str, Sequence[str]],
+        needed: Iterable[str | tuple[str, ...]],
+    ) -> None:
+        self.file, self._lines = file, iter(numbered)
+        self.line, first = next(((line, text) for line, text in self._lines if text.strip()), (1, ""))
+        self.delimiter = max(",;\t|", key=first.count)
+        self.header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
+        while len(self.header) > 1 and not self.header[-1]:  # a delimiter ends each line
+            self.header.pop()
+        keys = [name.lower() for name in self.header]
+        for index, key in enumerate(keys):
+            if key and key in keys[:index]:
+                raise LogError(f"{file}:{self.line}: column '{self.header[index]}' is there twice")
+        self.columns = {
+            role: index
+            for role, choices in names.items()
+            if (index := next((keys.index(name.lower()) for name in choices if name.lower() in keys), -1)) >= 0
+        }
+        for need in needed:
+            roles = (need,) if isinstance(need, str) else need
+            if not self.columns.keys() & set(roles):
+                self._refuse(" or ".join(roles), names[roles[0]][0])
+
+    def _refuse(self, role: str, name: str) -> None:
+        """Refuse a table that lacks a column."""
+        if not any(self.header):
+            raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
+        raise LogError(
+            f"{self.file}:{self.line}: has no column for the {role} (the header has: {', '.join(self.header)}); "
+            f"call it {name}"
+        )
+
+    @property
+    def roles(self) -> str:
+        """Which column was taken for what, and which were not used, for the screen."""
+        taken = ", ".join(
+            role if self.header[index].lower() == role else f"{role} from '{self.header[index]}'"
+            for role, index in self.columns.items()
+        )
+        unused = [name for index, name in enumerate(self.header) if index not in self.columns.values()]
+        return taken + (f"; not used: {', '.join(unused)}" if unused else "")
+
+    def name_of(self, role: str) -> str:
+        """Return the name of the column that has a role; nothing if none has it."""
+        return self.header[self.columns[role]] if role in self.columns else ""
+
+    def rows(self) -> Iterator[tuple[int, dict[str, str] | str]]:
+        """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
+        width, columns = len(self.header), self.columns.items()
+        for line, text in self._lines:
+            if not text.strip():
+                continue
+            fields = _fields(text, self.delimiter)
+            for _, more in itertools.islice(self._lines, 0 if fields is not None else _MAX_JOINED):
+                text += more if text.endswith("\n") else f"\n{more}"
+                fields = _fields(text, self.delimiter)
+                if fields is not None:
+                    break
+            if fields is None:
+                yield line, "a quoted field does not end"
+                continue
+            while len(fields) > width and not fields[-1].strip():
+                fields.pop()
+            if len(fields) != width:
+                yield line, f"has {len(fields)} fields, and the header {width}"
+                continue
+            yield line, {role: fields[index].strip() for role, index in columns}
+
+
+def _fields(text: str, delimiter: str) -> list[str] | None:
+    """Return the fields of a line; ``None`` if a quoted one does not end in it."""
+    if '"' not in text:
+        return text.rstrip("\r\n").split(delimiter)
+    if text.count('"') % 2:
+        return None
+    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+
+
+# Values.
+
+
+def number(text: str, least: float = 0.0) -> float:
+    """Return a finite number that is not below another."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value < least:
+        kind = "a number" if math.isinf(least) else "a number of zero or more" if not least else f"at least {least:g}"
+        raise ValueError(f"'{text}', which is not {kind}" if text else "is empty")
+    return value
+
+
+_COUNT = re.compile(r"(\d+)(?:\.0*)?(?:\s*(?:x|×)\s*\D.*|\s+[a-z]\D*)?", re.IGNORECASE)
+_GRES = re.compile(r"(?:^|[,/])gpu(?::[^:,()=]+)?[:=](\d+)(?![\w.])")
+
+
+def count(text: str) -> int:
+    """Return a whole number of things: ``8``, ``8.0``, ``8x H100``, ``4 GPUs``, or GPUs as Slurm writes them."""
+    match = _COUNT.fullmatch(text)
+    if match is not None:
+        return int(match[1])
+    gpus = _GRES.findall(text)
+    if gpus:
+        return sum(map(int, gpus))
+    raise ValueError(f"'{text}', which is no whole number")
+
+
+_FLAGS = {
+    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "failed", "failure", "planned", "x"), True),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "ok", "unplanned", "censored", "running", *NOTHING), False),
+}
+
+
+def flag(text: str) -> bool:
+    """Return what a word for yes or no says; another word is refused, never taken for no."""
+    value = _FLAGS.get(text.lower())
+    if value is None:
+        raise ValueError(f"'{text}', which is neither yes nor no")
+    return value
+
+
+_CLOCK_TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)|(\d+):(\d\d(?:\.\d+)?)")
+
+
+def duration(text: str, second: float = 1.0) -> float:
+    """Return a length of time [s]: a number of units, or ``days-hours:minutes:seconds`` as Slurm writes it."""
+    match = _CLOCK_TIME.fullmatch(text)
+    if match is None:
+        return number(text) * second
+    days, hours, minutes, seconds = match[1] or 0, match[2] or 0, match[3] or match[5], match[4] or match[6]
+    return int(days) * 86400 + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+# Moments: text with an offset, text in a stated zone, and numbers.
+
+EPOCH = (631152000.0, 4102444800.0)
+"""Seconds since 1970 of the years 1990 to 2100, between which the moments of a log lie [s]."""
+
+SUFFIXES = {"_days": 86400.0, "_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_min": 60.0, "_s": 1.0}
+"""What the end of a column's name says of the unit of its numbers [s]."""
+
+
+def unit_of(column: str) -> float:
+    """Return the unit that the name of a column states [s]; 0 if it states none."""
+    return next((second for end, second in SUFFIXES.items() if column.lower().endswith(end)), 0.0)
+
+
+def since_1970(text: str) -> float:
+    """Return a number of seconds since 1970; what can only be another unit is refused with its name."""
+    value = float(text)
+    low, high = EPOCH
+    if low <= value <= high:
+        return value
+    named = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
+    guess = next(
+        (f"these look like {name} since 1970" for size, name in named.items() if low <= value / size <= high), ""
+    )
+    if low <= (value - 25569) * 86400 <= high:
+        guess = "these look like the days of a spreadsheet"
+    raise ValueError(
+        f"'{text}' is no second since 1970 of the years 1990 to 2100; {guess or 'a number needs a unit'}: write dates, "
+        "or state the unit in the name of the column (_s, _min, _h, _days)"
+    )
+
+
+_MONTHS = {
+    name: at
+    for at, name in enumerate(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1)
+}
+
+
+class Moments:
+    """Reads the moments of one file.
+
+    Local times need a `zone`. An hour that occurs twice, when summer time ends, is resolved by the order of the file:
+    a column whose moments do not fall takes the first that is not before the last one.
+    """
+
+    def __init__(self, zone: ZoneInfo | None, file: str) -> None:
+        self._zone, self._file = zone, file
+        self._offsets: dict[str, tuple[float, float]] = {}
+        self._hours: dict[str, float] = {}
+        self._last: dict[str, float] = {}
+        self.twice = 0
+        """Moments of an hour that occurs twice."""
+
+    def read(self, text: str, line: int, column: str = "") -> float:
+        """Return a moment [s since 1970].
+
+        Parameters
+        ----------
+        text
+            A date of ISO 8601, with or without an offset, or a number of seconds.
+        column
+            Whose moments do not fall, where an hour occurs twice.
+
+        Raises
+        ------
+        LogError
+            If it is a local time and no zone was stated.
+        ValueError
+            If it is no moment.
+        """
+        if len(text) == 19:
+            hour = self._hours.get(text[:13])
+            if hour is not None:
+                return hour + 60 * int(text[14:16]) + int(text[17:])
+        if "-" not in text:
+            return since_1970(text)
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is not None:
+            return moment.timestamp()
+        return self._local(moment, text, line, column)
+
+    def ctime(self, text: str, line: int) -> float:
+        """Return a moment [s since 1970] such as ``Mon Mar  3 10:02:11 2025``."""
+        _, month, day, time, year = text.split()
+        iso = f"{year}-{_MONTHS[month]:02}-{int(day):02}T{time}"
+        return self._local(datetime.fromisoformat(iso), iso, line, "")
+
+    def _local(self, moment: datetime, text: str, line: int, column: str) -> float:
+        key = text[:15]  # zones change at whole ten minutes
+        offsets = self._offsets.get(key)
+        if offsets is None:
+            if self._zone is None:
+                raise LogError(
+                    f"{self._file}:{line}: '{text}' has no offset from UTC; say where it was written, for example "
+                    f"--timezone America/Chicago"
+                )
+            first, second = (moment.replace(tzinfo=self._zone, fold=fold).utcoffset() for fold in (0, 1))
+            assert first is not None
+            assert second is not None
+            offsets = self._offsets[key] = first.total_seconds(), second.total_seconds()
+        plain = moment.replace(tzinfo=UTC).timestamp()
+        value = plain - offsets[0]
+        if offsets[0] > offsets[1]:  # twice; a skipped hour has them the other way round
+            self.twice += 1
+            if value < self._last.get(column, -math.inf) - 1:
+                value = plain - offsets[1]
+        elif text[13:14] == ":" and moment.replace(minute=59, tzinfo=self._zone).utcoffset() == (
+            moment.replace(minute=0, tzinfo=self._zone).utcoffset()
+        ):
+            # An hour in which no zone changes: the others of its moments need no calendar.
+            self._hours[text[:13]] = value - 60 * moment.minute - moment.second - moment.microsecond / 1e6
+        if column:
+            self._last[column] = max(value, self._last.get(column, -math.inf))
+        return value
+
+
+# Lists of hosts: gpu[001-010,012],login1 and r[1-2]n[01-16].
+
+MOST_HOSTS = 1 << 20
+
+
+class HostLists:
+    """Expands lists of hosts, and remembers those that it has seen."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    def expand(self, text: str) -> tuple[str, ...]:
+        """Return the names of a list of hosts.
+
+        Raises
+        ------
+        ValueError
+            If brackets do not close, a range falls, or the list was cut.
+        """
+        found = self._known.get(text)
+        if found is None:
+            if len(self._known) > 100_000:
+                self._known.clear()
+            found = self._known[text] = tuple(_expanded(text))
+        return found
+
+
+def _expanded(text: str) -> Iterator[str]:
+    if text.rstrip().endswith(("...", "…", "+")):
+        raise ValueError(f"the list of hosts '{text}' was cut")
+    depth, start = 0, 0
+    for at, letter in enumerate(text + ","):
+        depth += (letter == "[") - (letter == "]")
+        if letter == "," and depth == 0:
+            part = text[start:at].strip()
+            start = at + 1
+            if part:
+                yield from _product(part)
+    if depth:
+        raise ValueError(f"the list of hosts '{text}' has a bracket that does not close")
+
+
+def _product(text: str) -> list[str]:
+    names = [""]
+    for at, piece in enumerate(re.split(r"\[([^\[\]]*)\]", text)):
+        choices = _range(piece) if at % 2 else [piece]
+        if len(names) * len(choices) > MOST_HOSTS:
+            raise ValueError(f"the list of hosts '{text[:40]}' names more than {MOST_HOSTS:,} hosts")
+        names = [name + choice for name in names for choice in choices]
+    return names
+
+
+def _range(text: str) -> list[str]:
+    found: list[str] = []
+    for part in text.split(","):
+        low, dash, high = part.strip().partition("-")
+        if not dash:
+            found.append(low)
+            continue
+        if not (low.isdigit() and high.isdigit()) or int(high) < int(low):
+            raise ValueError(f"'{part}' is no range of hosts")
+        if int(high) - int(low) >= MOST_HOSTS:
+            raise ValueError(f"'{part}' names more than {MOST_HOSTS:,} hosts")
+        found += [f"{number:0{len(low)}}" for number in range(int(low), int(high) + 1)]
+    return found
