@@ -176,14 +176,14 @@ class Table:
         while len(self.header) > 1 and not self.header[-1]:  # a delimiter ends each line
             self.header.pop()
         keys = [name.lower() for name in self.header]
-        for index, key in enumerate(keys):
-            if key and key in keys[:index]:
-                raise LogError(f"{file}:{self.line}: column '{self.header[index]}' is there twice")
         self.columns = {
             role: index
             for role, choices in names.items()
             if (index := next((keys.index(name.lower()) for name in choices if name.lower() in keys), -1)) >= 0
         }
+        for index in self.columns.values():
+            if keys.count(keys[index]) > 1:
+                raise LogError(f"{file}:{self.line}: column '{self.header[index]}' is there twice")
         for need in needed:
             roles = (need,) if isinstance(need, str) else need
             if not self.columns.keys() & set(roles):
@@ -341,12 +341,14 @@ _MONTHS = {
 class Moments:
     """Reads the moments of one file.
 
-    Local times need a `zone`. An hour that occurs twice, when summer time ends, is resolved by the order of the file:
-    a column whose moments do not fall takes the first that is not before the last one.
+    Local times need a `zone`. Dates without a year have that of the first of them, `year`; a month that falls by half a
+    year is one of the next year. An hour that occurs twice, when summer time ends, is resolved by the order of the
+    file: a column whose moments do not fall takes the first that is not before the last one.
     """
 
-    def __init__(self, zone: ZoneInfo | None, file: str) -> None:
-        self._zone, self._file = zone, file
+    def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0) -> None:
+        self._zone, self._file, self.year = zone, file, year
+        self._month = 0
         self._offsets: dict[str, tuple[float, float]] = {}
         self._hours: dict[str, float] = {}
         self._last: dict[str, float] = {}
@@ -385,6 +387,15 @@ class Moments:
         """Return a moment [s since 1970] such as ``Mon Mar  3 10:02:11 2025``."""
         _, month, day, time, year = text.split()
         iso = f"{year}-{_MONTHS[month]:02}-{int(day):02}T{time}"
+        return self._local(datetime.fromisoformat(iso), iso, line, "")
+
+    def syslog(self, text: str, line: int) -> float:
+        """Return a moment [s since 1970] such as ``Mar  3 10:02:11``, of the year that was stated for the first one."""
+        name, day, time = text.split()
+        month = _MONTHS[name]
+        self.year += (month < self._month - 5) - (month > self._month + 6 if self._month else 0)
+        self._month = month
+        iso = f"{self.year}-{month:02}-{int(day):02}T{time}"
         return self._local(datetime.fromisoformat(iso), iso, line, "")
 
     def _local(self, moment: datetime, text: str, line: int, column: str) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,22 +24,24 @@ if TYPE_CHECKING:
 SAME_CODE = 30.0
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""
 
-XID = re.compile(rb"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)")
+XID = re.compile(rb"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)(?: GPU-I:\d+)?\): (\d+)")
 
 FORMS = re.compile(
     r"\d+,\d+,(\d+),[^;]*;|\[\s*\d+\.\d+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\] |kern +:\w+ *: "
 )
 """How lines of /dev/kmsg and of dmesg begin."""
 
+_SEVERITY = re.compile(rb"\b(?:(non-?fatal)|fatal)\b", re.IGNORECASE)
 _FROM_BOOT = "seconds since boot; export with dmesg --time-format iso, or journalctl -o short-iso-precise"
+_NO_YEAR = "a date without a year; state it with --year, or export with journalctl -o short-iso-precise"
 
 
 def read_kernel(log: Log) -> None:
     """Read XIDs and lost links; lines of one node, device and code that follow within 30 s are one fault."""
     tables, rules, source = log.tables, log.rules, log.source
     texts = [b"NVRM: Xid", *(holds for holds, *_ in rules.kernel)]
-    alone = re.sub(r"[.].*", "", Path(log.file).name)  # a file without names of hosts is that of one host
-    groups: dict[tuple[str, bytes, int, str], list[list[float]]] = {}
+    alone = _host_of(log.file)
+    groups: dict[tuple[str, bytes, int, str, str], list[list[float]]] = {}
     noise: dict[tuple[str, bytes, int], float] = {}
     counts = tables.groups
     of_xid = rules.of_xid
@@ -80,7 +81,9 @@ def read_kernel(log: Log) -> None:
                 tally[1] += 1
             noise[key] = moment
             continue
-        mine = groups.setdefault((*key, cause), [])
+        stated = _SEVERITY.search(line, line.index(b"id (") if b"id (" in line else len(line))
+        severity = "info" if (stated[1] if stated else code in rules.harmless) else "fatal"
+        mine = groups.setdefault((*key, cause, severity), [])
         if mine and -SAME_CODE <= moment - mine[-1][1] <= SAME_CODE:
             mine[-1][0] = min(mine[-1][0], moment)
             mine[-1][1] = max(mine[-1][1], moment)
@@ -95,14 +98,13 @@ def read_kernel(log: Log) -> None:
         log.drop("other lines of the kernel", 1, source.lines - hits)
     if stamp.jumps:
         tables.findings.append(f"{log.file}: on {stamp.jumps:,} lines the clock of a host falls by more than a minute")
-    for (node, device, code, cause), mine in groups.items():
+    for (node, device, code, cause, severity), mine in groups.items():
         for first, last, count, begun in mine:
             tables.events.append(
                 Event(
                     "kernel", first, last, node, cause, f"xid {code}" if code else "kernel text", log.file,
                     int(begun), part="nic" if cause == "nic" else "gpu", part_id=device.decode(),
-                    severity="info" if code in rules.harmless else "fatal", raw_count=int(count),
-                    is_fault=True,
+                    severity="info" if severity == "info" else "fatal", raw_count=int(count), is_fault=True,
                 )
             )  # fmt: skip
 
@@ -120,7 +122,35 @@ def _special(line: bytes, rules: Rules) -> tuple[bytes, int, str] | None:
 
 
 class _NoMomentError(ValueError):
-    """A line whose moment cannot be known; the message is why."""
+    """A line whose moment or host cannot be known; the message is why."""
+
+
+_GENERIC = re.compile(r"(dmesg|kern|kernel|messages|syslog|system|journal|console|log)\b.*|-", re.IGNORECASE)
+
+
+def _host_of(file: str) -> str:
+    """Return the host of a file whose lines name none: its name, or its folder's; nothing if neither can be one."""
+    path = Path(file)
+    return next(
+        (name for name in (path.name.partition(".")[0], path.parent.name) if name and not _GENERIC.fullmatch(name)), ""
+    )
+
+
+_ANSI = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+_DATE = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
+_LINE = re.compile(
+    r"(?:\[pod/[^\]]+\] )?"  # kubectl logs --prefix
+    r"(?:(?P<first>[A-Za-z][\w.-]*): (?=[\[\d<k]))?"  # pdsh, clush
+    r"(?:<\d+>1 )?(?:kern *: ?\w+ *: )?(?:\d+,\d+,(?=\d+,))?(?P<bracket>\[ *)?"  # RFC 5424, dmesg -x, /dev/kmsg
+    rf"(?:(?P<date>{_DATE})|(?P<ctime>[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d+ [\d:]{{8}} \d{{4}})"
+    r"|(?P<syslog>[A-Z][a-z]{2} [ \d]\d [\d:]{8})|(?P<boot>\d+[.,]\d+))"
+    r"(?(bracket) *\])[,\d\w-]*[;:]? *(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?(?=\s))?"
+)
+"""What stands before the text of a line: who printed it, the moment in one of four forms, and the host."""
+
+_TEXTS = ("MESSAGE", "log", "message", "textPayload")
+_MOMENTS = ("time", "timestamp", "@timestamp", "ts")
+_HOSTS = ("_HOSTNAME", "hostname", "host", "node", "node_name")
 
 
 class _Stamps:
@@ -133,41 +163,43 @@ class _Stamps:
 
     def read(self, line: bytes, number: int) -> tuple[float, str]:
         """Return the moment [s since 1970] and the host."""
-        moment, node = self._read(line, number)
+        text = _ANSI.sub("", line.decode("utf-8", errors="replace")).lstrip("\ufeff ")
+        moment, node = self._entry(text, number) if text.startswith("{") else self._line(text, number)
+        if not (node or self._alone):
+            raise _NoMomentError("a line without a host, in a file that is not called after one (gpu001.log)")
+        node = node or self._alone
         last = self._last.get(node, moment)
         if moment < last - 60:
             self.jumps += 1
         self._last[node] = moment
         return moment, node
 
-    def _read(self, line: bytes, number: int) -> tuple[float, str]:
-        if 48 <= line[0] <= 57:
-            stamp, _, rest = line.partition(b" ")
-            if b"-" in stamp and b";" not in stamp:
-                text = stamp.decode()
-                node = rest.split(b" ", 1)[0].decode("utf-8", errors="replace")
-                if node == "kernel:" or node.startswith("NVRM"):
-                    node = self._alone
-                # Journald writes the offset without a colon.
-                if text[-5] in "+-" and text[-3] != ":":
-                    text = f"{text[:-2]}:{text[-2:]}"
-                if text[-6] in "+-" or text[-1] == "Z":
-                    return datetime.fromisoformat(text).timestamp(), node
-                return self._clock.read(text, number), node
-            raise _NoMomentError(_FROM_BOOT)  # /dev/kmsg
-        if line[:1] == b"{":
-            entry = json.loads(line)
-            return int(entry["__REALTIME_TIMESTAMP"]) / 1e6, str(entry.get("_HOSTNAME") or self._alone)
-        if line[:1] == b"[":
-            stamp = line[1 : line.index(b"]")].strip()
-            if stamp[:1].isdigit():
-                if b"-" in stamp:
-                    return self._clock.read(stamp.decode().replace(",", "."), number), self._alone
-                raise _NoMomentError(_FROM_BOOT)
-            return self._clock.ctime(stamp.decode(), number), self._alone
-        if line[:4] == b"kern":
-            words = line.decode("utf-8", errors="replace").split(":", 2)[2].split()
-            return self._clock.read(words[0].replace(",", "."), number), self._alone
-        if re.match(rb"[A-Z][a-z]{2} [ \d]\d [\d:]{8} ", line):
-            raise _NoMomentError("a date without a year; export with journalctl -o short-iso-precise")
-        raise _NoMomentError("no moment that can be read")
+    def _entry(self, text: str, number: int) -> tuple[float, str]:
+        """Read a line of JSON: journald's, Docker's, or that of a collector."""
+        entry = json.loads(text)
+        node = next((str(entry[key]) for key in _HOSTS if entry.get(key)), "")
+        if "__REALTIME_TIMESTAMP" in entry:
+            return int(entry["__REALTIME_TIMESTAMP"]) / 1e6, node
+        with contextlib.suppress(_NoMomentError):  # the line's own moment is nearer to the fault
+            moment, host = self._line(next((str(entry[key]) for key in _TEXTS if entry.get(key)), ""), number)
+            return moment, host or node
+        stamp = next((str(entry[key]) for key in _MOMENTS if entry.get(key)), "")
+        return self._clock.read(re.sub(r"(\.\d{6})\d+", r"\1", stamp), number), node
+
+    def _line(self, text: str, number: int) -> tuple[float, str]:
+        match = _LINE.match(text)
+        if match is None:
+            raise _NoMomentError("no moment that can be read")
+        host = match["first"] or match["host"] or ""
+        if host in ("kernel", "NVRM"):
+            host = ""
+        if match["date"]:
+            stamp = re.sub(r" ?(UTC|Z)$", "Z", match["date"]).replace(",", ".").replace(" ", "T", 1)
+            return self._clock.read(re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", stamp), number), host
+        if match["ctime"]:
+            return self._clock.ctime(match["ctime"], number), host
+        if match["boot"]:
+            raise _NoMomentError(_FROM_BOOT)
+        if not self._clock.year:
+            raise _NoMomentError(_NO_YEAR)
+        return self._clock.syslog(match["syslog"], number), host
