@@ -260,7 +260,6 @@ def number(text: str, least: float = 0.0) -> float:
 
 
 _COUNT = re.compile(r"(\d+)(?:\.0*)?(?:\s*(?:x|×)\s*\D.*|\s+[a-z]\D*)?", re.IGNORECASE)
-_GRES = re.compile(r"(?:^|[,/])gpu(?::[^:,()=]+)?[:=](\d+)(?![\w.])")
 
 
 def count(text: str) -> int:
@@ -268,10 +267,45 @@ def count(text: str) -> int:
     match = _COUNT.fullmatch(text)
     if match is not None:
         return int(match[1])
-    gpus = _GRES.findall(text)
+    gpus = gres_gpus(text)
     if gpus:
-        return sum(map(int, gpus))
+        return sum(gpus.values())
     raise ValueError(f"'{text}', which is no whole number")
+
+
+MAX_GPUS = 256
+"""GPUs, or instances of GPUs, that a node can have."""
+
+
+def gres_gpus(text: str) -> dict[str, int]:
+    """Return the GPUs in a list of resources of Slurm by type, in lower case; "" for those without a type.
+
+    They are ``gpu``, ``gpu:8``, ``gpu:h100:8(S:0-1)`` and ``gpu:2080ti:no_consume:8`` in Gres, and ``gres/gpu:h100=8``
+    in TRES, where the number of a type is also in the total, ``gres/gpu=8``.
+
+    Raises
+    ------
+    ValueError
+        If an item of GPUs has another form.
+    """
+    gpus: dict[str, int] = {}
+    for item in re.sub(r"\([^)]*\)", "", text).split(","):
+        name, *words = re.split("[:=]", item.strip().lower().removeprefix("gres/"))
+        if name != "gpu":
+            continue
+        words = [word for word in words if word != "no_consume"]
+        size = int(words.pop()) if words and words[-1].isdecimal() else 1
+        if len(words) > 1:
+            raise ValueError(f"'{item.strip()}' is not of the form gpu:TYPE:NUMBER")
+        if size > MAX_GPUS and "=" not in item:
+            raise ValueError(
+                f"'{item.strip()}' states {size:,} GPUs in one node; a type needs a number: gpu:TYPE:NUMBER"
+            )
+        kind = words[0] if words else ""
+        gpus[kind] = gpus.get(kind, 0) + size
+    if "gres/gpu=" in text.lower() and len(gpus) > 1:
+        return {"": gpus[""]}
+    return gpus
 
 
 _FLAGS = {

@@ -486,7 +486,18 @@ def _of_catalog(table: Literal["accelerators", "models", "bundles", "recoveries"
     )
 
 
+_NOT_BESIDE_SLURM = {"gpus": "the nodes of slurm.conf say how many there are", "model": "its jobs are streams"}
+"""Options of a starter that a cluster of Slurm does not need, with the reason."""
+
+
+def _is_stated(context: typer.Context, option: str) -> bool:
+    """Return whether an option was given, rather than left at its default."""
+    source = context.get_parameter_source(option)
+    return source is not None and source.name != "DEFAULT"
+
+
 def init(
+    context: typer.Context,
     path: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="The file; without it, starter.yaml or what --name says.")
     ] = None,
@@ -526,10 +537,16 @@ def init(
     if slurm_conf is not None:
         from analysis.logs.slurm_conf import SlurmError, scenario
 
+        for option, reason in _NOT_BESIDE_SLURM.items():
+            if _is_stated(context, option):
+                refuse(f"--{option}: has no effect beside --slurm-conf: {reason}")
+        stated = accelerator if _is_stated(context, "accelerator") else ""
         with mistakes_in_lines(), in_a_line(SlurmError):
-            text = scenario(slurm_conf, topology_conf, name or target.stem, failures, recovery, horizon)
-        write(target, text.encode(), "")
-        say(f"{target}: the cluster of {slurm_conf}; next: ettrick run {target}")
+            drafted = scenario(slurm_conf, topology_conf, stated, name or target.stem, failures, recovery, horizon)
+        write(target, drafted.text.encode(), "")
+        say("\n".join(f"open: {text}" for text in drafted.assumed))
+        size = f"{drafted.nodes:,} nodes of {drafted.gpus_per_node} GPUs"
+        say(f"{target}: the cluster of {slurm_conf}, {size}; next: ettrick run {target}")
         return
 
     from analysis.starter import StarterError, Wishes, starter

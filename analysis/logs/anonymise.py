@@ -189,6 +189,8 @@ def of_site(site: Site, hider: Hider) -> Site:
         Partition(hider.name("partition", part.name), tuple(map(_namer(hider, "node"), part.nodes)), part.settings)
         for part in site.queues
     )
+    for name in site.strange:
+        hider.name("node", name)
     return site._replace(
         nodes=tuple(map(_namer(hider, "node"), site.nodes)),
         queues=queues,

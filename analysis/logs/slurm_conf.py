@@ -1,8 +1,11 @@
-"""A scenario from slurm.conf and topology.conf: the cluster and its limits as Slurm has them, and what they do not say.
+"""A scenario from slurm.conf and a topology: the cluster and its limits as Slurm has them, and what they do not say.
+
+The files are read whole (`_lines`) and then resolved: nodes and their GPUs, sets of nodes, partitions, and leaves of a
+topology. `site` says them in the keys of a scenario and lists what they leave open.
 
 References
 ----------
-SchedMD Slurm, manual pages slurm.conf(5) and topology.conf(5).
+SchedMD Slurm, manual pages slurm.conf(5), topology.conf(5) and topology.yaml(5).
 """
 
 from __future__ import annotations
@@ -10,23 +13,33 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sim
 from analysis.amounts import percent_text, ranges
 from sim import catalog
-from sim.records import HostLists
-from sim.yamlfile import suggest
+from sim.records import HostLists, gres_gpus
+from sim.yamlfile import DocumentError, Mark, parse, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
-_GPUS = re.compile(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?(?::(\d+))?(?:\([^)]*\))?(?=,|$)", re.IGNORECASE)
+    from sim.yamlfile import Tree
 
 
 class SlurmError(ValueError):
     """A file of Slurm that no cluster follows from; the message names file and line."""
+
+
+@contextmanager
+def _in_line(place: str) -> Iterator[None]:
+    """Add the file and the line to what is wrong in it."""
+    try:
+        yield
+    except ValueError as error:
+        raise SlurmError(f"{place}: {error}") from None
 
 
 class Partition(NamedTuple):
@@ -38,22 +51,47 @@ class Partition(NamedTuple):
 
 
 class Slurm(NamedTuple):
-    """What slurm.conf says: GPUs and their type by node, partitions in order, and settings of the whole."""
+    """What slurm.conf says.
+
+    Parameters
+    ----------
+    gpus, types
+        GPUs of each node [-], and of each type.
+    future
+        Nodes that do not exist yet.
+    partitions
+        In the order of the file.
+    settings
+        Those of the whole.
+    absent
+        Lines that include a file which is not there.
+    """
 
     gpus: dict[str, int]
-    types: dict[str, str]
+    types: dict[str, dict[str, int]]
+    future: set[str]
     partitions: list[Partition]
     settings: dict[str, str]
+    absent: list[str]
 
 
-def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the place and the settings of each line, keys in lower case; lines that go on are one."""
+_Line = tuple[str, dict[str, str]]
+"""File and line, and settings by key in lower case."""
+
+_SETTING = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+|$)")
+
+
+def _text_of(file: Path) -> str:
     try:
-        raw = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        return file.read_bytes().decode("utf-8-sig", errors="replace")
     except OSError as error:
         raise SlurmError(f"{file}: cannot be read ({error.strerror})") from None
-    held, begin = "", 0
-    for number, line in enumerate(raw, 1):
+
+
+def _lines(file: Path, absent: list[str], including: tuple[Path, ...] = ()) -> Iterator[_Line]:
+    """Yield the settings of each line, and those of included files; lines that go on are one."""
+    begin, held = 0, ""
+    for number, line in enumerate(_text_of(file).splitlines(), 1):
         begin = begin if held else number
         text = re.sub(r"(?<!\\)#.*", "", line).strip()
         if text.endswith("\\"):
@@ -62,89 +100,174 @@ def _lines(file: Path) -> Iterator[tuple[str, dict[str, str]]]:
         text, held = (held + text).strip(), ""
         place = f"{file}:{begin}"
         if text.lower().startswith("include "):
-            other = Path(text.split(None, 1)[1])
-            yield from _lines(other if other.is_absolute() else file.parent / other)
+            name = Path(text.split(None, 1)[1])
+            target = next((path for path in (file.parent / name, file.parent / name.name) if path.is_file()), None)
+            if target is None:
+                absent.append(f"{place} includes {name}")
+            elif target in (*including, file):
+                raise SlurmError(f"{place}: {name} includes itself")
+            else:
+                yield from _lines(target, absent, (*including, file))
         elif text:
-            pairs = re.findall(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+)", text)
-            if not pairs or not re.match(r"\w+\s*=", text):
-                raise SlurmError(f"{place}: '{text[:40]}' is no setting such as Key=Value")
-            yield place, {key.lower(): value.strip('"') for key, value in pairs}
+            strange = _SETTING.sub("", text).strip()
+            if strange:
+                raise SlurmError(f"{place}: '{strange[:40]}' is no setting such as Key=Value")
+            yield place, {key.lower(): value.strip('"') for key, value in _SETTING.findall(text)}
+
+
+def _entries(lines: Sequence[_Line], key: str) -> Iterator[_Line]:
+    """Yield the lines of a kind with the defaults that stand before them."""
+    defaults: dict[str, str] = {}
+    for place, line in lines:
+        if line.get(key, "").upper() == "DEFAULT":
+            defaults |= line
+        elif key in line:
+            yield place, defaults | line
 
 
 def read(file: Path) -> Slurm:
-    """Return what slurm.conf says.
+    """Return what slurm.conf says; the order of its lines means nothing but for defaults.
 
     Raises
     ------
     SlurmError
-        If it cannot be read, names no node, or a list of hosts is not one.
+        If it cannot be read, names no GPUs, or a line has another form.
     """
-    hosts, found = HostLists(), Slurm({}, {}, [], {})
-    node_defaults: dict[str, str] = {}
-    partition_defaults: dict[str, str] = {}
+    slurm = Slurm({}, {}, set(), [], {}, [])
+    lines = list(_lines(file, slurm.absent))
+    sets = _nodes(lines, slurm)
+    for place, line in _entries(lines, "partitionname"):
+        with _in_line(place):
+            slurm.partitions.append(_partition(line, sets, slurm))
+    for place, line in lines:
+        if line.keys().isdisjoint(("nodename", "nodeset", "partitionname")):
+            if "gres" in line:
+                raise SlurmError(f"{place}: Gres stands on a line without NodeName; a line that goes on ends in \\")
+            slurm.settings.update(line)
+    if not any(slurm.gpus.values()):
+        raise SlurmError(f"{file}: no NodeName with Gres=gpu:N, so it says of no GPUs{_hint(slurm)}")
+    return slurm
+
+
+def _hint(slurm: Slurm) -> str:
+    """Return what may be the reason that a node is not there."""
+    return f"; {slurm.absent[0]}, which is not there: copy it beside slurm.conf" if slurm.absent else ""
+
+
+def _nodes(lines: Sequence[_Line], slurm: Slurm) -> dict[str, tuple[str, ...]]:
+    """Enter the nodes with their GPUs, and return the sets of nodes by name; ALL is all of them."""
+    hosts = HostLists()
     features: dict[str, list[str]] = {}
-    sets: dict[str, list[str]] = {}
-    for place, line in _lines(file):
-        try:
-            if "nodename" in line:
-                if line["nodename"] == "DEFAULT":
-                    node_defaults = line
-                    continue
-                line = node_defaults | line
+    for place, line in _entries(lines, "nodename"):
+        with _in_line(place):
+            gpus = gres_gpus(line.get("gres", ""))
+            words = list(filter(None, line.get("feature", line.get("features", "")).split(",")))
+            for name in hosts.expand(line["nodename"]):
+                if name in slurm.gpus or name in slurm.future:
+                    raise ValueError(f"node '{name}' is named twice")
                 if line.get("state", "").upper() == "FUTURE":
+                    slurm.future.add(name)
                     continue
-                gres = line.get("gres", "")
-                kinds = [(kind.lower(), int(count or 1)) for kind, count in _GPUS.findall(gres)]
-                for name in hosts.expand(line["nodename"]):
-                    found.gpus[name] = sum(count for _, count in kinds)
-                    found.types[name] = kinds[0][0] if kinds else ""
-                    for feature in filter(None, line.get("feature", line.get("features", "")).split(",")):
-                        features.setdefault(feature, []).append(name)
-            elif "nodeset" in line:
-                sets[line["nodeset"]] = features.get(line.get("feature", ""), []) + list(
-                    hosts.expand(line.get("nodes", ""))
-                )
-            elif "partitionname" in line:
-                if line["partitionname"] == "DEFAULT":
-                    partition_defaults = line
-                    continue
-                line = partition_defaults | line
-                nodes = line.get("nodes", "")
-                names = tuple(found.gpus) if nodes.upper() == "ALL" else hosts.expand(nodes)
-                names = tuple(node for name in names for node in sets.get(name, (name,)))
-                for strange in sorted(set(names) - set(found.gpus))[:1]:
-                    raise ValueError(f"'{strange}' is no NodeName{suggest(strange, found.gpus)}")  # noqa: TRY301
-                _time(line, "MaxTime", "UNLIMITED")
-                for key in ("PriorityTier", "PriorityJobFactor", "GraceTime"):
-                    _whole(line, key)
-                found.partitions.append(Partition(line["partitionname"], names, line))
-            else:
-                found.settings.update(line)
-        except ValueError as error:
-            raise SlurmError(f"{place}: {error}") from None
-    if not any(found.gpus.values()):
-        raise SlurmError(f"{file}: no NodeName with Gres=gpu:N, so it says of no GPUs")
-    return found
+                slurm.gpus[name], slurm.types[name] = sum(gpus.values()), gpus
+                for word in words:
+                    features.setdefault(word, []).append(name)
+    sets = {"ALL": tuple(slurm.gpus)}
+    for place, line in _entries(lines, "nodeset"):
+        with _in_line(place):
+            names = [name for word in line.get("feature", "").split(",") for name in features.get(word, ())]
+            sets[line["nodeset"]] = (*names, *_resolved(line.get("nodes", ""), sets))
+    return sets
 
 
-def blocks(file: Path, gpus: dict[str, int]) -> list[tuple[str, ...]]:
-    """Return the GPU nodes behind each leaf switch, or in each block, in order of the file.
+def _resolved(text: str, sets: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """Return the names of a list of hosts, in which sets of nodes may stand."""
+    names = HostLists().expand(text)
+    return [node for name in names for node in sets.get("ALL" if name.upper() == "ALL" else name, (name,))]
+
+
+def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm: Slurm) -> Partition:
+    """Return a partition, its settings checked."""
+    names = dict.fromkeys(_resolved(line.get("nodes", ""), sets))
+    for name in names:
+        if name not in slurm.gpus and name not in slurm.future:
+            raise ValueError(f"'{name}' is no NodeName{suggest(name, slurm.gpus)}{_hint(slurm)}")
+    _time(line, "MaxTime", "UNLIMITED")
+    for key in ("PriorityTier", "PriorityJobFactor", "GraceTime"):
+        _whole(line, key)
+    return Partition(line["partitionname"], tuple(name for name in names if name in slurm.gpus), line)
+
+
+class Leaves(NamedTuple):
+    """Nodes with GPUs behind each leaf switch or in each block, and names that are no node."""
+
+    nodes: list[tuple[str, ...]]
+    strange: tuple[str, ...]
+
+
+def leaves(file: Path, slurm: Slurm) -> Leaves:
+    """Return the nodes behind each leaf switch, or in each block, in the order of the file; a node counts once.
 
     Raises
     ------
     SlurmError
-        If topology.conf cannot be read, or puts no node of slurm.conf behind a switch.
+        If a topology cannot be read, or puts no node of slurm.conf behind a switch.
     """
-    hosts, found = HostLists(), []
-    for place, line in _lines(file):
-        if "nodes" in line and ("switchname" in line or "blockname" in line):
-            try:
-                found.append(tuple(name for name in hosts.expand(line["nodes"]) if gpus.get(name)))
-            except ValueError as error:
-                raise SlurmError(f"{place}: {error}") from None
-    if not any(found):
+    is_yaml = file.suffix.lower() in (".yaml", ".yml") or re.match(r"(---\s*)?-\s*topology:", _text_of(file).lstrip())
+    behind: dict[str, str] = {}
+    for place, text in _of_yaml(file) if is_yaml else _of_conf(file):
+        with _in_line(place):
+            for name in _resolved(text, {"ALL": tuple(slurm.gpus)}):
+                behind.setdefault(name, place)
+    groups: dict[str, list[str]] = {}
+    for name, place in behind.items():
+        if slurm.gpus.get(name):
+            groups.setdefault(place, []).append(name)
+    if not groups:
         raise SlurmError(f"{file}: puts no node of slurm.conf behind a switch or into a block")
-    return [leaf for leaf in found if leaf]
+    strange = tuple(name for name in behind if name not in slurm.gpus and name not in slurm.future)
+    return Leaves([tuple(names) for names in groups.values()], strange)
+
+
+def _of_conf(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the place and the nodes of each switch or block of a topology.conf."""
+    for place, line in _lines(file, []):
+        if "nodes" in line and ("switchname" in line or "blockname" in line):
+            yield place, line["nodes"]
+
+
+def _of_yaml(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield the place and the nodes of each switch or block of the default topology of a topology.yaml."""
+    try:
+        tree = parse(_text_of(file), Mark(str(file)))
+    except DocumentError as error:
+        raise SlurmError(str(error)) from None
+    topologies = _members(tree)
+    if tree is None or not topologies or not all(isinstance(each.content, dict) for each in topologies):
+        raise SlurmError(f"{file}: is no list of topologies (- topology: NAME)")
+    default = next((each for each in topologies if _content(each, "cluster_default") is True), topologies[0])
+    kind = next((kind for kind in _KINDS if kind in default.content), "")
+    if not kind:
+        name = _content(default, "topology")
+        raise SlurmError(f"{default.mark}: topology '{name}' has neither tree nor block, so it names no leaves")
+    for member in _members(default.content[kind], _KINDS[kind]):
+        nodes = _content(member, "nodes")
+        if nodes is not None:
+            yield str(member.mark), str(nodes)
+
+
+_KINDS = {"tree": "switches", "block": "blocks"}
+"""Kinds of topologies that have leaves, and the key of their members."""
+
+
+def _content(tree: Tree, key: str) -> object:
+    """Return what a mapping has at a key; nothing if it has nothing there."""
+    return tree.content[key].content if isinstance(tree.content, dict) and key in tree.content else None
+
+
+def _members(tree: Tree | None, key: str = "") -> list[Tree]:
+    """Return the items of a list, or of the list at a key of a mapping; none if it is no list."""
+    content = _content(tree, key) if tree is not None and key else tree.content if tree is not None else None
+    return content if isinstance(content, list) else []
 
 
 class Site(NamedTuple):
@@ -156,6 +279,10 @@ class Site(NamedTuple):
         Names of the nodes of the cluster: those with the most common number of GPUs, by switch with a topology.
     queues
         Partitions that take jobs, the default one first.
+    strange
+        Names in what is assumed that are no nodes of the cluster.
+    settings
+        Those of slurm.conf as a whole.
     """
 
     nodes: tuple[str, ...]
@@ -164,6 +291,8 @@ class Site(NamedTuple):
     queues: tuple[Partition, ...]
     priority: dict[str, int]
     assumed: list[str]
+    strange: tuple[str, ...]
+    settings: dict[str, str]
 
     def partitions(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the partitions as a scenario states them, with the numbers that their nodes have among some names."""
@@ -214,34 +343,32 @@ def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
     return int(text)
 
 
-def site(slurm: Path, topology: Path | None = None) -> Site:
-    """Return what the files say of cluster, partitions and scheduler."""
+def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Site:
+    """Return what the files say of cluster, partitions and scheduler.
+
+    Parameters
+    ----------
+    accelerator
+        What the GPUs are, where Gres does not say it; nothing to go by Gres alone.
+    """
     found = read(slurm)
     assumed: list[str] = []
     sizes = Counter(count for count in found.gpus.values() if count)
     per_node = max(sizes, key=lambda count: (sizes[count], count))
     nodes = tuple(node for node, count in found.gpus.items() if count == per_node)
     cluster: dict[str, Any] = {"nodes": len(nodes), "gpus_per_node": per_node}
-    kind = Counter(found.types[node] for node in nodes).most_common(1)[0][0]
-    if kind in catalog.accelerators():
-        cluster["accelerator"] = kind
-    else:
-        assumed.append(
-            f"the accelerator: Gres names the type '{kind}'" if kind else "the accelerator: Gres has no type"
-        )
-    left_out = Counter({count: number for count, number in sizes.items() if count != per_node})
+    cluster |= _accelerator([found.types[node] for node in nodes], accelerator, assumed)
+    left_out = [f"{number:,} with {count} GPUs" for count, number in sizes.items() if count != per_node]
     if left_out:
-        text = ", ".join(f"{number} with {count} GPUs" for count, number in left_out.items())
-        assumed.append(f"the cluster is the {len(nodes):,} nodes with {per_node} GPUs; left out: {text}")
+        assumed.append(f"the cluster is the {len(nodes):,} nodes with {per_node} GPUs; left out: {', '.join(left_out)}")
+    if found.future:
+        assumed.append(f"{_named(found.future, 'node', 'nodes')} of slurm.conf: State=FUTURE, left out")
+    assumed += [f"{line}, which is not there and was not read" for line in found.absent]
+    names: tuple[str, ...] = tuple(found.future)
     if topology is not None:
-        behind = blocks(topology, found.gpus)
-        size, count = Counter(map(len, behind)).most_common(1)[0][0], len(behind)
-        cluster["fabric"] = {"leaf": {"nodes": size}}
-        place = {node: at for at, node in enumerate(node for leaf in behind for node in leaf)}
-        nodes = tuple(sorted(nodes, key=lambda node: place.get(node, len(place))))
-        assumed.append(
-            f"rails, ports and speeds of the switches: topology.conf has {count} leaves or blocks, most of {size} nodes"
-        )
+        behind = leaves(topology, found)
+        names += behind.strange
+        nodes = _by_leaf(topology.name, behind, nodes, cluster, assumed)
     else:
         assumed.append("the fabric: no topology.conf")
     queues, closed = [], []
@@ -261,7 +388,57 @@ def site(slurm: Path, topology: Path | None = None) -> Site:
         raise SlurmError(f"{slurm}: {error}") from None
     if topology is not None:
         scheduler["pack"] = "leaf"
-    return Site(nodes, cluster, scheduler, tuple(queues), priorities, assumed)
+    return Site(nodes, cluster, scheduler, tuple(queues), priorities, assumed, names, found.settings)
+
+
+def _named(names: Collection[str], singular: str, plural: str) -> str:
+    """Return how many names there are, and the first of them."""
+    first = ", ".join(sorted(names)[:5])
+    return f"{len(names):,} {singular if len(names) == 1 else plural} ({first}{', ...' if len(names) > 5 else ''})"
+
+
+def _accelerator(types: Sequence[Mapping[str, int]], stated: str, assumed: list[str]) -> dict[str, str]:
+    """Return the key for what the GPUs of some nodes are; what Gres says otherwise is added to what is assumed.
+
+    Raises
+    ------
+    SlurmError
+        If Gres names another accelerator than the one that is stated.
+    """
+    kinds = Counter(kind for gpus in types for kind in gpus)
+    instances = [kind for kind in kinds if re.search(r"\d+g\.\d+gb", kind)]
+    if instances:
+        assumed.append(f"each instance of MIG is a GPU: Gres names {', '.join(instances)}")
+    main = kinds.most_common(1)[0][0]
+    if stated and main in catalog.accelerators() and main != stated:
+        raise SlurmError(f"--accelerator {stated}: Gres names the type {main}; leave the option out")
+    accelerator = stated or (main if main in catalog.accelerators() else "")
+    others = [f"'{kind}' ({count:,} nodes)" for kind, count in kinds.items() if kind and kind != accelerator]
+    if not accelerator:
+        what = f"Gres names the type {' and '.join(others)}" if others else "Gres has no type"
+        assumed.append(f"the accelerator: {what}; --accelerator of ettrick init states one of ettrick list")
+        return {}
+    if others:
+        assumed.append(f"GPUs of the type {' and '.join(others)} count as {accelerator}")
+    return {"accelerator": accelerator}
+
+
+def _by_leaf(
+    file: str, behind: Leaves, nodes: tuple[str, ...], cluster: dict[str, Any], assumed: list[str]
+) -> tuple[str, ...]:
+    """Return the nodes by leaf, and enter the leaves into the cluster."""
+    sizes = Counter(map(len, behind.nodes))
+    size = max(sizes, key=lambda size: (sizes[size], size))
+    cluster["fabric"] = {"leaf": {"nodes": size}}
+    place = {node: at for at, node in enumerate(node for leaf in behind.nodes for node in leaf)}
+    leaves_text = f"{len(behind.nodes)} leaves or blocks, most of {size} nodes"
+    assumed.append(f"rails, ports and speeds of the switches: {file} has {leaves_text}")
+    if behind.strange:
+        assumed.append(f"{_named(behind.strange, 'name', 'names')} of {file}: no NodeName of slurm.conf")
+    lonely = [node for node in nodes if node not in place]
+    if lonely:
+        assumed.append(f"{_named(lonely, 'node', 'nodes')} of slurm.conf: behind no switch of {file}")
+    return tuple(sorted(nodes, key=lambda node: place.get(node, len(place))))
 
 
 def _priorities(found: Slurm, queues: Sequence[Partition]) -> dict[str, int]:
@@ -376,13 +553,26 @@ LOAD = 0.7
 """Share of the GPUs that the jobs of a new scenario ask for [-]; assumed."""
 
 
-def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recovery: str, horizon: str) -> str:
-    """Return the text of a scenario.
+class Drafted(NamedTuple):
+    """The text of a scenario, its nodes and their GPUs, and what the files of Slurm leave open."""
+
+    text: str
+    nodes: int
+    gpus_per_node: int
+    assumed: list[str]
+
+
+def scenario(
+    slurm: Path, topology: Path | None, accelerator: str, name: str, failures: str, recovery: str, horizon: str
+) -> Drafted:
+    """Return a scenario.
 
     Parameters
     ----------
     slurm, topology
         The files; without the second, switches are assumed.
+    accelerator
+        What the GPUs are, where Gres does not say it; nothing to go by Gres alone.
 
     Raises
     ------
@@ -391,7 +581,7 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
     sim.ScenarioError
         If what is asked for is no scenario.
     """
-    found, made = read(slurm), site(slurm, topology)
+    made = site(slurm, topology, accelerator)
     partitions = made.partitions(made.nodes)
     content = {
         "name": name,
@@ -402,7 +592,7 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
         "streams": _jobs(made),
         "scheduler": made.scheduler,
         "failures": [{"use": failures}],
-        **_detection(found.settings.get("slurmdtimeout", ""), recovery),
+        **_detection(made.settings.get("slurmdtimeout", ""), recovery),
         "checkpoint": {
             "tiers": [{"interval": "30 min", "mode": "async", "stall": "5 s", "write": "1 min", "restore": "1 min"}]
         },
@@ -420,8 +610,9 @@ def scenario(slurm: Path, topology: Path | None, name: str, failures: str, recov
     sim.parse(content)
     head = [f"# From {slurm.name}" + (f" and {topology.name}" if topology else "") + ".", "#"]
     keys = ("ClusterName", "SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
-    head += [f"# {key}={found.settings[key.lower()]}" for key in keys if key.lower() in found.settings]
-    return "\n".join(head) + "\n" + sim.dump(content)
+    head += [f"# {key}={made.settings[key.lower()]}" for key in keys if key.lower() in made.settings]
+    text = "\n".join(head) + "\n" + sim.dump(content)
+    return Drafted(text, len(made.nodes), made.cluster["gpus_per_node"], made.assumed)
 
 
 def _jobs(made: Site) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
@@ -10,6 +11,7 @@ import sim
 from analysis.logs.slurm_conf import site
 from analysis.page.chapters.inputs import stated_inputs
 from cli import app
+from sim.records import gres_gpus
 from tests.cases import cases
 
 if TYPE_CHECKING:
@@ -149,6 +151,142 @@ def test_leaves_number_the_nodes(tmp_path: Path) -> None:
 
 
 @cases(
+    ("gres", "gpus"),
+    [
+        ("gpu", {"": 1}),
+        ("gpu:8", {"": 8}),
+        ("gpu:2080ti:8", {"2080ti": 8}),
+        ("gpu:3090:8(S:0,1)", {"3090": 8}),
+        ("gpu:6000Ada:no_consume:4", {"6000ada": 4}),
+        ("gpu:no_consume:4", {"": 4}),
+        ("nvme:2,gpu:a100:2,gpu:v100:1,shard:64", {"a100": 2, "v100": 1}),
+        ("gpu:h100:4(IDX:0-1,4-5),gpu:h100:4(IDX:2-3)", {"h100": 8}),
+        ("gpu:nvidia_h100_80gb_hbm3:8", {"nvidia_h100_80gb_hbm3": 8}),
+        ("billing=64,gres/gpu=1024,gres/gpu:h100=1024", {"": 1024}),
+        ("gres/gpu:h100=1024", {"h100": 1024}),
+        ("gpu_mem:80,mps:100", {}),
+        ("(null)", {}),
+        ("", {}),
+    ],
+)
+def test_gpus_of_gres(gres: str, gpus: dict[str, int]) -> None:
+    """Types may begin with a digit, words and places of cards stand between, and a total holds its types."""
+    assert gres_gpus(gres) == gpus
+
+
+LINES = """\
+NodeName=DEFAULT CPUs=112
+NodeName=DEFAULT Gres=gpu:3090:8
+nodename=new[01-04] Feature=fast,ib
+NodeName=old[01-02] Gres=gpu:2080ti:8
+NodeName=login1 Gres=(null)
+NodeName=later[1-2] State=FUTURE
+NodeSet=quick Feature=fast
+NodeSet=both Nodes=old01,new04
+PartitionName=default State=UP MaxTime=1-0
+PartitionName=all Nodes=all Default=YES
+PartitionName=quick Nodes=quick,login1
+PartitionName=mixed Nodes=both,later1
+"""
+
+
+@cases("seed", [0, 1, 2, 3])
+def test_the_order_of_lines_means_nothing(tmp_path: Path, seed: int) -> None:
+    """Partitions, sets and nodes in any order, in one file or in several, are one cluster."""
+    lines = LINES.splitlines()
+    defaults, rest = [*lines[:2], lines[8]], [*lines[2:8], *lines[9:]]
+    random.Random(seed).shuffle(rest)
+    (tmp_path / "rest.conf").write_text("\n".join(rest[5:]), encoding="utf-8-sig")
+    (tmp_path / "slurm.conf").write_text("\r\n".join([*defaults, *rest[:5], "include /etc/slurm/rest.conf"]))
+    (tmp_path / "whole.conf").write_text(LINES)
+    parted, whole = site(tmp_path / "slurm.conf"), site(tmp_path / "whole.conf")
+    assert sorted(parted.nodes) == ["new01", "new02", "new03", "new04", "old01", "old02"]
+    assert parted.cluster == whole.cluster == {"nodes": 6, "gpus_per_node": 8}
+    expected = {
+        "all": {*parted.nodes, "login1"},
+        "quick": {"new01", "new02", "new03", "new04", "login1"},
+        "mixed": {"old01", "new04"},
+    }
+    assert {part.name: set(part.nodes) for part in parted.queues} == expected
+    assert {part.settings["maxtime"] for part in parted.queues} == {"1-0"}
+    notes = " ".join(parted.assumed)
+    for words in ("'3090' (4 nodes)", "'2080ti' (2 nodes)", "2 nodes (later1, later2) of slurm.conf: State=FUTURE"):
+        assert words in notes
+
+
+def test_what_files_do_not_agree_on_is_said(tmp_path: Path) -> None:
+    """Names of a topology that are no nodes, nodes behind no switch and files that are not there are listed."""
+    (tmp_path / "slurm.conf").write_text("NodeName=gpu[01-16] Gres=gpu:h100:8\nInclude sub/more.conf\n")
+    (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=gpu[01-06],n[07-08]\nSwitchName=b Nodes=gpu[09-16]\n")
+    made = site(tmp_path / "slurm.conf", tmp_path / "topology.conf")
+    assert made.cluster == {"nodes": 16, "gpus_per_node": 8, "accelerator": "h100", "fabric": {"leaf": {"nodes": 8}}}
+    assert made.nodes[-2:] == ("gpu07", "gpu08")
+    for words in (
+        "2 names (n07, n08) of topology.conf: no NodeName",
+        "2 nodes (gpu07, gpu08) of slurm.conf: behind no switch of topology.conf",
+        "slurm.conf:2 includes sub/more.conf, which is not there",
+    ):
+        assert any(words in text for text in made.assumed), words
+
+
+YAML = """\
+---
+- topology: blocks
+  cluster_default: false
+  block:
+    block_sizes: [4]
+    blocks:
+      - block: b1
+        nodes: n[1-4]
+- topology: leaves
+  cluster_default: true
+  tree:
+    switches:
+      - switch: root
+        children: s[1-2]
+      - switch: s1
+        nodes: n[1,3,5,7]
+      - switch: s2
+        nodes: n[2,4,6,8]
+"""
+
+
+def test_topologies_in_yaml(tmp_path: Path) -> None:
+    """The default topology of a topology.yaml is read as a topology.conf is, whatever the file is called."""
+    (tmp_path / "slurm.conf").write_text("NodeName=n[1-8] Gres=gpu:8\n")
+    for name in ("topology.yaml", "topology.conf"):
+        (tmp_path / name).write_text(YAML)
+        made = site(tmp_path / "slurm.conf", tmp_path / name)
+        assert made.nodes == ("n1", "n3", "n5", "n7", "n2", "n4", "n6", "n8")
+        assert made.cluster["fabric"] == {"leaf": {"nodes": 4}}
+    blocks = YAML.replace("cluster_default: true", "cluster_default: false")
+    (tmp_path / "topology.yaml").write_text(blocks)
+    made = site(tmp_path / "slurm.conf", tmp_path / "topology.yaml")
+    assert made.nodes[:4] == ("n1", "n2", "n3", "n4")
+    assert any("4 nodes (n5, n6, n7, n8)" in text for text in made.assumed)
+
+
+@cases(
+    ("gres", "options", "words"),
+    [
+        ("gpu:2080ti:8", ["--accelerator", "a100"], "accelerator: a100"),
+        ("gpu:8", ["--accelerator", "a100"], "accelerator: a100"),
+        ("gpu:a100:8", ["--accelerator", "a100"], "accelerator: a100"),
+        ("gpu:h100:8", ["--accelerator", "a100"], "--accelerator a100: Gres names the type h100"),
+        ("gpu:h100:8", ["--gpus", "1024"], "--gpus: has no effect beside --slurm-conf"),
+        ("gpu:h100:8", ["--model", "llama3-70b"], "--model: has no effect beside --slurm-conf"),
+    ],
+)
+def test_options_beside_slurm(tmp_path: Path, gres: str, options: list[str], words: str) -> None:
+    """An option is used, or refused with its reason."""
+    (tmp_path / "slurm.conf").write_text(f"NodeName=n[1-4] Gres={gres}\n")
+    target = tmp_path / "made.yaml"
+    done = CliRunner().invoke(app, ["init", str(target), "--slurm-conf", str(tmp_path / "slurm.conf"), *options])
+    assert words in (target.read_text() if done.exit_code == 0 else done.output)
+    assert done.exit_code == 2 * words.startswith("--")
+
+
+@cases(
     "slurm, topology, words",
     [
         ("NodeName=n[1-4] CPUs=2\n", "", "no NodeName with Gres=gpu:N"),
@@ -156,7 +294,15 @@ def test_leaves_number_the_nodes(tmp_path: Path) -> None:
         ("NodeName=n[1-4] Gres=gpu:8\nPartitionName=p Nodes=n[1-5]\n", "", "slurm.conf:2: 'n5' is no NodeName"),
         ("nonsense\n", "", "slurm.conf:1: 'nonsense' is no setting"),
         ("NodeName=n[1-4] Gres=gpu:8\n", "SwitchName=s Nodes=m[1-4]\n", "puts no node of slurm.conf behind a switch"),
-        ("Include other.conf\n", "", "other.conf: cannot be read"),
+        ("Include other.conf\n", "", "slurm.conf:1 includes other.conf, which is not there: copy it"),
+        ("Include slurm.conf\n", "", "slurm.conf:1: slurm.conf includes itself"),
+        ("NodeName=n[1-4] Gres=gpu:3090\n", "", "slurm.conf:1: 'gpu:3090' states 3,090 GPUs in one node"),
+        ("NodeName=n[1-4] Gres=gpu:a100:sxm:8\n", "", "slurm.conf:1: 'gpu:a100:sxm:8' is not of the form"),
+        ("NodeName=n[1-4] Gres=gpu:8, gpu:4\n", "", "slurm.conf:1: 'gpu:4' is no setting"),
+        ("NodeName=n[1-4]\n Gres=gpu:8\n", "", "slurm.conf:2: Gres stands on a line without NodeName"),
+        ("NodeName=n[1-4] Gres=gpu:8\nNodeName=n4 Gres=gpu:4\n", "", "slurm.conf:2: node 'n4' is named twice"),
+        ("NodeName=n[1-4] Gres=gpu:8\n", "- topology: a\n  flat: true\n", "topology 'a' has neither tree nor block"),
+        ("NodeName=n[1-4] Gres=gpu:8\n", "---\n- topology: [\n", "topology.conf:3:1: invalid YAML"),
         (
             "NodeName=n[1-4] Gres=gpu:8\nPriorityMaxAge=week\n",
             "",
