@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from analysis.logs.health import Point, Run, Snapshot
     from analysis.logs.tables import Attempt, Rules, Source, Tables
+    from analysis.logs.training import Entry
     from sim.records import HostLists, Moments
 
 LOOK = 1000
@@ -45,6 +46,8 @@ class Reading:
     snapshots: list[Snapshot] = field(default_factory=list)
     cycles: list[Attempt] = field(default_factory=list)
     """What ran between two restarts inside one run of a job."""
+    entries: list[Entry] = field(default_factory=list)
+    """What training logs say, in any order."""
 
 
 class Log:

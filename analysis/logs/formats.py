@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from analysis.logs.files import Log, Reading
-    from analysis.logs.tables import Rules
+    from analysis.logs.tables import Rules, Tables
 
 
 def read_files(
@@ -70,6 +70,7 @@ def read_files(
                 reading.tables.findings.append(
                     f"{file}: {clock.twice:,} local times lie in an hour that occurs twice; the order says which"
                 )
+        _refuse_unused(source, reading.tables)
         if source.unreadable:
             reading.tables.findings.append(
                 f"{file}: {source.unreadable:,} lines have bytes that are no UTF-8; these were replaced"
@@ -81,13 +82,25 @@ def read_files(
     health.close(reading)
 
 
+def _refuse_unused(source: Source, tables: Tables) -> None:
+    """Refuse a file of which nothing was used, with the commonest reason; lines of no concern are none."""
+    reasons = [row for row in tables.dropped if row.source == source.file and not row.rule.startswith("other lines")]
+    if source.rows or source.first < math.inf or not reasons:
+        return
+    reason = max(reasons, key=lambda row: row.number)
+    raise LogError(
+        f"{source.file}:{reason.first}: no line of this log ({source.kind}) can be used; of {source.lines:,} lines, "
+        f"{reason.number:,}: {reason.rule}"
+    )
+
+
 def _advanced(progress: Callable[[int, int | None], None], before: int, total: int | None, read: int) -> None:
     """Report the bytes of this file and of those before it."""
     progress((before + read) >> 20, total)
 
 
 _JSON = (
-    ("goodput", r'"job_name"[^{}]*"\w+_(start|end)_time"|"\w+_(start|end)_time"[^{}]*"job_name"'),
+    ("goodput", r'"job_name\\?"[^{}]*"\w+_(start|end)_time\\?"|"\w+_(start|end)_time\\?"[^{}]*"job_name\\?"'),
     ("kernel", r'"__REALTIME_TIMESTAMP"'),
     ("prometheus", r'"resultType"\s*:'),
     ("nvsentinel", r'(?i)"checkname"\s*:'),
@@ -148,6 +161,8 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
         return found or "kernel"
     if re.search(r"-{5,} +-{5,}", text) and "TimeStart" in text:
         raise LogError(f"{file}:1: is a table for eyes; export it with sacctmgr -P (columns divided by |)")
+    if re.search(r"(?m)^(insertId|jsonPayload|logName): ?", text):
+        raise LogError(f"{file}:1: is YAML of Cloud Logging; export it with gcloud logging read --format=json")
     found = _sniff_further(file)
     if found:
         return found

@@ -15,15 +15,36 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.logs.tables import Attempt, Event, Phase
 from sim.records import LogError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from analysis.logs.files import Log, Reading
 
-# ml-goodput-measurement: one JSON object a line.
+# ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
+
+
+class Entry(NamedTuple):
+    """A moment [s] of a job by the name that ml-goodput-measurement has for it, in the order that runs are made in.
+
+    At one moment a run ends (rank 0), spans end, a run starts, spans start, and a step begins (rank 4). The step is -1
+    where the entry is of none.
+    """
+
+    job: str
+    moment: float
+    rank: int
+    step: int
+    name: str
+    file: str
+    line: int
+
+
+_RANKS = {"job_end_time": 0, "job_start_time": 2, "step_start_time": 4}
 
 _SPANS = {
     "tpu_init": "initialize",
@@ -32,60 +53,83 @@ _SPANS = {
     "custom_badput_event": "custom",
 }
 
+_WRAPPERS = ("jsonPayload", "textPayload", "message", "log")
+"""Keys under which Cloud Logging and container runtimes keep what a program logged, as an object or as text."""
+
+_MOMENT = re.compile(r"\w+_(start|end)_time")
+
 
 def read_goodput(log: Log) -> None:
-    """Read starts of jobs, spans and steps; a start of the job begins another attempt."""
-    tables, source = log.tables, log.source
-    attempt: dict[str, int] = {}
-    opened: dict[tuple[str, str], tuple[float, int]] = {}
-    step: dict[str, tuple[int, float]] = {}
-    for number, text in log.lines():
-        if not text.strip():
-            continue
-        try:
-            entry = json.loads(text)
-            job = str(entry["job_name"])
-            moments = {
-                key: float(value)
-                for key, value in entry.items()
-                if key.endswith("_time") and not isinstance(value, str)
-            }
-            name, moment = next(iter(moments.items()))
-            count = int(entry.get("step_count", -1))
-        except (ValueError, KeyError, TypeError, StopIteration, AttributeError, RecursionError, OverflowError):
-            log.drop("no entry of ml-goodput-measurement", number)
-            continue
-        if not 0 <= moment < 1e11:
-            log.drop("a moment that cannot be read", number)
-            continue
-        source.saw(moment)
-        source.rows += 1
-        run = attempt.get(job, 0)
-        if name == "job_start_time":
-            run = attempt[job] = attempt.get(job, -1) + 1
-            step.pop(job, None)
-            tables.phases.append(Phase(job, run, "start", moment, moment, file=log.file, line=number))
-        elif name == "job_end_time":
-            tables.phases.append(Phase(job, run, "teardown", moment, moment, file=log.file, line=number))
-        elif name == "step_start_time":
-            last = step.get(job)
-            if last is not None and count > last[0] and moment >= last[1]:
-                tables.phases.append(Phase(job, run, "step", last[1], moment, last[0], count, log.file, number))
-            elif last is None:
-                tables.phases.append(Phase(job, run, "step", moment, moment, count, count, log.file, number))
-            step[job] = count, moment
-        elif name.endswith("_start_time"):
-            opened[job, name.removesuffix("_start_time")] = moment, number
-        elif name.endswith("_end_time"):
-            span = name.removesuffix("_end_time")
-            began = opened.pop((job, span), None)
-            if began is None or moment < began[0]:
-                log.drop("an end without its start", number)
-            else:
-                phase = _SPANS.get(span, span)
-                tables.phases.append(Phase(job, run, phase, began[0], moment, file=log.file, line=began[1]))
-        else:
-            log.drop("an entry without a known key", number)
+    """Read starts of jobs, spans and steps, in any order; `close` makes runs of those of all files."""
+    for line, value in log.documents():
+        for record in value if isinstance(value, list) else [value]:
+            try:
+                entries = list(_entries(record, log, line))
+            except LogError:
+                raise
+            except (LookupError, TypeError, RecursionError, OverflowError, json.JSONDecodeError):
+                log.drop("no entry of ml-goodput-measurement", line)
+                continue
+            except ValueError as error:
+                log.drop(re.sub(r"^'.*?' ", "a value ", str(error), flags=re.DOTALL), line)
+                continue
+            if not entries:
+                log.drop("an entry without a moment", line)
+                continue
+            log.source.rows += 1
+            log.reading.entries += entries
+            for entry in entries:
+                log.source.saw(entry.moment)
+
+
+def _entries(record: Any, log: Log, line: int) -> Iterator[Entry]:
+    """Yield what a record says, without what collectors wrap it in."""
+    while "job_name" not in record:
+        record = record[next((key for key in _WRAPPERS if key in record), "job_name")]
+        if isinstance(record, str):
+            record = json.loads(record[record.find("{") :])
+    for name, value in record.items():
+        match = _MOMENT.fullmatch(name)
+        if match is not None and value is not None:
+            rank = _RANKS.get(name, 1 if match[1] == "end" else 3)
+            step = int(record["step_count"]) if name == "step_start_time" else -1
+            yield Entry(str(record["job_name"]), log.moment(str(value), line), rank, step, name, log.file, line)
+
+
+def _make_runs(reading: Reading) -> None:
+    """Make phases of the entries of all files; a start of a job begins another run of it."""
+    for _, entries in itertools.groupby(sorted(reading.entries), key=lambda entry: entry.job):
+        run, last, begins = 0, (), {}  # type: int, tuple[object, ...], dict[str, Entry]
+        for entry in entries:
+            if entry[:5] == last:
+                reading.tables.drop(entry.file, "an entry that is repeated", entry.line)
+                continue
+            if entry.name == "job_start_time":
+                run, begins = run + bool(last), {}
+            last = entry[:5]
+            phase = _phase_ended_by(entry, begins, run)
+            if phase is not None:
+                reading.tables.phases.append(phase)
+            elif entry.rank == 1:
+                reading.tables.drop(entry.file, "an end without its start", entry.line)
+
+
+def _phase_ended_by(entry: Entry, begins: dict[str, Entry], run: int) -> Phase | None:
+    """Return the phase that an entry ends, and keep the entry if it begins one."""
+    job, moment, rank, step, name, file, line = entry
+    span = name.rpartition("_")[0].rpartition("_")[0]
+    if span == "job":
+        return Phase(job, run, "teardown" if rank == 0 else "start", moment, moment, file=file, line=line)
+    begin = begins.pop(span, None)
+    if rank != 1:
+        begins[span] = entry
+    if rank == 4:
+        first = entry if begin is None else begin
+        is_later = begin is None or step > begin.step
+        return Phase(job, run, "step", first.moment, moment, first.step, step, file, line) if is_later else None
+    if rank == 3 or begin is None:
+        return None
+    return Phase(job, run, _SPANS.get(span, span), begin.moment, moment, file=file, line=begin.line)
 
 
 # torchrun: the first failure that an agent saw.
@@ -212,6 +256,12 @@ def read_cycles(log: Log) -> None:
 
 
 def close(reading: Reading) -> None:
+    """Make runs of what training logs say of steps, and put cycles in the place of those of the scheduler."""
+    _make_runs(reading)
+    _place_cycles(reading)
+
+
+def _place_cycles(reading: Reading) -> None:
     """Put cycles in the place of the runs of the scheduler that they are parts of.
 
     A cycle that another one follows failed. The last one ended as the scheduler says, or completed if it does not.

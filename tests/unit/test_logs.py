@@ -413,17 +413,14 @@ def test_stamps_without_a_host(stamp: str, tmp_path: Path) -> None:
 
 @cases("line", ["[ 8123.400112] {}", "4,812,206764307,-;{}", "Jan  6 12:00:00 gpu007 kernel: {}"])
 def test_lines_without_a_moment(line: str, tmp_path: Path) -> None:
-    """Lines whose moment nobody can know are counted, and the reason says what helps."""
-    files = write(
-        tmp_path, kernel_log=line.format("NVRM: Xid (PCI:0000:9b:00): 79, lost") + "\n",
-        events_txt=log_writers.node_events(drawn(1)),
-    )  # fmt: skip
-    tables, history = read(tmp_path, *files)
-    assert not history.faults
-    (row,) = (
-        row for row in tables.dropped if row.source.endswith("kernel.log") and row.rule != "other lines of the kernel"
-    )
-    assert "export with" in row.rule
+    """Lines whose moment nobody can know are counted; a log of such lines is refused with what helps."""
+    text, other = line.format("NVRM: Xid (PCI:0000:9b:00): 79, lost") + "\n", log_writers.node_events(drawn(1))
+    with pytest.raises(LogError, match="export with"):
+        read(tmp_path, *write(tmp_path, kernel_log=text, events_txt=other))
+    good = log_writers.kernel([(START + DAY, "gpu001", "NVRM: Xid (PCI:0000:9b:00): 79, lost")], "iso")
+    tables, history = read(tmp_path, *write(tmp_path, kernel_log=text + good, events_txt=other))
+    assert len(history.faults) == 1
+    assert any("export with" in row.rule for row in tables.dropped)
 
 
 def jobs() -> list[dict[str, object]]:
@@ -1019,9 +1016,7 @@ def test_summer_time_of_an_independent_set() -> None:
     [
         ("dmesg_decode_iso_xid13_burst.log", "kernel", 17, {"other lines of the kernel": 7}),
         ("kmsg_raw.log", "kernel", 0, {"other lines of the kernel": 47}),
-        ("xid_nvlink5_lines.csv", "kernel", 0, {"other lines of the kernel": 1, "no moment that can be read": 35}),
         ("sacct_multiline_names.txt", "sacct", 2, {"steps of jobs": 2, "a record that is repeated": 2}),
-        ("sacct_cut_lines.txt", "sacct", 0, {"a record that was cut": 1}),
         ("sinfo_wide.txt", "inventory", 3, {"a node that line 2 has too": 1}),
     ],
 )
@@ -1036,6 +1031,22 @@ def test_real_fragments(file: str, kind: str, rows: int, dropped: dict[str, int]
         assert not tables.events
     if file.startswith("sinfo"):
         assert [(row.unit, row.gpus) for row in tables.exposure] == [("node0201", 8), ("node1537", 8), ("node4180", 2)]
+
+
+@needs_data
+@cases(
+    ("file", "words"),
+    [
+        ("xid_nvlink5_lines.csv", ":2: no line of this log (kernel) can be used; of 36 lines, 35: no moment that"),
+        ("sacct_cut_lines.txt", ":2: no line of this log (sacct) can be used; of 2 lines, 1: a record that was cut"),
+    ],
+)
+def test_real_fragments_without_use(file: str, words: str) -> None:
+    """A fragment of which no line is used is refused with the commonest reason; its codes are in the form of ours."""
+    path = DATA / "real" / file
+    with pytest.raises(LogError) as caught:
+        pipeline.read(Request([str(path)], zones=["UTC"]))
+    assert words in str(caught.value)
     if file.startswith("xid"):
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):
             match = XID.search(row["line"].encode())

@@ -1,0 +1,144 @@
+"""Training logs: their order and their wrapping are nothing, and a log of which nothing is used is refused."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from analysis.logs import fit, pipeline
+from analysis.logs.pipeline import Request
+from sim.records import LogError
+from tests.cases import cases
+from tests.pace import SEED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from analysis.logs.tables import Tables
+    from analysis.results.fitted import TrainingFound
+
+BEGIN = 1740823200.0
+"""2025-03-01T10:00:00Z."""
+
+Records = list[dict[str, Any]]
+
+
+def records(runs: Sequence[tuple[float, int, int]], step: float = 10.0, prepare: float = 120.0) -> Records:
+    """Return what ml-goodput-measurement logs of a job: of each run its start [s], first step and steps."""
+    entries: Records = []
+    for begin, first, count in runs:
+        moment = BEGIN + begin
+        entries.append({"job_start_time": moment})
+        entries += [{"tpu_init_start_time": moment}, {"tpu_init_end_time": moment + 60}]
+        entries += [{"data_loading_start_time": moment + 60}, {"data_loading_end_time": moment + 90}]
+        entries += [
+            {"step_start_time": moment + prepare + step * number, "step_count": first + number}
+            for number in range(count)
+        ]
+        entries.append({"job_end_time": moment + prepare + step * (count - 1)})
+    return [{"job_name": "run", **entry} for entry in entries]
+
+
+RUNS = records([(0, 0, 61), (3600, 40, 61), (7200, 80, 41), (9000, 100, 31)])
+
+
+def as_lines(entries: Sequence[Any]) -> bytes:
+    """Return entries, one a line."""
+    return "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()
+
+
+def read(folder: Path, *texts: bytes) -> tuple[Tables, TrainingFound | None]:
+    """Return what was read of logs of training beside four nodes, and what it says of training."""
+    (folder / "outages.csv").write_text("node,start,end\nn1,2025-03-01T10:06:00Z,2025-03-01T12:09:00Z\n")
+    names = [str(folder / f"train-{number}.jsonl") for number in range(len(texts))]
+    for name, text in zip(names, texts, strict=True):
+        Path(name).write_bytes(text)
+    request = Request([str(folder / "outages.csv"), *names], nodes=4)
+    tables, reading = pipeline.read(request)
+    history = pipeline.history_of(request, tables, reading)
+    return tables, fit._training(tables, history)
+
+
+def shuffled(entries: Records) -> Records:
+    """Return entries in any order."""
+    return random.Random(SEED).sample(entries, len(entries))
+
+
+MUTATIONS: dict[str, Callable[[Records], Sequence[bytes]]] = {
+    "newest first": lambda entries: [as_lines(entries[::-1])],
+    "shuffled": lambda entries: [as_lines(shuffled(entries))],
+    "each line twice": lambda entries: [as_lines(list(itertools.chain(*zip(entries, entries, strict=True))))],
+    "CRLF and BOM": lambda entries: [b"\xef\xbb\xbf" + as_lines(entries).replace(b"\n", b"\r\n")],
+    "gz": lambda entries: [gzip.compress(as_lines(entries))],
+    "Cloud Logging": lambda entries: [as_lines([{"severity": "INFO", "jsonPayload": entry} for entry in entries])],
+    "text of Cloud Logging": lambda entries: [
+        as_lines([{"insertId": "x", "textPayload": f"INFO {json.dumps(entry)}"} for entry in entries])
+    ],
+    "docker": lambda entries: [as_lines([{"log": f"{json.dumps(entry)}\n", "stream": "stdout"} for entry in entries])],
+    "a list of Cloud Logging, newest first": lambda entries: [
+        json.dumps([{"jsonPayload": entry, "severity": "INFO"} for entry in entries[::-1]], indent=2).encode()
+    ],
+    "cut into two files, the later one first": lambda entries: [as_lines(entries[100:]), as_lines(entries[:100])],
+    "two files that overlap": lambda entries: [as_lines(entries[:120]), as_lines(entries[80:])],
+    "moments as text": lambda entries: [
+        as_lines([{key: str(value) if "_time" in key else value for key, value in entry.items()} for entry in entries])
+    ],
+}
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+def test_one_log_in_any_form(tmp_path: Path, mutation: str) -> None:
+    """Order, wrapping, packing and division of a log do not move what it says."""
+    _, plain = read(tmp_path, as_lines(RUNS))
+    assert plain is not None
+    assert (plain.attempts, plain.step_time_s, plain.restart_s) == (4, 10.0, 120.0)
+    # 130 steps remain of 190, in the 9,420 s from the first start to the last step.
+    assert plain.goodput == pytest.approx(130 * 10 / 9420)
+    _, mutated = read(tmp_path, *MUTATIONS[mutation](RUNS))
+    assert mutated == plain
+
+
+def test_phases_have_an_order_within_a_moment(tmp_path: Path) -> None:
+    """Of lines of one moment ends come before starts, whichever way they stand: no span is lost."""
+    for entries in (RUNS, RUNS[::-1], shuffled(RUNS)):
+        tables, _ = read(tmp_path, as_lines(entries))
+        spans = [phase.t1 - phase.t0 for phase in tables.phases if phase.phase == "initialize"]
+        assert sorted(spans) == [30.0] * 4 + [60.0] * 4
+        assert not tables.dropped
+
+
+def test_a_log_without_its_first_lines(tmp_path: Path) -> None:
+    """A run whose start is not in the log is one of its own: the time to a first step is never below zero."""
+    _, training = read(tmp_path, as_lines(RUNS[20:]))
+    assert training is not None
+    assert (training.attempts, training.restart_s) == (4, 120.0)
+
+
+@cases(
+    "text, words",
+    [
+        ('{"job_name": "a", "job_start_time": 1740823200000.0}\n', "these look like milliseconds since 1970"),
+        ('{"jsonPayload": {"name": "x"}, "labels": {"job_name": "a", "a_start_time": 3}}\n', "no entry of ml-goodput"),
+        ('{"job_name": "a", "step_start_time": 1740823200.0}\n', "no entry of ml-goodput"),
+        ('{"job_name": "a", "b_start_time": null}\n', "an entry without a moment"),
+    ],
+)
+def test_a_log_of_which_nothing_is_used(tmp_path: Path, text: str, words: str) -> None:
+    """A file of a known kind of which no line is used is refused, with the commonest reason and its count."""
+    with pytest.raises(LogError) as caught:
+        read(tmp_path, text.encode() * 3 + b"no JSON\n")
+    assert words in str(caught.value)
+    assert "train-0.jsonl:1: no line of this log (goodput) can be used; of 4 lines, 3" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_yaml_of_cloud_logging(tmp_path: Path) -> None:
+    """What gcloud prints for eyes is refused with the option that exports it."""
+    with pytest.raises(LogError, match="export it with gcloud logging read --format=json"):
+        read(tmp_path, b"---\ninsertId: 1b\njsonPayload:\n  job_name: run\n  job_start_time: 1740823200.0\n")
