@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import number_of
 from analysis.logs.kernel import SAME_CODE
 from analysis.logs.tables import Event, Exposure, NoModelError, utc
 from sim.records import LogError
@@ -156,6 +157,12 @@ def build(
     names = list(dict.fromkeys(row.unit for row in exposure))
     number = {name: at for at, name in enumerate(names)}
     _refuse_strangers(tables, merged, number)
+    if exposure[0].basis == "inventory":
+        named = _named(tables, hosts)
+        tables.findings.append(
+            f"the inventory has {number_of(len(names), 'node')}: the logs name {len(named.keys() & number.keys()):,} "
+            f"of them and {len(named.keys() - number.keys()):,} others"
+        )
     racks, gpus = [""] * len(names), np.zeros(len(names), dtype=np.int64)
     for row in exposure:
         racks[number[row.unit]], gpus[number[row.unit]] = row.rack, row.gpus
@@ -322,15 +329,8 @@ def _cut(row: Exposure, low: float, high: float) -> list[Exposure]:
 
 def _seen(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end: float) -> list[Exposure]:
     """Return the nodes that logs name, for the whole window, and as many more as are stated."""
-    names = dict.fromkeys(event.node for event in tables.events)
-    ran = False
-    for text in {attempt.nodes for attempt in tables.attempts if attempt.nodes}:
-        try:
-            names.update(dict.fromkeys(hosts.expand(text)))
-            ran = True
-        except ValueError as error:
-            tables.findings.append(str(error))
-    if nodes is None and not ran:
+    names = _named(tables, hosts)
+    if nodes is None and not any(attempt.nodes for attempt in tables.attempts):
         raise NoModelError(
             "no failure rate: nothing says how many nodes were watched, and those that never failed are in no log; "
             "give --inventory FILE, or --nodes N"
@@ -346,6 +346,17 @@ def _seen(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end
     basis = "first and last seen" if nodes is None else "stated"
     ordered = sorted(names, key=lambda name: [int(p) if p.isdigit() else p for p in _pieces(name)])
     return [Exposure(name, start, end, basis) for name in (*ordered, *more)]  # type: ignore[arg-type]
+
+
+def _named(tables: Tables, hosts: HostLists) -> dict[str, None]:
+    """Return the nodes that logs name: events, and jobs."""
+    names = dict.fromkeys(event.node for event in tables.events)
+    for text in {attempt.nodes for attempt in tables.attempts if attempt.nodes}:
+        try:
+            names.update(dict.fromkeys(hosts.expand(text)))
+        except ValueError as error:
+            tables.findings.append(str(error))
+    return names
 
 
 def _pieces(name: str) -> list[str]:
@@ -591,14 +602,12 @@ _VICTIM = "exit -15"
 
 def _reported(reports: Sequence[tuple[float, str, str]], nodes: Sequence[str], low: float, high: float) -> str:
     """Return the node whose process a signal ended first; nothing if the first failure was an error of the program."""
-    names = {name: node for node in nodes for name in (node, node.partition(".")[0])}
     at = bisect.bisect_left(reports, (low, "", ""))
     for t, host, basis in reports[at:]:
         if t > high:
             break
-        node = names.get(host) or names.get(host.partition(".")[0])
-        if node is not None:
-            return node if basis.startswith("exit -") else ""
+        if host in nodes:
+            return host if basis.startswith("exit -") else ""
     return ""
 
 

@@ -43,6 +43,8 @@ class Reading:
     points: list[Point] = field(default_factory=list)
     series: dict[tuple[str, str, str], list[Run]] = field(default_factory=dict)
     """Runs of equal samples, by metric, node and what of it."""
+    addresses: dict[str, set[str]] = field(default_factory=dict)
+    """Of each address, or other name, the nodes that a source says have it."""
     snapshots: list[Snapshot] = field(default_factory=list)
     cycles: list[Attempt] = field(default_factory=list)
     """What ran between two restarts inside one run of a job."""

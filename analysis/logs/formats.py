@@ -77,9 +77,11 @@ def read_files(
             )
         before += size or 0
         progress(before >> 20, total)
+    health.join_names(reading)
     slurm.close(reading.tables)
     training.close(reading)
     health.close(reading)
+    reading.tables.close_findings()
 
 
 def _refuse_unused(source: Source, tables: Tables) -> None:

@@ -11,14 +11,17 @@ and DCGM exporter; Prometheus, HTTP API (range queries).
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import number_of
 from analysis.logs.tables import Event, Exposure
 from sim.records import LogError
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from analysis.logs.files import Log, Reading
+    from analysis.logs.tables import Tables
 
 AGAIN = 60.0
 """A node that answered goes down again within this [s]: one outage."""
@@ -190,6 +194,9 @@ def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line:
         gpus=int(gpus) if str(gpus).isdigit() else 0,
         rack=next((str(labels[key]) for key in rules["racks"] if labels.get(key)), ""),
     )  # fmt: skip
+    for entry in _list(_dict(node, "status").get("addresses")):
+        if entry.get("address") and entry["address"] != name:
+            log.reading.addresses.setdefault(str(entry["address"]), set()).add(name)
     held = {
         kind: read(each["lastTransitionTime"])
         for kind, each in conditions.items()
@@ -340,16 +347,46 @@ def read_prometheus(log: Log) -> None:
             if rule is None or any(name.get(key) != value for key, value in rule.get("labels", {}).items()):
                 log.drop(f"series that no rule uses: {metric or 'no name'}"[:80], line)
                 continue
-            node = next((str(name[key]) for key in labels if name.get(key)), "")
+            node = _node_of(log.reading, rule, name, labels)
             if not node:
                 log.drop(f"series of {metric} without a label of the node", line)
                 continue
-            node = node.rsplit(":", 1)[0] if node.rsplit(":", 1)[-1].isdigit() else node
+            if not _is_of_node(rule, name):
+                job = name.get("job") or "no job"
+                log.tables.show(log.file, f"series of {metric} of the job '{job}' are no nodes: left out", line)
+                log.drop(f"series of {metric} that are no nodes: {job}"[:80], line)
+                continue
+            if rule["does"] == "name":
+                log.source.rows += 1
+                continue
             device = str(name.get("pci_bus_id") or name.get("gpu") or name.get("device") or name.get("job") or "")
             code = str(name.get(rule["label"], "")) if "label" in rule else ""
             runs = log.reading.series.setdefault((metric, node, f"{device} {code}".strip()), [])
             runs += _runs(log, each["values"], line)
             log.source.rows += 1
+
+
+def _node_of(reading: Reading, rule: Mapping[str, Any], name: Mapping[str, Any], labels: Sequence[str]) -> str:
+    """Return the node of a series; an address beside the name of a node is that node's."""
+    names = [host for key in labels if (host := _host(str(name.get(key) or ""))) and host != name.get("pod")]
+    address = _host(str(name.get(rule.get("address", "instance")) or ""))
+    if names and address and names[0] != address:
+        reading.addresses.setdefault(address, set()).add(names[0])
+    return names[0] if names else ""
+
+
+def _host(address: str) -> str:
+    """Return an address without its port."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]") if host and port.isdigit() else address
+
+
+def _is_of_node(rule: Mapping[str, Any], name: Mapping[str, Any]) -> bool:
+    """Return whether a target that is scraped is a node, and not a program on it: its job or its port says so."""
+    targets, job = rule.get("targets"), name.get("job")
+    if not targets or not (job or name.get("pod")):
+        return True
+    return re.search(targets, f"{job} {name.get('instance', '')}", re.IGNORECASE) is not None
 
 
 def _runs(log: Log, values: Sequence[Any], line: int) -> Iterator[Run]:
@@ -460,6 +497,94 @@ def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str
             keep(first.first, "down", first, t_lo=math.nan if begun_before else low, planned=planned or begun_before)
             if high < math.inf:
                 keep(high, "up", first)
+
+
+# Names of nodes: one for each.
+
+
+def join_names(reading: Reading) -> None:
+    """Give each node one name: that of the inventory, or the shortest.
+
+    An address is that of the node which a source gives it to. A short name is the long one that begins with it, unless
+    several do; those are reported and stay apart.
+    """
+    tables, hosts = reading.tables, reading.hosts
+    stated = {row.unit for row in tables.exposure}
+    names = {*stated, *(node for _, node, _ in reading.series)}
+    names.update(event.node for event in tables.events)
+    names.update(node for moments in tables.blamed.values() for _, node in moments)
+    names.update(point.node for point in reading.points)
+    names.update(shot.node for shot in reading.snapshots)
+    lists: dict[str, tuple[str, ...]] = {}
+    for text in {attempt.nodes for attempt in (*tables.attempts, *reading.cycles)}:
+        with contextlib.suppress(ValueError):
+            lists[text] = hosts.expand(text)
+            names.update(lists[text])
+    same = _same_names(tables, names, stated, reading.addresses)
+    if not same:
+        return
+
+    def of(name: str) -> str:
+        return same.get(name, name)
+
+    for event in tables.events:
+        event.node = of(event.node)
+    for row in tables.exposure:
+        row.unit = of(row.unit)
+    for attempt in (*tables.attempts, *reading.cycles):
+        attempt.blamed_node = of(attempt.blamed_node)
+        if not same.keys().isdisjoint(lists.get(attempt.nodes, ())):
+            attempt.nodes = ",".join(dict.fromkeys(map(of, lists[attempt.nodes])))
+    for job, moments in tables.blamed.items():
+        tables.blamed[job] = [(moment, of(node)) for moment, node in moments]
+    reading.points[:] = [point._replace(node=of(point.node)) for point in reading.points]
+    reading.snapshots[:] = [
+        shot._replace(node=of(shot.node), seen_as=replace(shot.seen_as, unit=of(shot.node)))
+        for shot in reading.snapshots
+    ]
+    series, reading.series = reading.series, {}
+    for (metric, node, part), runs in series.items():
+        reading.series.setdefault((metric, of(node), part), []).extend(runs)
+
+
+_ADDRESS = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
+
+
+def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Mapping[str, set[str]]) -> dict[str, str]:
+    """Return the name that stands for each other one of the same node."""
+    known = {address: min(nodes) for address, nodes in addresses.items() if len(nodes) == 1}
+    same = {name: known[name] for name in names if name in known}
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(names | set(same.values())):
+        if name and name not in same and not _ADDRESS.fullmatch(name):
+            forms[name.partition(".")[0].lower()].append(name)
+    unclear = []
+    for group in forms.values():
+        longest = max(group, key=len)
+        if all(f"{longest}.".lower().startswith(f"{name}.".lower()) for name in group):
+            best = min(group, key=lambda name: (name not in stated, len(name), name))
+            same |= {name: best for name in group if name != best}
+        elif any("." not in name for name in group):
+            unclear.append(group)
+    same = {name: same.get(best, best) for name, best in same.items()}
+    if same:
+        tables.findings.append(
+            f"{number_of(len(same), 'name')} of nodes (addresses, short or full names) stand for nodes that the logs "
+            "call otherwise too: joined"
+        )
+    if unclear:
+        tables.findings.append(
+            f"{number_of(len(unclear), 'short name')} may stand for one of several full ones, for example "
+            f"{unclear[0][0]} for {' or '.join(unclear[0][1:4])}: not joined; write the names in all logs alike"
+        )
+    named = names - same.keys()
+    nameless = sum(_ADDRESS.fullmatch(name) is not None for name in named)
+    if 0 < nameless < len(named):
+        tables.findings.append(
+            f"{number_of(nameless, 'node')} of {len(named)} are known by an address alone, and others by a name: if "
+            "these are the same hosts, the number of nodes is too high; add a series that has both, such as node_uname_info"
+        )
+    return same
 
 
 # From moments of change to outages.

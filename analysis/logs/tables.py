@@ -204,6 +204,29 @@ class Tables:
     blamed: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     """Of each job, when which node ended it, as the log of the scheduler says."""
     _dropped: dict[tuple[str, str], Dropped] = field(default_factory=dict)
+    _shown: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+
+    def show(self, source: str, what: str, line: int, example: str = "") -> None:
+        """Make a finding of lines that say something which no rule knows: one a file and kind, with count and example.
+
+        Parameters
+        ----------
+        what
+            A plural noun with what is odd about it: ``lines name a node and a fault that no rule knows``.
+        example
+            What the first of them says, without names of nodes, users and jobs.
+        """
+        tally = self._shown.setdefault((source, what), [0, line, example])
+        tally[0] += 1
+
+    def close_findings(self) -> None:
+        """Put what was shown into the findings, the commonest first."""
+        tallies = sorted(self._shown.items(), key=lambda row: -row[1][0])
+        self.findings += [
+            f"{source}: {count:,} {what}, for example line {line}{f': {example}' if example else ''}"
+            for (source, what), (count, line, example) in tallies
+        ]
+        self._shown.clear()
 
     def drop(self, source: str, rule: str, line: int, number: int = 1) -> None:
         """Keep account of lines that are not used."""
@@ -288,7 +311,7 @@ class Rules:
         for rule in self.kubernetes["events"].values():
             _choice(rule["does"], ("down", "up", "fault"))
         for rule in self.prometheus["metrics"].values():
-            _choice(rule["does"], ("code", "count", "rise", "state"))
+            _choice(rule["does"], ("code", "count", "rise", "state", "name"))
         self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
         self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
         self._known: dict[str, tuple[str, str]] = {}

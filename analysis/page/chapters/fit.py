@@ -122,7 +122,10 @@ def _rates(document: FitDocument) -> Section:
         for cause in document.causes
     ]  # fmt: skip
     limit = max(document.unseen.values(), default=0.0)
-    notes = [f"{document.node_days_up:,.0f} node-days up of {document.node_days:,.0f} in service, by {document.basis}."]
+    notes = [
+        f"{number_of(document.nodes, 'node')}, {document.node_days_up:,.0f} node-days up of {document.node_days:,.0f} "
+        f"in service, by {document.basis}."
+    ]
     if document.unseen:
         notes.append(f"Without an event, below {limit:.2g} per 1000 node-days (95 %): {', '.join(document.unseen)}.")
     if document.unknown_texts:

@@ -1,0 +1,120 @@
+"""Which nodes logs speak of: one name for each, a node where a source says one, and moments that agree."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from analysis.logs import pipeline
+from analysis.logs.pipeline import Request
+from tests.cases import cases
+from tests.log_writers import START, utc, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from analysis.logs.events import History
+    from analysis.logs.tables import Tables
+
+HOUR = 3600.0
+
+
+def read(files: list[str], **more: Any) -> tuple[Tables, History]:
+    """Return the tables and the history of files."""
+    request = Request(files, zones=["UTC"], **more)
+    tables, reading = pipeline.read(request)
+    return tables, pipeline.history_of(request, tables, reading)
+
+
+def spans(history: History) -> list[tuple[str, float, float]]:
+    """Return the outages: node, start and end [h since the beginning]."""
+    return [(e.node, (e.t - START) / HOUR, (e.t_end - START) / HOUR) for e in history.outages]
+
+
+def answer(*series: tuple[dict[str, str], str]) -> str:
+    """Return an answer of query_range: labels, and a sample each ten minutes."""
+    result = [
+        {"metric": labels, "values": [[START + 600 * at, value] for at, value in enumerate(values.split())]}
+        for labels, values in series
+    ]
+    return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
+
+
+UP, DOWN = "1 1 1 1 1 1 1 1", "1 1 0 0 0 1 1 1"
+
+
+def up(job: str, instance: str, values: str, **labels: str) -> tuple[dict[str, str], str]:
+    """Return a series of whether a target could be scraped."""
+    return {"__name__": "up", "job": job, "instance": instance, **labels}, values
+
+
+def xid(node: str, instance: str) -> tuple[dict[str, str], str]:
+    """Return a series of the last code of a GPU."""
+    labels = {"__name__": "DCGM_FI_DEV_XID_ERRORS", "Hostname": node, "instance": instance, "gpu": "0", "job": "dcgm"}
+    return labels, "0 0 0 0 0 0 0 0"
+
+
+@cases(
+    ("job", "instance", "is_node"),
+    [
+        ("node-exporter", "h:9100", True), ("integrations/node_exporter", "h", True), ("kubelet", "h:10250", True),
+        ("dcgm-exporter", "h:9400", True), ("compute", "h:9100", True), ("kubernetes-nodes", "h", True),
+        ("gpu-metrics", "h:9400", True), ("vllm", "10.244.1.7:8000", False), ("nodejs-shop", "h:3000", False),
+        ("prometheus", "h:9090", False), ("slurmrestd", "h:6820", False), ("pushgateway", "h:9091", False),
+    ],
+)  # fmt: skip
+def test_targets_that_are_nodes(job: str, instance: str, is_node: bool, tmp_path: Path) -> None:
+    """Only what scrapes a host is a node; a program is left out by the name of its job, and that is said."""
+    files = write(tmp_path, up_json=answer(up("node", "first:9100", UP), up(job, instance, DOWN)))
+    tables, history = read(files)
+    assert len(history.nodes) == 1 + is_node
+    assert len(history.outages) == is_node
+    assert any(f"'{job}'" in text for text in tables.findings) is not is_node
+
+
+def test_one_host_by_address_and_by_name(tmp_path: Path) -> None:
+    """An address is the host that a series, or the list of nodes, gives it; one of several hosts is nobody's."""
+    series = [
+        up("node-exporter", "10.0.0.1:9100", DOWN), xid("gpu001", "10.0.0.1:9400"),
+        up("node-exporter", "[fd00::2]:9100", UP),
+        ({"__name__": "node_uname_info", "nodename": "gpu002", "instance": "[fd00::2]:9100"}, UP),
+        up("dcgm", "10.244.0.9:9400", UP, pod="dcgm-x", Hostname="dcgm-x", node="gpu002"),
+    ]  # fmt: skip
+    tables, history = read(write(tmp_path, up_json=answer(*series)))
+    assert (sorted(history.nodes), spans(history)) == (["gpu001", "gpu002"], [("gpu001", 1 / 3, 5 / 6)])
+    assert not [text for text in tables.findings if "by an address alone" in text]
+    unclear = [up("node", "10.0.0.3:9100", UP), xid("gpu003", "10.0.0.3:9400"), xid("gpu004", "10.0.0.3:9401")]
+    tables, history = read(write(tmp_path, up_json=answer(*unclear)))
+    assert sorted(history.nodes) == ["10.0.0.3", "gpu003", "gpu004"]
+    assert [text for text in tables.findings if "1 node of 3 are known by an address alone" in text]
+
+
+FULL = "gpu001.corp.example.com"
+
+
+@cases("stated", ["gpu001", FULL, "GPU001"])
+def test_short_and_full_names(stated: str, tmp_path: Path) -> None:
+    """A short name and the only full one that begins with it are one node, named as the inventory does."""
+    events = f"node,start,end\n{FULL},{utc(START)},{utc(START + HOUR)}\n"
+    jobs = (
+        "JobIDRaw|State|Start|End|ElapsedRaw|NodeList|NNodes\n"
+        f"7|NODE_FAIL|{utc(START - HOUR)}|{utc(START)}|3600|gpu[001-002]|2\n"
+    )
+    files = write(tmp_path, out_csv=events, jobs_txt=jobs)
+    (inventory,) = write(tmp_path, nodes_csv=f"node,gpus\n{stated},8\ngpu002,8\n")
+    request = Request(files, inventory, zones=["UTC"])
+    tables, reading = pipeline.read(request)
+    history = pipeline.history_of(request, tables, reading)
+    assert (history.nodes, spans(history)) == ([stated, "gpu002"], [(stated, 0, 1)])
+    assert sorted(reading.hosts.expand(tables.attempts[0].nodes)) == sorted([stated, "gpu002"])
+    assert any("joined" in text for text in tables.findings)
+    assert any("has 2 nodes: the logs name 2 of them and 0 others" in text for text in tables.findings)
+
+
+def test_short_names_of_several_hosts(tmp_path: Path) -> None:
+    """A short name that may be two hosts is neither, and is reported; two full names alone are two hosts."""
+    hosts = ["a1.x.org", "a1.y.org", "a1", "b2.x.org", "b2.y.org"]
+    rows = [f"{host},{utc(START + HOUR * at)},{utc(START + HOUR * at + 60)}" for at, host in enumerate(hosts)]
+    tables, history = read(write(tmp_path, out_csv="\n".join(["node,start,end", *rows])), nodes=5)
+    assert sorted(history.nodes) == sorted(hosts)
+    assert [text for text in tables.findings if text.startswith("1 short name may stand for one of several")]
