@@ -582,7 +582,7 @@ def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Ma
     if 0 < nameless < len(named):
         tables.findings.append(
             f"{number_of(nameless, 'node')} of {len(named)} are known by an address alone, and others by a name: if "
-            "these are the same hosts, the number of nodes is too high; add a series that has both, such as node_uname_info"
+            "these are the same hosts, the number of nodes is too high; add node_uname_info, which has both"
         )
     return same
 
