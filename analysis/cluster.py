@@ -130,6 +130,8 @@ def _rows(content: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     cables = fabric["cables_per_nic"]
     homes = "" if cables == 1 else f", each with {cables} cables"
+    if fabric["use"] == "graph-file":
+        homes += f"; access cables of each host in the file: {fabric['rails'] * cables}"
     domain = "each node is one"
     if scale_up is not None:
         nodes = content["domains"]["scale_up"]["nodes_max"]

@@ -49,7 +49,7 @@ class GraphFile(FabricKind):
     hosts, ``pod``. Edges may have ``bandwidth`` per direction (a number [B/s] or text with a unit; else that of a NIC,
     which the access cables of a NIC share), ``cables`` (how many parallel ones share that bandwidth; else 1) and, at
     hosts, ``rail``. Other domains of a host, such as its rack, are not taken from the file. The two directions of a
-    directed graph are one cable.
+    directed graph, and of one with ``multigraph: false``, are one cable.
     """
 
     use: Literal["graph-file"] = "graph-file"
@@ -368,8 +368,9 @@ class Understood(NamedTuple):
 def understand(path: str, description: Description) -> Understood:
     """Check what a file says and give each vertex its tier and number."""
     joins = [_join(path, link) for link in description.links]
-    if description.directed:
+    if description.directed or description.multigraph is False:
         joins = _without_reverse(path, joins)
+    _check_parallels(path, description, joins)
     tiers = _tiers(path, description, joins)
     for join in joins:
         low, high = sorted((tiers[join.one], tiers[join.other]))
@@ -381,6 +382,22 @@ def understand(path: str, description: Description) -> Understood:
             refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
     pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
     return Understood(_numbered(path, description, tiers), tiers, joins, pods)
+
+
+def _check_parallels(path: str, description: Description, joins: list[Join]) -> None:
+    """Refuse parallel edges where the file forbids them, or where they may be the two directions of one cable."""
+    pairs = Counter(frozenset((join.one, join.other)) for join in joins)
+    if description.multigraph is False:
+        for join in joins:
+            if pairs[frozenset((join.one, join.other))] > 1:
+                rule = "which multigraph: false forbids; state cables: 2, or multigraph: true"
+                refuse(path, f"{join.title}: is there twice, {rule}")
+    elif not description.directed and description.multigraph is None:
+        there = Counter((join.one, join.other) for join in joins)
+        both = [join for join in joins if (join.other, join.one) in there]
+        if both and max(there.values()) == 1:
+            rule = "say directed or multigraph: false for one cable, cables: 2 or multigraph: true for two"
+            refuse(path, f"{both[0].title}: is there in both directions, and no edge twice in one; {rule}")
 
 
 def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[Name, _T]:
@@ -404,20 +421,27 @@ def _join(path: str, link: Link) -> Join:
     return Join(link.source, link.target, 1 if cables is None else cables, _stated_bandwidth(path, link), rail)
 
 
+PLAUSIBLE = (1e9 / 8, 2.4e12 / 8)
+"""Bandwidths that a cable of a file may have where its number has no unit [B/s]: 1 to 2,400 Gb/s."""
+
+
 def _stated_bandwidth(path: str, link: Link) -> float | None:
     """Return the bandwidth of an edge, None if it is not given [B/s]."""
     value = link.attributes.get("bandwidth")
     if value is None:
         return None
+    is_bare = isinstance(value, int | float) and not isinstance(value, bool)
     try:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            bandwidth = float(value)
-        else:
-            bandwidth = units.parse(value, units.BANDWIDTH)
+        bandwidth = float(value) if is_bare else units.parse(value, units.BANDWIDTH)  # type: ignore[arg-type]
     except (ValueError, OverflowError) as error:
         refuse(path, f"{link.title}: bandwidth = {quoted(value)}: {error}")
     if not (math.isfinite(bandwidth) and bandwidth > 0):
         refuse(path, f"{link.title}: bandwidth = {quoted(value)} must be a positive number")
+    cables = link.attributes.get("cables")
+    speed = bandwidth / cables if isinstance(cables, int) and cables > 0 else bandwidth
+    if is_bare and not PLAUSIBLE[0] <= speed <= PLAUSIBLE[1]:
+        text = f"bandwidth = {quoted(value)} has no unit, hence is of B/s, and no cable has {speed * 8 / 1e9:.3g} Gb/s"
+        refuse(path, f"{link.title}: {text}; write a unit, as in '800 Gb/s'")
     return bandwidth
 
 
@@ -523,11 +547,22 @@ class Link(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A graph as written: vertices by name with what is said about them, edges, and whether they have a direction."""
+    """A graph as written.
+
+    Parameters
+    ----------
+    vertices
+        By name, with what is said about them.
+    directed
+        Whether edges have a direction.
+    multigraph
+        Whether there may be parallel edges; ``None`` if the file does not say it.
+    """
 
     vertices: dict[Name, Said]
     links: list[Link]
     directed: bool
+    multigraph: bool | None = None
 
 
 def read_graph(path: str) -> Description:
@@ -618,7 +653,11 @@ def _from_json(path: str, content: bytes) -> Description:
     for number, entry in enumerate(document[links_key]):
         ends = [_json_name(path, f"{links_key}[{number}]", entry, key) for key in ("source", "target")]
         links.append(Link(ends[0], ends[1], _given(entry, ("source", "target"))))
-    return Description(vertices, links, document.get("directed") is True)
+    kinds = {key: document.get(key) for key in ("directed", "multigraph")}
+    for key, value in kinds.items():
+        if value is not None and not isinstance(value, bool):
+            refuse(path, f"{key} = {quoted(value)} must be true or false")
+    return Description(vertices, links, kinds["directed"] is True, kinds["multigraph"])
 
 
 def _json_name(path: str, place: str, entry: object, key: str) -> Name:

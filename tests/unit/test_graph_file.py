@@ -211,6 +211,50 @@ def test_directed_graphs_are_read_as_undirected(tmp_path: Path, suffix: str, bot
     assert directed.counts["cable_node_leaf"] == directed.counts["cable_leaf_spine"] == 8
 
 
+def both_ways(content: Document, **changes: Any) -> Document:
+    """Return a graph with each edge, the last of them changed, in the other direction too."""
+    back = [entry | {"source": entry["target"], "target": entry["source"]} for entry in content["edges"]]
+    back[-1] |= changes
+    return content | {"edges": content["edges"] + back}
+
+
+@cases(
+    ("marks", "changes", "cables"),
+    [
+        ({"multigraph": False}, {}, 8),
+        ({"multigraph": True}, {}, 16),
+        ({"multigraph": None, "directed": True}, {}, 8),
+        ({"multigraph": None}, {}, "is there in both directions, and no edge twice in one; say directed"),
+        ({"multigraph": False}, {"bandwidth": 1e10}, "the other direction of the same cables"),
+        ({"multigraph": False}, {"source": "l00", "target": "h0"}, "differs from"),
+        ({"multigraph": "false"}, {}, "multigraph = 'false' must be true or false"),
+        ({"multigraph": False, "directed": "no"}, {}, "directed = 'no' must be true or false"),
+    ],
+)
+def test_a_link_in_both_directions_is_no_redundancy(
+    tmp_path: Path, marks: Document, changes: Document, cables: int | str
+) -> None:
+    """A file that forbids parallel edges has one cable for both; one that does not say it is asked."""
+    content = both_ways(document(), **changes) | marks
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}), encoding="utf-8")
+    if isinstance(cables, str):
+        with pytest.raises(RuleError, match=cables):
+            imported(path, rails=2).check(Hosts(4, 8))
+        return
+    counts = topology_of(imported(path, rails=2), Hosts(4, 8)).counts
+    assert counts["cable_node_leaf"] == counts["cable_leaf_spine"] == cables
+
+
+def test_parallel_edges_that_a_file_forbids_are_refused(tmp_path: Path) -> None:
+    """The same edge twice in one direction contradicts multigraph: false."""
+    content = document()
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(content | {"edges": content["edges"] * 2}), encoding="utf-8")
+    with pytest.raises(RuleError, match="'h0' - 'l00': is there twice, which multigraph: false forbids"):
+        imported(path, rails=2).check(Hosts(4, 8))
+
+
 def test_graphml_of_an_editor_is_read(tmp_path: Path) -> None:
     """Defaults count, graphics and values without text are passed over, whatever the prefix of the namespace."""
     path = tmp_path / "drawn.graphml"
@@ -458,6 +502,10 @@ REFUSED: list[tuple[Callable[[Document], None], str]] = [
     (put("l00", part="leef"), "vertex 'l00': unknown part 'leef'; did you mean 'leaf'?"),
     (put("l00", part=["leaf"]), "vertex 'l00': unknown part ['leaf']"),
     (put("h0", "l00", bandwidth=-1), "edge 'h0' - 'l00': bandwidth = -1 must be a positive number"),
+    (put("h0", "l00", bandwidth=800), "edge 'h0' - 'l00': bandwidth = 800 has no unit, hence is of B/s, and no cable"),
+    (put("h0", "l00", bandwidth=400_000), "and no cable has 0.0032 Gb/s; write a unit, as in '800 Gb/s'"),
+    (put("h0", "l00", bandwidth=8e11), "and no cable has 6.4e+03 Gb/s; write a unit"),
+    (put("h0", "l00", bandwidth=2e8, cables=2), "and no cable has 0.8 Gb/s; write a unit"),
     (put("h0", "l00", bandwidth=0), "edge 'h0' - 'l00': bandwidth = 0 must be a positive number"),
     (put("h0", "l00", bandwidth=float("nan")), "edge 'h0' - 'l00': bandwidth = nan must be a positive number"),
     (put("h0", "l00", bandwidth=float("inf")), "edge 'h0' - 'l00': bandwidth = inf must be a positive number"),
