@@ -16,7 +16,18 @@ import typer
 from analysis.commands import documents, logs, options, studies
 from analysis.commands.documents import validate
 from analysis.commands.scenarios import compare, explain, init, kernels, run, topology
-from analysis.commands.terminal import DONE, NO, Commands, load_scenario, refuse, refuse_to_write, say, warn, write
+from analysis.commands.terminal import (
+    DONE,
+    NO,
+    Commands,
+    complain,
+    load_scenario,
+    refuse,
+    refuse_to_write,
+    say,
+    warn,
+    write,
+)
 
 # Modules and models are no garbage; looking for some, as often as usual and at the end, is a fifth of a short command.
 gc.set_threshold(50_000, 20, 20)
@@ -157,11 +168,11 @@ def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) ->
     described = load_scenario(scenario, set_, None)
 
     import sim
-    from analysis.terminal import repairs_text
+    from analysis.terminal import repairs_text, visible
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
-    say(f"{scenario}: a valid scenario, '{described.name}'")
+    say(visible(f"{scenario}: a valid scenario, '{described.name}'"))
     cluster: Any = described.cluster
     if not cluster.states_fabric:
         say(f"  fabric  default: {cluster.fabric.title}")
@@ -233,7 +244,7 @@ def layouts(
         with Progress("layouts", quiet=quiet or as_json) as progress:
             content = describe_layouts(search, top, ranked, progress)
     except sim.NoLayoutError as error:
-        typer.echo(str(error), err=True)
+        complain(str(error))
         raise typer.Exit(NO) from None
     except ValueError as error:
         refuse(str(error))
@@ -260,7 +271,7 @@ def _service_layouts(
         refuse("--sort money: needs the price of a GPU-hour, cost.gpu_hour")
     content = describe_service_layouts(prepared.name, services[name or next(iter(services))], price, SORTS[sort], top)
     if not content.layouts:
-        typer.echo("no layout fits", err=True)
+        complain("no layout fits")
         raise typer.Exit(NO)
     if file is not None:
         write(file, service_layouts_csv(content).encode(), "--csv")

@@ -1,8 +1,9 @@
-"""The terminal: text laid out for it, and a bar that moves while replications are simulated."""
+"""The terminal: text laid out for it that cannot command it, and a bar while replications are simulated."""
 
 from __future__ import annotations
 
 import io
+import re
 import sys
 import time
 from typing import IO, TYPE_CHECKING, Any, Self
@@ -11,8 +12,28 @@ from sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
     from sim import Prepared
+
+
+_COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+"""What a terminal obeys instead of showing it: control characters but tab and newline, and what reorders text."""
+
+_STYLE = re.compile("(\x1b\\[[0-9;]*m)")
+"""A change of colour or weight, as a `console` writes it."""
+
+
+def visible(text: str) -> str:
+    """Return text from outside with what commands a terminal as escapes, which JSON reads back."""
+    return _COMMANDS.sub(lambda match: f"\\x{ord(match[0]):02x}" if match[0] < " " else f"\\u{ord(match[0]):04x}", text)
+
+
+def styled(text: str) -> str:
+    """Return what is printed: as `visible`, but for the styles of a `console`."""
+    if _COMMANDS.search(text) is None:
+        return text
+    return "".join(part if number % 2 else visible(part) for number, part in enumerate(_STYLE.split(text)))
 
 
 class Page(io.StringIO):
@@ -37,13 +58,20 @@ class Page(io.StringIO):
 
 
 def console(file: IO[str], *, width: int | None = None) -> Console:
-    """Return a console that takes text as it is and honours NO_COLOR, width and pipes."""
+    """Return a console that takes text without markup, and honours NO_COLOR, width and pipes."""
     from rich.console import Console
+
+    class PlainConsole(Console):
+        """A console that shows control characters."""
+
+        def render_str(self, text: str, **options: Any) -> Text:
+            """Return text that commands nothing."""
+            return super().render_str(visible(text), **options)
 
     if width is None and not file.isatty():
         # Without a terminal there is no width to respect; a table that is cut helps no one.
         width = 120
-    return Console(file=file, markup=False, highlight=False, emoji=False, width=width)
+    return PlainConsole(file=file, markup=False, highlight=False, emoji=False, width=width)
 
 
 _EVERY = 30.0

@@ -52,7 +52,9 @@ _WORDS = dict.fromkeys(("", "~", "null", "Null", "NULL")) | {
 }
 
 _DEEPEST = 100  # levels
-_LARGEST = 1_000_000  # values after aliases are expanded: a few lines of them can stand for billions
+_LARGEST = 1_000_000  # values after aliases and extends are expanded: a few lines of them can stand for billions
+_LONGEST = 100  # files of which each extends the next
+_MOST_EXTENDED = 10_000  # places at which files are extended
 
 
 class Mark(NamedTuple):
@@ -617,19 +619,38 @@ class _Reader:
         self.locate = locate or (lambda name, source: source.parent / name)
         self.known = known or (lambda _: {})
         self.files: list[Path] = [] if files is None else files
+        self._trees: dict[object, Tree] = {}
+        self._expanded: dict[tuple[object, Keys], Tree] = {}
+        self._values = 0
 
     def read(self, path: Path, at: Keys, chain: tuple[Path, ...], mention: Mark | None) -> Tree:
-        """Return a file, expanded, as the mapping at `at`; `chain` are the files that led here."""
-        tree = with_use(read(path, mention, (dotted(at) or "extends") if mention else ""))
-        if any(path.samefile(earlier) for earlier in chain):
+        """Return a file, expanded, as the mapping at `at`; `chain` are the files that led here.
+
+        A file is read once, and expanded once for each place at which it stands.
+        """
+        inode = _inode(path)
+        if inode not in self._trees:
+            self._trees[inode] = with_use(read(path, mention, (dotted(at) or "extends") if mention else ""))
+        mark, extends = mention or self._trees[inode].mark, dotted((*at, "extends"))
+        if inode in map(_inode, chain):
             names = " -> ".join(shown(link) for link in (*chain, path))
-            raise DocumentError(mention or tree.mark, dotted((*at, "extends")), f"files extend each other: {names}")
+            raise DocumentError(mark, extends, f"files extend each other: {names}")
+        if len(chain) >= _LONGEST:
+            raise DocumentError(mark, extends, f"more than {_LONGEST} files extend one another in a row")
+        if len(self._expanded) >= _MOST_EXTENDED:
+            raise DocumentError(mark, dotted(at[:3]), f"files are extended at more than {_MOST_EXTENDED:,} places")
         if path not in self.files:
             self.files.append(path)
-        return self.expand(tree, path, at, (*chain, path))
+        if (inode, at) not in self._expanded:
+            self._expanded[inode, at] = self.expand(self._trees[inode], path, at, (*chain, path))
+        return self._expanded[inode, at]
 
     def expand(self, tree: Tree, source: Path, at: Keys, chain: tuple[Path, ...]) -> Tree:
         """Return `tree` with every ``extends`` in it followed."""
+        self._values += 1
+        if self._values > _LARGEST or len(at) > _DEEPEST:
+            rule = f"holds more than {_LARGEST:,} values" if self._values > _LARGEST else "is nested too deeply"
+            raise DocumentError(tree.mark, dotted(at[:3]), f"with what its files extend, {rule}")
         content = tree.content
         if isinstance(content, str) and dotted(at) in self.shorthand:
             content = {"extends": tree}
@@ -655,6 +676,15 @@ class _Reader:
             rule = f"no such file, and nothing of this name comes with Ettrick{suggest(name.content, known)}"
             raise DocumentError(name.mark, dotted(at) or "extends", f"{name.content}: {rule}")
         return found
+
+
+def _inode(path: Path) -> object:
+    """Return what tells a file from all others, by whatever name and link; the path of one that is not there."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return path
+    return status.st_dev, status.st_ino
 
 
 def known_file(path: Path, name: str, known: Mapping[str, Path]) -> Path | None:

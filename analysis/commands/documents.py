@@ -57,6 +57,7 @@ def report(
     """
     from analysis.page.build import FORMATS
     from analysis.page.report_data import ReportError, damage_in_a_line
+    from analysis.terminal import visible
     from sim import plugins
 
     ending = out.suffix.lower().removeprefix(".") if out is not None else ""
@@ -74,7 +75,7 @@ def report(
         content = formats[kind](made)
     write(target, content)
     if not quiet:
-        say(f"{target}: {made.title}, {_size(made, kind)}")
+        say(visible(f"{target}: {made.title}, {_size(made, kind)}"))
 
 
 def plot(
@@ -92,6 +93,7 @@ def plot(
     from analysis.page import charts
     from analysis.page.chapters.listing import terminal_width, wrapped
     from analysis.page.report_data import ReportError, damage_in_a_line
+    from analysis.terminal import visible
     from sim.yamlfile import suggest
 
     if (picture is None) != (out is None):
@@ -104,7 +106,7 @@ def plot(
     if picture is None or out is None:
         longest, width = max(map(len, pictures), default=0), terminal_width()
         lines = [wrapped(found.title, width, f"{key:{longest}}  ", longest + 2) for key, found in pictures.items()]
-        say("\n".join(itertools.chain.from_iterable(lines)))
+        say(visible("\n".join(itertools.chain.from_iterable(lines))))
         return
     if picture not in pictures:
         refuse(f"{folder}: has no picture '{picture}'{suggest(picture, pictures, most=len(pictures))}")

@@ -613,9 +613,11 @@ def place(
 @topology.command(name="check")
 def check_topology(cluster: options.ClusterArgument, set_: options.ClusterSetOption = None) -> None:
     """Check a topology file."""
+    from analysis.terminal import visible
+
     described = load_cluster(cluster, set_)
     nodes, gpus = described.hosts
-    say(f"{cluster}: a valid topology, '{described.name}': {nodes * gpus:,} GPUs in {nodes:,} nodes")
+    say(visible(f"{cluster}: a valid topology, '{described.name}': {nodes * gpus:,} GPUs in {nodes:,} nodes"))
 
 
 @topology.command()

@@ -18,6 +18,7 @@ from analysis.commands.terminal import (
     JobEnd,
     changes,
     command_line,
+    complain,
     end,
     ending_tidily,
     in_a_line,
@@ -113,7 +114,7 @@ def running(
             workplace(loaded, where, progress, out=out, overwrite=overwrite, shard=shard) as place,
         ):
             for note in place.notes:
-                typer.echo(f"--out {out}: {note}", err=True)
+                complain(f"--out {out}: {note}")
             try:
                 yield place
             except KeyboardInterrupt:
@@ -123,7 +124,7 @@ def running(
         is_of_folder = out is not None and isinstance(error, FolderError | JournalError)
         refuse(f"--out {out}: {error}" if is_of_folder else str(error))
     except KeyboardInterrupt as error:
-        typer.echo(stopped, err=True)
+        complain(stopped)
         raise typer.Exit(TERMINATED if isinstance(error, JobEnd) else INTERRUPTED) from None
 
 

@@ -94,10 +94,17 @@ def changes(overrides: list[str] | None, seed: int | None, engine: str | None = 
     return [*(overrides or ()), *(f"{name}={value}" for name, value in own.items() if value is not None)]
 
 
+def complain(line: str) -> None:
+    """Print a line to standard error."""
+    from analysis.terminal import visible
+
+    typer.echo(visible(line), err=True)
+
+
 def warn(warnings: Sequence[str]) -> None:
     """Say on standard error what a valid scenario costs more than it need."""
     for warning in warnings:
-        typer.echo(f"warning: {warning}", err=True)
+        complain(f"warning: {warning}")
 
 
 @contextlib.contextmanager
@@ -116,9 +123,9 @@ def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
                 command = "ettrick sweep" if kind == "study" else "ettrick run"
                 refuse(f"{name}: is a {kind}, not a {wanted}: use {command}")
         for line in error.lines[:_MOST_MISTAKES]:
-            typer.echo(line, err=True)
+            complain(line)
         if len(error.lines) > _MOST_MISTAKES:
-            typer.echo(f"... {len(error.lines):,} mistakes; the first {_MOST_MISTAKES} are shown", err=True)
+            complain(f"... {len(error.lines):,} mistakes; the first {_MOST_MISTAKES} are shown")
         raise typer.Exit(NO if error.is_answer else WRONG) from None
 
 
@@ -136,11 +143,13 @@ def say(text: str) -> None:
 
     A reader that has left, such as ``head -1``, has seen enough: what was simulated is none the worse for it.
     """
+    from analysis.terminal import styled
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a bar shows a question mark.
         sys.stdout.reconfigure(errors="replace")
     try:
-        typer.echo(text)
+        typer.echo(styled(text))
     except OSError as error:
         cannot_print(error)
 
@@ -155,14 +164,14 @@ def cannot_print(error: OSError) -> None:
 
 def refuse(message: str) -> NoReturn:
     """End with a message about wrong input."""
-    typer.echo(message, err=True)
+    complain(message)
     raise typer.Exit(WRONG)
 
 
 def end(reasons: list[str]) -> None:
     """End with what speaks against a yes, if anything does."""
     for reason in reasons:
-        typer.echo(reason, err=True)
+        complain(reason)
     if reasons:
         raise typer.Exit(NO)
 

@@ -103,13 +103,15 @@ def write_parquet(table: Path, columns: Sequence[Column], target: Path) -> None:
     # Nothing is guessed: neither types, nor columns from a folder that is called a=1.
     reader = f"read_csv({_quoted(str(table))}, header=true, auto_detect=false, hive_partitioning=false, "
     reader += f"delim=',', quote='\"', escape='\"', nullstr='', columns={{{kinds}}})"
-    with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
-        try:
+    try:
+        with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
             connection.execute(f"COPY (FROM {reader}) TO {_quoted(str(target))} (FORMAT parquet, COMPRESSION zstd)")
-        except duckdb.Error as error:
-            text = " ".join(str(error).split())
-            number = re.search(r'"errno":"(\d+)"', text)  # of the system: a full disk
-            raise OSError(0, os.strerror(int(number[1])) if number else text) from None
+    except duckdb.Error as error:
+        text = str(error)
+        number = re.search(r'"errno":"(\d+)"', text)  # of the system: a full disk
+        # Below the first line are the addresses of its functions.
+        reason = os.strerror(int(number[1])) if number else f"DuckDB cannot write Parquet: {text.partition(chr(10))[0]}"
+        raise OSError(0, reason) from None
 
 
 def _quoted(text: str) -> str:

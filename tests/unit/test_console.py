@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from analysis.page.chapters.listing import format_inventory
@@ -97,6 +98,37 @@ def test_no_markup() -> None:
     assert all(part in text for part in (f"{job}: 112 GPUs", f"  - {note}", f"  {note}\n"))
     assert row(text, "Interruptions by cause", cause)
     assert row(text, "Jobs", job)
+
+
+HOSTILE = "\x1b[2J\x1b]0;title\x07\x1b[8m\x9b31m\u202eevil\u2066\x7f"
+"""Text that clears a screen, names a window, hides and reorders what follows."""
+
+SHOWN = r"\x1b[2J\x1b]0;title\x07\x1b[8m\u009b31m\u202eevil\u2066\u007f"
+
+
+def test_no_text_commands_the_terminal(tmp_path: Path) -> None:
+    """Names and sentences of a scenario are shown with escapes on every command; what is styled is Ettrick's own."""
+    file = tmp_path / "hostile.yaml"
+    data = {
+        **report_sample.SMALL,
+        "name": HOSTILE,
+        "description": HOSTILE,
+        "assumptions": [HOSTILE],
+        "jobs": [{**report_sample.SMALL["jobs"][0], "name": HOSTILE}],
+        "failures": [{**report_sample.SMALL["failures"][0], "name": HOSTILE}],
+    }
+    file.write_text(yaml.safe_dump(data), encoding="utf-8")
+    code = f"import sys; sys.argv[1:] = ['run', {str(file)!r}, '-n', '1']; from cli import app; app()"
+    text = COLOR.sub("", in_terminal(code, 80))
+    assert not re.search(r"[^\n\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\uffff]", text)
+    for command in (["check"], ["explain", "-n", "0"], ["topology", "show"]):
+        assert not re.search("[^\n -\x7e\xa0-\uffff]", CliRunner().invoke(app, [*command, str(file)]).output), command
+    shown = CliRunner().invoke(app, ["run", str(file), "-n", "1"]).stdout
+    assert shown.startswith(SHOWN)
+    document = CliRunner().invoke(app, ["run", str(file), "-n", "1", "--json"]).stdout
+    assert json.loads(document)["scenario"]["description"] == HOSTILE
+    assert not re.search("[\x7f-\x9f\u2028-\u202e]", document)
+    assert CliRunner().invoke(app, ["run", HOSTILE]).stderr.startswith(SHOWN)
 
 
 @pytest.mark.parametrize("width", [80, 200])

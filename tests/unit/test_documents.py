@@ -544,6 +544,31 @@ def test_circles_and_broken_extends(tmp_path: Path) -> None:
     )
 
 
+def test_what_is_extended_has_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is read once however often it is named; the length of chains, nesting, places and values are bounded."""
+
+    def chain(name: str, count: int, line: str) -> Path:
+        for index in range(count):
+            write(tmp_path, **{f"{name}{index}": line.format(next=f"{name}{index + 1}.yaml")})
+        write(tmp_path, **{f"{name}{count}": "x: 1\n"})
+        return tmp_path / f"{name}0.yaml"
+
+    assert extend(chain("twice", 40, "extends: [{next}, {next}]\n")).data == {"x": 1}
+    assert mistake(chain("row", 101, "extends: {next}\n")) == (
+        "row99.yaml:1:10: extends: more than 100 files extend one another in a row"
+    )
+    assert extend(tmp_path / "row2.yaml").data == {"x": 1}
+    doubled = "a: {{extends: {next}}}\nb: {{extends: {next}}}\n"
+    assert extend(chain("few", 3, doubled)).data["a"]["b"]["a"] == {"x": 1}
+    nested = "a: {{" * 40 + "extends: {next}" + "}}" * 40 + "\n"
+    assert mistake(chain("deep", 4, nested)).endswith("a.a.a: with what its files extend, is nested too deeply")
+    many = chain("many", 40, doubled)
+    monkeypatch.setattr(yamlfile, "_MOST_EXTENDED", 100)
+    assert mistake(many).endswith("files are extended at more than 100 places")
+    monkeypatch.setattr(yamlfile, "_LARGEST", 100)
+    assert mistake(many).endswith("with what its files extend, holds more than 100 values")
+
+
 @pytest.fixture
 def marked_document(tmp_path: Path) -> Document:
     """Return a small document."""

@@ -443,6 +443,19 @@ def test_parquet_keeps_extreme_numbers_and_odd_texts(tmp_path: Path) -> None:
     assert_same_in_parquet(table, columns, tmp_path / "table.parquet")
 
 
+def test_what_duckdb_cannot_do_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first line says what is wrong; the addresses of its functions are for its authors."""
+    duckdb = pytest.importorskip("duckdb")
+
+    def connect(**_: Any) -> None:
+        raise duckdb.InternalException("INTERNAL Error: time went backwards\nStack Trace:\n_duckdb.so(+0xe48bd1)")
+
+    monkeypatch.setattr(duckdb, "connect", connect)
+    with pytest.raises(OSError, match="DuckDB") as caught:
+        write_parquet(tmp_path / "table.csv", [], tmp_path / "table.parquet")
+    assert caught.value.strerror == "DuckDB cannot write Parquet: INTERNAL Error: time went backwards"
+
+
 def test_parquet_is_the_same_bytes_every_time(tmp_path: Path) -> None:
     """Nothing of the time or the threads is in it."""
     pytest.importorskip("duckdb")
