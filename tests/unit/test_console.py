@@ -126,7 +126,7 @@ def test_no_text_commands_the_terminal(tmp_path: Path) -> None:
     shown = CliRunner().invoke(app, ["run", str(file), "-n", "1"]).stdout
     assert shown.startswith(SHOWN)
     document = CliRunner().invoke(app, ["run", str(file), "-n", "1", "--json"]).stdout
-    assert json.loads(document)["scenario"]["description"] == HOSTILE
+    assert json.loads(document)["scenario"] == HOSTILE
     assert not re.search("[\x7f-\x9f\u2028-\u202e]", document)
     assert CliRunner().invoke(app, ["run", HOSTILE]).stderr.startswith(SHOWN)
 
