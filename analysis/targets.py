@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from analysis.fleet import OF_TARGETS, Slice
-from sim import JOB_BUCKETS, SCHEDULING, SERVICE_SUMS, Bucket, Ratio, window_edges
+from sim import JOB_BUCKETS, SCHEDULING, SERVICE_SUMS, Bucket, Ratio, window_width
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,16 +56,11 @@ def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
 def kept(prepared: Prepared, target: TargetPlan, result: Result) -> Kept:
     """Return what a target came to, window by window; one that the run did not reach the end of is none."""
     columns = _asked(target, result)
-    whole = int(np.sum(np.diff(result.edges) >= window_width(prepared) * (1 - 1e-9))) // target.windows
+    width = window_width(prepared.horizon, prepared.windows)
+    whole = int(np.sum(np.diff(result.edges) >= width * (1 - 1e-9))) // target.windows
     sums = [row[: whole * target.windows].reshape(whole, target.windows).sum(axis=1) for row in columns]
     asked = sums[1] > 0
     return Kept(*(row[asked] for row in sums))
-
-
-def window_width(prepared: Prepared) -> float:
-    """Return the width of the windows of results [s]; those of services are never wider than a 120th of the horizon."""
-    first, second = window_edges(prepared.warmup, prepared.horizon, prepared.windows)[:2]
-    return second - first
 
 
 def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, FloatArray]:

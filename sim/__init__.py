@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         FleetAccount,
         FleetResult,
         added,
-        window_edges,
+        window_width,
     )
     from sim.engine.kernel import WorkError
     from sim.engine.prepared import EngineError, Prepared, PreparedJob, Rates, ServicePlan, TargetPlan
@@ -75,7 +75,7 @@ import_on_use(
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS NAMED"
-        " OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_edges",
+        " OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_width",
         "engine.kernel": "WorkError",
         "engine.prepared": "EngineError Prepared PreparedJob Rates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",

@@ -21,7 +21,6 @@ from analysis.results.step import describe_step, slower
 from analysis.statistics.differences import controlled
 from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
 from analysis.statistics.intervals import mean_estimate, possible, unseen, widened
-from analysis.targets import window_width
 from sim import (
     CLUSTER_BUCKETS,
     JOB_BUCKETS,
@@ -32,6 +31,7 @@ from sim import (
     availability,
     closed_form,
     services_of,
+    window_width,
     yamlfile,
 )
 from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
@@ -216,7 +216,7 @@ def document(
 
 
 def _target(target: TargetPlan, metrics: Mapping[str, models.Summary], prepared: Prepared) -> models.TargetFound:
-    width = target.windows * window_width(prepared)
+    width = target.windows * window_width(prepared.horizon, prepared.windows)
     return models.TargetFound(
         of=target.of,
         metric=target.metric,

@@ -270,11 +270,6 @@ def _short_by_parts(prepared: Prepared, spares: int) -> float:
     return float(1 - law.sum())
 
 
-def outages_join(source: Source) -> bool:
-    """Return whether a life of a source may end while its node is down, and then takes a repair of its own."""
-    return source.repair is not None and source.clock == "wall" and source.renews == "at_failure"
-
-
 def lives_and_repairs(prepared: Prepared) -> tuple[float, float] | None:
     """Return the mean life of a node and its mean repair [s]; ``None`` where repairs have no law, or nothing fails."""
     rows = (repairs_by_cause(prepared) or {}).values()
@@ -287,7 +282,7 @@ def down_time(prepared: Prepared, life: float, repair: float) -> float:
 
     Outages that join are one: a busy period of an infinite-server queue, of the mean (exp(repair / life) - 1) life.
     """
-    joined = all(outages_join(source) for source in prepared.sources if takes_nodes(source))
+    joined = all(source.outages_join for source in prepared.sources if takes_nodes(source))
     return life * math.expm1(min(repair / life, _FAR)) if joined else repair
 
 

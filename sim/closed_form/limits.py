@@ -19,7 +19,6 @@ from sim.closed_form.elastic import (
     interrupts,
     lives_and_repairs,
     narrows,
-    outages_join,
     pipelines,
     pools_of,
     repairs_by_cause,
@@ -437,7 +436,7 @@ def _in_order(prepared: Prepared, shared: Sequence[Source], part: float = 1.0) -
     size = 1 if units is None else len(units.nodes[0])
     ratios = {name: rate * seconds * part for name, (rate, seconds) in rows.items()}
     # The rate of a shared part counts once for all its nodes.
-    joined = {source.name for source in prepared.sources if outages_join(source)}
+    joined = {source.name for source in prepared.sources if source.outages_join}
     whole = math.prod(
         math.exp(-size * ratio) if name in joined else 1 / (1 + size * ratio)
         for name, ratio in ratios.items()

@@ -100,7 +100,7 @@ def _manner(source: Source) -> str:
 def _miscount(prepared: Prepared, job: PreparedJob, source: Source, strikes: float, each: float) -> float:
     """Return what the strikes cost that a cause has more, or fewer, than at a constant rate [s]."""
     if source.recorded is not None:
-        return _miscount_of_log(prepared, job, source, each)
+        return _miscount_of_log(prepared, job, source, strikes, each)
     if source.law is None or source.effect.heal is not None:
         return strikes * each
     if source.hidden is not None:
@@ -186,23 +186,23 @@ def _ratio_of_units(prepared: Prepared, job: PreparedJob, source: Source) -> flo
     return touched / (len(offsets) - 1) * prepared.nodes / job.nodes
 
 
-def _miscount_of_log(prepared: Prepared, job: PreparedJob, source: Source, each: float) -> float:
+def _miscount_of_log(prepared: Prepared, job: PreparedJob, source: Source, strikes: float, each: float) -> float:
     """Return what it costs that rows of a log come together, and that which of them hit a job is one draw [s]."""
     log = source.recorded
     assert log is not None
     begin = prepared.warmup
-    starts = log.start[(log.start >= begin) & (log.start < begin + prepared.horizon)]
+    in_time = (log.start >= begin) & (log.start < begin + prepared.horizon)
+    starts = log.start[in_time]
     part = min(job.nodes / prepared.nodes, 1.0)
     together = float((np.diff(np.sort(starts)) < each).sum()) * part**2
     by_chance = math.sqrt(len(starts) * part * (1 - part))
     if source.planned and len(starts):
         by_chance = len(starts) * max(part, 1 - part)  # who is in a window is known, and not asked
-    counted = strikes_of(prepared, job, source)
     others, behind = prepared.nodes - job.nodes, prepared.nodes / max(source.units, 1)
     away = 0.0
     if len(starts) and (behind > others or source.part == "cluster"):
-        away = float((log.end - log.start)[(log.start >= begin) & (log.start < begin + prepared.horizon)].sum())
-    return (together + by_chance + abs(counted - part * len(starts))) * each + away
+        away = float((log.end - log.start)[in_time].sum())
+    return (together + by_chance + abs(strikes - part * len(starts))) * each + away
 
 
 # What strikes cost beside a restart.

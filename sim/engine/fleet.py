@@ -862,12 +862,10 @@ class Fleet(Queue):
 
         Nodes that it has swapped although nobody was blamed come last.
         """
-        hidden = self.cluster.hide(allocation.unblamed, now)
-        allocation.unblamed = []
-        is_enough = self._replace(allocation, now)
-        for pool, node in hidden:
-            self.cluster.enter(pool, node, now)
-        return is_enough or (bool(hidden) and self._replace(allocation, now))
+        unblamed, allocation.unblamed = allocation.unblamed, []
+        with self.cluster.hiding(unblamed, now) as are_hidden:
+            is_enough = self._replace(allocation, now)
+        return is_enough or (are_hidden and self._replace(allocation, now))
 
     def _replace(self, allocation: Allocation, now: float) -> bool:
         """Give an allocation nodes of the pools for those that it misses, if there are enough; return whether."""

@@ -116,8 +116,8 @@ _WINDOWS = 120
 
 
 def window_width(horizon: float, width: float | None = None) -> float:
-    """Return the width of the windows of a tally [s]."""
-    return horizon / _WINDOWS if width is None else width
+    """Return the width of the windows of a tally [s]: as stated, the horizon at most, or a share of it."""
+    return horizon / _WINDOWS if width is None else min(width, horizon)
 
 
 def window_edges(warmup: float, horizon: float, width: float | None = None) -> list[float]:
@@ -218,7 +218,7 @@ class FleetResult:
 
     @property
     def buckets(self) -> FloatArray:
-        """GPU-seconds of the jobs of streams by bucket of a job, shape (14,)."""
+        """GPU-seconds of the jobs of streams by bucket of a job, shape (buckets,)."""
         found = np.zeros(len(JOB_BUCKETS))
         for key, row in self.ledger.items():
             if 0 <= key.account.stream < NAMED:
@@ -227,7 +227,7 @@ class FleetResult:
 
     @property
     def cluster(self) -> FloatArray:
-        """GPU-seconds of the whole cluster by bucket, shape (19,)."""
+        """GPU-seconds of the whole cluster by bucket, shape (buckets,)."""
         found = np.zeros(len(Bucket))
         for key, row in self.ledger.items():
             if key.bucket != Bucket.QUEUED:

@@ -619,10 +619,8 @@ class Replacements:
         Nodes that the job has swapped although nobody was blamed come last, after others who wait for nodes.
         """
         if group.job.unblamed:
-            hidden = self.cluster.hide(group.job.unblamed, now)
-            is_enough = self._take_missing(group, step, may_miss, now)
-            for pool, node in hidden:
-                self.cluster.enter(pool, node, now)
+            with self.cluster.hiding(group.job.unblamed, now):
+                is_enough = self._take_missing(group, step, may_miss, now)
             if is_enough:
                 return True
             if group.waiting is None:

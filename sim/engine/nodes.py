@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sim.engine.job import Group, Job
     from sim.engine.ledger import Account
@@ -843,13 +844,16 @@ class Cluster:
                 return pool
         return self.idle
 
-    def hide(self, nodes: Sequence[int], now: float) -> list[tuple[Pool, int]]:
-        """Take nodes out of the pools in which they wait, for a moment; return these with their pools."""
+    @contextmanager
+    def hiding(self, nodes: Sequence[int], now: float) -> Iterator[bool]:
+        """Take nodes out of the pools in which they wait, for a moment; tell whether there are any."""
         hidden = [(pool, node) for node in nodes for pool in self.pools.values() if self.place[node] == pool.place]
         for pool, node in hidden:
             pool.change(-1, now)
             self.place[node] = Place.JOB
-        return hidden
+        yield bool(hidden)
+        for pool, node in hidden:
+            self.enter(pool, node, now)
 
     def enter(self, pool: Pool, node: int, now: float) -> None:
         """Put a node that is nowhere into a pool."""

@@ -178,7 +178,7 @@ class Result:
     capacity
         The same, where a GPU counts by its peak relative to that of the first pool of hosts [GPU s].
     cluster
-        GPU-seconds of the whole cluster by bucket, shape (18,).
+        GPU-seconds of the whole cluster by bucket, shape (buckets,).
     outside
         GPU-seconds of nodes outside jobs, shape (windows, buckets, causes).
     node_seconds, down_node_seconds

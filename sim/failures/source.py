@@ -304,6 +304,11 @@ class Source:
         return rate / self.ceiling
 
     @property
+    def outages_join(self) -> bool:
+        """Whether a life of it may end while its node is down, and then takes a repair of its own."""
+        return self.repair is not None and self.clock == "wall" and self.renews == "at_failure"
+
+    @property
     def is_watched(self) -> bool:
         """Whether somebody may take its nodes out before they stop."""
         return self.effect.stops and max(self.recall, self.checked[0], self.preflight) > 0

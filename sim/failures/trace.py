@@ -323,7 +323,7 @@ def _initial_outages(source: Source, index: int, seed: int, replication: int) ->
     is_memoryless = all(law.memoryless for law in fleet.laws)
     if source.renews == "at_return" or is_memoryless:
         ratio = repair.mean_value / fleet.mean_lives(source.units)
-        joins = is_memoryless and source.renews == "at_failure" and source.clock == "wall"
+        joins = is_memoryless and source.outages_join
         down, left = [], []
         for slot, count, rest in _open_repairs(number, ratio, joins=joins):
             for place in range(count):
