@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from analysis.amounts import number_of
-from analysis.logs import estimate
+from analysis.logs import estimate, goodput
 from analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
 from analysis.logs.events import Blame, History, Incidents, largest
+from analysis.logs.goodput import WEEK
 from analysis.logs.tables import NoModelError, utc
 from analysis.results import fitted as found
 from sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from analysis.logs.tables import Event, Rules, Source, Tables
     from analysis.results.models import Provenance
-
-WEEK = 7 * DAY
 
 DRAWS = 200
 """Joint draws of the parameters, the best estimate first."""
@@ -144,7 +141,7 @@ def fit(
         detection=_detection(outages),
         xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
         attribution=_attribution(tables, blame) if blame is not None else None,
-        training=_training(tables, history),
+        training=goodput.training(tables, history),
         checks=[],
         findings=[*tables.findings, *_findings(history, verdict, trend, unused)],
         not_known=list(NOT_KNOWN),
@@ -510,7 +507,7 @@ def _detection(outages: Sequence[Event]) -> found.LawFound | None:
     )  # fmt: skip
 
 
-# Jobs and training.
+# Jobs.
 
 
 def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
@@ -529,84 +526,6 @@ def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
         software_per_day=estimated(estimate.rate(software, days)) if days > 0 else found.Estimated(value=None),
         software_events=software,
     )
-
-
-def _training(tables: Tables, history: History) -> found.TrainingFound | None:
-    """Return what the steps of the job with most of them say."""
-    by_job: dict[str, dict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
-    for phase in tables.phases:
-        by_job[phase.job][phase.attempt].append(phase)
-    if not by_job:
-        return None
-    runs = max(by_job.values(), key=lambda each: sum(map(len, each.values())))
-    steps = [phase for run in runs.values() for phase in run if phase.phase == "step"]
-    rates = [(p.t1 - p.t0) / (p.last_step - p.first_step) for p in steps if p.last_step > p.first_step]
-    if not rates:
-        return None
-    step = float(np.median(rates))
-    restarts, firsts = [], []
-    for run in runs.values():
-        begin = next((p.t0 for p in run if p.phase == "start"), math.nan)
-        first = min((p for p in run if p.phase == "step"), key=lambda p: p.t0, default=None)
-        if first is not None:
-            restarts.append(first.t0 - begin)
-            firsts.append(first.first_step)
-    again = [first for first in firsts[1:] if first > 0]
-    interval = reduce(math.gcd, again) * step if len(again) >= 3 else None
-    start = min(p.t0 for run in runs.values() for p in run)
-    end = max(p.t1 for run in runs.values() for p in run)
-    spans = [(p.t0, p.t1, p.first_step, p.last_step) for p in steps if p.last_step > p.first_step]
-    kept, lost = kept_steps(spans)
-    weeks = max(int((end - history.start) // WEEK), 1)
-    weekly = np.zeros(weeks + 1)
-    for t0, t1, count in kept:
-        first_week = max(int((t0 - history.start) // WEEK), 0)
-        for week in range(first_week, min(int((t1 - history.start) // WEEK), weeks) + 1):
-            low, high = max(t0, history.start + week * WEEK), min(t1, history.start + (week + 1) * WEEK)
-            weekly[week] += count * max(high - low, 0.0) / max(t1 - t0, 1e-9)
-    total = sum(count for *_, count in kept)
-    lost = max(lost * step, _rolled_back(tables, runs))
-    return found.TrainingFound(
-        attempts=len(runs),
-        step_time_s=step,
-        restart_s=float(np.nanmedian(restarts)) if restarts else None,
-        checkpoint_s=interval,
-        lost_s=lost,
-        goodput=total * step / (end - start) if end > start else None,
-        weekly_goodput=[float(x) * step / WEEK for x in weekly[:weeks]],
-    )
-
-
-def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:
-    """Return the time from the step that each next run began with to the end of the run before, by job records [s]."""
-    ends = sorted((a.t_start, a.t_end) for a in largest(tables.attempts) if not math.isnan(a.t_end))
-    starts = np.array([start for start, _ in ends])
-    total = 0.0
-    ordered = [runs[at] for at in sorted(runs)]
-    for run, after in itertools.pairwise(ordered):
-        begin = min(p.t0 for p in run)
-        at = int(np.searchsorted(starts, begin + 300)) - 1
-        first = min((p.first_step for p in after if p.phase == "step"), default=-1)
-        steps = [p for p in run if p.phase == "step"]
-        if at < 0 or abs(ends[at][0] - begin) > 300 or first < 0 or not steps:
-            continue
-        reached = max(steps, key=lambda p: p.last_step)
-        moment = next((p.t0 for p in steps if p.first_step <= first < p.last_step), reached.t1)
-        total += max(ends[at][1] - moment, 0.0) if first <= reached.last_step else 0.0
-    return total
-
-
-def kept_steps(spans: Sequence[tuple[float, float, int, int]]) -> tuple[list[tuple[float, float, float]], float]:
-    """Return spans with the steps that were not run again later, and how many were."""
-    kept: list[tuple[float, float, float]] = []
-    least, lost = math.inf, 0.0
-    for t0, t1, first, last in sorted(spans, reverse=True):
-        count = max(min(last, least) - first, 0)
-        lost += last - first - count
-        least = min(least, first)
-        if count:
-            kept.append((t0, t1, count))
-    return kept[::-1], lost
 
 
 # Findings in words.

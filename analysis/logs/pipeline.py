@@ -261,7 +261,8 @@ def _cost(folder: Path, document: FitDocument) -> CostFound | None:
         metric="ettr", model=float(np.mean(model)), p05=float(np.quantile(model, 0.05)),
         p95=float(np.quantile(model, 0.95)), replay=float(np.mean(outages)),
         replay_p05=float(np.quantile(outages, 0.05)), replay_p95=float(np.quantile(outages, 0.95)),
-        measured=training.goodput if training is not None else None, replications=len(model),
+        measured=training.goodput if training is not None else None,
+        measured_in_time=training.goodput_in_time if training is not None else None, replications=len(model),
         lost_gpu_hours=(1 - float(np.mean(model))) * gpus * 24 * document.days,
     )  # fmt: skip
 

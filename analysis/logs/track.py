@@ -33,7 +33,7 @@ import sim
 from analysis import runs
 from analysis.amounts import percent_text
 from analysis.logs.events import incidents
-from analysis.logs.fit import WEEK, kept_steps
+from analysis.logs.goodput import WEEK, Steps, phases_of
 from analysis.logs.pipeline import history_of, read
 from analysis.logs.tables import utc
 from analysis.metrics import bucket_label
@@ -280,25 +280,19 @@ def _of_steps(tables: Tables, low: float, high: float, model: Model) -> dict[str
     A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``. A week counts from the
     first line of the log on, if that has most of it: job records name jobs that began before it.
     """
-    low = max(low, min((p.t0 for p in tables.phases), default=low))
-    if high - low < WEEK / 2:
+    phases = phases_of(tables, model.job)
+    low = max(low, min((p.t0 for p in phases), default=low))
+    if high - low < WEEK / 2 or not model.step_time:
         return {}
-    steps = [p for p in tables.phases if p.phase == "step" and p.last_step > p.first_step]
-    spans = [(p.t0, p.t1, p.first_step, p.last_step) for p in steps]
-    if not model.step_time or not any(t0 < high and t1 > low for t0, t1, *_ in spans):
+    steps = Steps.of(p for p in phases if p.phase == "step").within(low, high)
+    if not len(steps.ran):
         return {}
-
-    def inside(t0: float, t1: float) -> float:
-        return max(min(t1, high) - max(t0, low), 0.0) / max(t1 - t0, 1e-9)
-
-    kept = sum(count * inside(t0, t1) for t0, t1, count in kept_steps(spans)[0])
-    ran = sum((last - first) * inside(t0, t1) for t0, t1, first, last in spans)
-    rates = [(t1 - t0) / (last - first) for t0, t1, first, last in spans if inside(t0, t1)]
+    kept, ran = float(steps.kept.sum()), float(steps.ran.sum())
     share = model.step_time / (high - low)
     return {
         "productive": min(kept * share, 1.0),
-        "lost_work": min(max(ran - kept, 0.0) * share, 1.0),
-        "step_time": float(np.median(rates)) / model.step_time,
+        "lost_work": min((ran - kept) * share, 1.0),
+        "step_time": float(np.median(steps.times)) / model.step_time,
     }
 
 

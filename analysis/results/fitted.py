@@ -145,8 +145,11 @@ class TrainingFound(Part):
     restart_s: Number = Field(description="Median from the start of a run to its first step [s].")
     checkpoint_s: Number = Field(description="Interval of the checkpoints that runs went on from [s].")
     lost_s: Real = Field(description="Time of steps that were run again [s].")
-    goodput: Number = Field(description="Steps that remain times the step time, over the wall time.")
-    weekly_goodput: list[float | None] = Field(description="The same by week.")
+    goodput: Number = Field(
+        description="Goodput by steps: steps that remain times the step time, over the wall time in the window."
+    )
+    goodput_in_time: Number = Field(None, description="Time spent in steps that remain, over the same wall time.")
+    weekly_goodput: list[float | None] = Field(description="Goodput by steps, by week.")
 
 
 class CheckFound(Part):
@@ -170,7 +173,8 @@ class CostFound(Part):
     replay: Number = Field(description="Mean with the outages as they were, and software faults by the model.")
     replay_p05: Number = Field(None, description="5 % quantile of single runs.")
     replay_p95: Number = Field(None, description="95 % quantile of single runs.")
-    measured: Number = Field(description="By the training log.")
+    measured: Number = Field(description="Goodput by steps of the training log.")
+    measured_in_time: Number = Field(None, description="Its goodput in time.")
     lost_gpu_hours: Number = Field(None, description="What the job loses in the length of the window, by the model.")
     replications: Count = Field(description="Runs of each.")
 

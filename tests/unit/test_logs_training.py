@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.logs import fit, pipeline
+from analysis.logs import goodput, pipeline
 from analysis.logs.pipeline import Request
+from analysis.page.chapters import fit as chapter
+from analysis.page.formats import terminal
+from analysis.results.models import Provenance
 from sim.records import LogError
 from tests.cases import cases
 from tests.pace import SEED
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 BEGIN = 1740823200.0
 """2025-03-01T10:00:00Z."""
+
+MADE = Provenance(version="", python="", numpy="", command="")
 
 Records = list[dict[str, Any]]
 
@@ -62,7 +67,7 @@ def read(folder: Path, *texts: bytes) -> tuple[Tables, TrainingFound | None]:
     request = Request([str(folder / "outages.csv"), *names], nodes=4)
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
-    return tables, fit._training(tables, history)
+    return tables, goodput.training(tables, history)
 
 
 def shuffled(entries: Records) -> Records:
@@ -142,3 +147,43 @@ def test_yaml_of_cloud_logging(tmp_path: Path) -> None:
     """What gcloud prints for eyes is refused with the option that exports it."""
     with pytest.raises(LogError, match="export it with gcloud logging read --format=json"):
         read(tmp_path, b"---\ninsertId: 1b\njsonPayload:\n  job_name: run\n  job_start_time: 1740823200.0\n")
+
+
+def test_two_goodputs_in_the_window(tmp_path: Path) -> None:
+    """A window cuts the training log; goodput by steps and in time are two numbers, both beside the model's.
+
+    A day of steps of 10 s, a day of 12.5 s, three of 10 s: of the first two days 80 % and 100 % of the second one.
+    """
+    steps = [(0.0, 10.0, 8640), (86400.0, 12.5, 6912), (172800.0, 10.0, 25920)]
+    entries: Records = [{"job_name": "run", "job_start_time": BEGIN}]
+    count = 0
+    for begin, step, number in steps:
+        for at in range(0, number, 48):
+            entries.append({"job_name": "run", "step_start_time": BEGIN + begin + step * at, "step_count": count + at})
+        count += number
+    (tmp_path / "train.jsonl").write_bytes(as_lines(entries))
+    (tmp_path / "outages.csv").write_text("node,start,end\nn1,2025-03-03T12:00:00Z,2025-03-03T13:00:00Z\n")
+    day = [(BEGIN + 86400 * at, BEGIN + 86400 * (at + 1)) for at in range(5)]
+    request = Request([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, simulations=5)
+    for window, by_steps in (((day[0][0], day[1][1]), 0.9), ((day[1][0], day[2][1]), 0.9), ((day[2][0], day[3][1]), 1)):
+        tables, reading = pipeline.read(request)
+        training = goodput.training(tables, pipeline.history_of(request._replace(window=window), tables, reading))
+        assert training is not None
+        assert training.step_time_s == pytest.approx(10.0)
+        assert training.goodput == pytest.approx(by_steps, abs=1e-3)
+        assert training.goodput_in_time == pytest.approx(1.0, abs=1e-3)
+    document = pipeline.run(request._replace(window=(day[1][0], day[2][1])), MADE).document
+    text = terminal.write(chapter.sections(document, has_pictures=False))
+    assert text.count("90.0 % by steps and 100.0 % in time") == 2, text
+
+
+def test_a_window_that_begins_in_a_pause(tmp_path: Path) -> None:
+    """Time without steps after the start of the window and before its end is wall time, where the job had begun."""
+    window = (BEGIN + 1000, BEGIN + 3600 + 320)
+    (tmp_path / "outages.csv").write_text("node,start,end\nn1,2025-03-01T10:20:00Z,2025-03-01T10:30:00Z\n")
+    (tmp_path / "train.jsonl").write_bytes(as_lines(RUNS))
+    request = Request([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, window=window)
+    tables, reading = pipeline.read(request)
+    training = goodput.training(tables, pipeline.history_of(request, tables, reading))
+    assert training is not None
+    assert training.goodput == pytest.approx(20 * 10 / (window[1] - window[0]))

@@ -15,7 +15,15 @@ from sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.results.fitted import BacktestFound, BatchFound, CurveFound, Estimated, LawFound, LivesDocument
+    from analysis.results.fitted import (
+        BacktestFound,
+        BatchFound,
+        CostFound,
+        CurveFound,
+        Estimated,
+        LawFound,
+        LivesDocument,
+    )
 
 
 def report(document: FitDocument | LivesDocument) -> Report:
@@ -79,15 +87,24 @@ def _doubts(document: FitDocument) -> list[str]:
         found.append(f"{count - len(outside)} of {count} statistics of the data lie in what the model simulates{but}")
     cost = document.cost
     if cost is not None and cost.replay is not None:
-        measured = f", {percent_text(cost.measured, 1)} measured" if cost.measured is not None else ""
         found.append(
             f"{name_of(cost.metric)} of the largest job {percent_text(cost.replay, 1)} with the outages as they "
-            f"were{measured}"
+            f"were{_measured(cost)}"
         )
     if document.backtest:
         agree = sum(row.replay_inside for row in document.backtest)
         found.append(f"a replay of the jobs has {agree} of {len(document.backtest)} waits and shares of the records")
     return found
+
+
+def _measured(cost: CostFound) -> str:
+    """Return both goodputs of the training log, to follow those of the model; nothing without a log."""
+    if cost.measured is None or cost.measured_in_time is None:
+        return ""
+    return (
+        f", measured goodput {percent_text(cost.measured, 1)} by steps and {percent_text(cost.measured_in_time, 1)} in "
+        "time"
+    )
 
 
 def sections(document: FitDocument | LivesDocument, *, has_pictures: bool = True) -> Iterator[Section]:
@@ -188,14 +205,14 @@ def _check(document: FitDocument, *, has_pictures: bool) -> Section:
     texts = []
     cost = document.cost
     if cost is not None and cost.model is not None and cost.replay is not None:
-        measured = f", measured {percent_text(cost.measured, 1)}" if cost.measured is not None else ""
         single, other = (
             f"{percent_text(low or 0, 1)} to {percent_text(high or 0, 1)}"
             for low, high in ((cost.p05, cost.p95), (cost.replay_p05, cost.replay_p95))
         )
         texts.append(
             f"{capital(name_of(cost.metric))} of the largest job: {percent_text(cost.model, 1)} with the model (single "
-            f"runs {single}), {percent_text(cost.replay, 1)} with the outages as they were ({other}){measured}."
+            f"runs {single}), {percent_text(cost.replay, 1)} with the outages as they were ({other})"
+            f"{_measured(cost)}."
         )
     outside = sum(not row.inside for row in document.checks)
     title = f"The model has what the data show in {len(rows) - outside} of {len(rows)} statistics"
@@ -278,10 +295,13 @@ def _jobs(document: FitDocument) -> Section:
         )
     training = document.training
     if training is not None and training.goodput is not None:
+        start = (
+            "" if training.restart_s is None else f", {time_text(training.restart_s)} from a start to its first step"
+        )
+        by_steps, in_time = (percent_text(share or 0.0, 1) for share in (training.goodput, training.goodput_in_time))
         texts.append(
             f"Training: {number_of(training.attempts, 'run')}, a step of {time_text(training.step_time_s or 0)}, "
-            f"{time_text(training.restart_s or 0)} from a start to its first step, goodput "
-            f"{percent_text(training.goodput, 1)}."
+            f"{restart}goodput {by_steps} by steps and {in_time} in time."
         )
     return Section("jobs", "What failures do to jobs", tuple(texts))
 

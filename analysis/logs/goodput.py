@@ -1,0 +1,135 @@
+"""What the steps of a training job say: the time of one, restarts, checkpoints, and goodput by steps and in time.
+
+Goodput by steps is the steps that remain, times the time of a step, over the wall time: slow steps lower it. Goodput in
+time is the time spent in steps that remain over the wall time: a slow step is as good as a fast one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from functools import reduce
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from analysis.logs.events import largest
+from analysis.results.fitted import TrainingFound
+from sim.units import DAY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from analysis.logs.events import History
+    from analysis.logs.tables import Phase, Tables
+
+    FloatArray = NDArray[np.float64]
+
+WEEK = 7 * DAY
+
+
+class Steps(NamedTuple):
+    """Stretches of steps in order of time, each from `begin` to `end` [s], shape (n,) each.
+
+    Parameters
+    ----------
+    ran, kept
+        Steps, and those that were not run again later; parts of steps where a stretch was cut.
+    """
+
+    begin: FloatArray
+    end: FloatArray
+    ran: FloatArray
+    kept: FloatArray
+
+    @classmethod
+    def of(cls, phases: Iterable[Phase], low: float = -math.inf, high: float = math.inf) -> Steps:
+        """Return the stretches of phases between two moments [s], as if nothing had been logged outside of them."""
+        spans = sorted((p.t0, p.t1, p.first_step, p.last_step) for p in phases if p.last_step > p.first_step)
+        begin, end, first, last = np.array(spans, dtype=np.float64).reshape(-1, 4).T
+        rate = (last - first) / np.maximum(end - begin, 1e-9)
+        cut_begin, cut_end = np.maximum(begin, low), np.minimum(end, high)
+        first, last = first + rate * (cut_begin - begin), last - rate * (end - cut_end)
+        inside = cut_end > cut_begin
+        begin, end, first, last = (values[inside] for values in (cut_begin, cut_end, first, last))
+        lowest_after = np.append(np.minimum.accumulate(first[::-1])[::-1], math.inf)[1:]
+        return cls(begin, end, last - first, np.maximum(np.minimum(last, lowest_after) - first, 0.0))
+
+    @property
+    def times(self) -> FloatArray:
+        """Time of a step in each stretch [s]."""
+        return (self.end - self.begin) / self.ran
+
+    def within(self, low: float, high: float) -> Steps:
+        """Return what lies between two moments [s]; what was run again after them does not remain."""
+        inside = np.clip(np.minimum(self.end, high) - np.maximum(self.begin, low), 0, None)
+        share = inside / np.maximum(self.end - self.begin, 1e-9)
+        seen = share > 0
+        begin, end = np.maximum(self.begin, low), np.minimum(self.end, high)
+        return Steps(begin[seen], end[seen], (self.ran * share)[seen], (self.kept * share)[seen])
+
+
+def phases_of(tables: Tables, name: str = "") -> list[Phase]:
+    """Return the phases of a job, or of the one with most of them where training logs have no job of this name."""
+    jobs: dict[str, list[Phase]] = defaultdict(list)
+    for phase in tables.phases:
+        jobs[phase.job].append(phase)
+    if len(jobs) > 1 and name not in jobs:
+        tables.findings.append(f"training logs are of {len(jobs)} jobs; goodput is that of the one with most lines")
+    return jobs[name] if name in jobs else max(jobs.values(), key=len, default=[])
+
+
+def training(tables: Tables, history: History) -> TrainingFound | None:
+    """Return what the steps of the job with most of them say in the window of a history."""
+    phases = phases_of(tables)
+    if not phases:
+        return None
+    low = max(min(phase.t0 for phase in phases), history.start)
+    high = min(max(phase.t1 for phase in phases), history.end)
+    steps = Steps.of((phase for phase in phases if phase.phase == "step"), low, high)
+    if not len(steps.ran):
+        return None
+    runs: dict[int, list[Phase]] = defaultdict(list)
+    for phase in phases:
+        if low <= phase.t0 < high:
+            runs[phase.attempt].append(phase)
+    step, restarts, firsts = float(np.median(steps.times)), [], []
+    for run in runs.values():
+        first = min((p for p in run if p.phase == "step"), key=lambda p: p.t0, default=None)
+        if first is not None:
+            firsts.append(first.first_step)
+            restarts += [first.t0 - p.t0 for p in run if p.phase == "start"]
+    again = [first for first in firsts[1:] if first > 0]
+    weeks = [(low, low + WEEK) for low in np.arange(history.start, max(high - WEEK, history.start) + 1, WEEK).tolist()]
+    return TrainingFound(
+        attempts=len(runs),
+        step_time_s=step,
+        restart_s=float(np.median(restarts)) if restarts else None,
+        checkpoint_s=reduce(math.gcd, again) * step if len(again) >= 3 else None,
+        lost_s=max(float((steps.ran - steps.kept).sum()) * step, _rolled_back(tables, runs)),
+        goodput=float(steps.kept.sum()) * step / (high - low),
+        goodput_in_time=float(steps.kept @ steps.times) / (high - low),
+        weekly_goodput=[float(steps.within(*week).kept.sum()) * step / WEEK for week in weeks],
+    )
+
+
+def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:
+    """Return the time from the step that each next run began with to the end of the run before, by job records [s]."""
+    ends = sorted((a.t_start, a.t_end) for a in largest(tables.attempts) if not math.isnan(a.t_end))
+    starts = np.array([start for start, _ in ends])
+    total = 0.0
+    ordered = [runs[at] for at in sorted(runs)]
+    for run, after in itertools.pairwise(ordered):
+        begin = min(p.t0 for p in run)
+        at = int(np.searchsorted(starts, begin + 300)) - 1
+        first = min((p.first_step for p in after if p.phase == "step"), default=-1)
+        steps = [p for p in run if p.phase == "step"]
+        if at < 0 or abs(ends[at][0] - begin) > 300 or first < 0 or not steps:
+            continue
+        reached = max(steps, key=lambda p: p.last_step)
+        moment = next((p.t0 for p in steps if p.first_step <= first < p.last_step), reached.t1)
+        total += max(ends[at][1] - moment, 0.0) if first <= reached.last_step else 0.0
+    return total
