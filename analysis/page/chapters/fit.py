@@ -295,9 +295,8 @@ def _jobs(document: FitDocument) -> Section:
         )
     training = document.training
     if training is not None and training.goodput is not None:
-        start = (
-            "" if training.restart_s is None else f", {time_text(training.restart_s)} from a start to its first step"
-        )
+        start = training.restart_s
+        restart = "" if start is None else f"{time_text(start)} from a start to its first step, "
         by_steps, in_time = (percent_text(share or 0.0, 1) for share in (training.goodput, training.goodput_in_time))
         texts.append(
             f"Training: {number_of(training.attempts, 'run')}, a step of {time_text(training.step_time_s or 0)}, "
