@@ -57,12 +57,13 @@ class LatentSpec(Model):
 
 
 class StateSpaceSpec(Model):
-    """State-space layers (Mamba-2), in place of attention in the recurrent layers."""
+    """State spaces (Mamba-2) or gated DeltaNet, in place of attention in the recurrent layers."""
 
     inner: Count = Field(gt=0, description="Width inside, over all heads.")
     state: Count = Field(gt=0, description="Numbers that each of these channels keeps of a sequence.")
-    groups: Count = Field(1, gt=0, description="Groups of channels that share what is written and read.")
-    heads: Count = Field(gt=0, description="Heads, each with a step size.")
+    groups: Count = Field(1, gt=0, description="Groups of channels that share what is written and read: heads of keys.")
+    heads: Count = Field(gt=0, description="Heads; those of values in DeltaNet.")
+    per_head: Count = Field(1, description="Numbers of a token for each head: a step size; 2 in gated DeltaNet.")
 
 
 class ModelSpec(Model):
@@ -70,7 +71,7 @@ class ModelSpec(Model):
 
     layers: Count = Field(gt=0, le=100_000, description="Layers.")
     hidden: Count = Field(gt=0, description="Width of the hidden state.")
-    ffn: Count = Field(gt=0, description="Feed-forward width, of layers without experts.")
+    ffn: Count = Field(description="Feed-forward width of layers without experts; 0 where they have no such part.")
     heads: Count = Field(gt=0, le=10**6, description="Attention heads.")
     kv_heads: Count | None = Field(None, gt=0, description="Key-value heads (GQA); without it, one for each head.")
     vocabulary: Count = Field(gt=0, description="Entries of the vocabulary, as padded.")
@@ -83,7 +84,10 @@ class ModelSpec(Model):
     windowed: Count = Field(0, description="Layers with sliding-window attention.")
     recurrent: Count = Field(0, description="Layers with linear attention, which keep a state in place of all tokens.")
     state: Count = Field(0, description="Numbers that such a layer keeps of a sequence.")
-    mixer: StateSpaceSpec | None = Field(None, description="What recurrent layers are, if state spaces.")
+    mixer: StateSpaceSpec | None = Field(
+        None, description="What recurrent layers are; without it, as wide as attention."
+    )
+    output_gate: bool = Field(False, description="Whether a gate as wide as all heads multiplies attention's output.")
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
     @model_validator(mode="after")
@@ -98,6 +102,12 @@ class ModelSpec(Model):
             raise RuleError(("windowed",), f"{both} layers are more than the {self.layers} of the model")
         if self.mixer is not None and (not self.recurrent or self.latent is not None):
             raise RuleError(("mixer",), "is of recurrent layers, beside attention with keys and values of its own")
+        if self.output_gate and self.latent is not None:
+            raise RuleError(
+                ("output_gate",), "is of attention with keys and values of its own, not of latent attention"
+            )
+        if not self.ffn and self.experts is None and self.mixer is None:
+            raise RuleError(("ffn",), "is 0, which is for layers beside experts or state spaces; give the width")
         if bool(self.window) != bool(self.windowed):
             raise RuleError(("window",), "window and windowed, its tokens and how many layers have it, go together")
         experts = self.experts

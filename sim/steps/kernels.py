@@ -231,15 +231,13 @@ def products_of(work: Workload, *, experts: bool) -> Iterator[Kernel]:
     mixer = shape.mixer
     if mixer is not None:
         there = shape.recurrent / shape.layers
-        wide = 2 * mixer.inner + 2 * mixer.groups * mixer.state + mixer.heads
-        yield product("state in", tokens, wide / ranks, hidden, share=there)
+        yield product("state in", tokens, mixer.width_in / ranks, hidden, share=there)
         yield product("state out", tokens, hidden, mixer.inner / ranks, share=there)
-        qkv = (shape.heads + 2 * shape.kv_heads) * shape.head_width
         if there < 1:
-            yield product("qkv", tokens, qkv / ranks, hidden, share=1 - there)
+            yield product("qkv", tokens, shape.qkv_width / ranks, hidden, share=1 - there)
             yield product("proj", tokens, hidden, shape.heads * shape.head_width / ranks, share=1 - there)
     elif low is None:
-        yield product("qkv", tokens, (shape.heads + 2 * shape.kv_heads) * shape.head_width / ranks, hidden)
+        yield product("qkv", tokens, shape.qkv_width / ranks, hidden)
     else:
         # Every rank compresses its own part of the tokens.
         yield product("q down", tokens / ranks, low.query_rank, hidden)

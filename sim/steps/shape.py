@@ -34,35 +34,44 @@ class LatentAttention:
 
 @dataclass(frozen=True, slots=True)
 class StateSpace:
-    """State-space layers in place of attention, as in Mamba-2 (arXiv 2405.21060, section 8).
+    """Recurrent layers in place of attention: Mamba-2 (arXiv 2405.21060, section 8), gated DeltaNet (arXiv 2412.06464).
 
     Parameters
     ----------
     inner, state
         Width inside, over all heads, and numbers that each of these channels keeps of a sequence [-].
     groups, heads
-        Groups of channels that share what is written and read, and heads, with a step size each [-].
+        Groups of channels that share what is written and read (keys and queries), and heads [-].
+    per_head
+        Numbers of a token for each head: its step size, or decay and strength of writing (DeltaNet) [-].
     """
 
     inner: int
     state: int
     groups: int
     heads: int
+    per_head: int = 1
 
     def parameters(self, hidden: int) -> float:
         """Return the parameters of both projections [-]; the short convolution is left out."""
-        return float(hidden * (3 * self.inner + 2 * self.groups * self.state + self.heads))
+        return float(hidden * (self.width_in + self.inner))
+
+    @property
+    def width_in(self) -> int:
+        """Outputs of the first projection: gate, inputs, what is written and read, and numbers of heads [-]."""
+        return 2 * self.inner + 2 * self.groups * self.state + self.per_head * self.heads
 
     @property
     def kept(self) -> float:
         """Values of a token that are kept: gate and inputs before and after the convolution, and the output [-]."""
-        return 4.0 * self.inner + 4.0 * self.groups * self.state + self.heads
+        return 4.0 * self.inner + 4.0 * self.groups * self.state + self.per_head * self.heads
 
     @property
     def scan_flop(self) -> float:
         """FLOP of a token between the projections, forward: 7 for each number of the state [FLOP].
 
-        As github NVIDIA/Megatron-LM counts (``mamba_layer_flops``).
+        As github NVIDIA/Megatron-LM counts (``mamba_layer_flops``); the gated delta rule has as many: decay, what the
+        state predicts, its correction, and the output.
         """
         return 7.0 * self.inner * self.state
 
@@ -117,7 +126,9 @@ class ModelShape:
     recurrent, state
         Layers with linear attention, and the numbers that each keeps of a sequence in place of keys and values [-].
     mixer
-        What recurrent layers have in place of attention, where that is a state space.
+        What recurrent layers have in place of attention; without it, the same projections as attention.
+    output_gate
+        Whether a gate as wide as all heads multiplies the output of attention (Qwen3-Next).
     lora, lora_everywhere
         Rank of low-rank adapters beside frozen weights, 0 where all weights are trained [-]; whether feed-forward parts
         have them too, and not attention alone.
@@ -148,6 +159,7 @@ class ModelShape:
     recurrent: int = 0
     state: int = 0
     mixer: StateSpace | None = None
+    output_gate: bool = False
     depths: int = 0
     lora: int = 0
     lora_everywhere: bool = False
@@ -174,11 +186,16 @@ class ModelShape:
         h, a = self.hidden, self.heads
         low = self.latent
         if low is None:
-            plain = 2 * h * (a + self.kv_heads) * self.head_width
+            plain = h * (self.qkv_width + a * self.head_width)
             return self._mean(plain, self.mixer.parameters(h)) if self.mixer is not None else plain
         queries = h * low.query_rank + low.query_rank * a * (low.head + low.rotary)
         keys_values = h * (low.kv_rank + low.rotary) + low.kv_rank * a * (low.head + low.value)
         return queries + keys_values + a * low.value * h
+
+    @cached_property
+    def qkv_width(self) -> float:
+        """Widths of queries, keys, values and the output gate over all heads, without latent attention [-]."""
+        return ((2 if self.output_gate else 1) * self.heads + 2 * self.kv_heads) * self.head_width
 
     @cached_property
     def expanding(self) -> float:
@@ -201,7 +218,8 @@ class ModelShape:
         """Values of a token's queries, keys, values and attention output in one layer [-]."""
         low = self.latent
         if low is None:
-            plain = 2 * (self.heads + self.kv_heads) * self.head_width
+            gate = 2 * self.heads if self.output_gate else 0  # and the output before it
+            plain = (2 * (self.heads + self.kv_heads) + gate) * self.head_width
             return self._mean(plain, self.mixer.kept) if self.mixer is not None else plain
         return 2 * self.heads * (low.head + low.rotary + low.value)
 
@@ -345,7 +363,7 @@ class ModelShape:
         not of experts.
         """
         h, low = self.hidden, self.latent
-        inside = (self.heads + 2 * self.kv_heads) * self.head_width
+        inside = self.qkv_width
         if low is not None:
             inside = low.query_rank + self.heads * (low.head + low.rotary) + low.query_rank
             inside += 2 * low.kv_rank + low.rotary + self.heads * (low.head + low.value) + h
