@@ -155,6 +155,10 @@ class Table:
         Of each role the names that its column may have, the plainest first; without regard to case and blanks.
     needed
         Roles without which the table is of no use; of several in a tuple, one has to be there.
+    free
+        The role whose fields may hold the delimiter, as a reason that people write.
+    export
+        The command that writes such a table, for the message about a column that is missing.
 
     Raises
     ------
@@ -168,8 +172,10 @@ class Table:
         file: str,
         names: Mapping[str, Sequence[str]],
         needed: Iterable[str | tuple[str, ...]],
+        free: str = "",
+        export: str = "",
     ) -> None:
-        self.file, self._lines = file, iter(numbered)
+        self.file, self._lines, self._free, self._export = file, iter(numbered), free, export
         self.line, first = next(((line, text) for line, text in self._lines if text.strip()), (1, ""))
         self.delimiter = max(",;\t|", key=first.count)
         self.header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
@@ -195,7 +201,7 @@ class Table:
             raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
         raise LogError(
             f"{self.file}:{self.line}: has no column for the {role} (the header has: {', '.join(self.header)}); "
-            f"call it {name}"
+            f"{f'export it with {self._export}' if self._export else f'call it {name}'}"
         )
 
     @property
@@ -229,6 +235,9 @@ class Table:
                 continue
             while len(fields) > width and not fields[-1].strip():
                 fields.pop()
+            more, index = len(fields) - width, self.columns.get(self._free)
+            if more > 0 and index is not None:
+                fields[index : index + more + 1] = [self.delimiter.join(fields[index : index + more + 1])]
             if len(fields) != width:
                 yield line, f"has {len(fields)} fields, and the header {width}"
                 continue
@@ -236,8 +245,8 @@ class Table:
 
 
 def _fields(text: str, delimiter: str) -> list[str] | None:
-    """Return the fields of a line; ``None`` if a quoted one does not end in it."""
-    if '"' not in text:
+    """Return the fields of a line; ``None`` if a quoted one does not end in it. Slurm's pipes know no quotes."""
+    if '"' not in text or delimiter == "|":
         return text.rstrip("\r\n").split(delimiter)
     if text.count('"') % 2:
         return None

@@ -88,9 +88,28 @@ class Log:
                 raise
             raise ValueError(f"'{text}' is no moment such as 2025-02-03T08:11:40") from None
 
-    def table(self, *needed: str | tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
-        """Yield the rows of a table by role, with their lines; those that cannot be used are counted."""
-        table = self._table = Table(self.lines(), self.file, self.rules.columns, needed)
+    def table(
+        self,
+        *needed: str | tuple[str, ...],
+        header: str = "",
+        free: str = "",
+        export: str = "",
+        more: Sequence[str] = (),
+    ) -> Iterator[tuple[int, dict[str, str]]]:
+        """Yield the rows of a table by role, with their lines; those that cannot be used are counted.
+
+        Parameters
+        ----------
+        header
+            The header of a file that has none.
+        free, export
+            As of a `Table`.
+        more
+            Roles whose columns have their names.
+        """
+        lines = itertools.chain([(0, header)] if header else [], self.lines())
+        names = {**self.rules.columns, **{role: [role] for role in more}}
+        table = self._table = Table(lines, self.file, names, needed, free, export)
         self.source.columns = table.roles
         for line, row in table.rows():
             if isinstance(row, str):

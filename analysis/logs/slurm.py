@@ -20,7 +20,7 @@ import numpy as np
 
 from analysis.logs.health import Point
 from analysis.logs.tables import Attempt, Event
-from sim.records import LogError
+from sim.records import NOTHING, LogError, Table, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,78 +38,58 @@ EXPORTS = {
 
 # sacctmgr list event.
 
-_EVENT_COLUMNS = ["cluster", "nodename", "timestart", "timeend", "state", "reason", "user"]
+_EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"
+"""The header that an export without one would have."""
 
 
 def read_node_events(log: Log) -> None:
     """Read the states of nodes that slurmdbd keeps; a state that still lasts has no end."""
     rules, source = log.rules, log.source
-    columns = {name: at for at, name in enumerate(_EVENT_COLUMNS)}
-    lines = log.lines()
-    number, first = next(lines)
-    names = [name.strip().lower() for name in first.split("|")]
-    if "nodename" in names:
-        columns = {name: at for at, name in enumerate(names) if name}
-        for name in ("nodename", "timestart", "timeend", "state", "reason"):
-            if name not in columns:
-                raise LogError(f"{log.file}:{number}: lacks the column {name}; export it with {EXPORTS['node-events']}")
-    else:
-        lines = itertools.chain([(number, first)], lines)
-    width = len(columns)
-    at_node, at_start, at_end, at_state, at_reason = (
-        columns[name] for name in ("nodename", "timestart", "timeend", "state", "reason")
-    )
+    header = "" if "nodename" in log.first_line().lower() else _EVENTS
     seen: set[tuple[str, float, str, str]] = set()
-    for number, text in lines:
-        row = text.split("|")
-        if len(row) < width:
-            if text.strip():
-                log.drop("too few fields", number)
-            continue
-        if len(row) > width:  # a reason may hold the delimiter; with -p a line ends with one
-            more = len(row) - width
-            row[at_reason : at_reason + more + 1] = (
-                ["|".join(row[at_reason : at_reason + more + 1])] if row[-1] or more > 1 else [row[at_reason]]
-            )
-        node, state, reason = row[at_node].strip(), row[at_state].strip(), row[at_reason].strip()
-        if not node:
-            log.drop("an event of the whole cluster", number)
-            continue
-        if node.lower() == "nodename":
-            log.drop("a header that is repeated", number)
+    needed = "node", "start", "end", "state", "cause"
+    for number, row in log.table(*needed, header=header, free="cause", export=EXPORTS["node-events"], more=["state"]):
+        node, state, reason = row["node"], row["state"], row["cause"]
+        if not node or node.lower() == "nodename":
+            log.drop("a header that is repeated" if node else "an event of the whole cluster", number)
             continue
         try:
-            start = log.moment(row[at_start].strip(), number, math.nan, "start")
-            end = log.moment(row[at_end].strip(), number, math.nan)
+            start, end = (log.moment(row[role], number, math.nan, role) for role in ("start", "end"))
+            names = log.reading.hosts.expand(node)
         except LogError:
             raise
-        except ValueError:
-            log.drop("a moment that cannot be read", number)
+        except ValueError as error:
+            log.drop(str(error), number)
             continue
-        if math.isnan(start) or end < start:
-            log.drop("has no start" if math.isnan(start) else "ends before it starts", number)
+        if not start <= (end if end == end else math.inf):
+            log.drop("ends before it starts" if start == start else "has no start", number)
             continue
         if (node, start, state, reason) in seen:
             log.drop("a row that is repeated", number)
             continue
         seen.add((node, start, state, reason))
+        if rules.node_state(state) != "down":
+            log.tables.show(
+                log.file, "rows have a state that is none of a node out of service: read as outages", number, state[:20]
+            )
         source.rows += 1
         source.saw(start)
-        if not math.isnan(end):
+        if end == end:
             source.saw(end)
         cause, basis = rules.cause_of(reason)
-        log.tables.events.append(
+        log.tables.events += (
             Event(
-                "node-events", start, end, node, cause, basis, log.file, number,
+                "node-events", start, end, name, cause, basis, log.file, number,
                 planned=rules.is_planned(state, reason), repair_kind=rules.repair_of(reason), text=reason,
             )
+            for name in names
         )  # fmt: skip
 
 
 # sacct, as text and as JSON.
 
 _GPUS = re.compile(r"gres/gpu=(\d+)")
-_TYPED_GPUS = re.compile(r"gres/gpu:[^=,]+=(\d+)")
+_TYPED_GPUS = re.compile(r"\bgpu(?::[^=,:]+)?[:=](\d+)")
 
 
 def read_sacct(log: Log) -> None:
@@ -117,55 +97,45 @@ def read_sacct(log: Log) -> None:
     lines = log.lines()
     number, first = next(lines)
     delimiter = "|#" if "|#" in first else "|"
-    header = [name.strip().lower() for name in first.split(delimiter)]
+    header = [name.strip() for name in first.split(delimiter)]
     while header and not header[-1]:  # with -p a line ends with a delimiter
         header.pop()
-    width = len(header)
-    columns = {name: at for at, name in enumerate(header)}
-    for name in ("state", "start", "end"):
-        if name not in columns:
-            raise LogError(f"{log.file}:{number}: lacks the column {name}; export it with {EXPORTS['sacct']}")
-    identity = next((columns[name] for name in ("jobidraw", "jobid") if name in columns), -1)
-    if identity < 0:
-        raise LogError(f"{log.file}:{number}: lacks the column JobIDRaw; export it with {EXPORTS['sacct']}")
-    of_jobid = columns.get("jobid", identity)
+    # A column that was asked for twice says the same twice.
+    unique = [name if name not in header[:at] else f"{name} again" for at, name in enumerate(header)]
+    table = Table([(number, "|".join(unique))], log.file, _SACCT, _NEEDED, export=EXPORTS["sacct"])
+    log.source.columns, columns, width = table.roles, table.columns, len(header)
 
     # A column that the export lacks is an empty field behind the last one.
-    of_row = operator.itemgetter(identity, *(columns.get(name, width) for name in _SACCT))
-    keep = _Attempts(log).add
+    of_row = operator.itemgetter(*(columns.get(role, width) for role in _SACCT))
+    attempts = _Attempts(log)
     for number, row in _joined(lines, delimiter, width, log):
         row.append("")
-        texts = of_row(row)
-        job, elapsed, tres = texts[0], texts[-2], texts[-1]
-        if "." in job or "." in row[of_jobid]:
+        job, other, *texts, limit, elapsed, tres = of_row(row)
+        job = job or other
+        if "." in job or "." in other:
             log.drop("steps of jobs", number)
             continue
-        if job.lower() in ("jobidraw", "jobid"):
+        if job.lower() in _SACCT["job"]:
             log.drop("a header that is repeated", number)
             continue
         gpus = _GPUS.search(tres)
-        keep(
+        attempts.add(
             number, int(gpus[1]) if gpus else sum(map(int, _TYPED_GPUS.findall(tres))),
-            float(elapsed) if elapsed.isdigit() else math.nan, texts[:-2],
+            float(elapsed) if elapsed.isdigit() else math.nan,
+            [job, *texts, limit],
         )  # fmt: skip
 
 
-_SACCT = [
-    "submit",
-    "eligible",
-    "start",
-    "end",
-    "state",
-    "nodelist",
-    "nnodes",
-    "user",
-    "partition",
-    "failednode",
-    "restarts",
-    "timelimitraw",
-    "elapsedraw",
-    "alloctres",
-]
+_SACCT = {
+    "job": ("jobidraw", "jobid"), "other": ("jobid", "jobidraw"), "submit": ("submit",), "eligible": ("eligible",),
+    "start": ("start",), "end": ("end",), "state": ("state",), "nodes": ("nodelist",),
+    "count": ("nnodes", "allocnodes"),
+    "user": ("user",), "partition": ("partition",), "failed": ("failednode",), "restarts": ("restarts",),
+    "limit": ("timelimitraw", "timelimit"), "elapsed": ("elapsedraw",), "gpus": ("alloctres", "allocgres"),
+}  # fmt: skip
+"""Of each field of a record the columns of sacct, the plainest first."""
+
+_NEEDED = "job", "state", "start", "end"
 
 
 def _joined(lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: Log) -> Iterator[tuple[int, list[str]]]:
@@ -212,9 +182,10 @@ class _Attempts:
         self._log = log
         self._same: dict[str, str] = {}
         self._limits: dict[str, float] = {}
+        self._states: dict[str, str] = {}
 
     def add(self, line: int, gpus: int, elapsed: float, texts: Sequence[str]) -> None:
-        """Keep a record: its line, GPUs, run time [s], and as texts the job and the first twelve fields of `_SACCT`."""
+        """Keep a record: its line, GPUs, run time [s], and as texts the other fields of `_SACCT` in their order."""
         job, submit, eligible, start, end, state, nodes, count, user, partition, failed, restarts, limit = texts
         log, source, read = self._log, self._log.source, self._log.clock.read
         try:
@@ -224,13 +195,17 @@ class _Attempts:
             t_end = read(end, line, "end") if "0" < end < ":" else math.nan
         except LogError:
             raise
-        except ValueError:
-            log.drop("a moment that cannot be read", line)
+        except ValueError as error:
+            log.drop(f"a moment that cannot be read: {error}", line)
             return
-        state = state.split(" ", 1)[0].rstrip("+").upper()
-        if state not in log.rules.states:
-            log.drop("an unknown state", line)
-            return
+        word = state
+        state = self._states.get(word, "")
+        if not state:
+            state = self._states[word] = log.rules.job_state(word)
+            if not state:
+                log.drop("an unknown state", line)
+                log.tables.show(log.file, f"records have the state '{word[:20]}', which no rule knows: left out", line)
+                return
         if elapsed != elapsed:
             elapsed = t_end - t_start
             if elapsed < 0:
@@ -248,7 +223,9 @@ class _Attempts:
             nodes = ""
         seconds = self._limits.get(limit)
         if seconds is None:
-            seconds = self._limits[limit] = 60 * float(limit) if limit.isdigit() else math.nan
+            seconds = self._limits[limit] = _limit(limit)
+            if math.isnan(seconds) and limit.lower() not in _NO_LIMITS:
+                log.tables.show(log.file, "records have a limit that is none: read as no limit", line, limit[:20])
         log.tables.attempts.append(
             Attempt(
                 job, 0, same(nodes, nodes), int(count) if count.isdigit() else 0, gpus, t_submit, t_eligible, t_start,
@@ -263,6 +240,17 @@ class _Attempts:
             source.last = t_start
         if t_end > source.last:
             source.last = t_end
+
+
+_NO_LIMITS = frozenset(("unlimited", "partition_limit", *NOTHING))
+
+
+def _limit(text: str) -> float:
+    """Return a limit [s] of a number of minutes or a duration; NaN if there is none."""
+    try:
+        return 60 * float(text) if text.isdigit() else duration(text)
+    except ValueError:
+        return math.nan
 
 
 def close(tables: Tables) -> None:
@@ -381,7 +369,6 @@ def _plain(value: Any) -> Any:
 # slurmctld.log.
 
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
-_RETURNS = ("IDLE", "RESUME", "UNDRAIN", "MIXED", "ALLOCATED", "UP")
 
 
 def read_slurmctld(log: Log) -> None:
@@ -413,16 +400,21 @@ def read_slurmctld(log: Log) -> None:
             continue
         jumps += moment < last - 60
         last = moment
-        source.rows += 1
         source.saw(moment)
         does = str(rule["does"])
+        if does == "state":
+            does = rules.node_state(match["state"]) or "show"
+        if does == "show":
+            text = text.replace(match["node"], "NODE").strip()
+            log.tables.show(log.file, "lines name a node and a fault that no rule knows", number, text[:80])
+        if does in ("show", "none"):
+            log.drop("other lines of slurmctld", number)
+            continue
+        source.rows += 1
         if does == "job":
             log.tables.blamed.setdefault(found["job"], []).extend((moment, name) for name in names)
             continue
         state, reason = found.get("state") or "", found.get("reason") or str(rule.get("reason", ""))
-        if does == "state":
-            words = re.split(r"[+,]", state.rstrip("*~#$@^!%-.").upper())
-            does = "up" if set(words) <= set(_RETURNS) else "down"
         cause, basis = rules.cause_of(reason)
         responded = float(found.get("responded") or "nan")
         for name in names:

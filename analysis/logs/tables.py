@@ -304,7 +304,13 @@ class Rules:
             for entry in part.get("slurmctld", ())
         ]
         for rule in self.slurmctld:
-            _choice(rule["does"], ("down", "up", "answers", "state", "reason", "job"))
+            _choice(rule["does"], ("down", "up", "answers", "state", "reason", "job", "none", "show"))
+        self._node_states = {
+            word: meaning
+            for part in (content, own)
+            for meaning, words in part.get("node_states", {}).items()
+            for word in words
+        }
         self.kubernetes, self.nvsentinel, self.prometheus = (
             _merged(content[kind], own.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
         )
@@ -323,8 +329,21 @@ class Rules:
 
     def is_planned(self, state: str, reason: str) -> bool:
         """Return whether a state of a node, or its reason, is planned work."""
-        words = re.split(r"[+,]", state.rstrip("*~#$@^!%-").upper())
-        return bool(self._planned_states.intersection(words)) or _first(self._planned, reason) is not None
+        return bool(self._planned_states.intersection(_words(state))) or _first(self._planned, reason) is not None
+
+    def node_state(self, text: str) -> str:
+        """Return whether a state of a node is ``up`` or ``down``; nothing if a word of it is in no rule."""
+        meanings = {
+            self._node_states.get(word, "down" if word in self._planned_states else "") for word in _words(text)
+        }
+        return "down" if "down" in meanings else "up" if meanings == {"up"} else ""
+
+    def job_state(self, text: str) -> str:
+        """Return the state of a job, with more behind it (`CANCELLED by 7`) or cut (`OUT_OF_ME+`); or nothing."""
+        word = text.partition(" ")[0].upper()
+        stem = word.removesuffix("+")
+        cut = [state for state in self.states if state.startswith(stem)] if word != stem and len(stem) > 2 else []
+        return stem if stem in self.states else cut[0] if len(cut) == 1 else ""
 
     def cause_of(self, reason: str) -> tuple[str, str]:
         """Return the cause that a reason gives, and the rule: its number, ``xid N``, or ``unknown``."""
@@ -346,6 +365,11 @@ class Rules:
         """Return the kind of repair that a reason names; nothing if it names none."""
         match = _first(self._repairs, reason)
         return "" if match is None else match[1]
+
+
+def _words(state: str) -> list[str]:
+    """Return the words of a state of a node, without the signs behind them."""
+    return [word for part in re.split(r"[+,]", state.upper()) if (word := part.strip().rstrip("*~#$@^!%-."))]
 
 
 def _choice(does: object, choices: Sequence[str]) -> None:

@@ -528,7 +528,7 @@ def test_hours_that_occur_twice() -> None:
         (b"\xff\xfeC\0l\0", "UTF-16"),
         (b"abc\nd\0e\n", ":2: is no text"),
         (b"nothing that anybody knows\n", "say what it is"),
-        (b"Cluster|NodeName|TimeStart|State|Reason\n", "lacks the column timeend"),
+        (b"Cluster|NodeName|TimeStart|State|Reason\n", "has no column for the end"),
         (HEAD.encode() + b"c|gpu000|2025-01-07T00:00:00|Unknown|DOWN|x|y\n", "--timezone"),
         (HEAD.encode() + b"c|tpu0|2025-01-07T00:00:00Z|Unknown|DOWN|x|y\n", ":2: 'tpu0' is no node"),
         (b'{"jobs": [', "is no complete JSON"),

@@ -118,3 +118,87 @@ def test_short_names_of_several_hosts(tmp_path: Path) -> None:
     tables, history = read(write(tmp_path, out_csv="\n".join(["node,start,end", *rows])), nodes=5)
     assert sorted(history.nodes) == sorted(hosts)
     assert [text for text in tables.findings if text.startswith("1 short name may stand for one of several")]
+
+
+# Slurm: words of states, and lines of the controller.
+
+
+RECORDS = "JobIDRaw|State|Start|End|{limit}|NodeList|NNodes|AllocTRES"
+
+
+@cases(
+    ("word", "state"),
+    [
+        ("OUT_OF_ME+", "OUT_OF_MEMORY"), ("CANCELLED by 1001", "CANCELLED"), ("CANCELLED+", "CANCELLED"),
+        ("NODE_FAIL+", "NODE_FAIL"), ("node_fail", "NODE_FAIL"), ("BOOT_FA+", "BOOT_FAIL"), ("RE+", ""), ("R+", ""),
+        ("OUT_OF_ME", ""), ("EVICTED", ""),
+    ],
+)  # fmt: skip
+def test_words_of_ended_jobs(word: str, state: str, tmp_path: Path) -> None:
+    """A word that was cut is the one that begins so; one that no rule has, or may be several, is shown and left out."""
+    rows = (
+        f"{job}|{text}|{utc(START)}|{utc(START + 60)}|30|a|1|gres/gpu=8" for job, text in enumerate(("COMPLETED", word))
+    )
+    text = "\n".join([RECORDS.format(limit="TimelimitRaw"), *rows])
+    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    assert [attempt.end_state for attempt in tables.attempts] == ["COMPLETED", *([state] if state else [])]
+    assert any(f"1 records have the state '{word}'" in text for text in tables.findings) is not bool(state)
+
+
+@cases(
+    ("column", "limit", "seconds"),
+    [
+        ("TimelimitRaw", "30", 1800.0), ("Timelimit", "00:30:00", 1800.0), ("Timelimit", "2-00:00:00", 172800.0),
+        ("Timelimit", "UNLIMITED", -1.0), ("TimelimitRaw", "", -1.0), ("Timelimit", "Partition_Limit", -1.0),
+        ("Timelimit", "soon", -2.0),
+    ],
+)  # fmt: skip
+def test_limits_in_either_form(column: str, limit: str, seconds: float, tmp_path: Path) -> None:
+    """A limit is minutes or a duration, by what it looks like; another one is shown."""
+    text = f"{RECORDS.format(limit=column)}\n1|COMPLETED|{utc(START)}|{utc(START + 60)}|{limit}|a|1|gres/gpu=8\n"
+    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    (attempt,) = tables.attempts
+    assert attempt.limit == seconds or (seconds < 0 and attempt.limit != attempt.limit)
+    assert any("limit that is none" in text for text in tables.findings) is (seconds == -2)
+
+
+@cases(
+    ("state", "is_planned", "is_shown"),
+    [
+        ("DOWN*", False, False), ("DRAIN$", True, False), ("DOWN+DRAIN", False, False), ("drng", False, False),
+        ("MAINT*+DRAIN", True, False), ("IDLE+PLANNED", True, False), ("IDLE", False, True), ("BROKEN?", False, True),
+        ("FUTURE", True, False), ("REBOOT^", True, False),
+    ],
+)  # fmt: skip
+def test_words_of_node_states(state: str, is_planned: bool, is_shown: bool, tmp_path: Path) -> None:
+    """Signs behind a state mean nothing; a row whose state is none of a node that is out is read, and shown."""
+    reason = "planned work" if state == "DRAIN$" else 'a | of 5.25" | and more'
+    rows = f"c|n[1-2]|{utc(START)}|{utc(START + HOUR)}|{state}|{reason}|root(0)|\n"
+    header = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User|\n"
+    tables, _ = pipeline.read(Request(write(tmp_path, events_txt=header + rows)))
+    assert [(e.node, e.planned, e.text) for e in tables.events] == [(n, is_planned, reason) for n in ("n1", "n2")]
+    assert any("none of a node out of service" in text for text in tables.findings) is is_shown
+
+
+def test_lines_of_the_controller(tmp_path: Path) -> None:
+    """A node that registers with less than it should is out; a fault that no rule knows is shown without its node."""
+    day = "[2025-01-06T"
+    text = f"""{day}01:00:00.000] error: Setting node gpu001 state to INVAL with reason:gres/gpu count reported lower (7 < 8)
+{day}01:00:00.001] drain_nodes: node gpu001 state set to DRAIN
+{day}01:00:00.002] error: _slurm_rpc_node_registration node=gpu001: Invalid argument
+{day}02:00:00.000] error: Nodes gpu[002-003] not responding
+{day}03:00:00.000] Node gpu001 returned to service
+{day}04:00:00.000] error: Node gpu002 has low real_memory size (500000 < 515000)
+{day}04:10:00.000] error: Node gpu003 has low real_memory size (500000 < 515000)
+{day}05:00:00.000] update_node: node gpu003 state set to HALF_BROKEN
+{day}06:00:00.000] update_node: node gpu003 state set to DRAINED*
+{day}07:00:00.000] update_node: node gpu003 state set to IDLE
+{day}08:00:00.000] sched: Allocate JobId=120 NodeList=gpu001 #CPUs=96 Partition=batch
+"""
+    tables, history = read(write(tmp_path, slurmctld_log=text), nodes=3)
+    assert spans(history) == [("gpu001", 1, 3), ("gpu003", 6, 7)]
+    assert history.outages[0].cause == "gpu_off_bus"
+    shown = [text for text in tables.findings if "no rule knows" in text]
+    assert len(shown) == 1
+    assert "3 lines name a node and a fault" in shown[0]
+    assert "error: Node NODE has low real_memory" in shown[0]
