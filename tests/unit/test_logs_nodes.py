@@ -183,7 +183,7 @@ def test_words_of_node_states(state: str, is_planned: bool, is_shown: bool, tmp_
 def test_lines_of_the_controller(tmp_path: Path) -> None:
     """A node that registers with less than it should is out; a fault that no rule knows is shown without its node."""
     day = "[2025-01-06T"
-    text = f"""{day}01:00:00.000] error: Setting node gpu001 state to INVAL with reason:gres/gpu count reported lower (7 < 8)
+    text = f"""{day}01:00:00.000] error: Setting node gpu001 state to INVAL with reason:gres/gpu count too low (7 < 8)
 {day}01:00:00.001] drain_nodes: node gpu001 state set to DRAIN
 {day}01:00:00.002] error: _slurm_rpc_node_registration node=gpu001: Invalid argument
 {day}02:00:00.000] error: Nodes gpu[002-003] not responding
