@@ -235,9 +235,10 @@ class Table:
                 continue
             while len(fields) > width and not fields[-1].strip():
                 fields.pop()
-            more, index = len(fields) - width, self.columns.get(self._free)
-            if more > 0 and index is not None:
-                fields[index : index + more + 1] = [self.delimiter.join(fields[index : index + more + 1])]
+            surplus, first = len(fields) - width, self.columns.get(self._free)
+            if surplus > 0 and first is not None:
+                last = first + surplus + 1
+                fields[first:last] = [self.delimiter.join(fields[first:last])]
             if len(fields) != width:
                 yield line, f"has {len(fields)} fields, and the header {width}"
                 continue
