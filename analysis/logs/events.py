@@ -18,7 +18,7 @@ import numpy as np
 
 from analysis.amounts import number_of
 from analysis.logs.kernel import SAME_CODE
-from analysis.logs.tables import Event, Exposure, NoModelError, utc
+from analysis.logs.tables import XID_IN_TEXT, Event, Exposure, NoModelError, utc
 from sim.records import LogError
 from sim.units import DAY, MINUTE
 
@@ -38,6 +38,9 @@ TOGETHER = 5 * MINUTE
 
 BEFORE, AFTER = 10 * MINUTE, 5 * MINUTE
 """How long before and after the end of a job its nodes are looked at [s]."""
+
+HEARD = 3600.0
+"""How near an outage the log of its node has the code that its reason names [s]."""
 
 GENERIC = ("unknown", "not_responding", "health_check", "reboot")
 """Causes that say how an outage was noticed; a code of the same node names a better one."""
@@ -412,23 +415,40 @@ def _better_causes(outages: Sequence[Event], faults: Sequence[Event]) -> None:
 
 
 def _silences(tables: Tables, history: History) -> list[str]:
-    """Return findings about stretches in which a source says nothing although its own rate makes that unlikely."""
-    found = []
+    """Return findings about stretches in which a source says nothing, and chance does not explain it.
+
+    Two witnesses say so: the rate of the source itself, and outages whose reasons name a code that it does not have.
+    """
+    result = []
+    named = [event for event in history.outages if not event.is_fault and XID_IN_TEXT.search(event.text)]
     for kind in dict.fromkeys(source.kind for source in tables.sources):
-        hours = {event.t // 3600 for event in tables.events if event.source == kind and not event.planned}
-        if len(hours) < 20:
-            continue
-        edges = [history.start, *(3600 * hour for hour in sorted(hours)), history.end]
-        gaps = np.diff(edges)
-        at = int(gaps.argmax())
-        # Faults of a cluster are overdispersed: half as many independent ones leave longer gaps.
-        chance = len(hours) * math.exp(-float(gaps[at]) * len(hours) / 2 / (history.end - history.start))
-        if chance < 1e-2:
-            found.append(
-                f"{kind}: nothing between {utc(edges[at])} and {utc(edges[at + 1])} ({gaps[at] / DAY:.1f} d); if the "
-                f"collector was off, say --without {utc(edges[at])}/{utc(edges[at + 1])}, or rates are too low"
-            )
-    return found
+        events = [event for event in tables.events if event.source == kind and not event.planned]
+        unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
+        hours = sorted({event.t // 3600 for event in events})
+        gaps = list(itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end]))
+        for low, high in gaps if len(hours) >= 20 or unheard else ():
+            # Faults of a cluster are overdispersed: half as many independent ones leave longer gaps.
+            rate = len(hours) / 2 / (history.end - history.start)
+            by_rate = len(hours) * math.exp(-(high - low) * rate) if len(hours) >= 20 else 1.0
+            missed = sum(low < event.t < high for event in unheard)
+            by_chance = (len(unheard) - missed + 0.5) / (len(named) - missed + 1)
+            if min(by_rate, len(named) * by_chance**missed if missed else 1.0) < 1e-2:
+                codes = f", while the reasons of {missed} outages name a code" if missed else ""
+                result.append(
+                    f"{kind}: nothing between {utc(low)} and {utc(high)} ({(high - low) / DAY:.1f} d){codes}; if the "
+                    f"collector was off, say --without {utc(low)}/{utc(high)}, or rates are too low"
+                )
+    return result
+
+
+def _unheard(named: Sequence[Event], faults: Sequence[Event]) -> list[Event]:
+    """Return the outages whose reason names a code of which the node's own log has nothing near."""
+    moments: dict[str, list[float]] = defaultdict(list)
+    for fault in faults:
+        moments[fault.node].append(fault.t)
+    return [
+        event for event in named if not any(abs(moment - event.t) < HEARD for moment in moments.get(event.node, ()))
+    ]
 
 
 # Incidents: several nodes of one domain within five minutes.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.amounts import number_of
-from analysis.logs import estimate, goodput
+from analysis.logs import estimate, goodput, onset
 from analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
 from analysis.logs.events import Blame, History, Incidents, largest
 from analysis.logs.goodput import WEEK
@@ -143,7 +143,7 @@ def fit(
         attribution=_attribution(tables, blame) if blame is not None else None,
         training=goodput.training(tables, history),
         checks=[],
-        findings=[*tables.findings, *_findings(history, verdict, trend, unused)],
+        findings=[*tables.findings, *_findings(history, verdict, trend, unused), *_onsets(history)],
         not_known=list(NOT_KNOWN),
         provenance=provenance,
     )
@@ -469,6 +469,30 @@ def _trend(history: History) -> found.TrendFound | None:
             for change in changes
         ],
     )
+
+
+def _onsets(history: History) -> list[str]:
+    """Return since when single causes come at another rate, where chance does not explain it.
+
+    Outages of one incident count once, and so do those of a node within a week: a repair that did not hold is no rate.
+    """
+    causes: dict[str, list[float]] = defaultdict(list)
+    last: dict[tuple[str, str], float] = {}
+    for event in history.outages:
+        unit = event.cause, event.node if event.incident < 0 else f"incident {event.incident}"
+        if event.t - last.get(unit, -math.inf) > WEEK:
+            causes[event.cause].append(event.t)
+        last[unit] = event.t
+    result = []
+    for cause, moments in causes.items():
+        counts, exposure = _windows(history, np.array(moments), DAY)
+        change = onset.of_rate(counts, exposure, 7)
+        if change is not None and change.chance < onset.FALSE_ALARMS / len(causes):
+            result.append(
+                f"{cause}: {PER * change.before:.2g} per 1000 node-days before {utc(history.start + change.at * DAY)}, "
+                f"{PER * change.after:.2g} since; the window has two rates of this cause"
+            )
+    return result
 
 
 def _windows(

@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from analysis.amounts import percent_text
+from analysis.logs import onset
 from analysis.logs.events import largest
+from analysis.logs.tables import utc
 from analysis.results.fitted import TrainingFound
 from sim.units import DAY
 
@@ -102,6 +105,7 @@ def training(tables: Tables, history: History) -> TrainingFound | None:
         if first is not None:
             firsts.append(first.first_step)
             restarts += [first.t0 - p.t0 for p in run if p.phase == "start"]
+    tables.findings += _drift(steps)
     again = [first for first in firsts[1:] if first > 0]
     weeks = [(low, low + WEEK) for low in np.arange(history.start, max(high - WEEK, history.start) + 1, WEEK).tolist()]
     return TrainingFound(
@@ -114,6 +118,29 @@ def training(tables: Tables, history: History) -> TrainingFound | None:
         goodput_in_time=float(steps.kept @ steps.times) / (high - low),
         weekly_goodput=[float(steps.within(*week).kept.sum()) * step / WEEK for week in weeks],
     )
+
+
+LEAST_DRIFT = 0.005
+"""Change of the time of a step below which it is none."""
+
+
+def _drift(steps: Steps) -> list[str]:
+    """Return since when steps take longer, or less, by the medians of days."""
+    days = np.floor_divide((steps.begin + steps.end) / 2, DAY)
+    present = np.unique(days)
+    medians = np.array([np.median(steps.times[days == day]) for day in present])
+    change = onset.of_level(medians)
+    if change is None or change.chance > onset.FALSE_ALARMS:
+        return []
+    size = change.after / change.before - 1
+    if abs(size) < LEAST_DRIFT:
+        return []
+    first, last, date = (utc(DAY * present[at])[:10] for at in (0, -1, change.at))
+    how = f"steadily from {first} to {last}" if change.steady else f"on {date}"
+    return [
+        f"step time: from {change.before:.4g} to {change.after:.4g} s ({percent_text(size, 1, '+')}), {how}; the "
+        "scenario has the median"
+    ]
 
 
 def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:

@@ -353,7 +353,7 @@ class Rules:
         return found
 
     def _cause_of(self, reason: str) -> tuple[str, str]:
-        code = _XID_IN_TEXT.search(reason)
+        code = XID_IN_TEXT.search(reason)
         if code is not None:
             cause = self.of_xid.get(int(code[1]), "gpu_other")
             if cause not in ("application", "repair"):
@@ -388,7 +388,7 @@ def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-_XID_IN_TEXT = re.compile(r"xid[\s:#=]*(\d{1,3})\b", re.IGNORECASE)
+XID_IN_TEXT = re.compile(r"xid[\s:#=]*(\d{1,3})\b", re.IGNORECASE)
 
 
 def _patterns(rules: Iterable[tuple[str, str]]) -> list[tuple[re.Pattern[str], str]]:
