@@ -382,22 +382,33 @@ _MONTHS = {
 }
 
 
+class StrayError(ValueError):
+    """A moment [s since 1970] that a log cannot have: it lies before 1990, or after the log was read."""
+
+    def __init__(self, value: float, message: str) -> None:
+        super().__init__(message)
+        self.value = value
+
+
 class Moments:
     """Reads the moments of one file.
 
-    Local times need a `zone`. Dates without a year have that of the first of them, `year`; a month that falls by half a
-    year is one of the next year. An hour that occurs twice, when summer time ends, is resolved by the order of the
-    file: a column whose moments do not fall takes the first that is not before the last one.
+    Local times need a `zone`. What lies before 1990, or after `latest` [s since 1970], is refused. Dates without a year
+    have that of the first of them, `year`; a month that falls by half a year is one of the next year. An hour that
+    occurs twice, when summer time ends, is resolved by the order of the file: a column whose moments do not fall takes
+    the first that is not before the last one.
     """
 
-    def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0) -> None:
-        self._zone, self._file, self.year = zone, file, year
+    def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0, latest: float = math.inf) -> None:
+        self._zone, self._file, self.year, self._latest = zone, file, year, latest
         self._month = 0
         self._offsets: dict[str, tuple[float, float]] = {}
         self._hours: dict[str, float] = {}
         self._last: dict[str, float] = {}
         self.twice = 0
         """Moments of an hour that occurs twice."""
+        self.strays: list[tuple[int, str]] = []
+        """Line and text of each moment that was refused as too early or too late."""
 
     def read(self, text: str, line: int, column: str = "") -> float:
         """Return a moment [s since 1970].
@@ -421,11 +432,17 @@ class Moments:
             if hour is not None:
                 return hour + 60 * int(text[14:16]) + int(text[17:])
         if "-" not in text:
-            return since_1970(text)
+            return self._plausible(since_1970(text), text, line)
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
-            return moment.timestamp()
+            return self._plausible(moment.timestamp(), text, line)
         return self._local(moment, text, line, column)
+
+    def _plausible(self, value: float, text: str, line: int) -> float:
+        if EPOCH[0] <= value <= self._latest:
+            return value
+        self.strays.append((line, text))
+        raise StrayError(value, f"a moment {'after today' if value > EPOCH[0] else 'before 1990'}")
 
     def ctime(self, text: str, line: int) -> float:
         """Return a moment [s since 1970] such as ``Mon Mar  3 10:02:11 2025``."""
@@ -456,7 +473,7 @@ class Moments:
             assert second is not None
             offsets = self._offsets[key] = first.total_seconds(), second.total_seconds()
         plain = moment.replace(tzinfo=UTC).timestamp()
-        value = plain - offsets[0]
+        value = self._plausible(plain - offsets[0], text, line)
         if offsets[0] > offsets[1]:  # twice; a skipped hour has them the other way round
             self.twice += 1
             if value < self._last.get(column, -math.inf) - 1:

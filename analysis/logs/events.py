@@ -141,7 +141,9 @@ def build(
         and not any(source.kind in OF_NODES and source.first < math.inf for source in tables.sources)
     ):
         raise NoModelError(_why_no_nodes(tables))
-    merged = _outages(rows) if rows_have_ends else [replace(fault) for fault in faults if fault.severity == "fatal"]
+    merged = (
+        _outages(tables, rows) if rows_have_ends else [replace(fault) for fault in faults if fault.severity == "fatal"]
+    )
     if not rows_have_ends:
         tables.findings.append(
             "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
@@ -247,22 +249,31 @@ def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
     return sorted((event for event in found if event.cause != "repair"), key=lambda event: event.t)
 
 
-def _outages(rows: list[Event]) -> list[Event]:
+def _outages(tables: Tables, rows: list[Event]) -> list[Event]:
     """Return one outage for rows of a node that overlap or touch: the cause of the first, the repair of the last.
 
-    Planned work and outages are joined each among themselves. An outage that begins in planned work stays one.
+    Planned work and outages are joined each among themselves. An outage that begins in planned work stays one. An end
+    that another source states is the end of one that is open.
     """
     found: list[Event] = []
+    apart: list[Event] = []
+    orphans: list[Event] = []
     for planned in (False, True):
         mine = sorted((row for row in rows if row.planned is planned), key=lambda row: (row.node, row.t))
         last: Event | None = None
         for row in mine:
             until = math.inf if last is not None and math.isnan(last.t_end) else last.t_end if last is not None else 0.0
             if last is not None and last.node == row.node and row.t <= until:
-                # An open row that a later one of the same node follows was not closed by slurmdbd.
                 if math.isinf(until):
+                    # An open row that a later one of the same node follows was not closed by slurmdbd.
+                    orphans += [row] if row.t > last.t + TOGETHER else []
                     last.t_end = row.t
-                last.t_end = math.nan if math.isnan(row.t_end) else max(last.t_end, row.t_end)
+                elif row.source != last.source and abs(row.t_end - until) > TOGETHER:
+                    apart.append(row)
+                if not math.isnan(row.t_end):
+                    last.t_end = max(last.t_end, row.t_end)
+                elif row.source == last.source:
+                    last.t_end = math.nan
                 last.raw_count += 1
                 last.repair_kind = row.repair_kind or last.repair_kind
                 if last.cause in GENERIC and row.cause not in GENERIC:
@@ -270,6 +281,14 @@ def _outages(rows: list[Event]) -> list[Event]:
             else:
                 last = replace(row)
                 found.append(last)
+    tables.findings += [
+        f"{number_of(len(odd), 'outage')} {what}, for example {odd[0].file}:{odd[0].line}"
+        for odd, what in (
+            (orphans, "have no end and last until the next one of their node is over: give the logs of their returns"),
+            (apart, "have ends in two sources that differ by more than 5 min: the later one counts"),
+        )
+        if odd
+    ]
     return found
 
 

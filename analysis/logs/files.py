@@ -8,13 +8,15 @@ import json
 import math
 import os
 import re
+import time
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sim.records import CHUNK, NOTHING, LogError, Table, Unpacked, number, unit_of
+from sim.records import CHUNK, NOTHING, LogError, StrayError, Table, Unpacked, number, unit_of
+from sim.units import YEAR
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Reading:
     points: list[Point] = field(default_factory=list)
     series: dict[tuple[str, str, str], list[Run]] = field(default_factory=dict)
     """Runs of equal samples, by metric, node and what of it."""
+    starts: list[tuple[float, str]] = field(default_factory=list)
+    """When jobs started, and their lists of hosts, as the log of the scheduler says."""
     addresses: dict[str, set[str]] = field(default_factory=dict)
     """Of each address, or other name, the nodes that a source says have it."""
     snapshots: list[Snapshot] = field(default_factory=list)
@@ -81,6 +85,12 @@ class Log:
         unit = unit_of(self._table.name_of(role)) if self._table is not None else 0.0
         try:
             return number(text) * unit if unit else self.clock.read(text, line, role if role == "start" else "")
+        except StrayError as error:
+            later = error.value - time.time()
+            if not 0 < later < {"end": YEAR, "out": 100 * YEAR}.get(role, 0):
+                raise
+            self.clock.strays.pop()  # an end that is expected: it lasts
+            return empty
         except LogError:
             raise
         except ValueError as error:

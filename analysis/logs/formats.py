@@ -9,14 +9,16 @@ from __future__ import annotations
 import functools
 import math
 import re
+import time
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.logs import files as logs
-from analysis.logs import health, kernel, slurm, training
+from analysis.logs import health, kernel, reconcile, slurm, training
 from analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
 from sim.records import NOTHING, LogError, Moments, count, duration, flag, number, opened
+from sim.units import DAY
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -63,13 +65,19 @@ def read_files(
             seen[digest] = file
             source = Source(file, kind or sniff(head, file, reading.rules))
             reading.tables.sources.append(source)
-            clock = Moments(logs.zone_of(file, zones), file)
+            clock = Moments(logs.zone_of(file, zones), file, latest=time.time() + DAY)
             advance = functools.partial(_advanced, progress, before, total)
             READERS[source.kind](logs.Log(source, clock, reading, stream, advance))
             if clock.twice:
                 reading.tables.findings.append(
                     f"{file}: {clock.twice:,} local times lie in an hour that occurs twice; the order says which"
                 )
+            if clock.strays:
+                line, text = clock.strays[0]
+                reading.tables.findings.insert(
+                    0, f"{file}: {len(clock.strays):,} moments lie before 1990 or after today: their rows are left "
+                    f"out, for example line {line}: {text}",
+                )  # fmt: skip
         _refuse_unused(source, reading.tables)
         if source.unreadable:
             reading.tables.findings.append(
@@ -77,7 +85,8 @@ def read_files(
             )
         before += size or 0
         progress(before >> 20, total)
-    health.join_names(reading)
+    reconcile.join_names(reading)
+    reconcile.leave_out_strays(reading)
     slurm.close(reading.tables)
     training.close(reading)
     health.close(reading)

@@ -11,7 +11,6 @@ and DCGM exporter; Prometheus, HTTP API (range queries).
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import re
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from analysis.amounts import number_of
+from analysis.logs.reconcile import JobStarts, close_by_jobs
 from analysis.logs.tables import Event, Exposure
 from sim.records import LogError
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from analysis.logs.files import Log, Reading
-    from analysis.logs.tables import Tables
 
 AGAIN = 60.0
 """A node that answered goes down again within this [s]: one outage."""
@@ -499,94 +498,6 @@ def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str
                 keep(high, "up", first)
 
 
-# Names of nodes: one for each.
-
-
-def join_names(reading: Reading) -> None:
-    """Give each node one name: that of the inventory, or the shortest.
-
-    An address is that of the node which a source gives it to. A short name is the long one that begins with it, unless
-    several do; those are reported and stay apart.
-    """
-    tables, hosts = reading.tables, reading.hosts
-    stated = {row.unit for row in tables.exposure}
-    names = {*stated, *(node for _, node, _ in reading.series)}
-    names.update(event.node for event in tables.events)
-    names.update(node for moments in tables.blamed.values() for _, node in moments)
-    names.update(point.node for point in reading.points)
-    names.update(shot.node for shot in reading.snapshots)
-    lists: dict[str, tuple[str, ...]] = {}
-    for text in {attempt.nodes for attempt in (*tables.attempts, *reading.cycles)}:
-        with contextlib.suppress(ValueError):
-            lists[text] = hosts.expand(text)
-            names.update(lists[text])
-    same = _same_names(tables, names, stated, reading.addresses)
-    if not same:
-        return
-
-    def of(name: str) -> str:
-        return same.get(name, name)
-
-    for event in tables.events:
-        event.node = of(event.node)
-    for row in tables.exposure:
-        row.unit = of(row.unit)
-    for attempt in (*tables.attempts, *reading.cycles):
-        attempt.blamed_node = of(attempt.blamed_node)
-        if not same.keys().isdisjoint(lists.get(attempt.nodes, ())):
-            attempt.nodes = ",".join(dict.fromkeys(map(of, lists[attempt.nodes])))
-    for job, moments in tables.blamed.items():
-        tables.blamed[job] = [(moment, of(node)) for moment, node in moments]
-    reading.points[:] = [point._replace(node=of(point.node)) for point in reading.points]
-    reading.snapshots[:] = [
-        shot._replace(node=of(shot.node), seen_as=replace(shot.seen_as, unit=of(shot.node)))
-        for shot in reading.snapshots
-    ]
-    series, reading.series = reading.series, {}
-    for (metric, node, part), runs in series.items():
-        reading.series.setdefault((metric, of(node), part), []).extend(runs)
-
-
-_ADDRESS = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
-
-
-def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Mapping[str, set[str]]) -> dict[str, str]:
-    """Return the name that stands for each other one of the same node."""
-    known = {address: min(nodes) for address, nodes in addresses.items() if len(nodes) == 1}
-    same = {name: known[name] for name in names if name in known}
-    forms: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(names | set(same.values())):
-        if name and name not in same and not _ADDRESS.fullmatch(name):
-            forms[name.partition(".")[0].lower()].append(name)
-    unclear = []
-    for group in forms.values():
-        longest = max(group, key=len)
-        if all(f"{longest}.".lower().startswith(f"{name}.".lower()) for name in group):
-            best = min(group, key=lambda name: (name not in stated, len(name), name))
-            same |= {name: best for name in group if name != best}
-        elif any("." not in name for name in group):
-            unclear.append(group)
-    same = {name: same.get(best, best) for name, best in same.items()}
-    if same:
-        tables.findings.append(
-            f"{number_of(len(same), 'name')} of nodes (addresses, short or full names) stand for nodes that the logs "
-            "call otherwise too: joined"
-        )
-    if unclear:
-        tables.findings.append(
-            f"{number_of(len(unclear), 'short name')} may stand for one of several full ones, for example "
-            f"{unclear[0][0]} for {' or '.join(unclear[0][1:4])}: not joined; write the names in all logs alike"
-        )
-    named = names - same.keys()
-    nameless = sum(_ADDRESS.fullmatch(name) is not None for name in named)
-    if 0 < nameless < len(named):
-        tables.findings.append(
-            f"{number_of(nameless, 'node')} of {len(named)} are known by an address alone, and others by a name: if "
-            "these are the same hosts, the number of nodes is too high; add node_uname_info, which has both"
-        )
-    return same
-
-
 # From moments of change to outages.
 
 
@@ -603,17 +514,20 @@ class _Node:
 
     out: _Out | None = None
     answered: Event | None = None
+    ended_by_job: Event | None = None
     reason: Point | None = None
     lines: set[tuple[float, str, str]] = field(default_factory=set)
 
 
 def close(reading: Reading) -> None:
     """Put outages into the tables, made of all moments of change that the files of a fit have."""
+    close_by_jobs(reading)
     _series(reading)
     listed = _snapshots(reading)
     nodes: dict[str, _Node] = defaultdict(_Node)
-    order = {"up": 0, "answers": 0, "reason": 1, "down": 2}
-    for point in sorted(reading.points, key=lambda point: (point.t, order[point.does])):
+    by_job: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    order = {"up": 0, "answers": 0, "runs": 0, "reason": 1, "down": 2}
+    for point in sorted([*reading.points, *_runs_of_jobs(reading)], key=lambda point: (point.t, order[point.does])):
         node = nodes[point.node]
         if (point.t, point.does, point.key + point.basis) in node.lines:
             reading.tables.drop(point.file, "a change of state that is repeated", point.line)
@@ -621,18 +535,40 @@ def close(reading: Reading) -> None:
         node.lines.add((point.t, point.does, point.key + point.basis))
         if point.does == "down":
             _down(reading, node, point)
+        elif point.does == "runs":
+            if node.out is not None:
+                event, node.out, node.answered = node.out.event, None, None
+                event.t_end, node.ended_by_job = point.t, event
+                by_job[event.file][0] += 1
         elif point.does == "reason":
             node.reason = point
             if node.out is not None:
                 _learn(node.out.event, point)
         else:
+            if node.ended_by_job is not None:
+                by_job[node.ended_by_job.file][1] += 1
+                node.ended_by_job = None
+                continue
             _up(reading, node, point)
+    reading.tables.findings += [
+        f"{file}: {number_of(count, 'outage')} without a return in the log end with the next job that started on the "
+        f"node; of these {later:,} have a return later: files of the log are missing, or --timezone is wrong"
+        for file, (count, later) in by_job.items()
+    ]
     if not reading.tables.exposure:
         reading.tables.exposure += listed
 
 
+def _runs_of_jobs(reading: Reading) -> set[Point]:
+    """Return the start of the first job on a node after each moment at which it goes down."""
+    downs = [point for point in reading.points if point.does == "down"]
+    starts = JobStarts(reading, {point.node for point in downs})
+    times = {(point.node, starts.after(point.node, point.t)) for point in downs}
+    return {Point(t, node, "runs", "", "", "", 0) for node, t in times if t < math.inf}
+
+
 def _down(reading: Reading, node: _Node, point: Point) -> None:
-    out = node.out
+    out, node.ended_by_job = node.out, None
     if out is not None and (point.planned or not out.event.planned):
         out.keys.add(point.key)
         out.event.raw_count += 1

@@ -20,7 +20,7 @@ import numpy as np
 
 from analysis.logs.health import Point
 from analysis.logs.tables import Attempt, Event
-from sim.records import NOTHING, LogError, Table, duration
+from sim.records import NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -175,6 +175,10 @@ def _joined(lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: L
         log.drop("a record that was cut", began)
 
 
+_NEVER = frozenset((*NOTHING, "Unknown", "None", "N/A", "NONE", "UNKNOWN", "0"))
+"""What sacct writes for a moment that has not come."""
+
+
 class _Attempts:
     """Makes attempts of the job records of a file; equal texts are kept once."""
 
@@ -189,14 +193,14 @@ class _Attempts:
         job, submit, eligible, start, end, state, nodes, count, user, partition, failed, restarts, limit = texts
         log, source, read = self._log, self._log.source, self._log.clock.read
         try:
-            t_submit = read(submit, line, "submit") if "0" < submit < ":" else math.nan
-            t_eligible = t_submit if eligible == submit else read(eligible, line) if "0" < eligible < ":" else math.nan
-            t_start = read(start, line) if "0" < start < ":" else math.nan
-            t_end = read(end, line, "end") if "0" < end < ":" else math.nan
+            t_submit = math.nan if submit in _NEVER else read(submit, line, "submit")
+            t_eligible = t_submit if eligible == submit else math.nan if eligible in _NEVER else read(eligible, line)
+            t_start = math.nan if start in _NEVER else read(start, line)
+            t_end = math.nan if end in _NEVER else read(end, line, "end")
         except LogError:
             raise
         except ValueError as error:
-            log.drop(f"a moment that cannot be read: {error}", line)
+            log.drop(str(error) if isinstance(error, StrayError) else "a moment that cannot be read", line)
             return
         word = state
         state = self._states.get(word, "")
@@ -411,6 +415,9 @@ def read_slurmctld(log: Log) -> None:
             log.drop("other lines of slurmctld", number)
             continue
         source.rows += 1
+        if does == "runs":
+            log.reading.starts.append((moment, match["node"]))
+            continue
         if does == "job":
             log.tables.blamed.setdefault(found["job"], []).extend((moment, name) for name in names)
             continue

@@ -304,7 +304,7 @@ class Rules:
             for entry in part.get("slurmctld", ())
         ]
         for rule in self.slurmctld:
-            _choice(rule["does"], ("down", "up", "answers", "state", "reason", "job", "none", "show"))
+            _choice(rule["does"], ("down", "up", "answers", "state", "reason", "job", "runs", "none", "show"))
         self._node_states = {
             word: meaning
             for part in (content, own)

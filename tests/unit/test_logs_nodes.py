@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from analysis.logs import pipeline
 from analysis.logs.pipeline import Request
+from sim.records import LogError
 from tests.cases import cases
 from tests.log_writers import START, utc, write
 
@@ -202,3 +206,121 @@ def test_lines_of_the_controller(tmp_path: Path) -> None:
     assert len(shown) == 1
     assert "3 lines name a node and a fault" in shown[0]
     assert "error: Node NODE has low real_memory" in shown[0]
+
+
+# Logs that contradict each other, or themselves.
+
+
+def outages(*rows: tuple[str, float, float | str]) -> str:
+    """Return a table of outages: node, start and end [h since the beginning], or text as it is."""
+    cells = (f"{node},{utc(START + HOUR * at)},{end if isinstance(end, str) else utc(START + HOUR * end)}"
+             for node, at, end in rows)  # fmt: skip
+    return "\n".join(["node,start,end", *cells]) + "\n"
+
+
+def records(*rows: tuple[str, float, float]) -> str:
+    """Return job records: nodes, start and end [h since the beginning]."""
+    cells = (
+        f"{job}|COMPLETED|{utc(START + HOUR * at)}|{utc(START + HOUR * end)}|{round(HOUR * (end - at))}|{nodes}|1"
+        for job, (nodes, at, end) in enumerate(rows, 1)
+    )
+    return "\n".join(["JobIDRaw|State|Start|End|ElapsedRaw|NodeList|NNodes", *cells]) + "\n"
+
+
+def controller(*rows: tuple[float, str]) -> str:
+    """Return a log of slurmctld: moments [h since the beginning] and lines."""
+    return "".join(f"[{utc(START + HOUR * at)}] {text}\n" for at, text in rows)
+
+
+DOWN_AGAIN = "error: Nodes n1 not responding, setting DOWN"
+
+
+def test_returns_that_a_rotated_log_lacks(tmp_path: Path) -> None:
+    """A job that starts on a node ends its outage; the next one is another, and the count is said."""
+    log = controller((1, DOWN_AGAIN), (90, DOWN_AGAIN), (92, "Node n1 returned to service"),
+                     (200, DOWN_AGAIN), (300, "error: Nodes n2 not responding, setting DOWN"))  # fmt: skip
+    jobs = records(("n[1-2]", -5, 1), ("n1", 3, 80), ("n[1,3]", 210, 220), ("n1", 230, 240), ("n3", 310, 311))
+    files = write(tmp_path, slurmctld_log=log, sacct_txt=jobs)
+    tables, history = read(files)
+    ends = [(e.node, (e.t - START) / HOUR, (history.until(e) - START) / HOUR) for e in history.outages]
+    assert ends[:3] == [("n1", 1, 3), ("n1", 90, 92), ("n1", 200, 210)]
+    assert [e.node for e in history.outages if e.t_end != e.t_end] == ["n2"], "nothing ran there again"
+    assert [text for text in tables.findings if "2 outages without a return in the log end with the next job" in text]
+    line = "sched: Allocate JobId=7 NodeList=n[1,3] #CPUs=9 Partition=p"
+    (path,) = write(tmp_path, slurmctld_log=controller((1, DOWN_AGAIN), (3, line), (90, DOWN_AGAIN), (95, line)))
+    _, history = read([path], nodes=3)
+    assert spans(history) == [("n1", 1, 3), ("n1", 90, 95)], "the log itself says when jobs start"
+    again = controller((1, DOWN_AGAIN), (3, line), (9, "Node n1 returned to service"))
+    tables, _ = read(write(tmp_path, slurmctld_log=again), nodes=3)
+    assert [text for text in tables.findings if "of these 1 have a return later" in text]
+
+
+def test_ends_that_jobs_deny(tmp_path: Path) -> None:
+    """An open row ends with the next job on its node; a job inside an outage that has an end is said."""
+    files = write(
+        tmp_path, out_csv=outages(("n1", 1, ""), ("n2", 2, 9), ("n3", 3, 4), ("n4", 5, "")),
+        sacct_txt=records(("n[1-4]", -2, 1), ("n1", 30, 31), ("n2", 5, 6), ("n3", 4, 5)),
+    )  # fmt: skip
+    tables, history = read(files)
+    assert spans(history)[:3] == [("n1", 1, 30), ("n2", 2, 9), ("n3", 3, 4)]
+    assert [e.node for e in history.outages if e.t_end != e.t_end] == ["n4"]
+    assert [text for text in tables.findings if "1 outage without an end last until the next job" in text]
+    assert [text for text in tables.findings if "in 1 outage of 4 a job started on the node before its end" in text]
+
+
+def test_ends_of_two_sources(tmp_path: Path) -> None:
+    """An end that one source states ends what another leaves open; of ends that differ the later one counts."""
+    events = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n" + "".join(
+        f"c|{node}|{utc(START + HOUR * at)}|{utc(START + HOUR * end)}|DOWN|x|r\n"
+        for node, at, end in (("n1", 1, 3), ("n2", 1, 3), ("n3", 1, 3))
+    )
+    log = controller((1.01, DOWN_AGAIN), (1.01, DOWN_AGAIN.replace("n1", "n2")), (5, "Node n2 returned to service"))
+    tables, history = read(write(tmp_path, events_txt=events, slurmctld_log=log), nodes=3)
+    assert spans(history) == [("n1", 1, 3), ("n2", 1, 5), ("n3", 1, 3)]
+    assert [text for text in tables.findings if "1 outage have ends in two sources that differ" in text]
+
+
+@cases("wrong", ["2126-03-01T00:00:00Z", "1970-01-01T00:00:13Z", "2014-02-01T00:00:00Z"])
+def test_a_year_that_is_none(wrong: str, tmp_path: Path) -> None:
+    """A moment of another century, or years from all others of its file, is left out, and said first."""
+    good = outages(*((f"n{at % 4}", 30 * at, 30 * at + 5) for at in range(40)))
+    table = f"{good}n1,{wrong},{wrong.replace('00:00:', '01:00:')}\n"
+    tables, history = read(write(tmp_path, out_csv=table), nodes=4)
+    _, without = read(write(tmp_path, good_csv=good), nodes=4)
+    assert (history.start, history.end, spans(history)) == (without.start, without.end, spans(without))
+    assert "line 42" in tables.findings[0]
+    assert sum(row.number for row in tables.dropped) == 1
+    log = controller(*((30 * at, f"{DOWN_AGAIN}") for at in range(40)))
+    (path,) = write(tmp_path, slurmctld_log=f"[{wrong}] {DOWN_AGAIN}\n{log}")
+    tables, history = read([path], nodes=4)
+    assert history.start == START
+    assert "line 1:" in tables.findings[0]
+
+
+def test_rare_failures_are_no_mistakes(tmp_path: Path) -> None:
+    """Rows years apart that chance brings there stay."""
+    rare = [("n1", 24 * 365 * at, 24 * 365 * at + 5.0) for at in (-9.0, -7.5, -3.0, -1.5, 0.0)]
+    tables, history = read(write(tmp_path, out_csv=outages(*rare)), nodes=4)
+    assert len(history.outages) == 5
+    assert not tables.dropped
+
+
+def test_ends_that_are_expected(tmp_path: Path) -> None:
+    """An end within a year from now is a plan: the outage lasts; a node may leave the inventory years from now."""
+    soon, late = (utc(time.time() + 86400 * days) for days in (30, 900))
+    files = write(tmp_path, out_csv=outages(("n1", 1, soon), ("n2", 2, late), ("n3", 3, 4)))
+    (inventory,) = write(tmp_path, nodes_csv=f"node,out_of_service\nn1,{late}\nn2,\nn3,\n")
+    tables, history = read(files, inventory=inventory)
+    assert [(e.node, e.t_end != e.t_end) for e in history.outages] == [("n1", True), ("n3", False)]
+    assert "1 moments lie before 1990 or after today" in tables.findings[0]
+
+
+def test_years_that_do_not_meet(tmp_path: Path) -> None:
+    """Kinds of logs of different years are refused; files of one kind are told what lies between them."""
+    early = outages(*(("n1", 30.0 * at, 30.0 * at + 5) for at in range(9)))
+    late = records(*(("n1", at - 20000.0, at - 19999.5) for at in range(9)))
+    with pytest.raises(LogError, match="say nothing of each other"):
+        read(write(tmp_path, out_csv=early, sacct_txt=late))
+    later = outages(*(("n2", 30 * at - 12000.0, 30 * at - 11995.0) for at in range(9)))
+    tables, _ = read(write(tmp_path, a_csv=early, b_csv=later), nodes=3)
+    assert "--without" in tables.findings[0]

@@ -1,0 +1,255 @@
+"""What the files of a fit say of each other: one name for each node, moments that agree, and outages that jobs deny.
+
+`join_names` and `leave_out_strays` come first, when all files are read; `close_by_jobs` and `JobStarts` say when a node
+was in service again although nothing says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import re
+from collections import Counter, defaultdict
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from analysis.amounts import number_of
+from analysis.logs.tables import Attempt, utc
+from sim.records import LogError
+from sim.units import YEAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from analysis.logs.files import Reading
+    from analysis.logs.health import Point
+    from analysis.logs.tables import Event, Source, Tables
+
+    _Floats = NDArray[np.float64]
+
+# Names of nodes: one for each.
+
+
+def join_names(reading: Reading) -> None:
+    """Give each node one name: that of the inventory, or the shortest.
+
+    An address is that of the node which a source gives it to. A short name is the long one that begins with it, unless
+    several do; those are reported and stay apart.
+    """
+    tables, hosts = reading.tables, reading.hosts
+    stated = {row.unit for row in tables.exposure}
+    names = {*stated, *(node for _, node, _ in reading.series)}
+    names.update(event.node for event in tables.events)
+    names.update(node for moments in tables.blamed.values() for _, node in moments)
+    names.update(point.node for point in reading.points)
+    names.update(shot.node for shot in reading.snapshots)
+    lists: dict[str, tuple[str, ...]] = {}
+    for text in {attempt.nodes for attempt in (*tables.attempts, *reading.cycles)}:
+        with contextlib.suppress(ValueError):
+            lists[text] = hosts.expand(text)
+            names.update(lists[text])
+    same = _same_names(tables, names, stated, reading.addresses)
+    if not same:
+        return
+
+    def of(name: str) -> str:
+        return same.get(name, name)
+
+    for event in tables.events:
+        event.node = of(event.node)
+    for row in tables.exposure:
+        row.unit = of(row.unit)
+    for attempt in (*tables.attempts, *reading.cycles):
+        attempt.blamed_node = of(attempt.blamed_node)
+        if not same.keys().isdisjoint(lists.get(attempt.nodes, ())):
+            attempt.nodes = ",".join(dict.fromkeys(map(of, lists[attempt.nodes])))
+    for job, moments in tables.blamed.items():
+        tables.blamed[job] = [(moment, of(node)) for moment, node in moments]
+    reading.points[:] = [point._replace(node=of(point.node)) for point in reading.points]
+    reading.snapshots[:] = [
+        shot._replace(node=of(shot.node), seen_as=replace(shot.seen_as, unit=of(shot.node)))
+        for shot in reading.snapshots
+    ]
+    series, reading.series = reading.series, {}
+    for (metric, node, part), runs in series.items():
+        reading.series.setdefault((metric, of(node), part), []).extend(runs)
+
+
+_ADDRESS = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
+
+
+def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Mapping[str, set[str]]) -> dict[str, str]:
+    """Return the name that stands for each other one of the same node."""
+    known = {address: min(nodes) for address, nodes in addresses.items() if len(nodes) == 1}
+    same = {name: known[name] for name in names if name in known}
+    forms: dict[str, list[str]] = defaultdict(list)
+    for name in sorted(names | set(same.values())):
+        if name and name not in same and not _ADDRESS.fullmatch(name):
+            forms[name.partition(".")[0].lower()].append(name)
+    unclear = []
+    for group in forms.values():
+        longest = max(group, key=len)
+        if all(f"{longest}.".lower().startswith(f"{name}.".lower()) for name in group):
+            best = min(group, key=lambda name: (name not in stated, len(name), name))
+            same |= {name: best for name in group if name != best}
+        elif any("." not in name for name in group):
+            unclear.append(group)
+    same = {name: same.get(best, best) for name, best in same.items()}
+    if same:
+        tables.findings.append(
+            f"{number_of(len(same), 'name')} of nodes (addresses, short or full names) stand for nodes that the logs "
+            "call otherwise too: joined"
+        )
+    if unclear:
+        tables.findings.append(
+            f"{number_of(len(unclear), 'short name')} may stand for one of several full ones, for example "
+            f"{unclear[0][0]} for {' or '.join(unclear[0][1:4])}: not joined; write the names in all logs alike"
+        )
+    named = names - same.keys()
+    nameless = sum(_ADDRESS.fullmatch(name) is not None for name in named)
+    if 0 < nameless < len(named):
+        tables.findings.append(
+            f"{number_of(nameless, 'node')} of {len(named)} are known by an address alone, and others by a name: if "
+            "these are the same hosts, the number of nodes is too high; add node_uname_info, which has both"
+        )
+    return same
+
+
+# Moments: those far from all others of their file, and files of different years.
+
+MOST_STRAYS = 0.05
+"""Share of the rows of a file that may be left out for their moments; more of them are another time, not a mistake."""
+
+
+def leave_out_strays(reading: Reading) -> None:
+    """Leave out what a file dates years from all else that it says, as a clock that was reset does; say it first.
+
+    Raises
+    ------
+    LogError
+        If the years of two kinds of logs do not meet.
+    """
+    tables = reading.tables
+    long = {source.file: source for source in tables.sources if source.last - source.first > YEAR}
+    rows: dict[str, list[Event | Point | Attempt]] = defaultdict(list)
+    tables_of_rows: list[Sequence[Event | Point | Attempt]] = [tables.events, reading.points, tables.attempts]
+    for row in itertools.chain.from_iterable(tables_of_rows if long else ()):
+        if row.file in long:
+            rows[row.file].append(row)
+    strays: set[int] = set()
+    for file, own in rows.items():
+        times = np.array([row.t_start if isinstance(row, Attempt) else row.t for row in own])
+        is_stray = _strays(times)
+        if is_stray.any():
+            odd = [row for row, stray in zip(own, is_stray, strict=True) if stray]
+            strays.update(map(id, odd))
+            _narrow(tables, long[file], odd, np.sort(times[~is_stray]))
+    if strays:
+        tables.events[:] = [row for row in tables.events if id(row) not in strays]
+        tables.attempts[:] = [row for row in tables.attempts if id(row) not in strays]
+        reading.points[:] = [row for row in reading.points if id(row) not in strays]
+    _check_years(tables)
+
+
+def _narrow(tables: Tables, source: Source, strays: Sequence[Event | Point | Attempt], times: _Floats) -> None:
+    """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
+    first = strays[0]
+    moment = utc(first.t_start if isinstance(first, Attempt) else first.t)
+    tables.findings.insert(
+        0, f"{source.file}: {number_of(len(strays), 'row')} dated years from all others are left out, for example "
+        f"line {first.line}: {moment}",
+    )  # fmt: skip
+    for row in strays:
+        tables.drop(source.file, "a moment years from all others of the file", row.line)
+    source.rows -= len(strays)
+    if source.first < times[0] - YEAR:
+        source.first = float(times[0])
+    if source.last > times[-1] + YEAR:
+        source.last = float(times[-1])
+
+
+def _strays(moments: _Floats) -> NDArray[np.bool_]:
+    """Return which of some moments lie years from the others, farther than these lie apart by chance [s]."""
+    times = np.sort(moments[~np.isnan(moments)])
+    groups = np.split(times, np.flatnonzero(np.diff(times) > YEAR) + 1)
+    main = max(groups, key=len)
+    few = max(1, int(MOST_STRAYS * len(times)))
+    if len(main) < 2 or len(times) - len(main) > few:
+        return np.zeros(len(moments), dtype=np.bool_)
+    # Of independent moments none lies farther from the next than 20 times their mean distance.
+    far = max(20 * float(main[-1] - main[0]) / (len(main) - 1), YEAR)
+    is_stray: NDArray[np.bool_] = (moments < main[0] - far) | (moments > main[-1] + far)
+    return is_stray
+
+
+def _check_years(tables: Tables) -> None:
+    """Refuse kinds of logs whose years do not meet; say a year in which no file says anything."""
+    sources = sorted((s for s in tables.sources if s.first < math.inf), key=lambda source: source.first)
+    for index in range(1, len(sources)):
+        before, after = sources[:index], sources[index]
+        last = max(before, key=lambda source: source.last)
+        if after.first - last.last <= YEAR:
+            continue
+        text = f"{last.file} ends at {utc(last.last)}, and {after.file} begins at {utc(after.first)}"
+        if {source.kind for source in before}.isdisjoint(source.kind for source in sources[index:]):
+            raise LogError(f"{text}: logs of different years say nothing of each other; look at the dates, or --year")
+        tables.findings.insert(
+            0, f"{text}: if nothing was collected between, say --without {utc(last.last)}/{utc(after.first)}"
+        )
+
+
+# Jobs: one that starts on a node says that it was in service.
+
+
+class JobStarts:
+    """When jobs started on some nodes [s]."""
+
+    def __init__(self, reading: Reading, nodes: Iterable[str]) -> None:
+        wanted = set(nodes)
+        times: dict[str, list[float]] = defaultdict(list)
+        by_list: dict[str, list[float]] = defaultdict(list)
+        for attempt in reading.tables.attempts:
+            if attempt.nodes and attempt.t_start == attempt.t_start:
+                by_list[attempt.nodes].append(attempt.t_start)
+        for moment, text in reading.starts:
+            by_list[text].append(moment)
+        for text, moments in by_list.items() if wanted else ():
+            with contextlib.suppress(ValueError):
+                for node in wanted.intersection(reading.hosts.expand(text)):
+                    times[node] += moments
+        self._times = {node: np.sort(np.array(moments)) for node, moments in times.items()}
+
+    def after(self, node: str, moment: float) -> float:
+        """Return when the first job starts on a node later than a moment; never is infinite [s]."""
+        times = self._times.get(node)
+        index = 0 if times is None else int(np.searchsorted(times, moment + 1, side="right"))
+        return math.inf if times is None or index == len(times) else float(times[index])
+
+
+def close_by_jobs(reading: Reading) -> None:
+    """End recorded outages that are open with the next job on their node; count those in which a job started."""
+    outages = [event for event in reading.tables.events if not event.is_fault]
+    starts = JobStarts(reading, {event.node for event in outages})
+    ended: Counter[str] = Counter()
+    denied: dict[str, list[Event]] = defaultdict(list)
+    for event in outages:
+        start = starts.after(event.node, event.t)
+        if math.isnan(event.t_end) and start < math.inf:
+            event.t_end = start
+            ended[event.file] += 1
+        elif start < event.t_end - 60 and not event.planned:
+            denied[event.file].append(event)
+    reading.tables.findings += [
+        f"{file}: {number_of(count, 'outage')} without an end last until the next job that started on the node"
+        for file, count in ended.items()
+    ]
+    reading.tables.findings += [
+        f"{file}: in {number_of(len(events), 'outage')} of {sum(event.file == file for event in outages)} a job "
+        f"started on the node before its end, for example line {events[0].line}: a log is wrong, or --timezone"
+        for file, events in denied.items()
+    ]
