@@ -93,7 +93,7 @@ def _line(error: Exception) -> str:
 def describe(findings: Findings, *, command: str) -> ValidateDocument:
     """Return the document of a validation."""
     verdicts = iter(findings.verdicts)
-    states = [verdict.state for verdict in findings.verdicts]
+    states = [verdict.state for verdict in findings.verdicts if not _is_held_identity(verdict)]
     together = findings.together
     return ValidateDocument(
         format=FORMAT,
@@ -101,6 +101,7 @@ def describe(findings: Findings, *, command: str) -> ValidateDocument:
         family_wise_error=FAMILY,
         stochastic_rows=findings.stochastic,
         counts={state: states.count(state) for state in ("pass", "fail", "skipped")},
+        identities=len(findings.verdicts) - len(states),
         together=None
         if together is None
         else Together(rows=together.rows, p_value=together.p_value, least=LEAST, holds=together.holds),
@@ -113,6 +114,11 @@ def describe(findings: Findings, *, command: str) -> ValidateDocument:
         not_checked=[NotChecked.model_validate(entry) for entry in findings.table.unchecked],
         provenance=provenance(command),
     )
+
+
+def _is_held_identity(verdict: Verdict) -> bool:
+    """Return whether a row holds as it must: it says nothing of the simulator, and counts apart."""
+    return verdict.row.label == "identity" and verdict.state == "pass"
 
 
 def described_row(row: Row, verdict: Verdict) -> ValidationRow:
@@ -159,7 +165,8 @@ VERDICTS = {"pass": "pass", "fail": "FAIL", "skipped": "skipped"}
 LABELS = {
     "calibrated": "it, or what it follows from, was an input",
     "emergent": "it comes out of the mechanism from other inputs",
-    "sanity": "an identity, an inequality, a limit or an order",
+    "sanity": "an inequality, a limit or an order",
+    "identity": "the formula is in the measure, or the value in the inputs: it checks the table, and counts apart",
 }
 """Labels, and what they mean."""
 
@@ -213,11 +220,14 @@ def in_words(content: ValidateDocument) -> list[str]:
         f"Seed {content.seed}; probability of a false alarm in the whole table: {content.family_wise_error:g}; "
         f"rows with random numbers in them: {content.stochastic_rows}.",
     ]
-    reading = sum(row.only_reads for group in content.groups for row in group.rows)
-    if reading:
-        lines.insert(
-            1, f"Of these rows {reading} read the reference data alone and check the reading, not the simulator."
-        )
+    rows = [row for group in content.groups for row in group.rows]
+    reading, wide = sum(row.only_reads for row in rows), sum(map(is_wide, rows))
+    apart = {
+        f"Identities, which the simulator cannot fail and which count apart: {content.identities}.": content.identities,
+        f"Of these rows {reading} read the reference data alone and check the reading, not the simulator.": reading,
+        f"Rows whose limit is more than {100 * WIDE:g} % of the value, marked as wide: {wide}.": wide,
+    }
+    lines[1:1] = [line for line, count in apart.items() if count]
     return [line for line in (*lines, together_in_words(content)) if line]
 
 
@@ -285,7 +295,21 @@ def _limit(row: ValidationRow) -> str:
     value, unit = _relative(row, row.limit)
     kind = row.tolerance["kind"]
     sign = {"at_least": "≥ ", "at_most": "≤ −", "must_miss": "beyond ± "}.get(kind, "± ")
-    return (sign.removesuffix("−") if value == 0 else sign) + _small(value) + unit
+    mark = " (wide)" if is_wide(row) else ""
+    return (sign.removesuffix("−") if value == 0 else sign) + _small(value) + unit + mark
+
+
+WIDE = 0.35
+"""Part of what is published beyond which a limit says little of a model [-]."""
+
+
+def is_wide(row: ValidationRow) -> bool:
+    """Return whether a row passes although ours is far off: a limit on both sides that is a large part of its value."""
+    low, high = row.tolerance.get("low"), row.tolerance.get("high")
+    middle = (low + high) / 2 if low is not None and high is not None else row.published
+    limit = (row.limit or 0.0) + ((high - low) / 2 if low is not None and high is not None else 0.0)
+    is_two_sided = row.tolerance["kind"] in ("printed", "relative", "absolute", "sampling", "interval")
+    return is_two_sided and bool(middle) and limit > WIDE * abs(middle or 0.0)
 
 
 def _relative(row: ValidationRow, amount: float) -> tuple[float, str]:

@@ -91,7 +91,8 @@ class Row(_Stated):
         The stated value; ``None`` where the measure works out what theory expects.
     label
         ``calibrated``: it, or what it follows from, was an input. ``emergent``: it comes out of the mechanism from
-        other inputs. ``sanity``: an identity, an inequality, a limit, an order.
+        other inputs. ``sanity``: an inequality, a limit, an order. ``identity``: the measure has the formula of the
+        row, or its inputs are the value, so that the simulator cannot fail it.
     measure, arguments
         Name of the function that makes ours, and what it is called with.
     replications
@@ -112,7 +113,7 @@ class Row(_Stated):
     value: float | None = None
     unit: str
     tolerance: Tolerance
-    label: Literal["calibrated", "emergent", "sanity"]
+    label: Literal["calibrated", "emergent", "sanity", "identity"]
     conventions: Conventions = Conventions()
     measure: str
     arguments: dict[str, Any] = Field(default_factory=dict)
@@ -126,6 +127,8 @@ class Row(_Stated):
         kind = self.tolerance.kind
         if self.replications == 1 or (kind == "sampling" and not self.replications):
             raise ValueError("needs two replications or more: one does not say how much it varies")
+        if self.label == "identity" and kind == "sampling":
+            raise ValueError("an identity has no sampling error: it cannot fail")
         if self.independent and kind != "sampling":
             raise ValueError("independent belongs to kind: sampling, of which alone there is a p-value")
         if self.only_reads and not (self.needs_data and self.label == "sanity" and not self.replications):

@@ -65,6 +65,9 @@ def content() -> dict[str, Any]:
         ("at_most", {"arguments": {"ours": 9.0}}),
         ("interval", {"low": 1, "high": 20, "value": None}),
         ("must_miss", {"size": 5.0, "arguments": {"ours": 90.0}}),
+        ("absolute", {"size": 0.2, "label": "identity", "id": "row-identity"}),
+        ("absolute", {"size": 3.6, "id": "row-wide"}),
+        ("absolute", {"size": 3.5, "id": "row-not-wide"}),
         ("printed", {"size": 0.5, "measure": "missing", "needs_data": True, "only_reads": True}),
     ]
     rows = tuple(
@@ -82,11 +85,13 @@ def test_the_text_and_the_markdown_show_every_row(content: dict[str, Any]) -> No
         for each in content["groups"][0]["rows"]:
             assert each["id"] in text
         assert content["not_checked"][0]["why"] in text
-        assert "6 of 8 rows pass; failed: 1; skipped: 1 (reference data not present)." in text
+        assert "8 of 10 rows pass; failed: 1; skipped: 1 (reference data not present)." in text
         assert (
             "Seed 1; probability of a false alarm in the whole table: 0.001; rows with random numbers in them: 1."
             in text
         )
+        assert "Identities, which the simulator cannot fail and which count apart: 1." in text
+        assert "Rows whose limit is more than 35 % of the value, marked as wide: 3." in text
         assert "Independent rows together (1): pass; p = 0.92" in text
         assert "it passes from 0.0001 on." in text
         assert "Of these rows 1 read the reference data alone and check the reading, not the simulator." in text
@@ -110,8 +115,9 @@ def test_cells_say_what_was_compared(content: dict[str, Any]) -> None:
     assert rows["row-absolute"][:4] == ["10 h", "10.100 h", "+0.1 h", "± 0.2 h"]
     assert rows["row-at-least"][:5] == ["≥ 10", "9", "−1", "≥ 0", "FAIL"]
     assert rows["row-at-most"][:5] == ["≤ 10", "9", "−1", "≤ 0", "pass"]
-    assert rows["row-interval"][:4] == ["1..20", "10.100", "0", "± 0"]
+    assert rows["row-interval"][:4] == ["1..20", "10.100", "0", "± 0 (wide)"]
     assert rows["row-must-miss"][2:5] == ["+80", "beyond ± 5", "pass"]
+    assert (rows["row-wide"][3], rows["row-not-wide"][3]) == ("± 3.6 (wide)", "± 3.5")
     assert rows["row-printed"][1:5] == ["–", "–", "–", "skipped"]
     assert rows["row-sampling"][6] == "16"
 

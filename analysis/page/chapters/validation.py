@@ -185,7 +185,7 @@ _MOST_UNCHECKED = 3
 _KINDS = {
     "emergent": "results that were not put in",
     "calibrated": "values that were put in or follow from an input",
-    "sanity": "identities, bounds and orders",
+    "sanity": "bounds and orders",
 }
 
 _PART = Form("%", 0.01, 0.0)  # parts of a limit
