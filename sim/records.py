@@ -394,14 +394,15 @@ class Moments:
     """Reads the moments of one file.
 
     Local times need a `zone`. What lies before 1990, or after `latest` [s since 1970], is refused. Dates without a year
-    have that of the first of them, `year`; a month that falls by half a year is one of the next year. An hour that
-    occurs twice, when summer time ends, is resolved by the order of the file: a column whose moments do not fall takes
-    the first that is not before the last one.
+    begin in a stated one, `year`; a month that falls by half a year is one of the next year, whose line `new_years`
+    keeps. An hour that occurs twice, when summer time ends, is resolved by the order of the file: a column whose moments
+    do not fall takes the first that is not before the last one.
     """
 
     def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0, latest: float = math.inf) -> None:
         self._zone, self._file, self.year, self._latest = zone, file, year, latest
-        self._month = 0
+        self._months: dict[str, tuple[int, int]] = {}
+        self.new_years: list[int] = []
         self._offsets: dict[str, tuple[float, float]] = {}
         self._hours: dict[str, float] = {}
         self._last: dict[str, float] = {}
@@ -450,13 +451,24 @@ class Moments:
         iso = f"{year}-{_MONTHS[month]:02}-{int(day):02}T{time}"
         return self._local(datetime.fromisoformat(iso), iso, line, "")
 
-    def syslog(self, text: str, line: int) -> float:
-        """Return a moment [s since 1970] such as ``Mar  3 10:02:11``, of the year that was stated for the first one."""
+    def syslog(self, text: str, line: int, column: str = "") -> float:
+        """Return a moment [s since 1970] such as ``Mar  3 10:02:11``, of the year that was stated for the first one.
+
+        Raises
+        ------
+        ValueError
+            If it is none, or the months leap forward by more than half a year: then nothing says of which year it is.
+        """
         name, day, time = text.split()
         month = _MONTHS[name]
-        self.year += (month < self._month - 5) - (month > self._month + 6 if self._month else 0)
-        self._month = month
-        iso = f"{self.year}-{month:02}-{int(day):02}T{time}"
+        year, last = self._months.get(column, (self.year, month))
+        if month > last + 6 and year == self.year:
+            raise ValueError(f"a date without a year that leaps from month {last} to {month}; give each year by itself")
+        if month < last - 5:
+            self.new_years.append(line)
+        year += (month < last - 5) - (month > last + 6)
+        self._months[column] = year, month
+        iso = f"{year}-{month:02}-{int(day):02}T{time}"
         return self._local(datetime.fromisoformat(iso), iso, line, "")
 
     def _local(self, moment: datetime, text: str, line: int, column: str) -> float:

@@ -42,6 +42,10 @@ def fit(
         list[str] | None,
         typer.Option(metavar="ZONE", help="Of local times, as America/Chicago; of one file, FILE=ZONE. Repeatable."),
     ] = None,
+    year: Annotated[
+        list[str] | None,
+        typer.Option(metavar="YEAR", help="In which dates without a year begin; of one file, FILE=YEAR. Repeatable."),
+    ] = None,
     as_: Annotated[
         list[str] | None, typer.Option("--as", metavar="FILE=KIND", help="What a file is, if it is not recognised.")
     ] = None,
@@ -95,7 +99,7 @@ def fit(
     if topology_conf and not slurm_conf:
         refuse("--topology-conf: needs --slurm-conf")
     request = _request(files, inventory, nodes, timezone or [], as_ or [], window, without or [], rules, name)
-    request = request._replace(slurm=slurm_conf, topology=topology_conf)
+    request = request._replace(slurm=slurm_conf, topology=topology_conf, years=year or ())
     is_quiet = quiet or as_json
     if keep_order and not anonymise:
         refuse("--keep-order: goes with --anonymise")
@@ -167,6 +171,7 @@ def track(
     inventory: Annotated[str, typer.Option(metavar="FILE", help="CSV of all nodes, as for fit.")] = "",
     nodes: Annotated[int | None, typer.Option(metavar="N", help="How many nodes there are.", min=1)] = None,
     timezone: Annotated[list[str] | None, typer.Option(metavar="ZONE", help="Of local times, as for fit.")] = None,
+    year: Annotated[list[str] | None, typer.Option(metavar="YEAR", help="Of dates without one, as for fit.")] = None,
     rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes, as for fit.")] = "",
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
@@ -196,7 +201,7 @@ def track(
         for file in tables:
             rows = tracking.joined(rows, tracking.rows_of(Path(file)))
         if logs:
-            request = pipeline.Request(logs, inventory, zones, nodes=nodes, rules=rules)
+            request = pipeline.Request(logs, inventory, zones, nodes=nodes, rules=rules, years=year or ())
             after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
             with Progress("MB of logs", quiet=is_quiet) as reading:
                 rows = tracking.joined(rows, tracking.measured_rows(request, model, after, reading))

@@ -183,9 +183,13 @@ def build(
             planned[number[event.node]].append((clipped.t, end if math.isnan(clipped.t_end) else clipped.t_end))
         else:
             outages.append(clipped)
-    _better_causes(outages, faults)
+    if rows_have_ends:
+        _better_causes(outages, faults)
+    else:  # a fault that stands for an outage is there once
+        faults = sorted([*outages, *(e for e in faults if e.severity != "fatal")], key=lambda event: event.t)
     outages.sort(key=lambda event: (event.t, event.node))
-    tables.events = sorted([*outages, *(e for e in merged if e.planned), *faults, *reports], key=lambda event: event.t)
+    events = [*(outages if rows_have_ends else ()), *(e for e in merged if e.planned), *faults, *reports]
+    tables.events = sorted(events, key=lambda event: event.t)
     tables.exposure = exposure
     found = History(
         names, racks, gpus, start, end,
@@ -203,7 +207,10 @@ def _why_no_nodes(tables: Tables) -> str:
             "no failure model of nodes: the job records name no nodes, and no log of nodes was given; shares of states "
             "can be counted, but not whose fault an end was. Add sacctmgr list event, or NodeList to sacct"
         )
-    return f"no failure model: none of the files ({', '.join(kinds)}) says when a node was out of service"
+    reason = tables.commonest(sorts=("unusable", "unread"))
+    return f"no failure model: none of the files ({', '.join(kinds)}) says when a node was out of service" + (
+        f"; {reason.source}:{reason.first}: {reason.number:,} lines: {reason.rule}" if reason is not None else ""
+    )
 
 
 def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
@@ -220,7 +227,7 @@ def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
         )  # fmt: skip
         if last is not None and same and event.t - last.t_end <= SAME_CODE:
             if event.file != last.file and (event.t, event.t_end) == (last.t, last.t_end):
-                tables.drop(event.file, "a fault that another file has too", event.line, event.raw_count)
+                tables.drop(event.file, "a fault that another file has too", event.line, event.raw_count, "normal")
                 continue
             last.t_end = max(last.t_end, event.t_end)
             last.raw_count += event.raw_count

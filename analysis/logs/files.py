@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from analysis.logs.health import Point, Run, Snapshot
-    from analysis.logs.tables import Attempt, Rules, Source, Tables
+    from analysis.logs.tables import Attempt, Rules, Sort, Source, Tables
     from analysis.logs.training import Entry
     from sim.records import HostLists, Moments
 
@@ -70,9 +70,9 @@ class Log:
         self.ends = b"", b""
         """First and last line of what was read in pieces: between them the log was written, whatever it says."""
 
-    def drop(self, rule: str, line: int, number: int = 1) -> None:
+    def drop(self, rule: str, line: int, number: int = 1, sort: Sort = "unusable") -> None:
         """Keep account of lines that are not used."""
-        self.tables.drop(self.file, rule, line, number)
+        self.tables.drop(self.file, rule, line, number, sort)
 
     def first_line(self) -> str:
         """Return the first line, or its beginning, without reading it."""
@@ -185,14 +185,14 @@ class Log:
             self.source.lines = number - 1
 
     def holding(self, texts: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines that hold one of some texts, with their numbers; all others are only counted."""
-        marker = re.compile(b"|".join(map(re.escape, texts)))
+        """Yield the lines that hold one of some texts, in upper or lower case; all others are only counted."""
+        wanted = {text.lower() for text in texts}
         for base, chunk in self.chunks():
             first, _, _ = chunk.partition(b"\n") if base == 1 else (self.ends[0], b"", b"")
             self.ends = first, chunk[chunk.rstrip().rfind(b"\n") + 1 :].rstrip()
             counted, number, done = 0, base, 0
-            for found in marker.finditer(chunk):
-                at = found.start()
+            lower = chunk.lower()
+            for at in sorted(at for text in wanted for at in _places(lower, text)):
                 if at < done:
                     continue
                 start = chunk.rfind(b"\n", 0, at) + 1
@@ -203,7 +203,9 @@ class Log:
                 yield number, chunk[start:done]
 
     def documents(self) -> Iterator[tuple[int, Any]]:
-        """Yield values of JSON with their lines: one a line, or one after the other.
+        """Yield values of JSON with their lines: one a line, or one after the other over several.
+
+        What does not begin with an object in a line is read whole if it can be, else line by line.
 
         Raises
         ------
@@ -211,21 +213,39 @@ class Log:
             If the file holds one value over several lines, and that is no JSON.
         """
         lines = self.lines()
-        held = [(number, text) for number, text in itertools.islice(lines, 20) if text.strip()]
-        if any(_is_object(text) for _, text in held):
-            for number, text in itertools.chain(held, lines):
-                if text.strip():
-                    try:
-                        value = json.loads(text)
-                    except (ValueError, RecursionError):
-                        self.drop("no JSON", number)
-                        continue
-                    yield number, value
+        first = next(((number, text) for number, text in lines if text.strip()), None)
+        if first is None:
             return
-        if not held:
+        if _is_object(first[1]):
+            yield from self._objects(itertools.chain([first], lines))
             return
-        text = "\n".join([*(text for _, text in held), *(text for _, text in lines)]).lstrip()
-        first, at, decoder = held[0][0], 0, json.JSONDecoder()
+        numbered = [first, *lines]
+        try:
+            values = list(self._values(numbered))
+        except LogError:
+            if not any(_is_object(text) for _, text in numbered[:20]):
+                raise
+            yield from self._objects(numbered)
+        else:
+            yield from values
+
+    def _objects(self, numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+        """Yield the values of JSON of lines that have one each; the brackets and commas of a list are no values."""
+        for line, text in numbered:
+            content = text.strip().rstrip(",")
+            if content in ("", "[", "]"):
+                continue
+            try:
+                value = json.loads(content)
+            except (ValueError, RecursionError):
+                self.drop("no JSON", line)
+                continue
+            yield line, value
+
+    def _values(self, numbered: list[tuple[int, str]]) -> Iterator[tuple[int, Any]]:
+        """Yield values of JSON that stand one after the other."""
+        text = "\n".join(text for _, text in numbered).lstrip()
+        first, at, decoder = numbered[0][0], 0, json.JSONDecoder()
         while at < len(text):
             try:
                 value, end = decoder.raw_decode(text, at)
@@ -249,10 +269,20 @@ class Log:
         self.tables.findings.append(f"{self.file}:{line}: the file is damaged from here on ({error})")
 
 
+def _places(content: bytes, text: bytes) -> Iterator[int]:
+    """Yield the places of a text in some content, one for each line that holds it."""
+    at = content.find(text)
+    while at >= 0:
+        yield at
+        end = content.find(b"\n", at)
+        at = content.find(text, end) if end >= 0 else -1
+
+
 def _is_object(text: str) -> bool:
     """Return whether a line is an object of JSON by itself."""
     try:
-        return isinstance(json.loads(text), dict) and len(text.strip()) > 2
+        content = text.strip().rstrip(",")
+        return isinstance(json.loads(content), dict) and len(content) > 2
     except (ValueError, RecursionError):
         return False
 
@@ -299,23 +329,37 @@ def digest(file: str) -> str:
 
 
 def zone_of(file: str, zones: Sequence[str]) -> ZoneInfo | None:
-    """Return the zone of the local times of a file; of several that fit, the last.
+    """Return the zone of the local times of a file.
 
     Raises
     ------
     LogError
         If there is no such zone.
     """
-    found = None
-    for text in zones:
-        name, stated, zone = text.rpartition("=")
-        if not stated or name in (file, Path(file).name):
-            try:
-                found = ZoneInfo(zone)
-            except (ZoneInfoNotFoundError, ValueError, OSError):
-                from zoneinfo import available_timezones
+    zone = _stated_of(file, zones)
+    try:
+        return ZoneInfo(zone) if zone else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        from zoneinfo import available_timezones
 
-                raise LogError(
-                    f"--timezone {text}: there is no zone '{zone}'{suggest(zone, available_timezones())}"
-                ) from None
-    return found
+        raise LogError(f"--timezone {zone}: there is no such zone{suggest(zone, available_timezones())}") from None
+
+
+def year_of(file: str, years: Sequence[str]) -> int:
+    """Return the year in which the dates of a file begin that have none; 0 if it is not stated.
+
+    Raises
+    ------
+    LogError
+        If it is no year.
+    """
+    year = _stated_of(file, years)
+    if year and not re.fullmatch("(19|20)[0-9]{2}", year):
+        raise LogError(f"--year {year}: is no year such as 2025")
+    return int(year or 0)
+
+
+def _stated_of(file: str, texts: Sequence[str]) -> str:
+    """Return what options such as ``FILE=VALUE``, or ``VALUE`` for all files, state of a file; the last that fits."""
+    options = (text.rpartition("=") for text in reversed(texts))
+    return next((value for name, equals, value in options if not equals or name in (file, Path(file).name)), "")

@@ -167,14 +167,17 @@ def file_read(source: Source) -> found.FileRead:
     """Return what a file was, for the document."""
     first, last = ((utc(moment) if math.isfinite(moment) else None) for moment in (source.first, source.last))
     return found.FileRead(
-        file=source.file, kind=source.kind, lines=source.lines, rows=source.rows, first=first, last=last
-    )
+        file=source.file, kind=source.kind, lines=source.lines, rows=source.rows, first=first, last=last,
+        columns=source.columns,
+    )  # fmt: skip
 
 
 def dropped_rows(tables: Tables) -> list[found.DroppedRows]:
     """Return what was not used, for the document."""
     return [
-        found.DroppedRows(file=row.source, rule=row.rule, number=row.number, first=row.first, last=row.last)
+        found.DroppedRows(
+            file=row.source, rule=row.rule, number=row.number, first=row.first, last=row.last, sort=row.sort
+        )
         for row in tables.dropped
     ]
 

@@ -34,6 +34,7 @@ def read_files(
     zones: Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,
+    years: Sequence[str] = (),
 ) -> None:
     """Read files into the tables; ``-`` is standard input.
 
@@ -41,11 +42,13 @@ def read_files(
     ----------
     zones
         Zones of local times: ``America/Chicago`` for all files, ``events.txt=UTC`` for one.
+    years
+        Years in which dates without one begin, in the same form.
 
     Raises
     ------
     LogError
-        If a file cannot be read at all, or nothing says what kind it is.
+        If a file cannot be read at all, nothing says what kind it is, or nothing of it can be used.
     """
     sizes = [logs.size_of(file) for file in files]
     total = None if None in sizes else sum(map(int, sizes)) >> 20  # type: ignore[arg-type]
@@ -65,9 +68,14 @@ def read_files(
             seen[digest] = file
             source = Source(file, kind or sniff(head, file, reading.rules))
             reading.tables.sources.append(source)
-            clock = Moments(logs.zone_of(file, zones), file, latest=time.time() + DAY)
+            year = logs.year_of(file, years)
+            clock = Moments(logs.zone_of(file, zones), file, year, latest=time.time() + DAY)
             advance = functools.partial(_advanced, progress, before, total)
             READERS[source.kind](logs.Log(source, clock, reading, stream, advance))
+            if clock.new_years:
+                reading.tables.findings.append(
+                    f"{file}: dates without a year fall by half a year at line {clock.new_years[0]}: read as New Year"
+                )
             if clock.twice:
                 reading.tables.findings.append(
                     f"{file}: {clock.twice:,} local times lie in an hour that occurs twice; the order says which"
@@ -94,15 +102,13 @@ def read_files(
 
 
 def _refuse_unused(source: Source, tables: Tables) -> None:
-    """Refuse a file of which nothing was used, with the commonest reason; lines of no concern are none."""
-    reasons = [row for row in tables.dropped if row.source == source.file and not row.rule.startswith("other lines")]
-    if source.rows or source.first < math.inf or not reasons:
-        return
-    reason = max(reasons, key=lambda row: row.number)
-    raise LogError(
-        f"{source.file}:{reason.first}: no line of this log ({source.kind}) can be used; of {source.lines:,} lines, "
-        f"{reason.number:,}: {reason.rule}"
-    )
+    """Refuse a file of which nothing was used, with the commonest reason."""
+    reason = None if source.rows else tables.commonest(source.file)
+    if reason is not None:
+        raise LogError(
+            f"{source.file}:{reason.first}: no line of this log ({source.kind}) can be used; of {source.lines:,} "
+            f"lines, {reason.number:,}: {reason.rule}"
+        )
 
 
 def _advanced(progress: Callable[[int, int | None], None], before: int, total: int | None, read: int) -> None:
@@ -123,11 +129,64 @@ _JSON = (
 """What tells one kind of JSON from another, the surest first."""
 
 _TEXT = (
-    ("kernel", r"NVRM:| kernel: "),
+    ("kernel", r"NVRM:|\bS?Xid \(| kernel(: | - )|\bmlx5_core [\da-f]{4}:"),
     ("slurmctld", r"(?m)^\[\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?\] | slurmctld(\[\d+\])?: "),
     ("nvrx", training.NVRX.pattern),
     ("torchrun", re.escape(training.ROOT)),
 )
+
+_TABLES = (
+    (r"NodeName=\S+ .*(Arch=|CPUAlloc=|CoresPerSocket=\d+\s*$)", "nodes of scontrol show node as they are now", "node"),
+    (r"REASON +USER +TIMESTAMP", "a table of sinfo -R, of the present alone", "node"),
+    (r"PARTITION +AVAIL|NODELIST +NODES", "a table of sinfo, of the present alone", "node"),
+    (
+        r"(NAMESPACE +)?LAST SEEN +(FIRST SEEN +)?(COUNT +)?(TYPE|NAME) ",
+        "a table of kubectl get events, without dates",
+        "event",
+    ),
+    (r"NAME +STATUS +ROLES +AGE", "a table of kubectl get nodes, without dates", "node-json"),
+    (r"# (HELP|TYPE) \w+|DCGM_FI_\w+\{", "a page of metrics of one moment, which it does not state", "metrics"),
+    (
+        r"=+NVSMI LOG=+|.*\| NVIDIA-SMI |(timestamp, )?(index|name|uuid|gpu_name|pci\.bus_id), ",
+        "output of nvidia-smi",
+        "kernel",
+    ),
+    (r" *JobID +(JobName|Partition|State) |-+ +-{5,}", "a table of sacct for eyes, which cuts its fields", "sacct"),
+    (r" *JOBID +PARTITION +NAME", "a table of squeue, of the present alone", "sacct"),
+    (r"(?i)\W*(system|machine type).*(node ?install|prob started|prob fixed)", "a table of the CFDR", "csv"),
+)
+"""Tables and pages that say nothing of the past as they are, by their first line: what they are, what to export."""
+
+_FAMILIES = (
+    (
+        r"iteration +\d+/ *\d+ \||consumed samples:|\[before the start of training step\]",
+        "a log of Megatron",
+        "training",
+    ),
+    (r":::MLLOG", "a log of MLPerf (mllog)", "training"),
+    (r"\bwandb: |\"_step\": *\d+.*\"_runtime\"|\"_runtime\".*\"_step\"", "metrics of Weights & Biases", "training"),
+    (r"(?i)\bvllm\b|Avg prompt throughput", "a log of vLLM", "service"),
+    (r"(?i)\btorchft\b", "a log of torchft", "training"),
+    (r"NCCL (INFO|WARN)", "a log of NCCL", "kernel"),
+    (r"(?m)^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Z];", "accounting of PBS", "csv"),
+    (r"(?m)^ *\w+ \| \d\d/\d\d/\d{4} \| \d\d:\d\d:\d\d", "a log of a BMC (ipmitool sel)", "csv"),
+    (r"(?m)^DCGM_FI_\w+\{", "a page of metrics of one moment, which it does not state", "metrics"),
+)
+"""Logs that are not read, by any of their lines."""
+
+_EXPORTS = {
+    "node": "the history of nodes says when they were out: sacctmgr -P list event all_time event=node "
+    "format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User",
+    "event": "export with kubectl get events -A -o json",
+    "node-json": "export with kubectl get nodes -o json, again and again",
+    "metrics": "export a range with Prometheus' api/v1/query_range",
+    "kernel": "faults of GPUs stand in the kernel log: journalctl -k -o short-iso-precise",
+    "sacct": "export with sacct -a -D -P --format=JobIDRaw,State,Submit,Start,End,NNodes,AllocTRES,NodeList",
+    "training": "runs, steps and checkpoints are read from ml-goodput-measurement, torchrun or NVRx, failures from the "
+    "kernel log and sacctmgr list event",
+    "service": "failures stand in the kernel log: journalctl -k -o short-iso-precise",
+    "csv": "write a CSV with the columns node, start, end, cause",
+}
 
 _OF_JOBS = frozenset((
     *("job_id", "jobid", "job_num", "gpu_job_num", "job_name", "user", "submit_time", "arrival_time", "gpu_num"),
@@ -147,7 +206,8 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
         If it is a table of jobs without names of nodes.
     """
     first = next(line for line in head if line.strip())
-    names = {name.strip().lower() for name in re.split(r"\|#|[|,;\t]", first)}
+    names = {name.strip(" \"'").lower() for name in re.split(r"\|#|[|,;\t]", first)}
+    _refuse(file, first, _TABLES, re.match)
     if "nodename" in names and "timestart" in names:
         return "node-events"
     if "state" in names and names & {"jobid", "jobidraw"} and "|" in first:
@@ -182,10 +242,20 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
             f"{file}:1: has jobs but no node names, so no failure model of nodes can be fitted; a stream with `use: "
             "trace` replays its jobs"
         )
+    _refuse(file, text, _FAMILIES, re.search)
     raise LogError(
-        f"{file}:1: is no log that is known; say what it is, for example --as {Path(file).name}=kernel "
-        f"(known are {', '.join(sorted(READERS))})"
+        f"{file}:1: is no log that is known; say what it is with --as {Path(file).name}=KIND (known are "
+        f"{', '.join(sorted(READERS))})"
     )
+
+
+def _refuse(
+    file: str, text: str, families: Iterable[tuple[str, str, str]], search: Callable[[str, str], re.Match[str] | None]
+) -> None:
+    """Refuse a file of a family that is not read, and say what to export instead."""
+    for pattern, family, export in families:
+        if search(pattern, text):
+            raise LogError(f"{file}:1: is {family}; {_EXPORTS[export]}")
 
 
 def _sniff_further(file: str) -> str:

@@ -120,11 +120,11 @@ def read_events(log: Log) -> None:
         for moment in moments:
             source.saw(moment)  # events of pods too say that somebody looked
         if about.get("kind") != "Node" or not about.get("name"):
-            log.drop(f"events of a {about.get('kind') or 'thing without a kind'}"[:80], line)
+            log.drop(f"events of a {about.get('kind') or 'thing without a kind'}"[:80], line, sort="normal")
             continue
         rule = rules.get(reason)
         if rule is None:
-            log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line)
+            log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line, sort="normal")
             continue
         stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
         count = int(str(stated)) if str(stated).isdigit() else 1
@@ -303,7 +303,7 @@ def read_nvsentinel(log: Log) -> None:
         if not cause or cause == "repair":
             cause = rules.check_of(check) or rules.cause_of(text)[0]
         if cause == "application":
-            log.drop("codes that programs cause", line)
+            log.drop("codes that programs cause", line, sort="normal")
             continue
         repair = actions.get(str(event.get("recommendedaction")), "")
         part = "nic" if cause == "nic" else "gpu" if rules.causes.get(cause) in ("gpu", "driver") else "node"
@@ -344,7 +344,7 @@ def read_prometheus(log: Log) -> None:
             metric = str(name.get("__name__", ""))
             rule = metrics.get(metric)
             if rule is None or any(name.get(key) != value for key, value in rule.get("labels", {}).items()):
-                log.drop(f"series that no rule uses: {metric or 'no name'}"[:80], line)
+                log.drop(f"series that no rule uses: {metric or 'no name'}"[:80], line, sort="normal")
                 continue
             node = _node_of(log.reading, rule, name, labels)
             if not node:
@@ -454,12 +454,12 @@ def _faults_of(
         if run.value <= 0 or run.value == before or (not is_code and rise <= 0):
             continue
         if before is None:
-            tables.drop(run.file, f"{metric}: what stood before the first sample", run.line)
+            tables.drop(run.file, f"{metric}: what stood before the first sample", run.line, sort="normal")
             continue
         code = int(run.value) if is_code else int(label) if label.isdigit() else 0
         cause = of_xid.get(code, "gpu_other") if code else str(rule.get("cause", "gpu_other"))
         if cause == "application":
-            tables.drop(run.file, f"{metric}: codes that programs cause", run.line)
+            tables.drop(run.file, f"{metric}: codes that programs cause", run.line, sort="normal")
             continue
         severity = "info" if code in reading.rules.harmless else rule.get("severity", "fatal")
         tables.events.append(
@@ -530,7 +530,7 @@ def close(reading: Reading) -> None:
     for point in sorted([*reading.points, *_runs_of_jobs(reading)], key=lambda point: (point.t, order[point.does])):
         node = nodes[point.node]
         if (point.t, point.does, point.key + point.basis) in node.lines:
-            reading.tables.drop(point.file, "a change of state that is repeated", point.line)
+            reading.tables.drop(point.file, "a change of state that is repeated", point.line, sort="normal")
             continue
         node.lines.add((point.t, point.does, point.key + point.basis))
         if point.does == "down":

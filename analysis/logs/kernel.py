@@ -1,8 +1,11 @@
-"""Kernel logs: XIDs and lost links. Most lines are neither, so they are found in large pieces of the file.
+"""Kernel logs: codes of GPUs and switches, lost links. Few lines are faults, so they are searched in large pieces.
+
+A line is split into its header (who printed it, when, on which host) and its message (`_Headers`); the message is read
+by the rules of `rules.yaml` (`_fault_of`); lines of one fault are joined (`_Faults`).
 
 References
 ----------
-NVIDIA, XID errors; Linux kernel, Documentation/ABI/testing/dev-kmsg; systemd, journal export.
+NVIDIA, XID errors; Linux kernel, Documentation/ABI/testing/dev-kmsg; systemd, journal export; RFC 5424, RFC 3164.
 """
 
 from __future__ import annotations
@@ -11,195 +14,318 @@ import contextlib
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.logs.tables import Event
-from sim.records import LogError
+from sim.records import EPOCH, LogError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
     from analysis.logs.files import Log
     from analysis.logs.tables import Rules
-    from sim.records import Moments
 
 SAME_CODE = 30.0
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""
 
-XID = re.compile(rb"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)(?: GPU-I:\d+)?\): (\d+)")
+NAMED = 5.0
+"""A line without a device is about the GPU that the same host named within this [s]: one message over several lines."""
+
+XID = re.compile(r"\bXid \((?:PCI:)?([0-9a-fA-F:.]+)[^)]*\): (\d+)")
+_GPU = re.compile(r"The NVIDIA GPU (?:at )?\(?(?:PCI:)?([0-9a-fA-F:.]{7,})")
+_SEVERITY = re.compile(r"\b(?:(non[- ]?fatal)|fatal)\b", re.IGNORECASE)
 
 FORMS = re.compile(
     r"\d+,\d+,(\d+),[^;]*;|\[\s*\d+\.\d+\] |\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]{8} \d{4}\] |kern +:\w+ *: "
 )
 """How lines of /dev/kmsg and of dmesg begin."""
 
-_SEVERITY = re.compile(rb"\b(?:(non-?fatal)|fatal)\b", re.IGNORECASE)
-_FROM_BOOT = "seconds since boot; export with dmesg --time-format iso, or journalctl -o short-iso-precise"
-_NO_YEAR = "a date without a year; state it with --year, or export with journalctl -o short-iso-precise"
+_EXPORT = "export with journalctl -k -o short-iso-precise, or dmesg --time-format iso"
+_FROM_BOOT = f"seconds since boot, which are no moment; {_EXPORT}"
+_NO_YEAR = f"a date without a year; state it with --year, or {_EXPORT}"
+_NO_ZONE = f"a zone by letters that several zones have; {_EXPORT}"
+_NO_MOMENT = f"no moment that can be read; {_EXPORT}"
+_NO_HOST = "no host in the line, and none in the name of the file; call the file after it, as in gpu001.log"
+
+
+class Fault(NamedTuple):
+    """What a message says: the device, what names the fault (``xid 79``), its cause, and the severity if stated."""
+
+    device: str
+    basis: str
+    cause: str
+    severity: str
 
 
 def read_kernel(log: Log) -> None:
-    """Read XIDs and lost links; lines of one node, device and code that follow within 30 s are one fault."""
-    tables, rules, source = log.tables, log.rules, log.source
-    texts = [b"NVRM: Xid", *(holds for holds, *_ in rules.kernel)]
-    alone = _host_of(log.file)
-    groups: dict[tuple[str, bytes, int, str, str], list[list[float]]] = {}
-    noise: dict[tuple[str, bytes, int], float] = {}
-    counts = tables.groups
-    of_xid = rules.of_xid
-    applications = frozenset(code for code, cause in of_xid.items() if cause == "application")
-    stamp = _Stamps(log.clock, alone)
-    used = hits = number = 0
-    for number, line in log.holding(texts):
-        hits += 1
-        match = XID.search(line)
-        if match is not None:
-            device, code, cause = match[1], int(match[2]), of_xid.get(int(match[2]), "gpu_other")
-            device = device.split(b".")[0]
-        else:
-            special = _special(line, rules)
-            if special is None:
-                log.drop("a line of the driver without a device", number)
-                continue
-            device, code, cause = special
+    """Read codes and lost links; lines of one node, device and code that follow within 30 s are one fault."""
+    rules, source = log.rules, log.source
+    headers, faults = _Headers(log), _Faults(log)
+    words = [*dict.fromkeys(("the nvidia gpu", *(rule.holds for rule in rules.kernel), *rules.fault_words))]
+    gpus: dict[str, tuple[float, str]] = {}
+    candidates = number = 0
+    for number, text in _candidates(log, words):
+        header, message = headers.split(text)
+        fault = _fault_of(message, rules)
+        gpu = _GPU.search(message) if fault is None else None
+        if fault is None and gpu is None:
+            candidates += 1
+            word = next((word for word in words if word in message.lower()), "outside the message")
+            log.drop(f"a fault that no rule reads: {word}", number, sort="unread")
+            continue
         try:
-            moment, node = stamp.read(line, number)
+            moment, node = headers.read(header, number)
         except LogError:
             raise
         except (ValueError, KeyError, IndexError) as error:
-            log.drop(str(error) if isinstance(error, _NoMomentError) else "no moment that can be read", number)
+            candidates += 1
+            log.drop(str(error) if isinstance(error, _NoMomentError) else _NO_MOMENT, number)
             continue
-        used += 1
-        if moment < source.first:
-            source.first = moment
-        if moment > source.last:
-            source.last = moment
-        key = (node, device, code)
-        tally = counts.setdefault(code, [0, 0])
-        tally[0] += 1
-        if code in applications:
-            last = noise.get(key)
-            if last is None or abs(moment - last) > SAME_CODE:
-                tally[1] += 1
-            noise[key] = moment
+        if fault is None:
+            assert gpu is not None, "a line is a fault, or names a GPU"
+            gpus[node] = moment, gpu[1].split(".")[0]
             continue
-        stated = _SEVERITY.search(line, line.index(b"id (") if b"id (" in line else len(line))
-        severity = "info" if (stated[1] if stated else code in rules.harmless) else "fatal"
-        mine = groups.setdefault((*key, cause, severity), [])
-        if mine and -SAME_CODE <= moment - mine[-1][1] <= SAME_CODE:
-            mine[-1][0] = min(mine[-1][0], moment)
-            mine[-1][1] = max(mine[-1][1], moment)
-            mine[-1][2] += 1
-        else:
-            mine.append([moment, moment, 1, number])
-    source.rows = used
-    for line in log.ends:
-        with contextlib.suppress(ValueError, KeyError, IndexError):
-            source.saw(_Stamps(log.clock, alone).read(line, number)[0])
-    if source.lines > hits:
-        log.drop("other lines of the kernel", 1, source.lines - hits)
-    if stamp.jumps:
-        tables.findings.append(f"{log.file}: on {stamp.jumps:,} lines the clock of a host falls by more than a minute")
-    for (node, device, code, cause, severity), mine in groups.items():
-        for first, last, count, begun in mine:
-            tables.events.append(
-                Event(
-                    "kernel", first, last, node, cause, f"xid {code}" if code else "kernel text", log.file,
-                    int(begun), part="nic" if cause == "nic" else "gpu", part_id=device.decode(),
-                    severity="info" if severity == "info" else "fatal", raw_count=int(count), is_fault=True,
-                )
-            )  # fmt: skip
+        if not fault.device and abs(moment - gpus.get(node, (0.0, ""))[0]) <= NAMED:
+            fault = fault._replace(device=gpus[node][1])
+        candidates += 1
+        source.rows += 1
+        source.saw(moment)
+        faults.add(node, moment, fault, number)
+    for moment in headers.span(log.ends):
+        source.saw(moment)
+    if source.lines > candidates:
+        log.drop("other lines of the kernel", 1, source.lines - candidates, sort="normal")
+    log.tables.events += faults.events()
+    log.tables.findings += headers.findings(source.rows)
 
 
-def _special(line: bytes, rules: Rules) -> tuple[bytes, int, str] | None:
-    """Return device, code and cause of a line without an XID."""
-    text = line.decode("utf-8", errors="replace")
-    for holds, pattern, cause, code in rules.kernel:
-        if holds in line:
-            match = pattern.search(text)
-            if match is not None:
-                device = match[1].removeprefix("PCI:").rstrip(".").encode()
-                return device.split(b".")[0] if code else device, code, cause
+def _candidates(log: Log, words: Iterable[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that may be a fault; of JSON over several lines, each entry as one."""
+    if not re.match(r"\s*([{\[]\s*$|\[\s*\{)", log.first_line()):
+        for number, line in log.holding(word.encode() for word in words):
+            yield number, line.decode("utf-8", errors="replace")
+        return
+    for number, value in log.documents():
+        for entry in value if isinstance(value, list) else [value]:
+            text = json.dumps(entry, ensure_ascii=False)
+            if any(word in text.lower() for word in words):
+                yield number, text
+
+
+def _fault_of(message: str, rules: Rules) -> Fault | None:
+    """Return the fault that a message is; ``None`` if it is none."""
+    match = XID.search(message)
+    if match is not None:
+        cause = rules.of_xid.get(int(match[2]), "gpu_other")
+        return Fault(match[1].split(".")[0], f"xid {int(match[2])}", cause, _severity(message[match.end() :]))
+    lower = message.lower()
+    for rule in rules.kernel:
+        if rule.holds in lower and (match := rule.match.search(message)) is not None:
+            device, code = (match[1] or "").removeprefix("PCI:").rstrip(".:"), match.groupdict().get("code")
+            basis = f"sxid {code}" if code else f"xid {rule.code}" if rule.code else "kernel text"
+            severity = _severity(message[match.end() :])
+            return Fault(device.split(".")[0] if rule.code else device, basis, rule.cause, severity)
     return None
+
+
+def _severity(text: str) -> str:
+    """Return the severity that a text states; nothing if it states none."""
+    match = _SEVERITY.search(text)
+    return "" if match is None else "info" if match[1] else "fatal"
+
+
+class _Faults:
+    """Faults as their lines come: lines of one node, device and code within 30 s are one."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._programs = frozenset(code for code, cause in log.rules.of_xid.items() if cause == "application")
+        self._noise: dict[tuple[str, str, str], float] = {}
+        self._groups: dict[tuple[str, str, str], list[Event]] = {}
+
+    def add(self, node: str, moment: float, fault: Fault, number: int) -> None:
+        """Add a line to its fault, or as a new one; errors of programs are only counted."""
+        key, code = (node, fault.device, fault.basis), _xid(fault.basis)
+        tally = self._log.tables.groups.setdefault(code, [0, 0])
+        tally[0] += 1
+        if code in self._programs:
+            last = self._noise.get(key)
+            tally[1] += last is None or abs(moment - last) > SAME_CODE
+            self._noise[key] = moment
+            return
+        group = self._groups.setdefault(key, [])
+        if group and group[-1].t - SAME_CODE <= moment <= group[-1].t_end + SAME_CODE:
+            event = group[-1]
+            event.t, event.t_end = min(event.t, moment), max(event.t_end, moment)
+            event.raw_count += 1
+        else:
+            event = Event(
+                "kernel", moment, moment, node, fault.cause, fault.basis, self._log.file, number,
+                part="nic" if fault.cause == "nic" else "gpu", part_id=fault.device, severity="degraded", is_fault=True,
+            )  # fmt: skip
+            group.append(event)
+        if fault.severity and event.severity != "fatal":
+            event.severity = "info" if fault.severity == "info" else "fatal"
+
+    def events(self) -> Iterator[Event]:
+        """Yield the faults; one whose lines state no severity has that of its code."""
+        for group in self._groups.values():
+            for event in group:
+                if event.severity == "degraded":
+                    event.severity = "info" if _xid(event.cause_basis) in self._log.rules.harmless else "fatal"
+                yield event
+
+
+def _xid(basis: str) -> int:
+    """Return the XID that a basis names; 0 if it names none."""
+    return int(basis.removeprefix("xid ")) if basis.startswith("xid ") else 0
+
+
+# Headers of lines.
 
 
 class _NoMomentError(ValueError):
     """A line whose moment or host cannot be known; the message is why."""
 
 
-_GENERIC = re.compile(r"(dmesg|kern|kernel|messages|syslog|system|journal|console|log)\b.*|-", re.IGNORECASE)
+_ANSI = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
+_DATE = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d)\b)?"
+_LINE = re.compile(
+    r"(?:\[pod/[^\]]+\] )?"  # kubectl logs --prefix
+    r"(?:(?P<first>[A-Za-z][\w.-]*): (?=[\[\d<k]|[A-Z][a-z]{2} ))?"  # pdsh, clush
+    r"(?:<\d+>(?:1 )?)?(?:kern *: ?\w+ *: )?(?:\d+,\d+,(?=\d+,))?(?P<bracket>\[ *)?"  # syslog, dmesg -x, /dev/kmsg
+    rf"(?:(?:[A-Z][a-z]{{2}} )?(?P<date>{_DATE})|(?P<ctime>[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d+ [\d:]{{8}} \d{{4}})"
+    r"|(?P<syslog>[A-Z][a-z]{2} [ \d]?\d [\d:]{8}(?:\.\d+)?)|(?P<number>\d+[.,](?:\d+|-)))"
+    r"(?(bracket) *\])[,\d\w-]*[;:]?(?P<letters> [A-Z]{3,5}(?= ))?"
+    r"(?: +(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)(?= +(?:kern|NVRM|nvidia|mlx\d|\S+\[\d+\]:|\[ *\d+\.\d|\S+ - - )))?"
+)
+"""What stands before a message: who printed it, the moment in one of four forms, and the host, which what follows must
+show to be one: in the lines of dmesg the name of a driver stands there."""
+
+_TEXTS = ("MESSAGE", "log", "message", "textPayload", "jsonPayload.message", "jsonPayload.MESSAGE", "line")
+_MOMENTS = ("time", "timestamp", "@timestamp", "ts", "date", "receiveTimestamp")
+_HOSTS = (
+    "_HOSTNAME", "hostname", "host", "host.name", "host.hostname", "node", "node_name", "nodename", "kubernetes.host",
+    "kubernetes.node_name", "resource.labels.node_name", "jsonPayload._HOSTNAME", "jsonPayload.hostname",
+)  # fmt: skip
+"""Where collectors of logs (journald, Docker, Fluent Bit, Elastic, Google Cloud) put the line, its moment, its host."""
+
+
+class _Header(NamedTuple):
+    """What stands before a message, and the fields of the JSON around it."""
+
+    match: re.Match[str] | None
+    entry: Mapping[str, Any]
+
+
+class _Headers:
+    """Moments and hosts of the lines of one log, in whatever form."""
+
+    def __init__(self, log: Log) -> None:
+        self._clock, self._file, self._alone = log.clock, log.file, _host_of(log.file)
+        self._last: dict[str, float] = {}
+        self._jumps = self._unnamed = 0
+
+    def split(self, text: str) -> tuple[_Header, str]:
+        """Return the header of a line, and its message."""
+        text = _ANSI.sub("", text).lstrip("\ufeff ")
+        entry: dict[str, Any] = {}
+        if text.startswith("{"):
+            with contextlib.suppress(ValueError, RecursionError):
+                entry = dict(_flat(json.loads(text)))
+                text = _ANSI.sub("", _first(entry, _TEXTS))
+        match = _LINE.match(text)
+        return _Header(match, entry), text[match.end() :] if match else text
+
+    def read(self, header: _Header, number: int) -> tuple[float, str]:
+        """Return the moment [s since 1970] and the host."""
+        moment = self._moment(header, number, header.match["first"] or "" if header.match else "")
+        match = header.match
+        host = (match["first"] or match["host"] or "" if match else "") or _first(header.entry, _HOSTS)
+        if not (host or self._alone):
+            raise _NoMomentError(_NO_HOST)
+        self._unnamed += not host
+        node = host or self._alone
+        last = self._last.get(node, moment)
+        self._jumps += moment < last - 60
+        self._last[node] = moment
+        return moment, node
+
+    def span(self, ends: tuple[bytes, bytes]) -> Iterator[float]:
+        """Yield the moments of the first and the last line of the log, where they state one."""
+        for line, column in zip(ends, ("first line", ""), strict=True):
+            with contextlib.suppress(ValueError, KeyError, IndexError):
+                yield self._moment(self.split(line.decode("utf-8", errors="replace"))[0], 0, column)
+
+    def _moment(self, header: _Header, number: int, column: str) -> float:
+        entry = header.entry
+        if "__REALTIME_TIMESTAMP" in entry:
+            return int(entry["__REALTIME_TIMESTAMP"]) / 1e6
+        try:
+            return self._own_moment(header.match, number, column)
+        except _NoMomentError:
+            stamp = _first(entry, _MOMENTS)  # the line's own moment is nearer to the fault
+            if not stamp:
+                raise
+        return self._clock.read(stamp, number)
+
+    def _own_moment(self, match: re.Match[str] | None, number: int, column: str) -> float:
+        """Return the moment that a line states itself; dates without a year go on within their column."""
+        if match is None:
+            raise _NoMomentError(_NO_MOMENT)
+        if match["letters"]:
+            raise _NoMomentError(_NO_ZONE)
+        if match["date"]:
+            stamp = re.sub(r" ?(UTC|GMT|Z)$", "Z", match["date"]).replace(",", ".").replace(" ", "T", 1)
+            return self._clock.read(re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", stamp), number)
+        if match["ctime"]:
+            return self._clock.ctime(match["ctime"], number)
+        if match["number"]:
+            value = float(match["number"].rstrip(",-").replace(",", "."))
+            if not EPOCH[0] <= value <= EPOCH[1] or match["bracket"]:
+                raise _NoMomentError(_FROM_BOOT)
+            return value  # journalctl -o short-unix
+        if not self._clock.year:
+            raise _NoMomentError(_NO_YEAR)
+        try:
+            return self._clock.syslog(match["syslog"], number, column)
+        except LogError:
+            raise
+        except ValueError as error:
+            raise _NoMomentError(str(error)) from None
+
+    def findings(self, rows: int) -> Iterator[str]:
+        """Yield what is to be known of the hosts and clocks of this log."""
+        if self._jumps:
+            yield f"{self._file}: on {self._jumps:,} lines the clock of a host falls by more than a minute"
+        if rows and self._unnamed:
+            yield f"{self._file}: its lines name no host; they count for one node, called after the file or its folder"
+
+
+def _flat(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the values of nested objects by their keys, joined by dots."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{path}.{key}" if path else str(key))
+    elif path:
+        yield path, value
+
+
+def _first(entry: Mapping[str, Any], keys: tuple[str, ...]) -> str:
+    """Return the value of the first of some keys that has one, as text."""
+    return next((str(entry[key]) for key in keys if entry.get(key)), "")
+
+
+_NO_NAME = re.compile(
+    r"(?:^|[-_. ])(?:dmesg|kern|kernel|messages|syslog|system|journal|journalctl|console|var|logs?|xids?|nvrm|nvidia|"
+    r"errors?|faults?|gpus|all|raw|data|tmp|downloads?|export|nodes|hosts|home|\d{4}-?\d\d-?\d\d)(?=$|[-_. ])",
+    re.IGNORECASE,
+)
+"""Words in the name of a file or folder that name no host."""
 
 
 def _host_of(file: str) -> str:
     """Return the host of a file whose lines name none: its name, or its folder's; nothing if neither can be one."""
     path = Path(file)
-    return next(
-        (name for name in (path.name.partition(".")[0], path.parent.name) if name and not _GENERIC.fullmatch(name)), ""
-    )
-
-
-_ANSI = re.compile(r"\x1b\[[\d;]*[A-Za-z]")
-_DATE = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
-_LINE = re.compile(
-    r"(?:\[pod/[^\]]+\] )?"  # kubectl logs --prefix
-    r"(?:(?P<first>[A-Za-z][\w.-]*): (?=[\[\d<k]))?"  # pdsh, clush
-    r"(?:<\d+>1 )?(?:kern *: ?\w+ *: )?(?:\d+,\d+,(?=\d+,))?(?P<bracket>\[ *)?"  # RFC 5424, dmesg -x, /dev/kmsg
-    rf"(?:(?P<date>{_DATE})|(?P<ctime>[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d+ [\d:]{{8}} \d{{4}})"
-    r"|(?P<syslog>[A-Z][a-z]{2} [ \d]\d [\d:]{8})|(?P<boot>\d+[.,]\d+))"
-    r"(?(bracket) *\])[,\d\w-]*[;:]? *(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?(?=\s))?"
-)
-"""What stands before the text of a line: who printed it, the moment in one of four forms, and the host."""
-
-_TEXTS = ("MESSAGE", "log", "message", "textPayload")
-_MOMENTS = ("time", "timestamp", "@timestamp", "ts")
-_HOSTS = ("_HOSTNAME", "hostname", "host", "node", "node_name")
-
-
-class _Stamps:
-    """Moment and host of a line of a kernel log, in whatever form."""
-
-    def __init__(self, clock: Moments, alone: str) -> None:
-        self._clock, self._alone = clock, alone
-        self._last: dict[str, float] = {}
-        self.jumps = 0
-
-    def read(self, line: bytes, number: int) -> tuple[float, str]:
-        """Return the moment [s since 1970] and the host."""
-        text = _ANSI.sub("", line.decode("utf-8", errors="replace")).lstrip("\ufeff ")
-        moment, node = self._entry(text, number) if text.startswith("{") else self._line(text, number)
-        if not (node or self._alone):
-            raise _NoMomentError("a line without a host, in a file that is not called after one (gpu001.log)")
-        node = node or self._alone
-        last = self._last.get(node, moment)
-        if moment < last - 60:
-            self.jumps += 1
-        self._last[node] = moment
-        return moment, node
-
-    def _entry(self, text: str, number: int) -> tuple[float, str]:
-        """Read a line of JSON: journald's, Docker's, or that of a collector."""
-        entry = json.loads(text)
-        node = next((str(entry[key]) for key in _HOSTS if entry.get(key)), "")
-        if "__REALTIME_TIMESTAMP" in entry:
-            return int(entry["__REALTIME_TIMESTAMP"]) / 1e6, node
-        with contextlib.suppress(_NoMomentError):  # the line's own moment is nearer to the fault
-            moment, host = self._line(next((str(entry[key]) for key in _TEXTS if entry.get(key)), ""), number)
-            return moment, host or node
-        stamp = next((str(entry[key]) for key in _MOMENTS if entry.get(key)), "")
-        return self._clock.read(re.sub(r"(\.\d{6})\d+", r"\1", stamp), number), node
-
-    def _line(self, text: str, number: int) -> tuple[float, str]:
-        match = _LINE.match(text)
-        if match is None:
-            raise _NoMomentError("no moment that can be read")
-        host = match["first"] or match["host"] or ""
-        if host in ("kernel", "NVRM"):
-            host = ""
-        if match["date"]:
-            stamp = re.sub(r" ?(UTC|Z)$", "Z", match["date"]).replace(",", ".").replace(" ", "T", 1)
-            return self._clock.read(re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", stamp), number), host
-        if match["ctime"]:
-            return self._clock.ctime(match["ctime"], number), host
-        if match["boot"]:
-            raise _NoMomentError(_FROM_BOOT)
-        if not self._clock.year:
-            raise _NoMomentError(_NO_YEAR)
-        return self._clock.syslog(match["syslog"], number), host
+    names = (_NO_NAME.sub("", name).strip("-_. ") for name in (path.name.partition(".")[0], path.parent.name))
+    return next((name for name in names if re.search("[A-Za-z]", name)), "")

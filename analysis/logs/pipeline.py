@@ -53,6 +53,7 @@ class Request(NamedTuple):
     slurm: str = ""
     topology: str = ""
     hider: anonymise.Hider | None = None
+    years: Sequence[str] = ()
 
 
 class Outcome(NamedTuple):
@@ -103,7 +104,7 @@ def read(request: Request, progress: Progress = lambda _done, _total: None) -> t
     if request.inventory:
         kinds[request.inventory] = "inventory"
         files.insert(0, request.inventory)
-    read_files(files, reading, request.zones, kinds, progress)
+    read_files(files, reading, request.zones, kinds, progress, request.years)
     return tables, reading
 
 

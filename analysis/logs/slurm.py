@@ -51,7 +51,8 @@ def read_node_events(log: Log) -> None:
     for number, row in log.table(*needed, header=header, free="cause", export=EXPORTS["node-events"], more=["state"]):
         node, state, reason = row["node"], row["state"], row["cause"]
         if not node or node.lower() == "nodename":
-            log.drop("a header that is repeated" if node else "an event of the whole cluster", number)
+            rule = "a header that is repeated" if node else "an event of the whole cluster"
+            log.drop(rule, number, sort="normal")
             continue
         try:
             start, end = (log.moment(row[role], number, math.nan, role) for role in ("start", "end"))
@@ -65,7 +66,7 @@ def read_node_events(log: Log) -> None:
             log.drop("ends before it starts" if start == start else "has no start", number)
             continue
         if (node, start, state, reason) in seen:
-            log.drop("a row that is repeated", number)
+            log.drop("a row that is repeated", number, sort="normal")
             continue
         seen.add((node, start, state, reason))
         if rules.node_state(state) != "down":
@@ -113,10 +114,10 @@ def read_sacct(log: Log) -> None:
         job, other, *texts, limit, elapsed, tres = of_row(row)
         job = job or other
         if "." in job or "." in other:
-            log.drop("steps of jobs", number)
+            log.drop("steps of jobs", number, sort="normal")
             continue
         if job.lower() in _SACCT["job"]:
-            log.drop("a header that is repeated", number)
+            log.drop("a header that is repeated", number, sort="normal")
             continue
         gpus = _GPUS.search(tres)
         attempts.add(
@@ -284,7 +285,7 @@ def close(tables: Tables) -> None:
             mine, key = runs[row.job], (str(row.t_start), row.t_submit)
             if key in mine:
                 repeated.add(at)
-                tables.drop(row.file, "a record that is repeated", row.line)
+                tables.drop(row.file, "a record that is repeated", row.line, sort="normal")
             else:
                 row.attempt = len(mine)
                 mine[key] = row
@@ -391,7 +392,7 @@ def read_slurmctld(log: Log) -> None:
             (None, None),
         )
         if rule is None or match is None:
-            log.drop("other lines of slurmctld", number)
+            log.drop("other lines of slurmctld", number, sort="normal")
             continue
         found = match.groupdict()
         try:
@@ -412,7 +413,7 @@ def read_slurmctld(log: Log) -> None:
             text = text.replace(match["node"], "NODE").strip()
             log.tables.show(log.file, "lines name a node and a fault that no rule knows", number, text[:80])
         if does in ("show", "none"):
-            log.drop("other lines of slurmctld", number)
+            log.drop("other lines of slurmctld", number, sort="normal")
             continue
         source.rows += 1
         if does == "runs":
@@ -436,6 +437,6 @@ def read_slurmctld(log: Log) -> None:
             with contextlib.suppress(ValueError):
                 source.saw(log.clock.read(stamp[0].decode().replace(",", "."), number))
     if source.lines > hits:
-        log.drop("other lines of slurmctld", 1, source.lines - hits)
+        log.drop("other lines of slurmctld", 1, source.lines - hits, sort="normal")
     if jumps:
         log.tables.findings.append(f"{log.file}: on {jumps:,} lines the clock falls by more than a minute")

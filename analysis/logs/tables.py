@@ -10,7 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from analysis.results.files import csv_text
 
@@ -152,15 +152,20 @@ class Life:
     line: int
 
 
+Sort = Literal["unusable", "unread", "normal"]
+"""Of lines that were not used: of the kind of the file and not to be used; faults that no rule reads; or of others."""
+
+
 @dataclass(slots=True)
 class Dropped:
-    """Lines that were not used, by reason: how many, and the first and last of them."""
+    """Lines that were not used, by reason: how many, the first and last of them, and of what sort they are."""
 
     source: str
     rule: str
     number: int
     first: int
     last: int
+    sort: Sort = "unusable"
 
 
 @dataclass(slots=True)
@@ -228,11 +233,11 @@ class Tables:
         ]
         self._shown.clear()
 
-    def drop(self, source: str, rule: str, line: int, number: int = 1) -> None:
+    def drop(self, source: str, rule: str, line: int, number: int = 1, sort: Sort = "unusable") -> None:
         """Keep account of lines that are not used."""
         row = self._dropped.get((source, rule))
         if row is None:
-            self._dropped[source, rule] = Dropped(source, rule, number, line, line)
+            self._dropped[source, rule] = Dropped(source, rule, number, line, line, sort)
         else:
             row.number += number
             row.last = max(row.last, line)
@@ -241,6 +246,11 @@ class Tables:
     def dropped(self) -> list[Dropped]:
         """What was not used, by file and reason."""
         return list(self._dropped.values())
+
+    def commonest(self, file: str = "", sorts: Sequence[Sort] = ("unusable",)) -> Dropped | None:
+        """Return the commonest reason for which lines of a file, or of all, were not used; ``None`` without any."""
+        rows = [row for row in self.dropped if row.sort in sorts and file in ("", row.source)]
+        return max(rows, key=lambda row: row.number, default=None)
 
 
 def as_csv(rows: Iterable[Any], kind: type) -> str:
@@ -266,6 +276,15 @@ def utc(moment: float) -> str:
 # The rules that give a cause.
 
 
+class KernelRule(NamedTuple):
+    """What a line of the kernel must hold, in lower case, its pattern, its cause, and its XID if that is known."""
+
+    holds: str
+    match: re.Pattern[str]
+    cause: str
+    code: int
+
+
 class Rules:
     """Rules of `rules.yaml`, those of the user first."""
 
@@ -279,10 +298,13 @@ class Rules:
         }
         self.harmless = frozenset((*content["harmless"], *own.get("harmless", ())))
         self.kernel = [
-            (entry["holds"].encode(), re.compile(entry["match"]), str(entry["cause"]), int(entry.get("code", 0)))
+            KernelRule(
+                entry["holds"].lower(), re.compile(entry["match"]), str(entry["cause"]), int(entry.get("code", 0))
+            )
             for part in (own, content)
             for entry in part.get("kernel", ())
         ]
+        self.fault_words = [str(word).lower() for part in (own, content) for word in part.get("fault_words", ())]
         planned = [part.get("planned", {}) for part in (own, content)]
         self._planned_states = frozenset(state for part in planned for state in part.get("states", ()))
         self._planned = _patterns((reason, "planned") for part in planned for reason in part.get("reasons", ()))

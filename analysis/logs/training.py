@@ -102,7 +102,7 @@ def _make_runs(reading: Reading) -> None:
         run, last, begins = 0, (), {}  # type: int, tuple[object, ...], dict[str, Entry]
         for entry in entries:
             if entry[:5] == last:
-                reading.tables.drop(entry.file, "an entry that is repeated", entry.line)
+                reading.tables.drop(entry.file, "an entry that is repeated", entry.line, sort="normal")
                 continue
             if entry.name == "job_start_time":
                 run, begins = run + bool(last), {}
@@ -181,7 +181,7 @@ def read_torchrun(log: Log) -> None:
     if begun:
         log.drop("a report of torchrun that was cut", begun)
     if log.source.lines > hits:
-        log.drop("other lines of training", 1, log.source.lines - hits)
+        log.drop("other lines of training", 1, log.source.lines - hits, sort="normal")
 
 
 # NVIDIA Resiliency Extension: events of ft_launcher, and what each cycle was.
@@ -203,7 +203,7 @@ def read_nvrx(log: Log) -> None:
         match = NVRX.search(text)
         if match is None:
             if text.strip():
-                log.drop("other lines of training", number)
+                log.drop("other lines of training", number, sort="normal")
             continue
         try:
             moment = log.clock.read(f"{match['day']}T{match['time']}+00:00", number)

@@ -31,6 +31,7 @@ class FileRead(Part):
     rows: Count = Field(description="Rows that were used.")
     first: str | None = Field(description="First moment in it, UTC.")
     last: str | None = Field(description="Last moment in it, UTC.")
+    columns: str = Field("", description="Of a table, which column was taken for what, and which were not used.")
 
 
 class DroppedRows(Part):
@@ -41,6 +42,9 @@ class DroppedRows(Part):
     number: Count = Field(description="How many.")
     first: Count = Field(description="Line of the first.")
     last: Count = Field(description="Line of the last.")
+    sort: Literal["unusable", "unread", "normal"] = Field(
+        "unusable", description="`unread`: faults that no rule reads; `normal`: lines of others, and repeated ones."
+    )
 
 
 class LawFound(Part):

@@ -263,7 +263,7 @@ def test_tables_of_dates(tmp_path: Path) -> None:
     [
         (["serial,life_days", "a,5"], 2, "lives.csv:1: has no column for the failed or cause"),
         (["serial,life_days,failed", "a,5,0"], 1, "none of 1 parts failed"),
-        (["serial,life_days,failed", "a,x,0"], 1, "none of 0 parts failed"),
+        (["serial,life_days,failed", "a,x,0"], 2, "lives.csv:2: no line of this log (lives) can be used"),
         (["serial,start,cause", "a,2025-01-01T00:00:00,x"], 2, "--timezone"),
     ],
 )

@@ -109,6 +109,7 @@ def _measured(cost: CostFound) -> str:
 
 def sections(document: FitDocument | LivesDocument, *, has_pictures: bool = True) -> Iterator[Section]:
     """Yield all sections, for a terminal without the tables of the pictures."""
+    yield from _unused(document)
     if not isinstance(document, FitDocument):
         for batch in document.batches:
             yield _lives(batch, has_pictures=has_pictures)
@@ -440,6 +441,25 @@ def _pictures_of_lives(batch: BatchFound) -> Iterator[Picture]:
             f"{which}-{batch.name or 'parts'}", _chart(batch.curves[which], f"{title}: {batch.name or 'parts'}", axis),
             f"{title} by age.", f"Grey: 95 % of simulations of the {batch.chosen} law, met and censored as the parts.",
         )  # fmt: skip
+
+
+_SHOWN = 10
+"""Reasons that are shown for what was not used."""
+
+
+def _unused(document: FitDocument | LivesDocument) -> Iterator[Section]:
+    """Yield what was not used although it is of the kind of its file, and how the columns of tables were taken."""
+    rows = sorted((row for row in document.dropped if row.sort != "normal" and row.number), key=lambda row: -row.number)
+    columns = tuple(f"{file.file}: columns {file.columns}." for file in document.files if file.columns)
+    lines = sum(row.number for row in rows)
+    table = grid(
+        "Left out", ["why", "lines", "the first"],
+        [(row.rule, f"{row.number:,}", f"{row.file}:{row.first}") for row in rows[:_SHOWN]], (0, 2),
+        note=f"{number_of(len(rows) - _SHOWN, 'more reason')} in dropped.csv" if len(rows) > _SHOWN else "",
+    )  # fmt: skip
+    if rows or columns:
+        title = f"{number_of(lines, 'line')} could not be used" if rows else "How tables were read"
+        yield Section("unused", title, columns, (table,) if rows else ())
 
 
 def _read(document: FitDocument | LivesDocument) -> Section:
