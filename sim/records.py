@@ -395,8 +395,8 @@ class Moments:
 
     Local times need a `zone`. What lies before 1990, or after `latest` [s since 1970], is refused. Dates without a year
     begin in a stated one, `year`; a month that falls by half a year is one of the next year, whose line `new_years`
-    keeps. An hour that occurs twice, when summer time ends, is resolved by the order of the file: a column whose moments
-    do not fall takes the first that is not before the last one.
+    keeps. An hour that occurs twice, when summer time ends, is resolved by the order of the file: a column whose
+    moments do not fall takes the first that is not before the last one.
     """
 
     def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0, latest: float = math.inf) -> None:
