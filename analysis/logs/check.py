@@ -14,7 +14,7 @@ import numpy as np
 
 import sim
 from analysis.logs import write
-from analysis.logs.estimate import dispersion, split_half
+from analysis.logs.estimate import dispersion, root, split_half
 from analysis.results.fitted import CheckFound
 from sim.units import DAY
 
@@ -28,8 +28,11 @@ if TYPE_CHECKING:
 
 SIMULATIONS = 100
 
-MOST_EVENTS = 3e6
-"""Failures that a check simulates at most by events, all its replications together: some minutes."""
+FEWEST = 20
+"""How many at least, however long each takes."""
+
+MOST_EVENTS, MOST_COMPILED = 3e5, 3e8
+"""Events that are simulated at most, all replications together, one by one and in machine code: half a minute."""
 
 NAMES = (
     "outages",
@@ -88,9 +91,10 @@ def down_p99(faults: Faults) -> float:
 
 
 def gap_shape(faults: Faults) -> float:
-    """Return the Weibull shape of the positive gaps between starts by maximum likelihood [-]; 1 if Poisson."""
-    from scipy.optimize import brentq
+    """Return the Weibull shape of the positive gaps between starts by maximum likelihood [-]; 1 if Poisson.
 
+    Of gaps that are all equal it is the largest that is looked at.
+    """
     gaps = np.diff(np.sort(_ticks(faults.start)))
     lengths, count = np.unique(gaps[gaps > 0], return_counts=True)
     logs = np.log(lengths / lengths[-1])
@@ -100,7 +104,7 @@ def gap_shape(faults: Faults) -> float:
         powers = count * np.exp(shape * logs)
         return float(powers @ logs / powers.sum() - 1 / shape - mean)
 
-    return float(brentq(score, 0.01, 100.0))
+    return root(score, 0.01, 100.0)
 
 
 def top_decile_share(faults: Faults) -> float:
@@ -197,6 +201,27 @@ def trace_of(history: History) -> Faults:
     )
 
 
+def of_model(
+    fitted: Fitted, count: int, progress: Callable[[int, int | None], None]
+) -> tuple[list[Faults], tuple[float, float], list[str]]:
+    """Return simulations of the model, the swings that were added to it, and why there are none."""
+    swing = 0.0, 0.0
+    try:
+        traces = simulated(fitted, write.sources(fitted), count, progress)
+        swing = swings(fitted, traces)
+        if swing[1]:
+            traces = simulated(fitted, write.sources(fitted, swings=swing), count, progress)
+    except (sim.ScenarioError, sim.WorkError) as error:
+        return [], swing, [f"no self-check, as the model cannot be simulated: {error}"]
+    return traces, swing, []
+
+
+def affordable(prepared: sim.Prepared, count: int, least: int) -> int:
+    """Return how many replications to simulate: with a budget of events, but at least some."""
+    budget = MOST_EVENTS if prepared.engine == "events" else MOST_COMPILED
+    return int(min(count, max(budget / max(prepared.expected_events, 1.0), least)))
+
+
 def simulated(
     fitted: Fitted,
     entries: list[dict[str, Any]],
@@ -205,13 +230,12 @@ def simulated(
 ) -> list[Faults]:
     """Return outages of the model on the exposure of the data, one trace for each replication.
 
-    Where machine code cannot simulate the model, or is not at hand, `MOST_EVENTS` may make them fewer.
+    Where each takes long, they are fewer: see `affordable`.
     """
     history = fitted.history
     days = (history.end - history.start) / DAY
     prepared = sim.with_engine(sim.prepare(sim.parse(write.idle_cluster(fitted, entries, days))), count)
-    if prepared.engine == "events":
-        count = int(min(count, max(MOST_EVENTS / max(len(history.outages), 1), 20)))
+    count = affordable(prepared, count, FEWEST)
     order = np.array(sorted(range(len(history.nodes)), key=lambda at: (history.racks[at], at)))
     # Stretches of service one after another on one axis: node after node, each as long as the window and a day.
     enter = history.unit * (days + 1) + (history.enter - history.start) / DAY
@@ -236,6 +260,8 @@ def simulated(
 
 def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> list[CheckFound]:
     """Return each statistic of the data beside its range in simulated traces."""
+    if not traces:
+        return []
     data = statistics(trace)
     drawn = np.array([statistics(each) for each in traces])
     result = []

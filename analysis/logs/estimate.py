@@ -82,14 +82,15 @@ def pooled(events: ArrayLike, exposure: ArrayLike) -> Pooled:
         Of each cause, node or site, shape (n,).
     """
     n, time = np.asarray(events, dtype=np.float64), np.asarray(exposure, dtype=np.float64)
-    log_shape, log_rate = _minimum(lambda x: -_gamma_poisson(n, time, math.exp(x[0]), math.exp(x[1])), _start(n, time))
-    shape, beta = math.exp(log_shape), math.exp(log_rate)
+    mean = math.log(max(n.sum(), 0.5) / time.sum())
+
+    def negative(x: Array) -> float:
+        return -_gamma_poisson(n, time, math.exp(x[0]), math.exp(x[0] - x[1]))
+
+    # Rates that do not differ have a law without width: its shape is where the box ends.
+    log_shape, log_mean = _minimum(negative, [0.0, mean], [(-7.0, 14.0), (mean - 5, mean + 5)])
+    shape, beta = math.exp(log_shape), math.exp(log_shape - log_mean)
     return Pooled(shape, beta, (shape + n) / (beta + time))
-
-
-def _start(n: Array, time: Array) -> list[float]:
-    mean = max(n.sum(), 0.5) / time.sum()
-    return [0.0, -math.log(mean)]
 
 
 def _gamma_poisson(n: Array, time: Array, shape: float, beta: float) -> float:
@@ -119,7 +120,10 @@ class Mixed(NamedTuple):
         return 2 * (self.free - self.log_likelihood)
 
 
-LEAST_SIGMA = 0.1
+LEAST_SIGMA, MOST_SIGMA = 0.1, 10.0
+"""Between which the sigma of a log-normal law lies [-]."""
+
+LOG_SIGMA = (math.log(LEAST_SIGMA), math.log(MOST_SIGMA))
 
 MANY = 5000
 """Durations from which on a search counts them on a grid of half a percent, finer than any error of so many."""
@@ -150,14 +154,14 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
         return np.asarray(value)
 
     seen = x[is_done] if is_done.any() else x
+    of_mu = float(x.min()) - MOST_SIGMA, float(x.max()) + MOST_SIGMA
     if parts == 1:
         log_sigma = math.log(max(float(seen.std()), LEAST_SIGMA))
         found = _minimum(
-            lambda p: -float(terms(p[0], math.exp(max(p[1], math.log(LEAST_SIGMA)))).sum()),
-            [float(seen.mean()), log_sigma],
+            lambda p: -float(terms(p[0], math.exp(p[1])).sum()), [float(seen.mean()), log_sigma], [of_mu, LOG_SIGMA]
         )
-        sigma = max(math.exp(found[1]), LEAST_SIGMA)
-        root = _curvature(lambda p: float(terms(p[0], math.exp(p[1])).sum()), np.array([found[0], math.log(sigma)]))
+        sigma = math.exp(found[1])
+        root = _curvature(lambda p: float(terms(p[0], math.exp(p[1])).sum()), np.array(found))
         first, second = np.sqrt((root**2).sum(axis=1))
         whole = float(terms(found[0], sigma).sum())
         return Mixed(((1.0, math.exp(found[0]), sigma),), whole, 2, (float(first), float(second)))
@@ -181,21 +185,14 @@ def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: Arra
         ]  # fmt: skip
 
         def negative(p: Array) -> float:
-            if abs(p[0]) > 5:
-                return 1e12
-            sigmas = [math.exp(min(max(p[k], math.log(LEAST_SIGMA)), 2.0)) for k in (2, 4)]
-            first, second = (terms(p[k], s) for k, s in zip((1, 3), sigmas, strict=True))
+            first, second = (terms(p[k], math.exp(p[k + 1])) for k in (1, 3))
             return -total(np.logaddexp(first - np.logaddexp(0, -p[0]), second - np.logaddexp(0, p[0])))
 
         x, is_done, count = counted
-        found = _minimum(negative, start)
+        found = _minimum(negative, start, [(-5.0, 5.0), of_mu, (LOG_SIGMA[0], 2.0), of_mu, (LOG_SIGMA[0], 2.0)])
         x, is_done, count = exact
-        weight = 1 / (1 + math.exp(-found[0]))
-        sigmas = [math.exp(min(max(found[k], math.log(LEAST_SIGMA)), 2.0)) for k in (2, 4)]
-        pair = sorted(
-            ((weight, math.exp(found[1]), sigmas[0]), (1 - weight, math.exp(found[3]), sigmas[1])),
-            key=lambda part: part[1],
-        )
+        weight, (first, one, second, two) = 1 / (1 + math.exp(-found[0])), map(math.exp, found[1:])
+        pair = sorted(((weight, first, one), (1 - weight, second, two)), key=lambda part: part[1])
         fit = Mixed(tuple(pair), -negative(np.asarray(found)), 5)
         if best is None or fit.log_likelihood > best.log_likelihood:
             best = fit
@@ -231,17 +228,21 @@ def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> Trend:
 
     t = np.asarray(times, dtype=np.float64)
     n = len(t)
-    beta = n / float(np.log(end / np.maximum(t, end * 1e-9)).sum())
+    beta = n / max(float(np.log(end / np.maximum(t, end * 1e-9)).sum()), n / MOST_EXPONENT)
     effective = max(n / max(dispersion, 1.0), 1.0)
     low, high = (beta * float(gammaincinv(effective, q)) / effective for q in (0.025, 0.975))
-    return Trend(Estimate(beta, low, high), n / end**beta)
+    return Trend(Estimate(beta, low, high), n * math.exp(-beta * math.log(end)))
+
+
+MOST_EXPONENT = 100.0
+"""Of a trend, where all events come at the end [-]."""
 
 
 def dispersion(counts: ArrayLike, exposure: ArrayLike | None = None) -> float:
     """Return variance over mean of counts, for equal or given exposures: Pearson's statistic over its freedom [-]."""
     n = np.asarray(counts, dtype=np.float64)
     time = np.ones(len(n)) if exposure is None else np.asarray(exposure, dtype=np.float64)
-    expected = n.sum() * time / time.sum()
+    expected = n.sum() * time / max(time.sum(), 1e-300)
     use = expected > 0
     if use.sum() < 2 or not n.sum():
         return 1.0
@@ -281,27 +282,32 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list
     time = np.concatenate(([0.0], np.cumsum(np.asarray(exposure, dtype=np.float64))))
     last = len(n) - 1
 
-    def cost(a: int, b: int) -> float:
-        events, watched = n[b] - n[a], time[b] - time[a]
-        return float(-events * math.log(events / watched)) if events and watched > 0 else 0.0
+    def rates(a: NDArray[np.int64], b: int) -> Array:
+        watched = time[b] - time[a]
+        return np.asarray(np.divide(n[b] - n[a], watched, out=np.zeros(len(watched)), where=watched > 0))
+
+    def costs(a: NDArray[np.int64], b: int) -> Array:
+        rate = rates(a, b)
+        return np.asarray(-(n[b] - n[a]) * np.log(np.where(rate > 0, rate, 1.0)))
 
     # Twice this is the 95 % quantile of the largest gain without a change.
     penalty, least = math.log(max(last, 2)) * max(spread, 1.0), 4
-    best, where = [-penalty], [0]
-    for b in range(1, last + 1):
-        options = [(best[a] + cost(a, b) + penalty, a) for a in range(b - least + 1) if a == 0 or a >= least]
-        value, a = min(options, default=(math.inf, 0))
-        best.append(value)
-        where.append(a)
+    best, where = np.full(last + 1, math.inf), np.zeros(last + 1, dtype=np.int64)
+    best[0] = -penalty
+    for b in range(least, last + 1):
+        values = best[: b - least + 1] + costs(np.arange(b - least + 1), b) + penalty
+        where[b] = np.argmin(values)
+        best[b] = values[where[b]]
     edges = [last]
     while edges[-1]:
-        edges.append(where[edges[-1]])
+        edges.append(int(where[edges[-1]]))
     edges.reverse()
     found = []
     for a, b, c in zip(edges, edges[1:], edges[2:], strict=False):
-        gain = 2 * (cost(a, c) - cost(a, b) - cost(b, c)) / max(spread, 1.0)
-        rates = [(n[y] - n[x]) / (time[y] - time[x]) for x, y in ((a, b), (b, c))]
-        found.append(Change(b, float(rates[0]), float(rates[1]), gain))
+        ends = np.array([a, b])
+        (whole, second), (first, *_) = costs(ends, c), costs(ends[:1], b)
+        before, after = rates(ends[:1], b)[0], rates(ends[1:], c)[0]
+        found.append(Change(b, float(before), float(after), float(2 * (whole - first - second) / max(spread, 1.0))))
     return found
 
 
@@ -365,8 +371,11 @@ def split_half(first: ArrayLike, second: ArrayLike) -> Estimate:
     return Estimate(value, min(edges[0], value), edges[1])
 
 
-MOST_CV2 = 20.0
-"""Squared variation [-] above which nothing is asked for."""
+LEAST_CV2, MOST_CV2 = 1e-3, 20.0
+"""Squared variation [-] below which units are equal, and above which nothing is asked for."""
+
+LEAST_RELAPSE, MOST_RELAPSE = 1e-3, 0.99
+"""Probability of a relapse [-]: beyond it, a repair never holds."""
 
 
 def _variance_of_product(cv2: float, first: float, second: float) -> float:
@@ -531,7 +540,11 @@ class ClusterModel:
             starts.append(_point(point, relapse=relapse, frailty=frailty))
         best: Clustering | None = None
         for begin in starts[: 2 if start is not None else 3]:
-            found = _minimum(lambda p: -self._value(p, relapse=relapse, frailty=frailty), begin)
+            found = _minimum(
+                lambda p: -self._value(p, relapse=relapse, frailty=frailty),
+                begin,
+                self._box(relapse=relapse, frailty=frailty),
+            )
             fit = self._at(name, np.asarray(found), relapse=relapse, frailty=frailty)
             if best is None or fit.log_likelihood > best.log_likelihood:
                 best = fit
@@ -539,20 +552,33 @@ class ClusterModel:
         return best
 
     def _value(self, p: Array, *, relapse: bool, frailty: bool) -> float:
-        point = _parameters(p, relapse=relapse, frailty=frailty)
-        return self.log_likelihood(*point) - self._outside(point)
+        return self.log_likelihood(*_parameters(p, relapse=relapse, frailty=frailty))
 
-    def _outside(self, point: tuple[float, float, float, float, float]) -> float:
-        """Return a penalty beyond what a window can tell: medians of minutes to its length, sigma up to 5."""
-        _, probability, median, sigma, cv2 = point
-        penalty = 0.0
-        if probability:
-            penalty += 50 * max(0.0, math.log(sigma / 5)) ** 2 + 50 * max(0.0, math.log(LEAST_SIGMA / sigma)) ** 2
-            penalty += 50 * max(0.0, math.log(median / self._span)) ** 2
-            penalty += 50 * max(0.0, math.log(self._span * 1e-6 / median)) ** 2
-        if cv2:
-            penalty += 50 * max(0.0, math.log(cv2 / MOST_CV2)) ** 2 + 50 * max(0.0, math.log(1e-4 / cv2)) ** 2
-        return penalty
+    def _box(self, *, relapse: bool, frailty: bool) -> list[tuple[float, float]]:
+        """Return the bounds of a point: what a window can tell, and what a scenario may state; of draws too."""
+        mean, span = math.log(max(self.events, 0.5) / self.exposure), math.log(self._span)
+        box = [(mean - 30, mean + 5)]
+        if relapse:
+            box += [
+                (_logit(LEAST_RELAPSE), _logit(MOST_RELAPSE)),
+                (span - 6 * math.log(10), span),
+                (LOG_SIGMA[0], math.log(5)),
+            ]
+        if frailty:
+            box.append((math.log(LEAST_CV2), math.log(MOST_CV2)))
+        return box
+
+    def repeats(self, fit: Clustering) -> float:
+        """Return how many of the failures after a return are relapses by a fit [-]."""
+        if not fit.probability:
+            return 0.0
+        time = np.exp(self._log_after[self._after_failed])
+        x = np.log(time / fit.median) / fit.sigma
+        from scipy.special import ndtr
+
+        density = fit.probability * np.exp(-x * x / 2) / (time * fit.sigma * math.sqrt(2 * math.pi))
+        again = density / (1 - fit.probability * ndtr(x))
+        return float((again / (fit.mu + again)).sum())
 
     def _at(self, name: str, p: Array, *, relapse: bool, frailty: bool) -> Clustering:
         point = _parameters(p, relapse=relapse, frailty=frailty)
@@ -581,15 +607,14 @@ class ClusterModel:
         """Return the best point at a given squared variation of the frailty."""
         relapse = best.probability > 0
         start = _point(best, relapse=relapse, frailty=False)
-        found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start)
+        box = self._box(relapse=relapse, frailty=False)
+        found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start, box)
         mu, probability, median, sigma, _ = _parameters(found, relapse=relapse, frailty=False)
         value = self._with(np.asarray(found), cv2, relapse=relapse)
         return Clustering(best.name, mu, probability, median, sigma, cv2, value)
 
     def _with(self, p: Array, cv2: float, *, relapse: bool) -> float:
-        mu, probability, median, sigma, _ = _parameters(p, relapse=relapse, frailty=False)
-        point = (mu, probability, median, sigma, cv2)
-        return self.log_likelihood(*point) - self._outside(point)
+        return self.log_likelihood(*_parameters(p, relapse=relapse, frailty=False)[:4], cv2)
 
     def draws(self, best: Clustering, count: int, seed: int = 0, lasting: Estimate | None = None) -> list[Clustering]:
         """Return joint draws of the parameters around the best point, the first one that point.
@@ -614,7 +639,10 @@ class ClusterModel:
         scale = np.sqrt(freedom / generator.chisquare(freedom, proposals))
         points = centre + (normal * scale[:, None]) @ root.T
         log_proposal = -(freedom + len(centre)) / 2 * np.log1p(((normal * scale[:, None]) ** 2).sum(axis=1) / freedom)
-        values = np.array([value(point) if np.abs(point).max() < 60 else -math.inf for point in points])
+        low, high = np.array(self._box(relapse=relapse, frailty=frailty)).T
+        points[0] = centre
+        is_inside = ((points >= low - 1e-9) & (points <= high + 1e-9)).all(axis=1)
+        values = np.array([value(p) if inside else -math.inf for p, inside in zip(points, is_inside, strict=True)])
         weights = values - log_proposal
         weights = np.exp(weights - weights.max())
         cumulative = np.cumsum(weights) / weights.sum()
@@ -625,7 +653,8 @@ class ClusterModel:
         ]
         if lasting is not None:
             spread = math.log(lasting.high / lasting.low) / 3.92
-            found = [replace(each, cv2=best.cv2 * math.exp(spread * generator.standard_normal())) for each in found]
+            cv2 = best.cv2 * np.exp(spread * generator.standard_normal(len(found)))
+            found = [replace(a, cv2=float(b)) for a, b in zip(found, np.clip(cv2, LEAST_CV2, MOST_CV2), strict=True)]
         order = generator.permutation(len(found))
         return [best, *(found[at] for at in order)]
 
@@ -644,21 +673,23 @@ def _point(fit: Clustering, *, relapse: bool, frailty: bool) -> list[float]:
     """Return a fit as numbers without bounds."""
     point = [math.log(fit.mu)]
     if relapse:
-        p = min(max(fit.probability, 1e-3), 0.99)
-        point += [math.log(p / (1 - p)), math.log(max(fit.median, 1e-9)), math.log(max(fit.sigma, LEAST_SIGMA))]
+        probability = min(max(fit.probability, LEAST_RELAPSE), MOST_RELAPSE)
+        point += [_logit(probability), math.log(max(fit.median, 1e-9)), math.log(max(fit.sigma, LEAST_SIGMA))]
     if frailty:
-        point.append(math.log(max(fit.cv2, 0.05)))
+        point.append(math.log(max(fit.cv2, LEAST_CV2)))
     return point
+
+
+def _logit(probability: float) -> float:
+    return math.log(probability / (1 - probability))
 
 
 def _parameters(
     p: Array | Sequence[float], *, relapse: bool, frailty: bool
 ) -> tuple[float, float, float, float, float]:
     """Return mu, probability, median, sigma and cv2 of numbers without bounds."""
-    # Beyond it a probability is 1, and logarithms of 0 follow.
-    x = np.clip(np.asarray(p, dtype=np.float64), -30, 30)
-    rest = (1 / (1 + math.exp(-x[1])), math.exp(x[2]), math.exp(x[3])) if relapse else (0.0, 0.0, 0.0)
-    return math.exp(x[0]), *rest, math.exp(max(x[-1], -10)) if frailty else 0.0
+    rest = (1 / (1 + math.exp(-p[1])), math.exp(p[2]), math.exp(p[3])) if relapse else (0.0, 0.0, 0.0)
+    return math.exp(p[0]), *rest, math.exp(p[-1]) if frailty else 0.0
 
 
 class Verdict(NamedTuple):
@@ -678,6 +709,27 @@ class Verdict(NamedTuple):
     contradicted: bool = False
 
 
+def _relapses(model: ClusterModel, fits: Mapping[str, Clustering]) -> str:
+    """Return whether failures repeat after repairs: ``yes``, ``no`` or ``undecided``."""
+    best = min(fits.values(), key=lambda fit: fit.aic)
+    if not _is_better(fits):
+        return "no"
+    spells = model.spells
+    after = ClusterModel(
+        Spells(spells.unit[spells.after], spells.time[spells.after], spells.failed[spells.after],
+               spells.after[spells.after], spells.units)
+    )  # fmt: skip
+    if not _is_better({name: after.fit(name) for name in ("poisson", "frailty", "relapse")}):
+        return "no"
+    return "yes" if model.repeats(best) >= FEW else "undecided"
+
+
+def _is_better(fits: Mapping[str, Clustering]) -> bool:
+    """Return whether fits with a relapse are better than those without, by their AIC."""
+    without, with_ = (min(fit.aic for fit in fits.values() if bool(fit.probability) is has) for has in (False, True))
+    return with_ < without - BETTER
+
+
 HIDDEN = 0.1
 """Squared variation [-] that must be ruled out before nodes count as equal."""
 
@@ -685,9 +737,11 @@ HIDDEN = 0.1
 def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     """Fit units that are equal or not, and repairs that hold or not, in all four combinations, and choose.
 
-    Relapse is taken if it lowers the AIC by more than `BETTER`. Frailty is taken if, beside it, its likelihood ratio is
-    above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is "undecided", and the fit with both is
-    the alternative. With fewer than `SOME` failures nothing but the rate is fitted.
+    Relapse is taken if it lowers the AIC by more than `BETTER`, with the first spell of each unit and without: nobody
+    knows whether a first spell followed a failure. Fewer than `FEW` relapses are undecided. Frailty is taken if, beside
+    it, its likelihood ratio is above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is
+    "undecided", and the fit with both is the alternative. With fewer than `SOME` failures nothing but the rate is
+    fitted.
 
     Parameters
     ----------
@@ -705,19 +759,19 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     seed = replace(relapse, cv2=max(frailty.cv2 / 3, 0.1)) if relapse.probability else None
     both = model.fit("both", seed)
     fits = {fit.name: fit for fit in (poisson, frailty, relapse, both)}
-    has_relapse = min(relapse.aic, both.aic) < min(poisson.aic, frailty.aic) - BETTER
-    without, with_ = (relapse, both) if has_relapse else (poisson, frailty)
+    word = _relapses(model, fits)
+    without, with_ = (relapse, both) if word == "yes" else (poisson, frailty)
     is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
     if is_frail and lasting is not None and lasting.low > 0 and not lasting.low <= with_.cv2 <= lasting.high:
         chosen = model.held(with_, lasting.value)
-        return Verdict(fits, chosen, "yes" if has_relapse else "no", "yes", with_.cv2, None, contradicted=True)
+        return Verdict(fits, chosen, word, "yes", with_.cv2, None, contradicted=True)
     if is_frail and lasting is not None and with_.cv2 > lasting.high:
-        return Verdict(fits, without, "yes" if has_relapse else "no", "undecided", with_.cv2, with_, contradicted=True)
+        return Verdict(fits, without, word, "undecided", with_.cv2, with_, contradicted=True)
     chosen = with_ if is_frail else without
     upper = math.nan if is_frail else model.upper_cv2(with_)
     hidden = not is_frail and upper > HIDDEN
     return Verdict(
-        fits, chosen, "yes" if has_relapse else "no", "yes" if is_frail else "undecided" if hidden else "no", upper,
+        fits, chosen, word, "yes" if is_frail else "undecided" if hidden else "no", upper,
         with_ if hidden else None,
     )  # fmt: skip
 
@@ -725,21 +779,35 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
 # Optimisation.
 
 
-def _minimum(function: Callable[[Array], float], start: Sequence[float]) -> list[float]:
-    """Return where a function is least: by its slope, and then without it where that stops early."""
+def _minimum(
+    function: Callable[[Array], float], start: Sequence[float], box: Sequence[tuple[float, float]]
+) -> list[float]:
+    """Return where in a box a function is least: by its slope, and then without it where that stops early."""
     from scipy.optimize import minimize
 
-    found = minimize(function, np.asarray(start, dtype=np.float64), method="L-BFGS-B", options={"ftol": 1e-12})
+    begin = np.clip(np.asarray(start, dtype=np.float64), *np.array(box).T)
+    found = minimize(function, begin, method="L-BFGS-B", bounds=box, options={"ftol": 1e-12})
     if found.success:
         return [float(x) for x in found.x]
-    simplex = np.vstack([found.x, found.x + 0.05 * np.eye(len(found.x))])
+    simplex = np.clip(np.vstack([found.x, found.x + 0.05 * np.eye(len(found.x))]), *np.array(box).T)
     refined = minimize(
         function,
         found.x,
         method="Nelder-Mead",
+        bounds=box,
         options={"initial_simplex": simplex, "xatol": 1e-4, "fatol": 1e-5, "maxfev": 60 * len(found.x)},
     )
     return [float(x) for x in (refined if refined.fun < found.fun else found).x]
+
+
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a function that rises, or falls, is zero; where it is not between two bounds, the nearer one."""
+    from scipy.optimize import brentq
+
+    at_low, at_high = function(low), function(high)
+    if at_low * at_high >= 0:
+        return low if abs(at_low) < abs(at_high) else high
+    return float(brentq(function, low, high, xtol=1e-7))
 
 
 def _curvature(function: Callable[[Array], float], point: Array) -> Array:

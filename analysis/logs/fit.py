@@ -558,17 +558,27 @@ def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
 # Findings in words.
 
 
+NEAR = 0.1
+"""Share of the window that is near its start."""
+
+_NEAR_START = "; near the start of the window look at the exposure first"
+
+
 def _findings(
     history: History, verdict: Verdict, trend: found.TrendFound | None, few: Sequence[Incidents]
 ) -> list[str]:
     result = []
-    count = len(history.outages)
+    count, days = len(history.outages), history.end - history.start
     if count < SOME:
         result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
     if verdict.contradicted and verdict.frailty == "yes":
         result.append(
             f"a squared variation of {verdict.chosen.cv2:.2g} between nodes lasts from half to half of the window, "
             f"and the likelihood of a Gamma law asks for {verdict.upper_cv2:.2g}: the model has what lasts"
+        )
+    if verdict.relapse == "undecided" and count >= SOME:
+        result.append(
+            f"fewer than {FEW} outages came soon after a return: too few for a model of repairs that do not hold"
         )
     if verdict.frailty == "undecided" and count >= SOME:
         why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
@@ -589,7 +599,7 @@ def _findings(
     if trend is not None:
         result += [
             f"the rate changes at {change['date']}: {change['before']:.2g} before, {change['after']:.2g} after, per "
-            "1000 node-days; near the start of the window look at the exposure first"
+            f"1000 node-days{_NEAR_START if change['date'] < utc(history.start + NEAR * days) else ''}"
             for change in trend.changes
         ]
     unknown = sum(event.cause == "unknown" for event in history.outages)

@@ -114,9 +114,9 @@ def training(tables: Tables, history: History) -> TrainingFound | None:
         restart_s=float(np.median(restarts)) if restarts else None,
         checkpoint_s=reduce(math.gcd, again) * step if len(again) >= 3 else None,
         lost_s=max(float((steps.ran - steps.kept).sum()) * step, _rolled_back(tables, runs)),
-        goodput=float(steps.kept.sum()) * step / (high - low),
+        goodput=min(float(steps.kept.sum()) * step / (high - low), 1.0),
         goodput_in_time=float(steps.kept @ steps.times) / (high - low),
-        weekly_goodput=[float(steps.within(*week).kept.sum()) * step / WEEK for week in weeks],
+        weekly_goodput=[min(float(steps.within(*week).kept.sum()) * step / WEEK, 1.0) for week in weeks],
     )
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import sim
-from analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, two_lognormals
+from analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, root, two_lognormals
 from analysis.logs.fit import dropped_rows, duration, estimated, file_read, lognormal_law
 from analysis.logs.tables import Dropped, NoModelError, as_csv
 from analysis.results.fitted import AgeFound, BatchFound, CurveFound, LawOfLives, LivesDocument
@@ -128,19 +128,19 @@ def weibull(lives: Lives, *, intervals: bool = True) -> Law:
     events = int(failed.sum())
     unit = float(age.max())
     with np.errstate(divide="ignore"):
-        log_age, log_entry = np.log(age / unit), np.log(entry / unit)
+        log_age, log_ratio = np.log(age / unit), np.log(entry / age)
     of_failed = float(log_age[failed].sum())
 
     def sums(shape: float) -> float:
-        return float(np.exp(shape * log_age).sum() - np.exp(shape * log_entry).sum())
+        return max(-float(np.exp(shape * log_age) @ np.expm1(shape * log_ratio)), 1e-300)
 
     def profile(shape: float) -> float:
         # At its best the scale is (sums / events)^(1/shape).
         return events * (math.log(shape) - math.log(sums(shape) / events) - 1) + (shape - 1) * of_failed
 
-    shape = _best(profile, 0.02, 60.0)
+    shape = _best(profile, *SHAPES)
     top = profile(shape)
-    scale = (sums(shape) / events) ** (1 / shape)
+    centre = math.log(sums(shape) / events) / shape
 
     def of_scale(log_scale: float) -> float:
         def at(k: float) -> float:
@@ -148,15 +148,19 @@ def weibull(lives: Lives, *, intervals: bool = True) -> Law:
 
         return at(_best(at, shape / 4, shape * 4))
 
-    centre, limits, ends = math.log(scale), (math.nan, math.nan), (math.nan, math.nan)
+    limits, ends = (math.nan, math.nan), (math.nan, math.nan)
     if intervals:
-        limits = _limits(profile, shape, top, 0.02, 60.0)
+        limits = _limits(profile, shape, top, *SHAPES)
         ends = _limits(of_scale, centre, top, centre - 8, centre + 8)
     return Law(
         "weibull",
         {"shape": Estimate(shape, *limits), "scale": Estimate(*(unit * math.exp(x) for x in (centre, *ends)))},
-        top - events * math.log(unit), 2, lambda x: (x / unit / scale) ** shape,
+        top - events * math.log(unit), 2, lambda x: (x / unit / math.exp(centre)) ** shape,
     )  # fmt: skip
+
+
+SHAPES = (0.05, 60.0)
+"""Between which the shape of a Weibull law lies [-]."""
 
 
 def lognormal(lives: Lives) -> Law:
@@ -210,13 +214,14 @@ def best_law(laws: Sequence[Law]) -> Law:
 def misfit(law: Law, lives: Lives, refit: Callable[[Lives], Law], draws: int = DRAWS, seed: int = 0) -> float:
     """Return the probability of a fit no better than this one if the law were true (parametric bootstrap) [-].
 
-    The residuals H(t) of lives that end at random are exponential with mean 1, censored as the lives are: the statistic
-    is the largest distance between their Nelson-Aalen hazard and the straight line, as W. Hall and J. Wellner
-    (Biometrika 67, 1980) weigh it.
+    Of a true law the failures are a Poisson process in the number that it expects up to their age, of all lives that
+    were seen then. The statistic is T. Anderson's and D. Darling's (J. Am. Stat. Assoc. 49, 1954) of how evenly they
+    lie, which weighs the ends: infant mortality and wear-out.
     """
     observed, generator = _distance(law, lives), np.random.default_rng(seed)
     sets = (simulated(law, lives, generator) for _ in range(draws))
-    return (sum(_distance(refit(each), each) >= observed for each in sets) + 1) / (draws + 1)
+    worse = sum(_distance(refit(drawn), drawn) >= observed for drawn in sets if drawn.failed.any())
+    return (worse + 1) / (draws + 1)
 
 
 def simulated(law: Law, lives: Lives, generator: np.random.Generator) -> Lives:
@@ -238,10 +243,20 @@ def simulated(law: Law, lives: Lives, generator: np.random.Generator) -> Lives:
 
 
 def _distance(law: Law, lives: Lives) -> float:
-    residual = Lives(law.hazard(lives.age), lives.failed, law.hazard(np.maximum(lives.entry, 1e-9)))
-    at, number, at_risk = residual.steps()
-    variance = np.cumsum(number / at_risk**2)
-    return float(np.max(np.abs(np.cumsum(number / at_risk) - at) / (1 + len(lives.age) * variance), initial=0.0))
+    seen, entry = law.hazard(lives.age), law.hazard(np.maximum(lives.entry, 1e-9))
+    at, hazard = lives.age[lives.failed], seen[lives.failed]
+    expected = _reached(lives.age, seen, at, hazard) - _reached(lives.entry, entry, at, hazard)
+    share = np.clip(np.sort(expected) / max(float((seen - entry).sum()), 1e-300), 1e-12, 1 - 1e-12)
+    odd = 2 * np.arange(1, len(share) + 1) - 1
+    return float(-len(share) - odd @ (np.log(share) + np.log1p(-share[::-1])) / max(len(share), 1))
+
+
+def _reached(ages: Array, hazards: Array, at: Array, hazard: Array) -> Array:
+    """Return the sum of the hazards that were reached at each of some ages, of those with this `hazard`."""
+    order = np.argsort(ages)
+    total = np.concatenate(([0.0], np.cumsum(hazards[order])))
+    before = np.searchsorted(ages[order], at)
+    return np.asarray(total[before] + hazard * (len(ages) - before))
 
 
 def _best(function: Callable[[float], float], low: float, high: float) -> float:
@@ -255,15 +270,11 @@ def _best(function: Callable[[float], float], low: float, high: float) -> float:
 
 def _limits(profile: Callable[[float], float], best: float, top: float, low: float, high: float) -> tuple[float, float]:
     """Return where a profile likelihood has fallen by half of the chi-squared quantile on both sides."""
-    from scipy.optimize import brentq
 
-    def below(x: float) -> float:
+    def above(x: float) -> float:
         return profile(x) - top + CHI2 / 2
 
-    return (
-        float(brentq(below, low, best, xtol=1e-7)) if below(low) < 0 else low,
-        float(brentq(below, best, high, xtol=1e-7)) if below(high) < 0 else high,
-    )
+    return root(above, low, best), root(above, best, high)
 
 
 # From the table to a document.
@@ -310,22 +321,35 @@ def _in_window(tables: Tables, window: tuple[float, float] | None) -> list[tuple
     return result
 
 
+def _laws(lives: Lives) -> tuple[list[Law], Law, float | None]:
+    """Return the laws of lives, the one to write, and the probability of so bad a fit if that one were true.
+
+    It is the one with the lowest AIC, unless that does not fit and hazards by age do.
+    """
+    first = exponential(lives)
+    if int(lives.failed.sum()) < SOME:
+        return [first], first, None
+    edges = _edges(lives)
+    refits: dict[str, Callable[[Lives], Law]] = {
+        "exponential": exponential,
+        "weibull": partial(weibull, intervals=False),
+        "lognormal": lognormal,
+        "piecewise": partial(piecewise, edges=edges),
+    }
+    laws = [first, weibull(lives), lognormal(lives), piecewise(lives, edges)]
+    chosen, by_age = best_law(laws), laws[-1]
+    p = misfit(chosen, lives, refits[chosen.use])
+    if p < LEVEL and chosen is not by_age:
+        of_ages = misfit(by_age, lives, refits["piecewise"])
+        if of_ages >= LEVEL:
+            return laws, by_age, of_ages
+    return laws, chosen, p
+
+
 def _batch(name: str, lives: Lives, causes: Counter[str]) -> BatchFound:
     failures = int(lives.failed.sum())
     years = float((lives.age - lives.entry).sum()) / YEAR
-    laws, chosen, p = [exponential(lives)], None, None
-    if failures >= SOME:
-        edges = _edges(lives)
-        laws += [weibull(lives), lognormal(lives), piecewise(lives, edges)]
-        smooth = best_law(laws[:3])
-        refits: dict[str, Callable[[Lives], Law]] = {
-            "exponential": exponential, "weibull": partial(weibull, intervals=False), "lognormal": lognormal,
-        }  # fmt: skip
-        p = misfit(smooth, lives, refits[smooth.use])
-        chosen = best_law(laws)
-        if chosen is smooth and p < LEVEL and len(edges) > 1:
-            chosen = laws[3]
-    chosen = chosen or laws[0]
+    laws, chosen, p = _laws(lives)
     ages = np.linspace(0, float(lives.age.max()), 61)
     generator = np.random.default_rng(1)
     sets = [simulated(chosen, lives, generator) for _ in range(DRAWS)] if failures else [lives]
@@ -387,10 +411,9 @@ def _findings(batch: BatchFound) -> list[str]:
         return [f"{whose}{batch.failures} failures: a constant rate only; other laws need {SOME}"]
     smooth = min((law for law in batch.laws if law.use != "piecewise"), key=lambda law: law.aic).use
     if batch.misfit is not None and batch.misfit < LEVEL:
-        return [
-            f"{whose}of the smooth laws {smooth} has the lowest AIC, and does not fit (p = {batch.misfit:.2g}): read "
-            "the hazards by age"
-        ]
+        return [f"{whose}no law fits; {batch.chosen}, which is written, is the best of them (p = {batch.misfit:.2g})"]
+    if batch.chosen == "piecewise":
+        return [f"{whose}no smooth law fits, {smooth} the best of them: read the hazards by age"]
     return []
 
 

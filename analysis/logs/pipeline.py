@@ -21,7 +21,7 @@ from analysis.logs.files import Reading
 from analysis.logs.fit import Fitted, exposure_until, fit
 from analysis.logs.formats import read_files
 from analysis.logs.tables import NoModelError, Rules, Tables
-from analysis.results.fitted import CostFound, CurveFound, FitDocument, LivesDocument
+from analysis.results.fitted import BacktestFound, CostFound, CurveFound, FitDocument, LivesDocument
 from sim import yamlfile
 from sim.records import HostLists, LogError
 
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int | None], None]
 
-COSTS = 16
-"""Runs of the scenario that say what the failures cost."""
+COSTS, FEWEST_COSTS = 16, 4
+"""Runs of the scenario that say what the failures cost, and how many at least, however long each takes."""
 
 
 class Request(NamedTuple):
@@ -158,26 +158,14 @@ def run(
     fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
     # Only tables name nodes, users and jobs; what a document, a bundle and a report say leaves the folder.
     fitted = replace(fitted, document=anonymise.of_document(fitted.document, tables))
-    entries = write.sources(fitted)
-    traces = check.simulated(fitted, entries, request.simulations, progress)
-    swings = check.swings(fitted, traces)
-    if swings[1]:
-        entries = write.sources(fitted, swings=swings)
-        traces = check.simulated(fitted, entries, request.simulations, progress)
+    traces, swings, more = check.of_model(fitted, request.simulations, progress)
+    entries = write.sources(fitted, swings=swings)
     checks = check.compare(check.trace_of(history), traces, has_ends=history.has_ends)
     alternative = write.sources(fitted, fitted.verdict.alternative, swings) if fitted.verdict.alternative else None
     load = workload.workload(fitted, tables, site)
     files = write.files(fitted, tables, entries, alternative, load, site)
-    with tempfile.TemporaryDirectory() as folder:
-        for file, text in files.items():
-            (Path(folder) / file).write_text(text, encoding="utf-8")
-        cost = _cost(Path(folder), fitted.document)
-        try:
-            backtest = [] if load is None else workload.backtest(fitted, load, Path(folder), progress)
-            more = workload.findings(backtest)
-        except (sim.ScenarioError, sim.PathError) as error:
-            backtest, more = [], [f"no backtest, as the jobs cannot be simulated: {error}"]
-    more += _against_replay(cost)
+    cost, backtest, of_scenarios = _simulations(fitted, load, files, progress)
+    more += of_scenarios
     outside = [
         f"{row.name}: {row.data:.3g} in the data, {row.low:.3g} to {row.high:.3g} in simulations of the model"
         for row in checks
@@ -188,7 +176,7 @@ def run(
             "checks": checks,
             "simulated": len(traces),
             "swings": {"days": swings[0], "cv": swings[1]},
-            "curves": _curves(history, traces),
+            "curves": _curves(history, traces) if traces else {},
             "cost": cost,
             "streams": [] if load is None else load.found,
             "backtest": backtest,
@@ -239,16 +227,42 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     return found
 
 
-def _cost(folder: Path, document: FitDocument) -> CostFound | None:
+def _simulations(
+    fitted: Fitted, load: workload.Workload | None, files: Mapping[str, str], progress: Progress
+) -> tuple[CostFound | None, list[BacktestFound], list[str]]:
+    """Return what the failures cost and the backtest, by running what is written, and what to know of them."""
+    cost, backtest = None, []
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for file, text in files.items():
+                (folder / file).write_text(text, encoding="utf-8")
+            cost = _cost(folder, fitted.document, progress)
+            backtest = [] if load is None else workload.backtest(fitted, load, folder, progress)
+    except (sim.ScenarioError, sim.PathError, sim.WorkError) as error:
+        return cost, [], [f"no backtest, as the jobs cannot be simulated: {error}", *_against_replay(cost)]
+    except OSError as error:  # the work is done: what it gave is worth more than what it costs
+        return cost, [], [
+            f"what the failures cost, and a backtest, are missing: the folder for temporary files cannot be used "
+            f"({error}); TMPDIR names another one"
+        ]  # fmt: skip
+    return cost, backtest, [*workload.findings(backtest), *_against_replay(cost)]
+
+
+def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
     from analysis.metrics import ratios
     from analysis.statistics.precision import RequestError
 
     found: dict[str, Any] = {}
-    for name in (write.SCENARIO, "replay.yaml"):
+    for at, name in enumerate((write.SCENARIO, "replay.yaml")):
         try:
             prepared = sim.with_engine(sim.prepare(sim.load(folder / name)), COSTS)
-            results = [sim.run(prepared, number) for number in range(COSTS)]
+            count = check.affordable(prepared, COSTS, FEWEST_COSTS)
+            results = []
+            for number in range(count):
+                results.append(sim.run(prepared, number))
+                progress(number + 1 + at * count, 2 * count)
         except (sim.ScenarioError, sim.WorkError, RequestError):
             return None
         gpus = prepared.jobs[0].gpus
@@ -276,9 +290,10 @@ def _against_replay(cost: CostFound | None) -> list[str]:
     reach = 2.2 * max(cost.p95 - cost.p05, 1e-4) / (2 * 1.645)
     if abs(cost.model - cost.replay) <= reach:
         return []
+    low, high = (percent_text(min(max(end, 0.0), 1.0), 1) for end in (cost.model - reach, cost.model + reach))
     return [
         f"{name_of(cost.metric)} of the largest job: {percent_text(cost.replay, 1)} with the outages as they were, "
-        f"{percent_text(cost.model - reach, 1)} to {percent_text(cost.model + reach, 1)} with the model"
+        f"{low} to {high} with the model"
     ]
 
 

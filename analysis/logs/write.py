@@ -55,7 +55,7 @@ def sources(
         entry["rate"] = rate_text(scale * cause.background)
         entry["events"] = cause.events - cause.in_incidents
         if chosen.cv2:
-            entry["frailty"] = {"shape": max(float(f"{1 / chosen.cv2:.3g}"), 0.05)}
+            entry["frailty"] = {"shape": float(f"{1 / chosen.cv2:.3g}")}
         if chosen.probability:
             after = lognormal_law(chosen.median * DAY, chosen.sigma)
             entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
@@ -387,9 +387,9 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
         for _ in components:
             if chosen.probability:
                 law = lognormal_law(draw.median * DAY, draw.sigma)
-                row += [f"{min(draw.probability, 0.99):.3g}", law["median"], f"{min(law['sigma'], 10.0):g}"]
+                row += [f"{draw.probability:.3g}", law["median"], f"{law['sigma']:g}"]
             if chosen.cv2:
-                row.append(f"{max(1 / max(draw.cv2, 1e-3), 0.05):.3g}")
+                row.append(f"{1 / draw.cv2:.3g}")
         for each in incidents.values():
             factor = 1.0 if number == 0 else float(generator.gamma(each.events + 0.5)) / each.events
             row.append(rate_text((each.rate.value or 0.0) * factor, each.part))

@@ -319,7 +319,9 @@ class BatchFound(Part):
     laws: list[LawOfLives] = Field(description="Fits with late entry and censoring; the exponential alone below 20.")
     chosen: str = Field(description="The one in `failures.yaml`.")
     law: dict[str, Any] = Field(description="As a scenario states it.")
-    misfit: Number = Field(description="Probability of so bad a fit if the best smooth law were true.")
+    misfit: Number = Field(
+        description="Probability of so bad a fit if the law that is written were true (Anderson-Darling, simulated)."
+    )
     hazards: list[AgeFound] = Field(description="By age.")
     curves: dict[str, CurveFound] = Field(
         description="`survival` (Kaplan-Meier) and `hazard` (cumulative, Nelson-Aalen), with the range of simulations."

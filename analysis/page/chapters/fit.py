@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from analysis.results.fitted import (
         BacktestFound,
         BatchFound,
+        ClusteringFound,
         CostFound,
         CurveFound,
         Estimated,
@@ -77,7 +78,7 @@ def answer(document: FitDocument) -> str:
 def _doubts(document: FitDocument) -> list[str]:
     clustering = document.clustering
     found = [
-        f"failures that repeat after repairs: {clustering.relapse}",
+        f"failures that repeat after repairs: {_relapse(clustering)}",
         f"nodes that stay worse than others: {clustering.frailty}",
     ]
     outside = [row.name for row in document.checks if not row.inside]
@@ -175,7 +176,7 @@ def _clustering(document: FitDocument) -> Section:
     )
     below = "" if found.upper_cv2 is None else f"squared variation below {found.upper_cv2:.2g}; "
     texts = [
-        f"Failures repeat after repairs: {found.relapse}. Some nodes stay worse than others: {found.frailty} ({below}"
+        f"Failures repeat after repairs: {_relapse(found)}. Some nodes stay worse than others: {found.frailty} ({below}"
         f"from one half of the window to the other {_estimate(found.split_half)}). In the model: {found.chosen}."
     ]
     if found.parameters:
@@ -186,6 +187,15 @@ def _clustering(document: FitDocument) -> Section:
             + ", ".join(f"{value:.2g} by {name}" for name, value in document.trend.dispersion.items()) + "."
         )  # fmt: skip
     return Section("clustering", "Why failures cluster on nodes", tuple(texts), (table,))
+
+
+def _relapse(found: ClusteringFound) -> str:
+    """Return whether failures repeat after repairs; a yes has its size."""
+    size = found.parameters.get("relapse_probability")
+    if size is None or size.value is None:
+        return found.relapse
+    low, high = (percent_text(end or 0.0, 0) for end in (size.low, size.high))
+    return f"{found.relapse}, after {percent_text(size.value, 0)} of them [{low}, {high}]"
 
 
 def _check(document: FitDocument, *, has_pictures: bool) -> Section:
@@ -412,7 +422,7 @@ def _lives(batch: BatchFound, *, has_pictures: bool) -> Section:
         f"{batch.chosen}."
     )
     if batch.misfit is not None:
-        text += f" So bad a fit of the best smooth law has a probability of {batch.misfit:.2g}."
+        text += f" If it were true, so bad a fit had a probability of {batch.misfit:.2g}."
     if len(batch.causes) > 1:
         text += " Causes: " + ", ".join(f"{cause or 'none stated'} {n}" for cause, n in batch.causes.items()) + "."
     tables = (
