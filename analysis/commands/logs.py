@@ -163,7 +163,10 @@ def track(
     ] = None,
     job: Annotated[str, typer.Option(metavar="NAME", help="Which job; without it, the first.")] = "",
     since: Annotated[
-        str, typer.Option(metavar="MOMENT", help="First week of logs; without it, after those that are known.")
+        str, typer.Option(metavar="MOMENT", help="Begin of the first week; without it, after those that are known.")
+    ] = "",
+    window: Annotated[
+        str, typer.Option(metavar="START/END", help="What was watched; a week without a failure is one, too.")
     ] = "",
     threshold: Annotated[
         float, typer.Option(metavar="SHARE", help="Loss of productive time that is a regression.", min=0, max=1)
@@ -189,6 +192,8 @@ def track(
     from analysis.terminal import Progress
 
     zones, is_quiet = timezone or [], quiet or as_json
+    if since and window:
+        refuse("--since: --window says it too")
     with _log_errors_in_a_line():
         if not folder.is_dir():
             refuse(f"{folder}: is no folder")
@@ -200,18 +205,20 @@ def track(
         logs = [file for file in files or () if file not in tables and Path(file) not in results]
         for file in tables:
             rows = tracking.joined(rows, tracking.rows_of(Path(file)))
+        findings: list[str] = []
         if logs:
-            request = pipeline.Request(logs, inventory, zones, nodes=nodes, rules=rules, years=year or ())
+            request = _request(logs, inventory, nodes, zones, [], window, [], rules, "")._replace(years=year or ())
             after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
             with Progress("MB of logs", quiet=is_quiet) as reading:
-                rows = tracking.joined(rows, tracking.measured_rows(request, model, after, reading))
+                more, findings = tracking.measured_rows(request, model, after, reading)
+            rows = tracking.joined(rows, more)
         kept = rows
         if results:
             rows = [tracking.result_row(each, model) for each in results]
         if not rows:
             refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
         with Progress("simulations", quiet=is_quiet) as progress:
-            found = tracking.track(rows, model, provenance(command_line()), threshold, progress)
+            found = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
     rendered, made = render(found), chapter.report(found)
     beside = {"track.html": html.write(made).decode(), "track.md": markdown.write(made).decode()}
     weeks = {tracking.WEEKS: tracking.as_csv(kept)} if kept else {}

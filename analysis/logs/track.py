@@ -21,9 +21,10 @@ import hashlib
 import itertools
 import json
 import math
+import time
+import zlib
 from collections import Counter
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,26 +33,28 @@ import numpy as np
 import sim
 from analysis import runs
 from analysis.amounts import percent_text
+from analysis.logs import onset
 from analysis.logs.events import incidents
-from analysis.logs.goodput import WEEK, Steps, phases_of
+from analysis.logs.goodput import LEAST_DRIFT, WEEK, Steps, phases_of
 from analysis.logs.pipeline import history_of, read
 from analysis.logs.tables import utc
 from analysis.metrics import bucket_label
 from analysis.results.files import csv_text
 from analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
-from sim import JOB_BUCKETS
-from sim.records import LogError
+from sim import JOB_BUCKETS, records
+from sim.records import LogError, Table, lines
 from sim.units import DAY
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
     from analysis.logs.events import History
     from analysis.logs.pipeline import Request
-    from analysis.logs.tables import Tables
+    from analysis.logs.tables import Phase, Tables
     from analysis.results.models import Provenance
 
     Progress = Callable[[int, int | None], None]
@@ -75,6 +78,7 @@ REFERENCE = 0.5
 _CAUSE = "outages: "
 _FIELDS = ("week", "days", "job", "gpus", "node_days", "model")
 _KNOWN = (*JOB_BUCKETS, "outages", "unavailability", "step_time")
+_COLUMNS = (*_FIELDS, *_KNOWN)
 
 
 class Row(NamedTuple):
@@ -127,52 +131,58 @@ def rows_of(path: Path) -> list[Row]:
     LogError
         If the file cannot be read, or a row says what cannot be; it names file and line.
     """
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise LogError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or 'no UTF-8'})") from None
-    reader = csv.DictReader(lines)
-    heads = reader.fieldnames or []
-    if "week" not in heads:
-        raise LogError(f"{path}:1: has no column 'week' (the header has: {', '.join(heads)})")
-    for head in heads:
-        if head not in (*_FIELDS, *_KNOWN) and not head.startswith(_CAUSE):
-            raise LogError(f"{path}:1: unknown column '{head}'{suggest(head, (*_FIELDS, *_KNOWN))}")
-    found: dict[str, Row] = {}
-    for raw in reader:
-        place = f"{path}:{reader.line_num}"
-        if None in raw or None in raw.values():
-            raise LogError(f"{place}: has not as many fields as the header ({len(heads)})")
-        values = {
-            name: _number(text, name, place) for name, text in raw.items() if name not in _FIELDS and text.strip()
-        }
+    table = _table(str(path), lines(str(path)))
+    strange = next((role for role in table.columns if role not in _COLUMNS and not role.startswith(_CAUSE)), None)
+    if strange is not None:
+        raise LogError(f"{path}:{table.line}: unknown column '{strange}'{suggest(strange, _COLUMNS)}")
+    rows: dict[str, Row] = {}
+    for line, cells in table.rows():
+        place = f"{path}:{line}"
+        if isinstance(cells, str):
+            raise LogError(f"{place}: {cells}")
+        values = {name: _number(text, name, place) for name, text in cells.items() if name not in _FIELDS and text}
         total = sum(values.get(name, 0.0) for name in JOB_BUCKETS)
         if total > 1.001:
             raise LogError(f"{place}: the shares of the job's time add up to {total:.4g}, and 1 is all of it")
+        week = cells["week"]
         try:
-            datetime.fromisoformat(raw["week"])
+            begin_of(week)
         except ValueError:
-            raise LogError(f"{place}: week: '{raw['week']}' is no date such as 2025-02-03") from None
-        if raw["week"] in found:
-            raise LogError(f"{place}: the week {raw['week']} is there twice")
-        days = _number(raw.get("days") or "7", "days", place)
+            raise LogError(f"{place}: week: '{week}' is no date such as 2025-02-03") from None
+        if week in rows:
+            raise LogError(f"{place}: the week {week} is there twice")
+        days, gpus, node_days = (
+            _number(cells.get(name) or empty, name, place)
+            for name, empty in (("days", "7"), ("gpus", "0"), ("node_days", "0"))
+        )
         if days <= 0:
             raise LogError(f"{place}: days: must be above 0")
-        gpus, node_days = (_number(raw.get(name) or "0", name, place) for name in ("gpus", "node_days"))
-        found[raw["week"]] = Row(
-            raw["week"], days, raw.get("job") or "", int(gpus), node_days, values, raw.get("model") or ""
-        )
-    return sorted(found.values(), key=lambda row: row.week)
+        rows[week] = Row(week, days, cells.get("job", ""), int(gpus), node_days, values, cells.get("model", ""))
+    return joined(rows.values(), ())
+
+
+def _table(file: str, numbered: Iterable[tuple[int, str]]) -> Table:
+    """Return a table by the names of its own columns, of which `week` is needed."""
+    numbered = iter(numbered)
+    first = list(itertools.islice(numbered, 1))
+    roles = {name.lower() if name.lower() in _COLUMNS else name: (name,) for name in Table(first, file, {}, ()).header}
+    return Table(itertools.chain(first, numbered), file, {"week": ("week",), **roles}, ("week",))
+
+
+def begin_of(week: str) -> float:
+    """Return when a week begins [s since 1970]; without an offset, in UTC."""
+    begin = datetime.fromisoformat(week)
+    return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
 
 
 def _number(text: str, name: str, place: str) -> float:
+    is_share = name in (*JOB_BUCKETS, "unavailability")
     try:
-        value = float(text)
-    except ValueError:
-        raise LogError(f"{place}: {name}: '{text}' is no number") from None
-    share = name in (*JOB_BUCKETS, "unavailability")
-    if not 0 <= value < math.inf or (share and value > 1):
-        raise LogError(f"{place}: {name}: must be {'a share from 0 to 1' if share else 'at least 0'}, not {text}")
+        value = records.number(text)
+    except ValueError as error:
+        raise LogError(f"{place}: {name}: {error}") from None
+    if is_share and value > 1:
+        raise LogError(f"{place}: {name}: must be a share from 0 to 1, not {text}")
     return value
 
 
@@ -188,9 +198,8 @@ def as_csv(rows: Sequence[Row]) -> str:
 def is_table(file: str) -> bool:
     """Return whether a file is a CSV of weeks, by its header."""
     try:
-        with Path(file).open(encoding="utf-8-sig", errors="replace") as lines:
-            return "week" in lines.readline(10_000).strip().split(",")
-    except OSError:
+        return file != "-" and bool(_table(file, itertools.islice(lines(file), 1)))
+    except LogError:
         return False
 
 
@@ -204,16 +213,28 @@ def mean_shares(rows: Sequence[Row]) -> dict[str, float]:
     return found
 
 
-def joined(known: Sequence[Row], more: Sequence[Row]) -> list[Row]:
-    """Return rows in order of time; of a week that both have, the new one."""
-    return sorted({row.week: row for row in (*known, *more)}.values(), key=lambda row: row.week)
+def joined(known: Iterable[Row], more: Iterable[Row]) -> list[Row]:
+    """Return rows in order of time; of a week that both have, the new one.
+
+    Raises
+    ------
+    LogError
+        If two weeks overlap: what happened in both would count twice.
+    """
+    rows = sorted({row.week: row for row in (*known, *more)}.values(), key=lambda row: begin_of(row.week))
+    for row, after in itertools.pairwise(rows):
+        if begin_of(row.week) + row.days * DAY > begin_of(after.week) + 60:
+            raise LogError(
+                f"the weeks {row.week} and {after.week} overlap; begin at a week that is known or after the last one "
+                f"(--since, --window), or take the others out of {WEEKS}"
+            )
+    return rows
 
 
 def last_known(folder: Path, rows: Sequence[Row]) -> float | None:
     """Return from when on weeks are new [s since 1970]: after the rows, or the full hour after what was fitted."""
     if rows:
-        begin = datetime.fromisoformat(rows[-1].week)
-        return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp() + rows[-1].days * DAY
+        return begin_of(rows[-1].week) + rows[-1].days * DAY
     try:
         end = json.loads((folder / "fit.json").read_bytes())["window"][1]
         return math.ceil(datetime.fromisoformat(end).timestamp() / 3600) * 3600.0
@@ -221,18 +242,26 @@ def last_known(folder: Path, rows: Sequence[Row]) -> float | None:
         return None
 
 
-def measured_rows(request: Request, model: Model, after: float | None, progress: Progress) -> list[Row]:
-    """Return the whole weeks of logs that begin at or after a moment [s since 1970], or with the logs.
+def measured_rows(
+    request: Request, model: Model, after: float | None, progress: Progress
+) -> tuple[list[Row], list[str]]:
+    """Return the whole weeks that were watched, from a moment [s since 1970] on, and what to know of the logs.
 
     Raises
     ------
     LogError
-        If a file cannot be read, or no whole week is left.
+        If a file cannot be read, no whole week is left, or nothing says from when the cluster was watched.
     NoModelError
         If nothing says which nodes were watched.
     """
     tables, reading = read(request, progress)
-    history = history_of(request, tables, reading)
+    first = min(source.first for source in tables.sources)
+    start, end, findings = _watched(request, tables, first, after)
+    weeks = int((end - start) / WEEK + 0.01)  # the last line of a log is a little before its end
+    if weeks < 1:
+        raise LogError(f"there is no whole week from {utc(start)} to {utc(end)} (--window says what was watched)")
+    # An outage that began before them is one of their first week too.
+    history = history_of(request._replace(window=(min(start, first), max(end, start + weeks * WEEK))), tables, reading)
     sources = {
         history.outages[at].incident: name
         for each, name in zip(incidents(history), ("incident", "cluster incident"), strict=False)
@@ -240,20 +269,47 @@ def measured_rows(request: Request, model: Model, after: float | None, progress:
         for group in each.groups
         for at in group
     }
-    start = max(history.start, history.start if after is None else after)
-    weeks = int((history.end - start) / WEEK + 0.01)  # the last line of a log is a little before its end
-    if weeks < 1:
-        raise LogError(
-            f"the logs hold no whole week from {utc(start)} on; they end at {utc(history.end)} (--since says from when)"
-        )
-    found = []
-    for at in range(weeks):
-        low = start + at * WEEK
+    phases, rows = phases_of(tables, model.job), []
+    for low in (start + week * WEEK for week in range(weeks)):
         node_days, values = _of_nodes(history, low, low + WEEK, model, sources)
-        values |= _of_steps(tables, low, low + WEEK, model)
+        values |= _of_steps(phases, low, low + WEEK, model)
         day = datetime.fromtimestamp(low, UTC).strftime("%Y-%m-%dT%H:%M").removesuffix("T00:00")
-        found.append(Row(day, 7.0, model.job, 0, node_days, values, model.digest))
-    return found
+        rows.append(Row(day, 7.0, model.job, 0, node_days, values, model.digest))
+    unused = [
+        f"{row.source}: {row.number:,} lines are not used ({row.rule}), such as line {row.first}"
+        for row in tables.dropped
+        if not row.rule.startswith("other lines")
+    ]
+    return rows, [*unused, *findings, *tables.findings]
+
+
+def _watched(request: Request, tables: Tables, first: float, after: float | None) -> tuple[float, float, list[str]]:
+    """Return from when to when the cluster was watched [s], as it was stated, and what was not.
+
+    A week without a failure is one. To the end of the logs if neither the window nor the inventory has an end.
+    """
+    last = max(source.last for source in tables.sources) + 1
+    if request.window is not None:
+        return *request.window, []
+    if after is None:
+        raise LogError(
+            f"nothing says from when on the cluster was watched, and the first line of a log ({utc(first)}) does not; "
+            "give --window START/END, or --since START"
+        )
+    leave = max((row.t_exit for row in tables.exposure), default=math.inf)
+    findings = []
+    if first - after > WEEK:
+        findings.append(
+            f"the logs begin at {utc(first)}, and the weeks from {utc(after)} on count as weeks without outages; "
+            "--window START/END states what was watched"
+        )
+    if leave <= time.time():
+        return after, leave, findings
+    return (
+        after,
+        last,
+        [*findings, f"the weeks end with the logs, at {utc(last)}; --window START/END states another end"],
+    )
 
 
 def _of_nodes(
@@ -274,13 +330,12 @@ def _of_nodes(
     return service / DAY, values
 
 
-def _of_steps(tables: Tables, low: float, high: float, model: Model) -> dict[str, float]:
+def _of_steps(phases: Sequence[Phase], low: float, high: float, model: Model) -> dict[str, float]:
     """Return the shares of the wall time that a training log tells: steps that were kept, by the reference step time.
 
     A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``. A week counts from the
     first line of the log on, if that has most of it: job records name jobs that began before it.
     """
-    phases = phases_of(tables, model.job)
     low = max(low, min((p.t0 for p in phases), default=low))
     if high - low < WEEK / 2 or not model.step_time:
         return {}
@@ -572,6 +627,7 @@ def track(
     provenance: Provenance,
     threshold: float = 0.02,
     progress: Progress = lambda _done, _total: None,
+    of_logs: Sequence[str] = (),
 ) -> TrackDocument:
     """Hold rows against the model in force.
 
@@ -579,6 +635,8 @@ def track(
     ----------
     threshold
         Loss of productive time below which nothing is a regression, as a share.
+    of_logs
+        What to know of the logs that were read.
 
     Raises
     ------
@@ -592,7 +650,7 @@ def track(
         raise LogError(f"the rows are of job '{strange}', the model in force has '{model.job}' (--job says which)")
     seen = [name for name in HEADLINES if any(name in row.values for row in rows)]
     if not seen:
-        raise LogError(f"no row has a metric that is tracked: {', '.join(HEADLINES)}")
+        raise LogError(f"nothing that is tracked was measured: {', '.join(HEADLINES)}")
     shapes = Counter(_shape(row, model) for row in rows)
     first = shapes.most_common(1)[0][0]
     simulated: dict[Shape, FloatArray] = {}
@@ -611,12 +669,12 @@ def track(
         limit = limits([names[place] for place in places], simulated[first][:, :, places])
     found = _rows(rows, model, simulated, seen)
     alarms = _alarms(found, limit, threshold)
-    findings = []
+    findings = [*of_logs, *(() if whole else since(found))]
     others = sorted({row.model for row in rows if row.model not in ("", model.digest)})
     if others:
         count = sum(row.model in others for row in rows)
-        findings.append(f"{count} of {len(rows)} rows were written under another model; all are held against this one")
-    findings += [f"{name}: not measured in any row" for name in HEADLINES if name not in seen and name in names]
+        findings.append(f"{count} of {len(rows)} weeks were written under another model; all are held against this one")
+    findings += [f"{name}: not measured" for name in HEADLINES if name not in seen and name in names]
     return TrackDocument(
         name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=simulated[first][:, :, 0].size,
         threshold=threshold,
@@ -635,9 +693,10 @@ def _rows(
 ) -> list[WeekFound]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
+    causes = {name for row in rows for name in row.values if name.startswith(_CAUSE)}
     known = np.zeros(DRAWS)
     found = []
-    for number, row in enumerate(rows):
+    for row in rows:
         shape = _shape(row, model)
         whole = shape.replications > 1
         names = model.names(whole=whole)
@@ -654,14 +713,19 @@ def _rows(
             low, middle, high = _quantiles(values, weights, (0.025, 0.5, 0.975))
             z = cusum = None
             if value is not None:
-                z = z_of(value, values, weights, np.random.default_rng((number, place)).random())
+                ties = np.random.default_rng(zlib.crc32(f"{row.week} {name}".encode()))
+                z = z_of(value, values, weights, ties.random())
                 cusum = charts[name].add(z) if name in charts else None
             metrics[name] = Tracked(
                 measured=value, mean=float(weights @ values.mean(axis=1)), low=low, median=middle, high=high, z=z,
                 cusum=cusum,
             )  # fmt: skip
-        if "step_time" in row.values:
-            metrics["step_time"] = Tracked(measured=row.values["step_time"], mean=1, low=None, median=None, high=None)
+        # What no draw predicts: steps of the reference time, and outages of causes that the model does not have.
+        unpredicted = {"step_time": 1.0} | dict.fromkeys(sorted(causes.difference(names)), 0.0)
+        for name, mean in unpredicted.items():
+            if name in row.values or (name in causes and _counts_all_causes(row)):
+                value = row.values.get(name, 0.0)
+                metrics[name] = Tracked(measured=value, mean=mean, low=None, median=None, high=None)
         if not whole:
             places = [names.index(name) for name in seen if name in names]
             week = np.array([row.values.get(names[place], math.nan) for place in places])
@@ -673,6 +737,12 @@ def _rows(
             )
         )  # fmt: skip
     return found
+
+
+def _counts_all_causes(row: Row) -> bool:
+    """Return whether the causes that a row has add up to its outages: then it has none of any other cause."""
+    total = sum(value for name, value in row.values.items() if name.startswith(_CAUSE))
+    return row.values.get("outages") == total
 
 
 def _means(values: FloatArray, count: int) -> FloatArray:
@@ -716,7 +786,7 @@ def _alarms(weeks: Sequence[WeekFound], limit: LimitsFound, threshold: float) ->
                 AlarmFound(
                     week=week.week, since=weeks[start].week, metric=name, kind="lasting" if lasts else "sudden",
                     size=size, worse=sign == worse, confirmed=sign == worse and stays and enough,
-                    moved=moved(weeks[start : at + 1], 1 if sign == worse else -1),
+                    moved=moved(weeks[start : at + 1], name, 1 if sign == worse else -1),
                 )
             )  # fmt: skip
     return found
@@ -729,33 +799,83 @@ def _outside(metric: Tracked | None) -> int:
     return (metric.measured > metric.high) - (metric.measured < metric.low)
 
 
-def moved(weeks: Sequence[WeekFound], sign: int) -> list[str]:
-    """Return what explains an alarm: buckets, causes and the time of a step, those that moved most first.
+def moved(weeks: Sequence[WeekFound], metric: str, sign: int) -> list[str]:
+    """Return what explains an alarm of a metric, what explains most of it first.
+
+    Of productive time, steps, buckets and causes are in the order of the percentage points that they cost; an outage
+    more costs what one costs in the prediction. Of outages and of nodes that are down it is causes that explain them.
 
     Parameters
     ----------
     sign
         1 if it is for the worse: what rose explains it; -1: what fell.
     """
-    ranked, lost = [], {}
+    means: dict[str, tuple[float, float]] = {}
     for name in dict.fromkeys(name for week in weeks for name in week.metrics):
-        mine = [m for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
-        if not mine or name in ("outages", "unavailability", "interruptions"):
+        metrics = [m for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
+        if metrics:
+            measured, mean = (sum(getattr(m, part) or 0.0 for m in metrics) for part in ("measured", "mean"))
+            means[name] = measured / len(metrics), mean / len(metrics)
+    causes = list(_causes_moved(weeks, means, sign))
+    if metric in ("outages", "unavailability") and any(name.startswith(_CAUSE) for name in means):
+        suspects = causes
+    else:
+        suspects = [*causes, *_time_moved(means, sign)]
+    return [text for _, text in sorted(suspects, reverse=True)[:3]]
+
+
+def _causes_moved(
+    weeks: Sequence[WeekFound], means: Mapping[str, tuple[float, float]], sign: int
+) -> Iterator[tuple[float, str]]:
+    """Yield the causes that moved beyond chance, with the percentage points of productive time that they cost."""
+    all_lost = 1 - means.get("productive", (0.0, 0.0))[1]
+    of_one = 100 * all_lost / max(means.get("outages", (0.0, 0.0))[1], 0.01)
+    for name, (measured, mean) in means.items():
+        if not name.startswith(_CAUSE):
             continue
-        measured, mean = (sum(getattr(m, part) or 0.0 for m in mine) / len(mine) for part in ("measured", "mean"))
-        rise = sign * (measured - mean)
-        if name == "step_time" and rise > 0.005:
-            ranked.append((100 * rise, f"step time {percent_text(measured - 1, 1, '+')}"))
-        elif name.startswith(_CAUSE) and sign * sum(m.z or 0.0 for m in mine) / math.sqrt(len(mine)) > 2:
-            ranked.append((100 * rise / max(mean, 1.0), f"{name.removeprefix(_CAUSE)} {measured:.3g} a row, {mean:.3g} "
-                           "predicted"))  # fmt: skip
-        elif name in JOB_BUCKETS:
-            lost[name] = measured - mean
-            if name != "productive" and rise > 0.001:
-                ranked.append((100 * rise, f"{bucket_label(name)} {100 * (measured - mean):+.2f} percentage points"))
-    elsewhere = -sum(lost.values())
-    if "productive" in lost and sign * elsewhere > 0.005:
-        ranked.append(
-            (100 * sign * elsewhere, f"{100 * elsewhere:+.2f} percentage points in buckets that were not measured")
-        )
-    return [text for _, text in sorted(ranked, reverse=True)[:3]]
+        scores = [m.z or 0.0 for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
+        is_unknown = not mean and sign * measured > 0
+        if is_unknown or sign * sum(scores) / math.sqrt(len(scores)) > 2:
+            beside = "none in the model" if is_unknown else f"{mean:.3g} predicted"
+            yield sign * (measured - mean) * of_one, f"{name.removeprefix(_CAUSE)} {measured:.3g} a week, {beside}"
+
+
+def _time_moved(means: Mapping[str, tuple[float, float]], sign: int) -> Iterator[tuple[float, str]]:
+    """Yield what moved of the time of the job, with the percentage points that it costs: slow steps, and buckets."""
+    slower = means.get("step_time", (1.0, 1.0))[0] - 1
+    in_steps = 100 * slower * means.get("productive", (1.0, 1.0))[0]
+    if sign * slower > 0.005:
+        yield sign * in_steps, f"step time {percent_text(slower, 1, '+')}"
+    points = {name: 100 * (means[name][0] - means[name][1]) for name in JOB_BUCKETS if name in means}
+    for name, rise in points.items():
+        if name != "productive" and sign * rise > 0.1:
+            yield sign * rise, f"{bucket_label(name)} {rise:+.2f} percentage points"
+    elsewhere = -sum(points.values()) - in_steps
+    if "productive" in points and sign * elsewhere > 0.5:
+        where = "no bucket" if len(points) == len(JOB_BUCKETS) else "buckets that were not measured"
+        yield sign * elsewhere, f"{elsewhere:+.2f} percentage points in {where}"
+
+
+def since(weeks: Sequence[WeekFound]) -> list[str]:
+    """Return since when single causes, and the time of a step, are otherwise, each by its own weeks."""
+    names = [name for name in dict.fromkeys(name for week in weeks for name in week.metrics) if name.startswith(_CAUSE)]
+    result = []
+    for name in names:
+        # Weeks of so many nodes as there are now.
+        counts = [
+            (week.week, m.measured, week.days / 7 * week.nodes / weeks[-1].nodes)
+            for week in weeks
+            if (m := week.metrics.get(name)) is not None and m.measured is not None
+        ]
+        change = onset.of_rate([count for _, count, _ in counts], [exposure for *_, exposure in counts])
+        if change is not None and change.chance < onset.FALSE_ALARMS / len(names):
+            result.append(
+                f"{name.removeprefix(_CAUSE)}: {change.before:.2g} a week before {counts[change.at][0]}, "
+                f"{change.after:.2g} since"
+            )
+    steps = [(week.week, m.measured) for week in weeks if (m := week.metrics.get("step_time")) is not None]
+    level = onset.of_level([value or 0.0 for _, value in steps])
+    if level is not None and level.chance < onset.FALSE_ALARMS and abs(level.after / level.before - 1) > LEAST_DRIFT:
+        how = "steadily" if level.steady else f"since {steps[level.at][0]}"
+        result.append(f"step time: from {level.before:.3f} to {level.after:.3f} times the reference, {how}")
+    return result

@@ -357,7 +357,7 @@ class Tracked(Part):
 
 
 class WeekFound(Part):
-    """A measured row, beside what the model in force predicts for it."""
+    """A measured week, beside what the model in force predicts for it."""
 
     week: str = Field(description="First day, or the folder of results.")
     days: Real = Field(description="Its length [d].")
@@ -379,14 +379,14 @@ class LimitsFound(Part):
 class AlarmFound(Part):
     """A chart beyond its limit."""
 
-    week: str = Field(description="Row in which it is.")
-    since: str = Field(description="Row from which the sum rises.")
+    week: str = Field(description="Week, or result, in which it is.")
+    since: str = Field(description="Week from which the sum rises.")
     metric: str = Field(description="Of which metric.")
     kind: Literal["sudden", "lasting"] = Field(description="One z, or the CUSUM.")
-    size: Number = Field(description="Measured less predicted mean, over these rows.")
+    size: Number = Field(description="Measured less predicted mean, over these weeks.")
     worse: bool = Field(description="Whether the direction is the worse one.")
-    confirmed: bool = Field(description="Whether it is worse, lasts two rows, and is above the threshold.")
-    moved: Texts = Field(description="Buckets and causes that differ most from their prediction.")
+    confirmed: bool = Field(description="Whether it is worse, lasts two weeks, and is above the threshold.")
+    moved: Texts = Field(description="What explains it, the time of a step, buckets and causes: what costs most first.")
 
 
 class TrackDocument(Document):
@@ -399,7 +399,7 @@ class TrackDocument(Document):
     simulated: Count = Field(description="Weeks that predict, all draws together.")
     threshold: Real = Field(description="Loss of productive time below which nothing is a regression.")
     limits: LimitsFound = Field(description="When a chart alarms.")
-    weeks: list[WeekFound] = Field(description="Rows in order of time.")
+    weeks: list[WeekFound] = Field(description="Weeks in order of time, or results.")
     alarms: list[AlarmFound] = Field(description="Charts beyond their limits.")
     regression: bool = Field(description="Whether any alarm is confirmed.")
     findings: Texts = Field(description="What to know before using the numbers.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,12 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from analysis.logs import track
-from analysis.logs.tables import Phase, Tables
+from analysis.logs.pipeline import Request
+from analysis.logs.tables import Phase
+from analysis.results.fitted import Tracked, WeekFound
 from analysis.results.models import Provenance
 from cli import app
+from sim import JOB_BUCKETS
 from sim.records import LogError
 from tests.cases import cases
 from tests.pace import SEED
@@ -102,13 +106,15 @@ def test_draws_that_predicted_well_count_more() -> None:
 @cases(
     "text, words",
     [
-        ("day,outages\n1,2\n", "weeks.csv:1: has no column 'week'"),
+        ("day,outages\n1,2\n", "weeks.csv:1: has no column for the week (the header has: day, outages)"),
         ("week,outage\n2025-01-06,2\n", "unknown column 'outage'; did you mean 'outages'?"),
-        ("week,outages\n2025-01-06\n", "weeks.csv:2: has not as many fields"),
+        ("week,outages\n2025-01-06\n", "weeks.csv:2: has 1 fields, and the header 2"),
         ("week,productive\n2025-01-06,98.2\n", "weeks.csv:2: productive: must be a share from 0 to 1"),
         ("week,productive,lost_work\n2025-01-06,0.9,0.2\n", "weeks.csv:2: the shares of the job's time add up"),
         ("week,outages\n6.1.25,2\n", "weeks.csv:2: week: '6.1.25' is no date"),
-        ("week,outages\n2025-01-06,two\n", "weeks.csv:2: outages: 'two' is no number"),
+        ("week,outages\n2025-01-06,two\n", "weeks.csv:2: outages: 'two', which is not a number"),
+        ("week,outages,outages\n2025-01-06,2,3\n", "weeks.csv:1: column 'outages' is there twice"),
+        ("week,outages\n2025-01-06,2\n2025-01-09,3\n", "the weeks 2025-01-06 and 2025-01-09 overlap"),
         ("week,outages\n2025-01-06,2\n2025-01-06,3\n", "weeks.csv:3: the week 2025-01-06 is there twice"),
     ],
 )
@@ -124,8 +130,17 @@ def test_weeks_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
 def test_weeks_come_back_as_they_were(tmp_path: Path) -> None:
     """What is written to weeks.csv is read again the same."""
     rows = [track.Row("2025-01-06", 7.0, "train", 64, 56.0, {"productive": 0.98, "outages": 3.0, "outages: nic": 1.0})]
-    (tmp_path / "weeks.csv").write_text(track.as_csv(rows))
-    assert track.rows_of(tmp_path / "weeks.csv") == rows
+    text, path = track.as_csv(rows), tmp_path / "weeks.csv"
+    for changed in (
+        text,
+        f"\ufeff{text}",
+        text.replace("\n", "\r\n"),
+        text.replace(",", ";"),
+        text.replace("week", "Week"),
+    ):
+        path.write_text(changed)
+        assert track.is_table(str(path))
+        assert track.rows_of(path) == rows
 
 
 SCENARIO = """\
@@ -279,7 +294,129 @@ def test_weeks_that_a_log_has_in_part(tmp_path: Path) -> None:
     (tmp_path / "scenario.yaml").write_text(SCENARIO)
     model = track.Model(tmp_path)
     for first, measured in ((0.0, 1.0), (3.0, 1.0), (6.0, None)):
-        tables = Tables()
-        tables.phases = [Phase("train", 0, "step", 86400 * first, 86400 * 7.0, 0, round(8640 * (7 - first)))]
-        found = track._of_steps(tables, 0.0, 7 * 86400.0, model)
+        phases = [Phase("train", 0, "step", 86400 * first, 86400 * 7.0, 0, round(8640 * (7 - first)))]
+        found = track._of_steps(phases, 0.0, 7 * 86400.0, model)
         assert found.get("productive") == (pytest.approx(measured) if measured else None)
+
+
+# Weeks of logs.
+
+
+NODES = "node,gpus\n" + "".join(f"n{number},8\n" for number in range(16))
+
+
+def weeks_of_logs(
+    folder: Path,
+    outages: str,
+    after: float | None = None,
+    window: tuple[float, float] | None = None,
+    nodes: str = NODES,
+) -> tuple[list[track.Row], list[str]]:
+    """Return the weeks of a CSV of outages, and what is said of them."""
+    (folder / "scenario.yaml").write_text(SCENARIO)
+    (folder / "nodes.csv").write_text(nodes)
+    (folder / "outages.csv").write_text(f"node,start,end,cause\n{outages}")
+    request = Request([str(folder / "outages.csv")], str(folder / "nodes.csv"), ["UTC"], window=window)
+    return track.measured_rows(request, track.Model(folder), after, lambda _done, _total: None)
+
+
+def counts(rows: list[track.Row]) -> list[float]:
+    """Return the outages of each week."""
+    return [row.values["outages"] for row in rows]
+
+
+MONDAY = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
+
+FAILURES = "n1,2025-02-03T04:00:00,2025-02-03T05:00:00,nic\nn2,2025-02-12T04:00:00,2025-02-13T04:00:00,gpu\n"
+
+
+def test_quiet_weeks_are_weeks(tmp_path: Path) -> None:
+    """Weeks begin where watching began, and have those without an outage; to the end of the logs, or as stated."""
+    rows, findings = weeks_of_logs(tmp_path, FAILURES, MONDAY)
+    assert [row.week for row in rows] == ["2025-01-06", "2025-01-13", "2025-01-20", "2025-01-27", "2025-02-03"]
+    assert counts(rows) == [0, 0, 0, 0, 1]
+    assert any("the logs begin at 2025-02-03T04:00:00Z" in text for text in findings)
+    assert any("the weeks end with the logs" in text for text in findings)
+    rows, findings = weeks_of_logs(tmp_path, FAILURES, None, (MONDAY, MONDAY + 8 * 7 * 86400))
+    assert counts(rows) == [0, 0, 0, 0, 1, 1, 0, 0]
+    assert rows[5].values["unavailability"] == pytest.approx(1 / (16 * 7))
+    assert not any("begin" in text or "end with" in text for text in findings)
+    served = "node,gpus,in_service,out_of_service\n" + "".join(
+        f"n{number},8,2024-01-01T00:00:00,2025-03-17T00:00:00\n" for number in range(16)
+    )
+    rows, _ = weeks_of_logs(tmp_path, FAILURES, MONDAY, nodes=served)
+    assert counts(rows) == [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
+    with pytest.raises(LogError, match="nothing says from when on the cluster was watched"):
+        weeks_of_logs(tmp_path, FAILURES)
+
+
+def test_weeks_do_not_move_with_the_logs(tmp_path: Path) -> None:
+    """A week has the same edges and numbers whichever logs are given with it: more of them, fewer, in two steps."""
+    window = (MONDAY, MONDAY + 9 * 7 * 86400)
+    whole, _ = weeks_of_logs(tmp_path, FAILURES, None, window)
+    more = "n3,2025-01-09T04:00:00,2025-01-09T05:00:00,nic\n"
+    with_more, _ = weeks_of_logs(tmp_path, more + FAILURES, None, window)
+    assert [row.week for row in with_more] == [row.week for row in whole]
+    assert with_more[1:] == whole[1:]
+    first, _ = weeks_of_logs(tmp_path, FAILURES.splitlines()[0], None, (MONDAY, MONDAY + 5 * 7 * 86400))
+    (tmp_path / "weeks.csv").write_text(track.as_csv(first))
+    known = track.last_known(tmp_path, track.rows_of(tmp_path / "weeks.csv"))
+    second, _ = weeks_of_logs(tmp_path, f"{FAILURES}n5,2025-03-05T04:00:00,2025-03-05T05:00:00,nic\n", known)
+    assert [*first, *second] == whole[:8]
+    # An outage that began before the first week is one of it, too.
+    late, _ = weeks_of_logs(tmp_path, FAILURES, None, (MONDAY + (5 * 7 + 2.5) * 86400, MONDAY + (6 * 7 + 2.5) * 86400))
+    assert late[0].values["unavailability"] == pytest.approx((16 / 24) / (16 * 7))
+
+
+def test_unused_lines_are_said(tmp_path: Path) -> None:
+    """A line of the logs that is not used is a finding, with its reason, count and line."""
+    _, findings = weeks_of_logs(tmp_path, f"n1,soon,2025-02-03T05:00:00,nic\n{FAILURES}", MONDAY)
+    assert any("outages.csv: 1 lines are not used" in text and "line 2" in text for text in findings)
+
+
+def metric(measured: float, mean: float, z: float = 0.0) -> Tracked:
+    """Return a metric of a week."""
+    return Tracked(measured=measured, mean=mean, low=None, median=None, high=None, z=z)
+
+
+def week_of(at: int, **metrics: Tracked) -> WeekFound:
+    """Return a week with metrics; `cause_NAME` are outages of a cause."""
+    names = {name.replace("cause_", "outages: "): value for name, value in metrics.items()}
+    day = datetime.fromtimestamp(MONDAY + 7 * 86400 * at, UTC).date().isoformat()
+    return WeekFound(week=day, days=7, gpus=96, nodes=16, replications=1, metrics=names)
+
+
+def test_the_first_suspect_explains_the_loss() -> None:
+    """Slow steps that cost 4.5 points come before two outages more that cost less; nothing else is missing then."""
+    weeks = [
+        week_of(
+            at, productive=metric(0.935, 0.98, -3), step_time=metric(1.048, 1), lost_work=metric(0.01, 0.01),
+            outages=metric(4, 2, 2), cause_nic=metric(3, 1, 2), cause_gpu=metric(1, 1),
+        )
+        for at in range(3)
+    ]  # fmt: skip
+    texts = track.moved(weeks, "productive", 1)
+    assert texts == ["step time +4.8 %", "nic 3 a week, 1 predicted"]
+    assert track.moved(weeks, "outages", 1) == ["nic 3 a week, 1 predicted"]
+    strange = [week_of(at, outages=metric(4, 2, 2), cause_nvlink=metric(2, 0)) for at in range(3)]
+    assert track.moved(strange, "outages", 1) == ["nvlink 2 a week, none in the model"]
+
+
+def test_buckets_that_were_measured_are_not_missing() -> None:
+    """What is lost beyond all buckets is in none of them; only where one was not measured it may be there."""
+    shares = {name: metric(0.01, 0.01) for name in JOB_BUCKETS} | {"productive": metric(0.80, 0.83)}
+    assert track.moved([week_of(0, **shares)], "productive", 1) == ["+3.00 percentage points in no bucket"]
+    shares.pop("detection")
+    assert "buckets that were not measured" in track.moved([week_of(0, **shares)], "productive", 1)[0]
+
+
+def test_causes_that_step_are_said_by_week() -> None:
+    """A cause with another rate from a week on is named with that week, whether the model has it or not."""
+    numbers = np.random.default_rng(SEED).poisson([0.5] * 12 + [6.0] * 12)
+    weeks = [
+        week_of(at, cause_nvlink=metric(float(number), 0.0), cause_gpu=metric(2.0, 2.0))
+        for at, number in enumerate(numbers)
+    ]
+    (text,) = track.since(weeks)
+    assert text.startswith("nvlink: ")
+    assert f"before {weeks[12].week}" in text

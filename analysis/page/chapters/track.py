@@ -40,22 +40,31 @@ def report(document: TrackDocument) -> Report:
 
 def answer(document: TrackDocument) -> str:
     """Return the answer in a sentence."""
-    rows = number_of(len(document.weeks), "row")
+    unit = _unit(document)
+    rows = number_of(len(document.weeks), unit)
     confirmed = [alarm for alarm in document.alarms if alarm.confirmed]
     if confirmed:
-        return f"No: a regression is confirmed, {alarm_text(confirmed[0])}."
+        # Productive time is what the others cost.
+        return f"No: a regression is confirmed, {alarm_text(min(confirmed, key=lambda a: a.metric != 'productive'))}."
     if document.alarms:
         return (
             f"Perhaps not: {number_of(len(document.alarms), 'alarm')} in {rows}, but no regression that is worse, "
-            "lasts two rows and is above the threshold."
+            f"lasts two {unit}s and is above the threshold."
         )
     return f"Yes: none of {rows} leaves what the model predicts."
+
+
+def _unit(document: TrackDocument) -> str:
+    """Return what is compared: weeks that were measured, or results of Ettrick."""
+    return "result" if document.weeks[0].replications > 1 else "week"
 
 
 def _doubt(document: TrackDocument) -> str:
     limit = document.limits
     if not limit.histories:
-        return f"All metrics and rows together have a chance of {percent_text(limit.false_alarms, 1)} of a false alarm."
+        return (
+            f"All metrics and results together have a chance of {percent_text(limit.false_alarms, 1)} of a false alarm."
+        )
     return (
         f"If the model were right, {percent_text(limit.false_alarms, 1)} of the years would have an alarm, by "
         f"{limit.histories} simulated years with these limits of |z| and CUSUM: "
@@ -67,7 +76,8 @@ def _doubt(document: TrackDocument) -> str:
 def alarm_text(alarm: AlarmFound) -> str:
     """Return an alarm in a line: week, size, how it was found, and what moved."""
     name, size = _LABELS[alarm.metric], alarm.size or 0.0
-    much = f"{size:+.3g} a row" if alarm.metric in _COUNTS else f"{100 * size:+.2f} percentage points"
+    per = "week" if alarm.metric == "outages" else "run"
+    much = f"{size:+.3g} a {per}" if alarm.metric in _COUNTS else f"{100 * size:+.2f} percentage points"
     what = ", ".join(alarm.moved)
     since = f" since {alarm.since}" if alarm.since != alarm.week else ""
     return f"{alarm.week}: {name} {much}{since} ({alarm.kind})" + (f"; moved: {what}" if what else "")
@@ -82,7 +92,7 @@ def sections(document: TrackDocument, pictures: list[Picture] | None = None) -> 
         for name in names:
             cells += _cells(name, week.metrics.get(name))
         rows.append(tuple(cells))
-    heads = ["row", *(head for name in names for head in (_LABELS[name], "predicted, 95 %", "z", "CUSUM"))]
+    heads = [_unit(document), *(head for name in names for head in (_LABELS[name], "predicted, 95 %", "z", "CUSUM"))]
     table = grid("Measured beside predicted", heads, rows)
     notes = tuple(f"{at}. {text}" for at, text in enumerate(document.findings, 1))
     yield Section("history", answer(document), (_doubt(document),), (table, *(pictures or ())[1:]), notes)
@@ -101,7 +111,7 @@ def sections(document: TrackDocument, pictures: list[Picture] | None = None) -> 
             ["what", "measured", "predicted, 95 %", "z"],
             [(bucket_label(name), *_cells(name, metric)[:3]) for name, metric in others],
         )
-        yield Section("detail", f"The last row, {last.week}", (), (detail,))
+        yield Section("detail", f"The last {_unit(document)}, {last.week}", (), (detail,))
 
 
 def beside(measured: Mapping[str, float], simulated: Mapping[str, float | None]) -> Section:
@@ -131,7 +141,7 @@ def _cells(name: str, metric: Tracked | None) -> list[str]:
 
 
 def _pictures(document: TrackDocument) -> Iterator[Picture]:
-    """Yield a history of each metric that was measured in more than one row."""
+    """Yield a history of each metric that was measured more than once."""
     for name, label in _LABELS.items():
         mine = [(at, week.week, week.metrics[name]) for at, week in enumerate(document.weeks) if name in week.metrics]
         if sum(metric.measured is not None for *_, metric in mine) < 2:
