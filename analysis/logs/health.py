@@ -16,7 +16,7 @@ import math
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from analysis.logs.files import Log, Reading
+    from analysis.logs.tables import Rules
 
 AGAIN = 60.0
 """A node that answered goes down again within this [s]: one outage."""
@@ -90,8 +91,8 @@ class Snapshot(NamedTuple):
     ready: bool
     since: float
     cordoned: float
-    conditions: dict[str, float]
-    """Of each other condition that holds, since when [s]."""
+    conditions: dict[str, _Fault]
+    """What each other condition that is bad says."""
     seen_as: Exposure
 
 
@@ -100,7 +101,7 @@ class Snapshot(NamedTuple):
 
 def read_events(log: Log) -> None:
     """Read events of nodes: kubectl get events -A -o json, or what an exporter wrote, one a line."""
-    rules, source = log.rules.kubernetes["events"], log.source
+    rules, source = log.rules, log.source
     for line, each in _items(log):
         item = _dict(each, "event") or each  # as eventrouter wraps it
         about = _dict(item, "involvedObject") or _dict(item, "regarding")
@@ -122,32 +123,70 @@ def read_events(log: Log) -> None:
         if about.get("kind") != "Node" or not about.get("name"):
             log.drop(f"events of a {about.get('kind') or 'thing without a kind'}"[:80], line, sort="normal")
             continue
-        rule = rules.get(reason)
-        if rule is None:
+        rule, text = rules.kubernetes_rule("events", reason), f"{reason} {item.get('message') or ''}"
+        over = item.get("type") == "Normal"
+        if rule is None and not over and _FAULTY.search(text):
+            what = f"events of nodes with the reason '{reason[:40]}' name a device or a fault, and no rule knows them"
+            log.tables.show(log.file, what, line)
+        if rule is None or rule["does"] == "none" or (over and rule["does"] == "fault"):
             log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line, sort="normal")
             continue
         stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
         count = int(str(stated)) if str(stated).isdigit() else 1
         node = str(about["name"])
         for moment in moments:
-            _change(log, rule, moment, node, "kubernetes", reason, line, max(count // len(moments), 1))
+            _change(log, rule, moment, node, text, line, max(count // len(moments), 1))
         source.rows += 1
 
 
-def _change(log: Log, rule: Mapping[str, Any], t: float, node: str, kind: str, reason: str, line: int, n: int) -> None:
-    """Keep what a rule says of one moment: a change of state, or a fault."""
+_FAULTY = re.compile(
+    r"gpu|nvidia|xid|nvlink|nvswitch|dcgm|infiniband|mlx5|\becc\b|pcie|hardware|fail|fault|error|unhealthy|corrupt|"
+    r"\blost\b|missing|panic|hung|lockup|offline", re.IGNORECASE,
+)  # fmt: skip
+"""What names a device, or a fault."""
+
+
+def _change(log: Log, rule: Mapping[str, Any], t: float, node: str, text: str, line: int, count: int) -> None:
+    """Keep what a rule says of one moment: a change of state, or a fault, whose cause an XID in the text names."""
     log.source.saw(t)
-    cause = str(rule.get("cause", "unknown"))
-    if rule["does"] == "fault":
-        severity = rule.get("severity", "fatal")
-        log.tables.events.append(
-            Event(kind, t, t, node, cause, reason, log.file, line, severity=severity, raw_count=n, is_fault=True)
-        )
+    cause, reason = str(rule.get("cause", "unknown")), text.split(" ", 1)[0]
+    if rule["does"] != "fault":
+        log.reading.points.append(
+            Point(t, node, rule["does"], str(rule.get("key", "")), "kubernetes", log.file, line, cause, reason,
+                  planned=bool(rule.get("planned")))
+        )  # fmt: skip
         return
-    log.reading.points.append(
-        Point(t, node, rule["does"], str(rule.get("key", "")), kind, log.file, line, cause, reason,
-              planned=bool(rule.get("planned")))
+    fault = _fault(log.rules, rule, reason, text)
+    if fault is None:
+        log.drop("codes that programs cause", line)
+        return
+    log.tables.events.append(
+        Event("kubernetes", t, t, node, fault.cause, fault.basis, log.file, line, _part(log.rules, fault.cause),
+              severity=fault.severity, raw_count=count, is_fault=True)
     )  # fmt: skip
+
+
+class _Fault(NamedTuple):
+    """What an event or a condition says of a part, and since when [s]."""
+
+    cause: str
+    basis: str
+    severity: Literal["fatal", "info"]
+    since: float = math.nan
+
+
+def _fault(rules: Rules, rule: Mapping[str, Any], name: str, text: str) -> _Fault | None:
+    """Return the fault that a rule and the XID in a text name; ``None`` if a program caused it."""
+    cause, basis, is_harmless = rules.of_code(text)
+    if cause == "application":
+        return None
+    severity: Literal["fatal", "info"] = "info" if is_harmless or rule.get("severity") == "info" else "fatal"
+    return _Fault(cause or str(rule["cause"]), basis or name, severity)
+
+
+def _part(rules: Rules, cause: str) -> str:
+    """Return the class of part that a cause is one of."""
+    return "nic" if cause == "nic" else "gpu" if rules.causes.get(cause) in ("gpu", "driver") else "node"
 
 
 def read_nodes(log: Log) -> None:
@@ -197,9 +236,9 @@ def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line:
         if entry.get("address") and entry["address"] != name:
             log.reading.addresses.setdefault(str(entry["address"]), set()).add(name)
     held = {
-        kind: read(each["lastTransitionTime"])
+        kind: fault._replace(since=read(each["lastTransitionTime"]))
         for kind, each in conditions.items()
-        if kind in rules["conditions"] and each.get("status") == "True"
+        if (fault := _condition(log, kind, each, line)) is not None
     }
     ready = conditions["Ready"]
     beat = max(
@@ -210,6 +249,23 @@ def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line:
     return Snapshot(0.0, name, is_ready, read(ready["lastTransitionTime"]), cordoned, held, exposure), beat
 
 
+def _condition(log: Log, kind: str, entry: Mapping[str, Any], line: int) -> _Fault | None:
+    """Return what a condition of a node says; ``None`` if it is good, or no rule knows it, which is shown."""
+    rules, status = log.rules, str(entry.get("status"))
+    rule, reason = rules.kubernetes_rule("conditions", kind), str(entry.get("reason") or "")
+    if rule is None:
+        bad = "False" if kind.endswith(("Ready", "Healthy")) else "True"
+        if status == bad and _FAULTY.search(f"{kind} {reason}"):
+            what = f"nodes have the condition '{kind[:40]}', which names a device or a fault, and no rule knows it"
+            log.tables.show(log.file, what, line)
+        return None
+    if status != str(rule.get("bad", "True")):
+        return None
+    named = rules.kubernetes_rule("events", reason) or {}
+    return _fault(rules, {**rule, **named} if named.get("does") == "fault" else rule, kind,
+                  f"{reason} {entry.get('message') or ''}")  # fmt: skip
+
+
 _CORDON, _GPUS = "node.kubernetes.io/unschedulable", "nvidia.com/gpu"
 
 
@@ -218,7 +274,6 @@ def _snapshots(reading: Reading) -> list[Exposure]:
 
     Of a change between two snapshots that only shows in a later one, the middle is taken.
     """
-    rules = reading.rules.kubernetes["conditions"]
     before: dict[str, Snapshot] = {}
     for now in sorted(reading.snapshots, key=lambda each: (each.t, each.node)):
         last, where = before.get(now.node), now.seen_as
@@ -251,12 +306,11 @@ def _snapshots(reading: Reading) -> list[Exposure]:
             )
         elif was_cordoned and not is_cordoned and last is not None:
             keep((last.t + now.t) / 2, "up", "schedulable", quiet=True)
-        for kind, since in now.conditions.items():
-            if last is not None and last.conditions.get(kind) != since:
-                cause, severity = str(rules[kind]["cause"]), rules[kind].get("severity", "fatal")
+        for kind, fault in now.conditions.items():
+            if last is not None and (kind not in last.conditions or last.conditions[kind].since != fault.since):
                 reading.tables.events.append(
-                    Event("nodes", since, since, now.node, cause, kind, where.file, where.line, severity=severity,
-                          is_fault=True)
+                    Event("nodes", fault.since, fault.since, now.node, fault.cause, fault.basis, where.file, where.line,
+                          _part(reading.rules, fault.cause), severity=fault.severity, is_fault=True)
                 )  # fmt: skip
     end = max((each.t for each in before.values()), default=0.0)
     return [replace(each.seen_as, t_exit=math.inf if each.t == end else each.t) for each in before.values()]
@@ -306,7 +360,7 @@ def read_nvsentinel(log: Log) -> None:
             log.drop("codes that programs cause", line, sort="normal")
             continue
         repair = actions.get(str(event.get("recommendedaction")), "")
-        part = "nic" if cause == "nic" else "gpu" if rules.causes.get(cause) in ("gpu", "driver") else "node"
+        part = _part(rules, cause)
         store_only = str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY")
         if event.get("isfatal") and not store_only:
             log.reading.points.append(

@@ -337,12 +337,27 @@ class Rules:
             _merged(content[kind], own.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
         )
         for rule in self.kubernetes["events"].values():
-            _choice(rule["does"], ("down", "up", "fault"))
+            _choice(rule["does"], ("down", "up", "fault", "none"))
+        self._kubernetes = {
+            table: [(re.compile(pattern, re.IGNORECASE), rule) for pattern, rule in self.kubernetes[table].items()]
+            for table in ("events", "conditions")
+        }
         for rule in self.prometheus["metrics"].values():
             _choice(rule["does"], ("code", "count", "rise", "state", "name"))
         self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
         self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
         self._known: dict[str, tuple[str, str]] = {}
+
+    def kubernetes_rule(self, table: str, name: str) -> Mapping[str, Any] | None:
+        """Return the rule of a reason (``events``) or of a condition (``conditions``); ``None`` if there is none."""
+        return next((rule for pattern, rule in self._kubernetes[table] if pattern.fullmatch(name)), None)
+
+    def of_code(self, text: str) -> tuple[str, str, bool]:
+        """Return the cause that an XID in a text names, the code as a basis, and if it is harmless; or nothing."""
+        match = XID_IN_TEXT.search(text)
+        if match is None or self.of_xid.get(int(match[1])) == "repair":
+            return "", "", False
+        return self.of_xid.get(int(match[1]), "gpu_other"), f"xid {match[1]}", int(match[1]) in self.harmless
 
     def check_of(self, name: str) -> str:
         """Return the cause that the name of a check gives; nothing if none."""
@@ -375,11 +390,9 @@ class Rules:
         return found
 
     def _cause_of(self, reason: str) -> tuple[str, str]:
-        code = XID_IN_TEXT.search(reason)
-        if code is not None:
-            cause = self.of_xid.get(int(code[1]), "gpu_other")
-            if cause not in ("application", "repair"):
-                return cause, f"xid {code[1]}"
+        cause, basis, _ = self.of_code(reason)
+        if cause not in ("", "application"):
+            return cause, basis
         match = _first(self._reasons, reason)
         return ("unknown", "unknown") if match is None else (match[1], f"reason {match[0] + 1}")
 
@@ -405,12 +418,16 @@ def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     if unknown:
         raise ValueError(f"unknown key '{min(unknown)}'")
     return {
-        key: [*own.get(key, ()), *value] if isinstance(value, list) else {**value, **own.get(key, {})}
+        key: [*own.get(key, ()), *value]
+        if isinstance(value, list)
+        else {**own.get(key, {}), **value, **own.get(key, {})}
         for key, value in ours.items()
     }
 
 
-XID_IN_TEXT = re.compile(r"xid[\s:#=]*(\d{1,3})\b", re.IGNORECASE)
+XID_IN_TEXT = re.compile(
+    r"(?<!s)xid(?:[ _]?(?:errors?|codes?|events?|found))*(?: \(pci:[^)]*\))?[\s:#=]*(\d{1,3})(?!\d)", re.IGNORECASE
+)
 
 
 def _patterns(rules: Iterable[tuple[str, str]]) -> list[tuple[re.Pattern[str], str]]:

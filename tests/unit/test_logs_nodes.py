@@ -324,3 +324,92 @@ def test_years_that_do_not_meet(tmp_path: Path) -> None:
     later = outages(*(("n2", 30 * at - 12000.0, 30 * at - 11995.0) for at in range(9)))
     tables, _ = read(write(tmp_path, a_csv=early, b_csv=later), nodes=3)
     assert "--without" in tables.findings[0]
+
+
+# Kubernetes: faults of devices as agents of clouds call them.
+
+
+def event(reason: str, at: float, message: str = "", kind: str = "Warning", node: str = "n1") -> dict[str, Any]:
+    """Return an event of a node, at a moment [h since the beginning]."""
+    about = {"kind": "Node", "name": node}
+    moment = utc(START + HOUR * at)
+    return {"reason": reason, "message": message, "type": kind, "firstTimestamp": moment, "involvedObject": about}
+
+
+@cases(
+    ("reason", "message", "basis", "severity"),
+    [
+        ("NvidiaXID79Error", "", "gpu_off_bus: xid 79", "fatal"),  # EKS
+        ("NvidiaXID63Error", "", "gpu_memory: xid 63", "info"),
+        ("NvidiaXID31Warning", "", "", ""),
+        ("NvidiaDoubleBitError", "", "gpu_memory: NvidiaDoubleBitError", "fatal"),
+        ("NvidiaDeviceCountMismatch", "7 of 8", "gpu_off_bus: NvidiaDeviceCountMismatch", "fatal"),
+        ("NvidiaNVLinkError", "", "nvlink: NvidiaNVLinkError", "fatal"),
+        ("DCGMHealthCode12", "", "gpu_other: DCGMHealthCode12", "fatal"),
+        ("GPUMissing", "expected 8, found 7", "gpu_off_bus: GPUMissing", "fatal"),  # AKS
+        ("NVLinkStatusInactive", "", "nvlink: NVLinkStatusInactive", "fatal"),
+        ("XIDErrorsDetected", "XID errors found: 119", "gpu_firmware: xid 119", "fatal"),
+        ("IBLinkFlapping", "", "nic: IBLinkFlapping", "fatal"),
+        ("XidCriticalError", "NVRM: Xid (PCI:0000:04:00): 48, DBE", "gpu_memory: xid 48", "fatal"),  # GKE
+        ("SysLogsXIDErrorIsNotHealthy", "ErrorCode:79 PCI:0000:9b:00 XID 79", "gpu_off_bus: xid 79", "fatal"),
+        ("GpuThermalWatchIsNotHealthy", "", "cooling: GpuThermalWatchIsNotHealthy", "fatal"),  # NVSentinel
+    ],
+)  # fmt: skip
+def test_faults_of_devices_in_events(reason: str, message: str, basis: str, severity: str, tmp_path: Path) -> None:
+    """A reason that a rule knows is a fault, an XID in its text names the cause, and one that is over is none."""
+    rows = [
+        event("NodeNotReady", 1),
+        event("NodeReady", 2),
+        event(reason, 0.95, message),
+        event(reason, 5, message, "Normal"),
+    ]
+    tables, history = read(write(tmp_path, events_json=json.dumps({"items": rows})), nodes=2)
+    faults = [(f"{fault.cause}: {fault.cause_basis}", fault.severity) for fault in history.faults]
+    assert faults == ([(basis, severity)] if basis else [])
+    assert [e.cause for e in history.outages] == [basis.partition(":")[0] or "not_responding"]
+    assert any(row.rule == "codes that programs cause" for row in tables.dropped) is not bool(basis)
+
+
+def test_reasons_that_no_rule_knows(tmp_path: Path) -> None:
+    """A reason that names a device or a fault is shown with its count; what kubelet says every day is not."""
+    rows = [event("GPUTurnedBlue", at, f"GPU 3 of n1 is at {at}") for at in range(3)]
+    rows += [event("ImageGCFailed", 1, "failed"), event("NoGPUMissing", 1, "GPU count is as expected", "Normal")]
+    rows += [event("NodeNotReady", 1), event("NodeReady", 2)]
+    tables, _ = read(write(tmp_path, events_json="\n".join(map(json.dumps, rows))), nodes=2)
+    shown = [text for text in tables.findings if "no rule knows" in text]
+    assert len(shown) == 1
+    assert "3 events of nodes with the reason 'GPUTurnedBlue'" in shown[0]
+
+
+@cases(
+    ("condition", "status", "reason", "cause"),
+    [
+        ("AcceleratedHardwareReady", "False", "NvidiaXID79Error", "gpu_off_bus"),
+        ("AcceleratedHardwareReady", "False", "NvidiaPageRetirement", "gpu_memory"),
+        ("AcceleratedHardwareReady", "True", "NvidiaAcceleratedHardwareIsReady", ""),
+        ("GPUMissing", "True", "GPUMissing", "gpu_off_bus"), ("GPUMissing", "False", "NoGPUMissing", ""),
+        ("IBLinkFlapping", "True", "IBLinkFlapping", "nic"),
+        ("GpuMemWatch", "True", "GpuMemWatchIsNotHealthy", "gpu_memory"),
+        ("NvmeHealthy", "False", "NvmeFailed", "shown"), ("MemoryPressure", "True", "KubeletHasInsufficientMemory", ""),
+    ],
+)  # fmt: skip
+def test_faults_of_devices_in_conditions(condition: str, status: str, reason: str, cause: str, tmp_path: Path) -> None:
+    """A condition is bad with the status that its rule says, and the reason names the cause; an unknown one is shown."""
+
+    def node(at: float, *more: dict[str, str]) -> dict[str, Any]:
+        ready = {
+            "type": "Ready",
+            "status": "True",
+            "lastTransitionTime": utc(START),
+            "lastHeartbeatTime": utc(START + HOUR * at),
+        }
+        status = {"conditions": [ready, *more], "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}
+        return {"kind": "Node", "metadata": {"name": "n1", "creationTimestamp": utc(START - HOUR)}, "status": status}
+
+    bad = {"type": condition, "status": status, "reason": reason, "lastTransitionTime": utc(START + 1.5 * HOUR)}
+    text = "\n".join(json.dumps({"kind": "NodeList", "items": [row]}) for row in (node(1), node(2, bad)))
+    tables, _ = pipeline.read(Request(write(tmp_path, nodes_json=text)))
+    assert [(e.cause, e.t) for e in tables.events] == (
+        [(cause, START + 1.5 * HOUR)] if cause not in ("", "shown") else []
+    )
+    assert any(f"condition '{condition}'" in text for text in tables.findings) is (cause == "shown")
