@@ -394,7 +394,7 @@ def test_reasons_that_no_rule_knows(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_faults_of_devices_in_conditions(condition: str, status: str, reason: str, cause: str, tmp_path: Path) -> None:
-    """A condition is bad with the status that its rule says, and the reason names the cause; an unknown one is shown."""
+    """A condition is bad with the status that its rule says, and the reason names the cause; an unknown is shown."""
 
     def node(at: float, *more: dict[str, str]) -> dict[str, Any]:
         ready = {
