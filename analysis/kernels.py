@@ -320,7 +320,7 @@ def sections(content: KernelsDocument, top: int | None = None) -> list[Section]:
         for row in shown
     ]
     heads = ["kernel", "m x n x k, or size", "format", "calls", "FLOP/B", "bound", "waves", "alone [us]", "step [ms]"]
-    heads += ["of step", "of achievable"]
+    heads += ["of step", "of benchmark"]
     rest = content.kernels[len(shown) :]
     left = math.fsum(row.share for row in rest)
     text = [f"step {_step_text(content)} on {content.accelerator}, by kernel of the slowest stage"]
@@ -433,11 +433,11 @@ def roofline(content: KernelsDocument) -> Curves:
     for number, (name, rate) in enumerate(roofs.items()):
         knee = rate / bandwidth
         heights = (low * bandwidth, rate, rate)
-        series.append(Series(f"{name}, achievable", (low, knee, high), heights, look="dashed", hue=number))
+        series.append(Series(f"{name}, benchmark", (low, knee, high), heights, look="dashed", hue=number))
     first = points[0][0]
     return Curves(
         f"{first.kernel} is {percent_text(first.share, 1)} of the step, at {percent_text(first.reached or 0.0, 0)} of "
-        "what is achievable",
+        "the benchmark",
         Scale("arithmetic intensity [FLOP/B]", is_log=True),
         Scale("rate in the step [TFLOP/s]", is_log=True),
         tuple(series),
@@ -473,7 +473,7 @@ def _plotted(content: KernelsDocument) -> str:
     for dot in chart.dots[len(named) :]:
         put(dot.x, dot.y, ".")
     scale = [f"{math.exp(high):,.0f}", *[""] * (_UP - 2), f"{math.exp(low):,.0f}"]
-    lines = [f"  roofline: {chart.y.title} over {chart.x.title}, both logarithmic; - achievable"]
+    lines = [f"  roofline: {chart.y.title} over {chart.x.title}, both logarithmic; - benchmark"]
     lines += [f"  {mark:>7} |{''.join(row).rstrip()}" for mark, row in zip(scale, cells, strict=True)]
     ends = [f"{math.exp(end):,.3g}" for end in (left, right)]
     lines.append(f"  {'':7} +{'-' * _ACROSS}")

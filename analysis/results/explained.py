@@ -608,7 +608,7 @@ class KernelRow(Part):
     call_s: Real = Field(description="What a call adds to the step [s].")
     step_s: Real = Field(description="What all calls add to the step [s].")
     share: Real = Field(description="Of the step.")
-    reached: Number = Field(description="Share of the achievable peak; null where unknown.")
+    reached: Number = Field(description="Rate in the step over that of the benchmark; above 1 if the step is faster.")
 
 
 class MeasuredKernel(Part):

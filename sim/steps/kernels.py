@@ -115,7 +115,7 @@ class Kernel:
     alone
         Predicted time of a call by itself [s].
     best
-        Shortest time of a call that the machine is known to reach [s].
+        Time of a call at the rate of the benchmark, or at that of memory or links by the data sheet [s].
     time
         What a call adds to the step [s]: of a collective what is not hidden.
     bound
@@ -161,7 +161,7 @@ class Kernel:
 
     @property
     def reached(self) -> float | None:
-        """Share of the achievable rate that a call reaches in the step, of a collective by itself [-]."""
+        """Rate of a call in the step, of a collective by itself, over that of the benchmark [-]; above 1 if faster."""
         spent = self.alone if self.kind == "collective" else self.time
         return self.best / spent if self.best and spent else None
 
