@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.logs.reconcile import short_name
 from analysis.logs.slurm_conf import Partition
 from analysis.logs.tables import utc
 from sim.records import LogError
@@ -75,6 +76,8 @@ class Hider:
         self._known: dict[tuple[str, str], str] = {}
         self._used: set[str] = set()
         self._count: Counter[str] = Counter()
+        self.several: frozenset[str] = frozenset()
+        """Short names of hosts that are those of several; by them alone a host is not known."""
         self.names: dict[str, str] = {}
         """What stands for each name, whatever its kind; short words, which are those of sentences too, are left out."""
         self._sorted, self._long = 0, list[str]()
@@ -85,10 +88,16 @@ class Hider:
         return hashlib.blake2b(f"{kind}\0{text}".encode(), key=self._key, digest_size=16).digest()
 
     def name(self, kind: str, text: str) -> str:
-        """Return what stands for a name of a kind; nothing for nothing."""
+        """Return what stands for a name of a kind; nothing for nothing. A node is its short name, in any log."""
         if not text:
             return ""
         if (kind, text) not in self._known:
+            stem = short_name(text) if kind == "node" else text
+            stem = text if stem in self.several else stem
+            if stem != text:
+                found = self._known[kind, text] = self.name(kind, stem)
+                self.names[text] = found
+                return found
             digits, size = self._hash(kind, text).hex(), 8
             order = f"{self._count[kind]:05}-" if self._keep_order else ""
             self._count[kind] += 1
@@ -131,6 +140,8 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
         Names of causes that rules have; others are a column of the site's own.
     """
     shift = hider.shift
+    hosts_of = Counter(map(short_name, {*history.nodes, *(event.node for event in tables.events)}))
+    hider.several = frozenset(stem for stem, count in hosts_of.items() if count > 1)
     by_node, slots = _namer(hider, "node"), dict[tuple[str, str], str]()
     history.nodes = [by_node(node) for node in history.nodes]
     racks = sorted({*history.racks, *(row.rack for row in tables.exposure)}, key=lambda rack: (len(rack), rack))

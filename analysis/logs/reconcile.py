@@ -83,6 +83,11 @@ def join_names(reading: Reading) -> None:
 _ADDRESS = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
 
 
+def short_name(name: str) -> str:
+    """Return the first part of the name of a host, in lower case; an address as it is."""
+    return name if _ADDRESS.fullmatch(name) else name.partition(".")[0].lower()
+
+
 def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Mapping[str, set[str]]) -> dict[str, str]:
     """Return the name that stands for each other one of the same node."""
     known = {address: min(nodes) for address, nodes in addresses.items() if len(nodes) == 1}
@@ -90,7 +95,7 @@ def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Ma
     forms: dict[str, list[str]] = defaultdict(list)
     for name in sorted(names | set(same.values())):
         if name and name not in same and not _ADDRESS.fullmatch(name):
-            forms[name.partition(".")[0].lower()].append(name)
+            forms[short_name(name)].append(name)
     unclear = []
     for group in forms.values():
         longest = max(group, key=len)
@@ -107,8 +112,8 @@ def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Ma
         )
     if unclear:
         tables.findings.append(
-            f"{number_of(len(unclear), 'short name')} may stand for one of several full ones, for example "
-            f"{unclear[0][0]} for {' or '.join(unclear[0][1:4])}: not joined; write the names in all logs alike"
+            f"{number_of(len(unclear), 'short name')} of hosts may stand for one of several full ones and stay apart; "
+            "write the names in all logs alike"
         )
     named = names - same.keys()
     nameless = sum(_ADDRESS.fullmatch(name) is not None for name in named)

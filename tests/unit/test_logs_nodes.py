@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analysis.logs import pipeline
+from analysis.logs.anonymise import Hider
 from analysis.logs.pipeline import Request
 from sim.records import LogError
 from tests.cases import cases
@@ -121,7 +122,20 @@ def test_short_names_of_several_hosts(tmp_path: Path) -> None:
     rows = [f"{host},{utc(START + HOUR * at)},{utc(START + HOUR * at + 60)}" for at, host in enumerate(hosts)]
     tables, history = read(write(tmp_path, out_csv="\n".join(["node,start,end", *rows])), nodes=5)
     assert sorted(history.nodes) == sorted(hosts)
-    assert [text for text in tables.findings if text.startswith("1 short name may stand for one of several")]
+    assert [text for text in tables.findings if text.startswith("1 short name of hosts may stand for one of several")]
+
+
+def test_hashes_of_names_agree() -> None:
+    """A host has one hash by its short and its full name, in any log; two hosts of one short name have two."""
+    key = b"k" * 16
+    hashes = {Hider(key).name("node", name) for name in ("gpu001", FULL, "GPU001")}
+    assert len(hashes) == 1
+    assert Hider(key).name("user", "a.b") != Hider(key).name("user", "a")
+    hider = Hider(key)
+    hider.several = frozenset(("gpu001",))
+    assert hider.name("node", FULL) != hider.name("node", "gpu001.other.org")
+    assert Hider(key).name("node", "10.0.0.1") != Hider(key).name("node", "10.0.0.2")
+    assert hider.text(f"fault of {FULL} there") == f"fault of {hider.name('node', FULL)} there"
 
 
 # Slurm: words of states, and lines of the controller.
