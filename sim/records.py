@@ -11,15 +11,20 @@ RFC 4180 (quoted fields); ISO 8601; SchedMD Slurm, manual page of sacct (duratio
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
 import math
+import operator
 import os
 import re
 import zlib
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from sim.yamlfile import check_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -118,6 +123,11 @@ def lines(file: str) -> Iterator[tuple[int, str]]:
     LogError
         If the file cannot be read or unpacked, or is not UTF-8 text.
     """
+    try:
+        check_kind(Path(file))
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LogError(f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}") from None
     with opened(file) as stream:
         number = 0
         try:
@@ -159,6 +169,8 @@ class Table:
         The role whose fields may hold the delimiter, as a reason that people write.
     export
         The command that writes such a table, for the message about a column that is missing.
+    advice
+        What helps there without one, with the role and the usual name of the column.
 
     Raises
     ------
@@ -174,8 +186,10 @@ class Table:
         needed: Iterable[str | tuple[str, ...]],
         free: str = "",
         export: str = "",
+        advice: str = "call it {name}",
     ) -> None:
-        self.file, self._lines, self._free, self._export = file, iter(numbered), free, export
+        self.file, self._lines, self._free = file, iter(numbered), free
+        self._advice = f"export it with {export}" if export else advice
         self.line, first = next(((line, text) for line, text in self._lines if text.strip()), (1, ""))
         self.delimiter = max(",;\t|", key=first.count)
         self.header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
@@ -193,15 +207,15 @@ class Table:
         for need in needed:
             roles = (need,) if isinstance(need, str) else need
             if not self.columns.keys() & set(roles):
-                self._refuse(" or ".join(roles), names[roles[0]][0])
+                self._refuse(roles, names[roles[0]][0])
 
-    def _refuse(self, role: str, name: str) -> None:
+    def _refuse(self, roles: Sequence[str], name: str) -> None:
         """Refuse a table that lacks a column."""
         if not any(self.header):
             raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
         raise LogError(
-            f"{self.file}:{self.line}: has no column for the {role} (the header has: {', '.join(self.header)}); "
-            f"{f'export it with {self._export}' if self._export else f'call it {name}'}"
+            f"{self.file}:{self.line}: has no column for the {' or '.join(roles)} (the header has: "
+            f"{', '.join(self.header)}); " + self._advice.replace("{role}", roles[0]).replace("{name}", name)
         )
 
     @property
@@ -220,29 +234,36 @@ class Table:
 
     def rows(self) -> Iterator[tuple[int, dict[str, str] | str]]:
         """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
-        width, columns = len(self.header), self.columns.items()
+        width, roles, places = len(self.header), tuple(self.columns), (*self.columns.values(), 0)
+        pick = operator.itemgetter(*places)  # one more, so that it is a tuple
         for line, text in self._lines:
-            if not text.strip():
-                continue
-            fields = _fields(text, self.delimiter)
-            for _, more in itertools.islice(self._lines, 0 if fields is not None else _MAX_JOINED):
-                text += more if text.endswith("\n") else f"\n{more}"
-                fields = _fields(text, self.delimiter)
-                if fields is not None:
-                    break
-            if fields is None:
+            if '"' not in text:
+                fields = text.rstrip("\r\n").split(self.delimiter)
+            elif (quoted := self._quoted(text)) is None:
                 yield line, "a quoted field does not end"
                 continue
+            else:
+                fields = quoted
             while len(fields) > width and not fields[-1].strip():
                 fields.pop()
-            surplus, first = len(fields) - width, self.columns.get(self._free)
-            if surplus > 0 and first is not None:
+            surplus = len(fields) - width
+            if surplus > 0 and (first := self.columns.get(self._free)) is not None:
                 last = first + surplus + 1
                 fields[first:last] = [self.delimiter.join(fields[first:last])]
-            if len(fields) != width:
+            if len(fields) == width and (width > 1 or fields[0].strip()):
+                yield line, dict(zip(roles, map(str.strip, pick(fields)), strict=False))
+            elif text.strip():
                 yield line, f"has {len(fields)} fields, and the header {width}"
-                continue
-            yield line, {role: fields[index].strip() for role, index in columns}
+
+    def _quoted(self, text: str) -> list[str] | None:
+        """Return the fields of a row with quoted ones, which may span lines; ``None`` if one does not end."""
+        fields = _fields(text, self.delimiter)
+        for _, more in itertools.islice(self._lines, 0 if fields is not None else _MAX_JOINED):
+            text += more if text.endswith("\n") else f"\n{more}"
+            fields = _fields(text, self.delimiter)
+            if fields is not None:
+                break
+        return fields
 
 
 def _fields(text: str, delimiter: str) -> list[str] | None:
@@ -270,6 +291,7 @@ def number(text: str, least: float = 0.0) -> float:
 
 
 _COUNT = re.compile(r"(\d+)(?:\.0*)?(?:\s*(?:x|×)\s*\D.*|\s+[a-z]\D*)?", re.IGNORECASE)
+_TRES = re.compile(r"[\w/]+(?::[\w.-]+)?=[\w.]+(?:,[\w/]+(?::[\w.-]+)?=[\w.]+)*")
 
 
 def count(text: str) -> int:
@@ -278,7 +300,7 @@ def count(text: str) -> int:
     if match is not None:
         return int(match[1])
     gpus = gres_gpus(text)
-    if gpus:
+    if gpus or _TRES.fullmatch(text):  # a job of processors alone has none
         return sum(gpus.values())
     raise ValueError(f"'{text}', which is no whole number")
 
@@ -337,7 +359,7 @@ _CLOCK_TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)|(\d+):(\d\d(
 
 def duration(text: str, second: float = 1.0) -> float:
     """Return a length of time [s]: a number of units, or ``days-hours:minutes:seconds`` as Slurm writes it."""
-    match = _CLOCK_TIME.fullmatch(text)
+    match = _CLOCK_TIME.fullmatch(text) if ":" in text else None
     if match is None:
         return number(text) * second
     days, hours, minutes, seconds = match[1] or 0, match[2] or 0, match[3] or match[5], match[4] or match[6]
@@ -349,30 +371,46 @@ def duration(text: str, second: float = 1.0) -> float:
 EPOCH = (631152000.0, 4102444800.0)
 """Seconds since 1970 of the years 1990 to 2100, between which the moments of a log lie [s]."""
 
-SUFFIXES = {"_days": 86400.0, "_day": 86400.0, "_d": 86400.0, "_h": 3600.0, "_min": 60.0, "_s": 1.0}
-"""What the end of a column's name says of the unit of its numbers [s]."""
+UNITS = {
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("min", "mins", "minute", "minutes", "timelimitraw"), 60.0),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "elapsedraw"), 1.0),
+    **dict.fromkeys(("ms", "millis", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "micros", "microseconds"), 1e-6),
+    **dict.fromkeys(("ns", "nanos", "nanoseconds"), 1e-9),
+}
+"""What the last word of a column's name says of the unit of its numbers [s]; the names of sacct say it too."""
 
 
 def unit_of(column: str) -> float:
     """Return the unit that the name of a column states [s]; 0 if it states none."""
-    return next((second for end, second in SUFFIXES.items() if column.lower().endswith(end)), 0.0)
+    return UNITS.get(re.split(r"[_\s([]", column.rstrip(")] "))[-1].lower(), 0.0)
+
+
+_SPREADSHEET = (32874.0, 73051.0)
+"""Days since 1900, as spreadsheets count them, of the years 1990 to 2100."""
+
+
+def likely_unit(value: float) -> str:
+    """Return what a number that is no second since 1970 looks like; nothing if it looks like nothing known."""
+    low, high = EPOCH
+    named = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
+    if _SPREADSHEET[0] <= value <= _SPREADSHEET[1]:
+        return "these look like the days of a spreadsheet"
+    return next(
+        (f"these look like {name} since 1970" for size, name in named.items() if low <= value / size <= high), ""
+    )
 
 
 def since_1970(text: str) -> float:
     """Return a number of seconds since 1970; what can only be another unit is refused with its name."""
     value = float(text)
-    low, high = EPOCH
-    if low <= value <= high:
+    if EPOCH[0] <= value <= EPOCH[1]:
         return value
-    named = {1e3: "milliseconds", 1e6: "microseconds", 1e9: "nanoseconds"}
-    guess = next(
-        (f"these look like {name} since 1970" for size, name in named.items() if low <= value / size <= high), ""
-    )
-    if low <= (value - 25569) * 86400 <= high:
-        guess = "these look like the days of a spreadsheet"
     raise ValueError(
-        f"'{text}' is no second since 1970 of the years 1990 to 2100; {guess or 'a number needs a unit'}: write dates, "
-        "or state the unit in the name of the column (_s, _min, _h, _days)"
+        f"'{text}' is no second since 1970 of the years 1990 to 2100; {likely_unit(value) or 'a number needs a unit'}: "
+        "write dates, or state the unit in the name of the column (_s, _min, _h, _days)"
     )
 
 
@@ -498,6 +536,83 @@ class Moments:
         if column:
             self._last[column] = max(value, self._last.get(column, -math.inf))
         return value
+
+
+_NUMBERS, _DATES, _LOCAL = "numbers", "dates with an offset from UTC", "dates without an offset from UTC"
+
+
+class Times:
+    """Reads moments that count from the start of a log or a trace, all of which have one form.
+
+    Numbers may count from anywhere, and dates without an offset are of a zone that keeps no summer time.
+    """
+
+    def __init__(self, *, has_unit: bool = False) -> None:
+        self.form = ""
+        self._has_unit = has_unit
+        self._low, self._high, self._is_whole = math.inf, 0.0, True
+
+    def read(self, text: str, second: float = 1.0) -> float:
+        """Return a moment [s]: a number of some unit, or a date since 1970.
+
+        Raises
+        ------
+        ValueError
+            If it is none, of another form than those before, or of another unit.
+        """
+        form, value = self._moment(text, second)
+        if form != (self.form or form):
+            raise ValueError(f"'{text}', but the moments above it are {self.form}")
+        self.form = form
+        if form == _NUMBERS:
+            if value > EPOCH[1]:
+                guess = likely_unit(value / second) or "that is after the year 2100"
+                raise ValueError(f"'{text}'; {guess}: write dates, or state the unit in the name of the column (_ms)")
+            self._low, self._high = min(self._low, value), max(self._high, value)
+            self._is_whole = self._is_whole and value.is_integer()
+        return value
+
+    @staticmethod
+    def _moment(text: str, second: float) -> tuple[str, float]:
+        """Return the form of a moment and its value [s]."""
+        if text[4:5] != "-" or text[7:8] != "-":
+            with contextlib.suppress(ValueError):
+                value = float(text) * second
+                if 0 <= value < math.inf:
+                    return _NUMBERS, value
+        try:
+            date = datetime.fromisoformat(text)
+        except ValueError:
+            wanted = "neither a number of zero or more nor a date such as 2026-11-20T14:05:00Z"
+            raise ValueError(f"'{text}', which is {wanted}") from None
+        if date.tzinfo is None:
+            return _LOCAL, date.replace(tzinfo=UTC).timestamp()
+        return _DATES, date.timestamp()
+
+    def begin(self, origin: float | str | None, first: float, second: float = 1.0) -> float:
+        """Return the moment at which the simulation starts [s]: one that is stated, 0, or the first date.
+
+        Raises
+        ------
+        ValueError
+            If that is no moment as those that were read, or these are likely days of a spreadsheet.
+        """
+        low, high = _SPREADSHEET
+        if not (self._has_unit or self._is_whole) and low <= self._low <= self._high <= high:
+            raise LogError(
+                f"the moments are numbers from {self._low:g} to {self._high:g}; {likely_unit(self._low)}: write dates, "
+                "or state their unit (time_unit)"
+            )
+        if origin is None:
+            return 0.0 if self.form == _NUMBERS else first
+        form, value = self._moment(str(origin), second)
+        if form != self.form:
+            raise ValueError(f"'{origin}' does not go with the moments of the log, which are {self.form}")
+        return value
+
+    def text(self, moment: float) -> str:
+        """Return a moment of a log with dates as text, in UTC where it has offsets."""
+        return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat() + "Z" * (self.form == _DATES)
 
 
 # Lists of hosts: gpu[001-010,012],login1 and r[1-2]n[01-16].

@@ -35,7 +35,7 @@ class FleetAccount(NamedTuple):
     stream: int
     size: int
     tenant: int = 0
-    priority: int = 0
+    priority: float = 0
     partition: int = 0
 
 
@@ -343,7 +343,7 @@ class Tally:
         self.edges = list(self.edges)
         self._levels = [[0.0] * len(LEVELS) for _ in self.edges[1:]]
 
-    def account(self, stream: int, size: int, tenant: int = 0, priority: int = 0, partition: int = 0) -> int:
+    def account(self, stream: int, size: int, tenant: int = 0, priority: float = 0, partition: int = 0) -> int:
         """Return the number of an account, a new one if it has none yet; `size` is a `size_class`."""
         key = FleetAccount(stream, size, tenant, priority, partition)
         place = self._places.get(key)

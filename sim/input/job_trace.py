@@ -3,70 +3,84 @@
 References
 ----------
 D. G. Feitelson, D. Tsafrir, D. Krakov, "Experience with using the Parallel Workloads Archive", Journal of Parallel and
-Distributed Computing 74 (2014): the 18 fields of the format, and what cleaning a trace is about.
+Distributed Computing 74 (2014): the 18 fields of the format, and what cleaning a trace is about. SchedMD Slurm, manual
+page of sacct: names of columns, states, and steps of jobs. Q. Weng et al., "MLaaS in the Wild", NSDI 2022: states of
+Alibaba's traces, where a job that is done is Terminated.
 """
 
 from __future__ import annotations
 
-import csv
-import gzip
+import functools
+import itertools
 import math
+import re
+from array import array
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim import catalog, units
-from sim.failures.replay import Times, TraceError, text_of
-from sim.scenario.streams import OUTCOMES
+from sim import records, units
+from sim.records import NOTHING, LogError, Table, Times
+from sim.scenario.fields import RuleError
+from sim.scenario.streams import OUTCOMES, TraceColumns
 from sim.yamlfile import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from sim.scenario.streams import JobTrace
 
-_STATES = {
-    "completed": "completed",
-    "pass": "completed",
-    "finished": "completed",
-    "failed": "failed",
-    "out_of_memory": "failed",
-    "cancelled": "cancelled",
-    "canceled": "cancelled",
-    "killed": "cancelled",
-    "timeout": "cancelled",
-    "deadline": "cancelled",
-    "node_fail": "cancelled",
-    "boot_fail": "cancelled",
-    "preempted": "cancelled",
-    "requeued": "cancelled",
-    "revoked": "cancelled",
-    "running": "",
-    "pending": "",
-    "requeue_hold": "",
-    "suspended": "",
-    "completing": "",
-    "configuring": "",
-    "special_exit": "",
-    "stopped": "",
-    "resizing": "",
+    Row = dict[str, str]
+
+NOT_OVER = "not over"
+
+STATES: dict[str, str] = {
+    word: meaning
+    for meaning, words in {
+        "completed": "completed complete done finished pass passed success successful succeeded terminated",
+        "failed": "failed failure error exit out_of_memory oom oomkilled launch_failed",
+        "cancelled": "cancelled canceled killed timeout deadline node_fail boot_fail preempted requeued revoked "
+        "evicted interrupted reconfig_fail",
+        NOT_OVER: "running pending waiting queued requeue_hold suspended completing configuring special_exit stopped "
+        "resizing",
+    }.items()
+    for word in words.split()
 }
-"""What states of Slurm and others mean here, in lower case: ended from outside is cancelled, not over is nothing."""
+"""What states of Slurm, Kubernetes and Alibaba mean here, in lower case: ended from outside is cancelled."""
 
-_SWF = (
-    *("job", "submit", "wait", "run", "allocated", "cpu_time", "memory", "requested", "requested_time"),
-    *("requested_memory", "status", "user", "group", "executable", "queue", "partition", "preceding", "think"),
-)
-"""The fields of the Standard Workload Format."""
+_COLUMNS = {
+    "job": ("JobIDRaw", "JobID", "job_id"),
+    "submit": ("submit_time",),
+    "gpus": ("AllocTRES", "AllocGRES", "AllocGPUS"),
+    "run": ("ElapsedRaw", "Elapsed"),
+    "limit": ("TimelimitRaw", "Timelimit"),
+    "start": ("start", "start_time"),
+    "end": ("end", "end_time"),
+}
+"""What columns are called, where the scenario does not say it and they have not the name of their role."""
 
-_SWF_STATES = {"1": "completed", "0": "failed", "5": "cancelled", "-1": "completed", "2": "completed", "3": "completed"}
+_SWF_FIELDS = 18
+_UNKNOWN = ("-1", "0")
+_SWF_STATES = {"1": "completed", "0": "failed", "5": "cancelled", "2": "completed", "3": "completed", "4": "failed"}
+_SWF_PARTS = ("2", "3", "4")
+_STEP = re.compile(r"(.+)\.(?:(\d+)|batch|extern|interactive)")
+_NO_LIMIT = NOTHING | {"unlimited", "inf", "infinite", "partition_limit"}
 _LISTED = 10
+_TIMED = ("submit", "start", "end", "run", "limit")
+_COMPARED = 1000
+"""Rows whose run is compared with start and end."""
+
+_WIDTH = 10
+"""Numbers that are kept of a job."""
 
 _KINDS = {
+    "step": "are steps of jobs",
     "no_run": "never ran",
+    "no_time": "completed after an unknown time",
     "no_gpu": "ask for no GPU",
     "not_over": "are not over",
     "early": "ended before the origin",
@@ -87,7 +101,7 @@ class Jobs(NamedTuple):
     run: NDArray[np.float64]
     limit: NDArray[np.float64]
     outcome: NDArray[np.int64]
-    priority: NDArray[np.int64]
+    priority: NDArray[np.float64] | NDArray[np.int64]
     tenant: NDArray[np.int64]
     partition: NDArray[np.int64]
     line: NDArray[np.int64]
@@ -97,253 +111,292 @@ class Jobs(NamedTuple):
     notes: tuple[str, ...]
 
 
-class _Row(NamedTuple):
-    """The words of a row, empty where it has none."""
-
-    job: str
-    submit: str
-    gpus: str
-    run: str
-    limit: str
-    state: str
-    tenant: str
-    priority: str
-    partition: str
-    start: str = ""
-    end: str = ""
-
-
 def read_jobs(stream: JobTrace) -> Jobs:
     """Read the trace of a stream; neither its scale nor its limits are applied.
 
     Raises
     ------
-    TraceError
+    LogError
         If the file or a column is missing, or rows cannot be used and are not to be skipped: one line with their
         number and the first ten.
     RuleError
-        If the origin is not a moment as those of the trace.
+        If the origin is not a moment as those of the trace, or a setting has no effect on it.
     """
-    path = Path(stream.file)
-    file = shown(path)
-    text = text_of(path, file, _unpacked)
+    file = shown(Path(stream.file))
+    numbered = records.lines(file)
+    first = next(((line, text) for line, text in numbered if text.strip()), (1, ""))
+    numbered = itertools.chain([first], numbered)
     # By its comments too: a copy may have another name.
-    is_swf = path.name.lower().endswith((".swf", ".swf.gz")) or text.lstrip().startswith(";")
-    rows = _swf(text) if is_swf else _csv(text, file, stream)
-    reader = _Reader(Times(units.parse(f"1 {stream.time_unit}", units.DURATION)), stream)
-    bad: list[str] = []
-    for line, row in rows:
-        place = f"{file}:{line}"
-        reader.rows += 1
-        if isinstance(row, str):
-            bad.append(f"{place}: {row}")
-            continue
-        try:
-            reader.add(row, line, place)
-        except TraceError as error:
-            bad.append(" ".join(str(error).split()))  # a quoted word may have line breaks
+    is_swf = file.lower().endswith((".swf", ".swf.gz")) or first[1].lstrip().startswith(";")
+    said: Counter[str] = Counter()
+    rows, columns = (_swf(numbered, stream, said), {}) if is_swf else _csv(numbered, file, stream)
+    reader = _Reader(stream, columns)
+    bad = [f"{file}:{line}: {reason}" for line, reason in reader.read(rows)]
     if bad and not stream.skip_bad_rows:
         more = f"; and {len(bad) - _LISTED:,} more" if len(bad) > _LISTED else ""
-        raise TraceError(
+        raise LogError(
             f"{len(bad):,} of {reader.rows:,} rows cannot be used (skip_bad_rows: true, or --skip-bad-rows, leaves "
             f"them out): {'; '.join(bad[:_LISTED])}{more}"
         )
-    return reader.jobs(file, len(bad))
+    jobs = reader.jobs(file, len(bad))
+    return jobs._replace(notes=(*jobs.notes, *(f"{file}: {count:,} jobs {text}" for text, count in said.items())))
 
 
 class _Reader:
-    """Takes rows in any order, and puts the jobs in order."""
+    """Takes rows in any order, and puts the jobs in order.
 
-    def __init__(self, times: Times, stream: JobTrace) -> None:
+    `columns` are the names of the columns by role, where these are not those of the roles.
+    """
+
+    def __init__(self, stream: JobTrace, columns: Mapping[str, str]) -> None:
         self.rows = 0
-        self._times, self._stream = times, stream
-        self._jobs: list[tuple[float, ...]] = []
-        self._seen: dict[tuple[str, str], int] = {}
+        self._stream, self._columns = stream, columns
+        second = {role: _unit(role, columns.get(role, ""), stream) for role in _TIMED}
+        self._second = second["submit"]
+        self._times = Times(has_unit="time_unit" in stream.model_fields_set)
+        often = functools.lru_cache(maxsize=10_000)
+        self._read: dict[str, Callable[[str], float]] = {
+            **{role: functools.partial(self._times.read, second=second[role]) for role in ("submit", "start", "end")},
+            "run": functools.partial(records.duration, second=second["run"]),
+            "limit": often(functools.partial(_limit, second=second["limit"])),
+            "gpus": often(records.count),
+            "priority": often(_priority),
+            "wait": records.number,
+        }
+        self._states = STATES | {word.lower().strip(): meaning for word, meaning in stream.states.items()}
+        self._values = array("d")
+        self._lines: dict[tuple[str, str], int] = {}
         self._tenants: dict[str, int] = {}
         self._partitions: dict[str, int] = {}
-        self._left_out = dict.fromkeys(_KINDS, 0)
+        self._left_out: Counter[str] = Counter()
+        self._ratios: list[float] = []
 
-    def add(self, row: _Row, line: int, place: str) -> None:
-        """Take a row; what is wrong with it is raised as a TraceError."""
-        if row.job:
-            first = self._seen.setdefault((row.tenant, row.job), line)
-            if first != line:
-                raise TraceError(f"{place}: job '{row.job}' is also in line {first}")
-        columns = self._stream.columns
-        submit = self._times.read(row.submit, columns.submit, place)
-        outcome = self._outcome(row.state, place)
-        gpus = _number(row.gpus, columns.gpus, place)
-        if gpus != int(gpus):
-            raise TraceError(f"{place}: column '{columns.gpus}' holds '{row.gpus}', which is not a whole number")
-        run = self._run(row, place)
-        kind = "not_over" if outcome < 0 else "no_gpu" if gpus == 0 else "no_run" if math.isnan(run) else ""
-        if kind:
-            self._left_out[kind] += 1
-            return
-        second = self._times.second
-        has_limit = bool(row.limit) and row.limit.lower() not in ("unlimited", "inf", "partition_limit")
-        limit = _number(row.limit, columns.limit, place) * second if has_limit else math.inf
-        if limit <= 0:
-            raise TraceError(f"{place}: column '{columns.limit}' holds '{row.limit}', which must be above zero")
-        priority = _number(row.priority, columns.priority, place, least=-math.inf) if row.priority else 0.0
+    def read(self, rows: Iterator[tuple[int, Row | str]]) -> Iterator[tuple[int, str]]:
+        """Take all rows; yield the line of those that cannot be used, and why."""
+        parts = []
+        for line, row in rows:
+            self.rows += 1
+            if isinstance(row, str):
+                yield line, row
+            elif "." in row.get("job", "") and (match := _STEP.fullmatch(row["job"])):
+                parts.append((line, row, match[1], match[2] is None))
+            elif reason := self._problem(row, line):
+                yield line, reason
+        jobs = {job for _, job in self._lines}
+        for line, row, job, is_step in parts:
+            if is_step or job in jobs:  # otherwise its name is a number with a point
+                self._left_out["step"] += 1
+            elif reason := self._problem(row, line):
+                yield line, reason
+
+    def _problem(self, row: Row, line: int) -> str:
+        """Take a row, or return what is wrong with it."""
+        try:
+            kind = self._take(row, line)
+        except ValueError as error:
+            return str(error)
+        self._left_out[kind] += 1
+        return ""
+
+    def _take(self, row: Row, line: int) -> str:
+        """Take a job; return what keeps one from being of use, nothing if it is taken."""
+        job, tenant, state = row.get("job", ""), row.get("tenant", ""), row.get("state")
+        if job and (first := self._lines.setdefault((tenant, job), line)) != line:
+            raise ValueError(f"job '{job}' is also in line {first}")
+        meaning = "completed" if state is None else self._states.get(state) or self._meaning(state)
+        if meaning == NOT_OVER:
+            return "not_over"
+        run = self._run(row)
+        if math.isnan(run):
+            if "wait" not in row and meaning != "cancelled":
+                raise ValueError(f"column '{self._columns.get('run', 'run')}' is empty")
+            return "no_time" if meaning == "completed" else "no_run"
+        if not run and not row["gpus"]:
+            return "no_run"  # sacct: nothing was allocated
+        submit = self._value(row, "submit")
+        gpus = self._value(row, "gpus")
+        if not gpus:
+            return "no_gpu"
+        limit, priority = self._value(row, "limit"), self._value(row, "priority")
         # Only where the log is cut does it matter when a job began to run.
-        is_cut = self._stream.origin is not None and row.start
-        start = self._times.read(row.start, "start", place) if is_cut else submit
-        tenant = self._tenants.setdefault(row.tenant, len(self._tenants))
-        partition = self._partitions.setdefault(row.partition, len(self._partitions))
-        self._jobs.append((submit, start, gpus, run, limit, outcome, int(priority), tenant, partition, line))
+        start = self._start(row, submit) if self._stream.origin is not None else submit
+        number = self._tenants.setdefault(tenant, len(self._tenants))
+        partition = self._partitions.setdefault(row.get("partition", ""), len(self._partitions))
+        outcome = OUTCOMES.index(meaning)
+        self._values.extend((submit, start, gpus, run, limit, outcome, priority, number, partition, line))
+        return ""
 
-    def _outcome(self, state: str, place: str) -> int:
-        """Return the position of an outcome, -1 for a job that is not over."""
-        word = state.lower().split(" ")[0].rstrip("+")  # Slurm: CANCELLED by 1000
-        if not word:
-            return 0
-        if word not in _STATES:
-            raise TraceError(f"{place}: {catalog.unknown('state', state, _STATES)}")
-        return OUTCOMES.index(_STATES[word]) if _STATES[word] else -1
+    def _value(self, row: Row, role: str) -> float:
+        """Return what the field of a role holds."""
+        text = row.get(role, "")
+        try:
+            return self._read[role](text)
+        except ValueError as error:
+            raise ValueError(
+                f"column '{self._columns.get(role, role)}' {f'holds {error}' if text else 'is empty'}"
+            ) from None
 
-    def _run(self, row: _Row, place: str) -> float:
-        """Return the run time [s]; NaN for a job that never ran."""
-        columns = self._stream.columns
-        if row.run:
-            return _number(row.run, columns.run, place) * self._times.second
-        if row.start and row.end:
-            start, end = self._times.read(row.start, "start", place), self._times.read(row.end, "end", place)
-            if end < start:
-                raise TraceError(f"{place}: the job ends ({row.end}) before it starts ({row.start})")
-            return end - start
-        if row.state.lower().startswith(("cancel", "kill")):
-            return math.nan
-        raise TraceError(f"{place}: column '{columns.run}' is empty")
+    def _meaning(self, state: str) -> str:
+        """Return what a state means: an outcome, or that the job is not over."""
+        word = state.lower().partition(" by ")[0].strip().replace(" ", "_")  # Slurm: CANCELLED by 1000
+        meanings = {self._states[word]} if word in self._states else set()
+        if word.endswith("+"):  # sacct cuts long words
+            meanings = {meaning for known, meaning in self._states.items() if known.startswith(word[:-1])}
+        if len(meanings) == 1:
+            return self._states.setdefault(state, meanings.pop())
+        example = f"{{{word or repr(word)}: completed}}"
+        raise ValueError(
+            f"unknown state '{state}'; say what it means, for example states: {example} ({', '.join(OUTCOMES)}, or "
+            f"{NOT_OVER})"
+        )
+
+    def _start(self, row: Row, submit: float) -> float:
+        """Return when a job began to run [s]; without that, as it is submitted."""
+        if row.get("start"):
+            return self._value(row, "start")
+        return submit + self._value(row, "wait") if row.get("wait") else submit
+
+    def _run(self, row: Row) -> float:
+        """Return the run time [s]; NaN where it is not said."""
+        has_run = row.get("run", "").lower() not in NOTHING
+        if has_run and ("end" not in row or len(self._ratios) >= _COMPARED):
+            return self._value(row, "run")
+        span = math.nan
+        if row.get("start", "").lower() not in NOTHING and row.get("end", "").lower() not in NOTHING:
+            span = self._value(row, "end") - self._value(row, "start")
+            if span < 0:
+                raise ValueError(f"the job ends ({row['end']}) before it starts ({row['start']})")
+        if not has_run:
+            return span
+        run = self._value(row, "run")
+        if run > 0 and span > 0:
+            self._ratios.append(span / run)
+        return run
 
     def jobs(self, file: str, bad: int) -> Jobs:
         """Return the jobs in order of submission."""
-        if not self._jobs:
-            raise TraceError(f"{file}: has no jobs that can be used, of {self.rows:,} rows")
-        submit, start, gpus, run, limit, outcome, priority, tenant, partition, line = (
-            np.array(column, dtype=np.float64) for column in zip(*self._jobs, strict=True)
-        )
-        stated = self._stream.origin
-        origin = float(submit.min()) if stated is None else self._times.begin(stated, 0.0)
+        if not self._values:
+            raise LogError(f"{file}: has no jobs that can be used, of {self.rows:,} rows{self._reasons(': ', bad)}")
+        ratio = float(np.median(self._ratios)) if self._ratios else 1.0
+        if not 0.5 <= ratio <= 2:
+            raise LogError(
+                f"{file}: most jobs take {ratio:.3g} times as long from start to end as column "
+                f"'{self._columns.get('run', 'run')}' says; state its unit in its name (run_s, run_min, run_h)"
+            )
+        values = np.frombuffer(self._values).reshape(-1, _WIDTH)
+        submit, start, gpus, run, limit, outcome, priority, tenant, partition, line = values.T
+        try:
+            stated = self._stream.origin
+            origin = self._times.begin(stated, float(submit.min()), self._second)
+        except LogError as error:
+            raise LogError(f"{file}: {error}") from None
+        except ValueError as error:
+            raise RuleError(("origin",), str(error)) from None
+        origin = float(submit.min()) if stated is None else origin
         under_way = (submit < origin) & (start < origin)
         done = np.where(under_way, origin - start, 0.0)
         order = np.lexsort((submit, ~under_way))
         order = order[(done < run)[order] | ~under_way[order]]
         self._left_out["early"] = len(submit) - len(order)
         if not len(order):
-            raise TraceError(f"{file}: has no job after {stated}")
+            raise LogError(f"{file}: has no job after {stated}")
         run = run - done
         limit = np.maximum(limit - done, np.minimum(limit, run))
-        counts = [f"{count:,} {_KINDS[kind]}" for kind, count in self._left_out.items() if count]
-        counts += [f"{bad:,} cannot be used"] if bad else []
-        whole = [column[order].astype(np.int64) for column in (outcome, priority, tenant, partition, line)]
+        is_whole = bool((priority == np.floor(priority)).all())
+        reasons = self._reasons(f"{file}: of {self.rows:,} rows these are left out: ", bad)
+        integers = (column[order].astype(np.int64) for column in (gpus, outcome, tenant, partition, line))
+        whole = dict(zip(("gpus", "outcome", "tenant", "partition", "line"), integers, strict=True))
         return Jobs(
-            submit[order] - origin,
-            gpus[order].astype(np.int64),
-            run[order],
-            limit[order],
-            whole[0],
-            whole[1],
-            whole[2],
-            whole[3],
-            whole[4],
-            under_way[order],
-            tuple(self._tenants),
-            tuple(self._partitions),
-            (f"{file}: of {self.rows:,} rows these are left out: {', '.join(counts)}",) if counts else (),
+            submit=submit[order] - origin,
+            run=run[order],
+            limit=limit[order],
+            priority=priority[order].astype(np.int64) if is_whole else priority[order],
+            under_way=under_way[order],
+            tenants=tuple(self._tenants),
+            partitions=tuple(self._partitions),
+            notes=(reasons,) if reasons else (),
+            **whole,
         )
 
-
-def _number(text: str, column: str, place: str, least: float = 0.0) -> float:
-    """Return a finite number that is not below another."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < least:
-        what = "a number" if math.isinf(least) else "a number of zero or more"
-        raise TraceError(
-            f"{place}: column '{column}' " + (f"holds '{text}', which is not {what}" if text else "is empty")
-        )
-    return value
+    def _reasons(self, head: str, bad: int) -> str:
+        """Return how many rows were left out and why; nothing if all were taken."""
+        counts = [f"{self._left_out[kind]:,} {text}" for kind, text in _KINDS.items() if self._left_out[kind]]
+        counts += [f"{bad:,} cannot be used"] if bad else []
+        return head + ", ".join(counts) if counts else ""
 
 
-# The two formats, as rows of words.
+def _limit(text: str, second: float) -> float:
+    """Return a time limit [s]; infinite without one."""
+    limit = math.inf if text.lower() in _NO_LIMIT else records.duration(text, second)
+    if limit <= 0:
+        raise ValueError(f"'{text}', which must be above zero")
+    return limit
 
 
-def _csv(text: str, file: str, stream: JobTrace) -> Iterator[tuple[int, _Row | str]]:
-    """Yield line and words of the rows of a CSV file with a header, or what is wrong with them."""
-    reader = csv.reader(text.splitlines(keepends=True))
-    try:
-        header = [" ".join(name.split()) for name in next(reader, [])]
-        if not any(header):
-            raise TraceError(f"{file}:1: has no header: the first line names the columns, as in submit,gpus,run")
-        at = _positions(header, stream, file)
-        for record in reader:
-            if not record:
-                continue
-            if len(record) == len(header):
-                words = (record[position].strip() if position >= 0 else "" for position in at)
-                yield reader.line_num, _Row(*words)
-            else:
-                yield reader.line_num, f"has {len(record)} fields, and the header {len(header)}"
-    except csv.Error as error:
-        raise TraceError(f"{file}:{reader.line_num + 1}: is no CSV ({error})") from None
+def _priority(text: str) -> float:
+    """Return a priority; 0 without one."""
+    return records.number(text, -math.inf) if text else 0.0
 
 
-def _positions(header: list[str], stream: JobTrace, file: str) -> list[int]:
-    """Return where each word of a row stands, -1 for nowhere; columns that are named or needed have to be there."""
-    columns = stream.columns
-    names: Mapping[str, str] = {**columns.model_dump(), "start": "start", "end": "end"}
-    needed = {"submit", "gpus", *(role for role, name in columns if role != name)}
-    if not {"start", "end"} <= set(header):
-        needed.add("run")
-    for role in _Row._fields:
-        if role in needed and names[role] not in header:
-            near = catalog.unknown("column", names[role], header)
-            raise TraceError(f"{file}:1: {near}; say which one is {role}, for example columns: {{{role}: NAME}}")
-    return [header.index(names[role]) if names[role] in header else -1 for role in _Row._fields]
+# The two formats, as rows of fields by role.
 
 
-def _swf(text: str) -> Iterator[tuple[int, _Row | str]]:
-    """Yield line and words of the rows of a file in the Standard Workload Format, or what is wrong with them."""
-    for line, row in enumerate(text.splitlines(), 1):
-        words = row.split()
+def _unit(role: str, column: str, stream: JobTrace) -> float:
+    """Return the unit of the numbers of a column [s]: as its name states, else that of the stream."""
+    stated, named = units.parse(f"1 {stream.time_unit}", units.DURATION), records.unit_of(column)
+    if named and named != stated and "time_unit" in stream.model_fields_set:
+        rule = f"is {stream.time_unit}, but column '{column}' states another unit of the {role}; leave one of them out"
+        raise RuleError(("time_unit",), rule)
+    return named or stated
+
+
+def _csv(
+    numbered: Iterator[tuple[int, str]], file: str, stream: JobTrace
+) -> tuple[Iterator[tuple[int, Row | str]], dict[str, str]]:
+    """Return the rows of a CSV file with a header, and its columns; those that are named or needed have to be there."""
+    stated = {role: name for role, name in stream.columns if name != role}
+    names = {
+        role: (stated[role],) if role in stated else (role, *_COLUMNS.get(role, ()))
+        for role in (*TraceColumns.model_fields, "start", "end")
+    }
+    needed: list[str | tuple[str, ...]] = ["submit", "gpus", ("run", "start"), ("run", "end"), *stated]
+    table = Table(numbered, file, names, needed, advice="say which one it is, for example columns: {{role}: NAME}")
+    return table.rows(), {role: table.name_of(role) for role in table.columns}
+
+
+def _swf(numbered: Iterator[tuple[int, str]], stream: JobTrace, said: Counter[str]) -> Iterator[tuple[int, Row | str]]:
+    """Return line and fields of the rows of the Standard Workload Format, whose times are seconds."""
+    for key in ("columns", "time_unit"):
+        if key in stream.model_fields_set:
+            raise RuleError((key,), "has no effect: the Standard Workload Format has 18 fields, and times in seconds")
+    return _swf_rows(numbered, said)
+
+
+def _swf_rows(numbered: Iterator[tuple[int, str]], said: Counter[str]) -> Iterator[tuple[int, Row | str]]:
+    """Yield line and fields of the rows; -1 says that something is not known."""
+    for line, text in numbered:
+        words = text.split()
         if not words or words[0].startswith(";"):
             continue
-        yield line, _swf_row(words) if len(words) == len(_SWF) else f"has {len(words)} fields, not {len(_SWF)}"
-
-
-def _swf_row(words: list[str]) -> _Row:
-    """Return a row in our order; -1 says that something is not known."""
-    field = dict(zip(_SWF, words, strict=True))
-    gpus = field["requested"] if field["requested"] not in ("-1", "0") else field["allocated"]
-    limit, run = field["requested_time"], field["run"]
-    state = _SWF_STATES.get(field["status"], field["status"])
-    if run == "-1" and field["status"] in ("0", "5"):
-        run, state = "", "cancelled"  # it never ran
-    return _Row(
-        field["job"],
-        field["submit"],
-        gpus,
-        run,
-        "" if limit in ("-1", "0") else limit,
-        state,
-        tenant="" if field["group"] == "-1" else field["group"],
-        priority="",
-        partition="" if field["partition"] == "-1" else field["partition"],
-        start="" if field["wait"] == "-1" else _sum(field["submit"], field["wait"]),
-    )
-
-
-def _sum(submit: str, wait: str) -> str:
-    """Return when a job started, as text; empty where that is not known."""
-    try:
-        return repr(float(submit) + float(wait))
-    except ValueError:
-        return ""
-
-
-def _unpacked(content: bytes) -> bytes:
-    """Return what a trace holds, where it may be gzipped."""
-    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+        if len(words) != _SWF_FIELDS:
+            yield line, f"has {len(words)} fields, not {_SWF_FIELDS}"
+            continue
+        job, submit, wait, run, allocated, _, _, requested, limit, _, status, _, group, _, _, partition, *wishes = words
+        gpus = requested if allocated in _UNKNOWN else allocated
+        if gpus != requested not in _UNKNOWN:
+            said["hold other processors than they asked for; those that they held count"] += 1
+        if wishes[0] not in _UNKNOWN or wishes[1] not in _UNKNOWN:
+            said["wait for another one (fields 17 and 18); here they are submitted when they were"] += 1
+        row = {
+            "job": f"{job}.{line}" if status in _SWF_PARTS else job,  # as a step: of no use if the job has its own line
+            "submit": submit,
+            "gpus": gpus,
+            "run": "" if run == "-1" else run,
+            "limit": "" if limit in _UNKNOWN else limit,
+            "wait": "" if wait == "-1" else wait,
+            "tenant": "" if group == "-1" else group,
+            "partition": "" if partition == "-1" else partition,
+        }
+        if status != "-1":
+            row["state"] = _SWF_STATES.get(status, status)
+        yield line, row

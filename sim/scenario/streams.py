@@ -60,7 +60,7 @@ class Arrival(NamedTuple):
     ends: float
     outcome: Outcome
     tenant: int = 0
-    priority: int = 0
+    priority: float = 0
     partition: int = 0
     under_way: bool = False
 
@@ -409,7 +409,7 @@ class TraceColumns(Model):
 
     job: str = Field("job", description="Name or number; unique for a tenant.")
     submit: str = Field("submit", description="When it was submitted.")
-    gpus: str = Field("gpus", description="What it asked for.")
+    gpus: str = Field("gpus", description="What it held: a number, or AllocTRES of Slurm.")
     run: str = Field("run", description="How long it ran; without it, end less start.")
     limit: str = Field("limit", description="Its time limit; empty for none.")
     state: str = Field("state", description="How it ended, in the words of Slurm: completed, failed, cancelled, ...")
@@ -433,7 +433,9 @@ class JobTrace(StreamBase):
     columns: TraceColumns = Field(
         default_factory=lambda: TraceColumns.model_validate({}), description="Names of the columns of a CSV file."
     )
-    time_unit: Literal["s", "min", "h", "d"] = Field("s", description="Unit of times that are numbers.")
+    time_unit: Literal["s", "min", "h", "d"] = Field(
+        "s", description="Unit of times that are numbers, where the name of their column states none (run_h)."
+    )
     origin: float | str | None = Field(
         None,
         description="Moment of the trace that is time zero: a number or a date; by default the first submission. Jobs "
@@ -441,6 +443,13 @@ class JobTrace(StreamBase):
     )
     scale: Scale = Field(default_factory=lambda: Scale.model_validate({}), description="Longer runs, denser arrivals.")
     limit: AnyLimit | None = Field(None, description="Time limits in place of those of the trace; see generated jobs.")
+    other_partitions: Literal["refuse", "leave out"] = Field(
+        "refuse", description="What happens to jobs of partitions that the scenario does not have."
+    )
+    states: dict[str, Outcome | Literal["not over"]] = Field(
+        default_factory=dict,
+        description="What further words of the column state mean: completed, failed, cancelled, or not over.",
+    )
     skip_bad_rows: bool = Field(False, description="Whether rows that cannot be used are left out, and counted.")
 
     @model_validator(mode="after")

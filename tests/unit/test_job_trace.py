@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 import cli
 import sim
-from sim.failures.replay import TraceError
 from sim.input.job_trace import Jobs, read_jobs
+from sim.records import LogError
 from sim.scenario.fields import RuleError
 from sim.scenario.streams import OUTCOMES, JobTrace
 from tests import harness
@@ -39,7 +39,7 @@ def trace(folder: Path, content: str | bytes, name: str = "jobs.csv", **keys: An
 
 def complaint(folder: Path, content: str | bytes, name: str = "jobs.csv", **keys: Any) -> str:
     """Return what is said of a bad file, without its folder."""
-    with pytest.raises(TraceError) as error:
+    with pytest.raises(LogError) as error:
         trace(folder, content, name, **keys)
     return str(error.value).replace(f"{folder}/", "")
 
@@ -133,7 +133,7 @@ def test_a_cluster_is_not_empty_at_the_origin(tmp_path: Path) -> None:
 
 def test_rows_of_no_use_are_counted(tmp_path: Path) -> None:
     """Jobs without GPUs, not over, or cancelled before they ran are no mistakes; a note has their number."""
-    rows = "1,0,5,\n2,8,,CANCELLED\n3,8,5,RUNNING\n4,8,5,PENDING\n5,8,5,COMPLETED\n"
+    rows = "1,0,5,DONE\n2,8,,CANCELLED\n3,8,,RUNNING\n4,,,PENDING\n5,8,5,COMPLETED\n"
     jobs = trace(tmp_path, "submit,gpus,run,state\n" + rows)
     assert jobs.line.tolist() == [6]
     assert jobs.notes[0].endswith("of 5 rows these are left out: 1 never ran, 1 ask for no GPU, 2 are not over")
@@ -143,7 +143,7 @@ SWF = "; Version: 2.2\n;  MaxProcs: 256\n"
 
 
 def test_the_standard_workload_format(tmp_path: Path) -> None:
-    """Of 18 fields count 1, 2, 4, 5, 8, 9, 11, 13 and 16; -1 is unknown; requested processors before allocated ones."""
+    """Of 18 fields count 1 to 5, 8, 9, 11, 13 and 16; -1 is unknown; a job has the processors that it held."""
     rows = (
         "1 10 5 100 16 -1 -1 -1 -1 -1 1 3 7 -1 0 2 -1 -1\n"
         "2 20 -1 50 16 -1 -1 8 60 -1 0 3 -1 -1 0 -1 -1 -1\n"
@@ -157,10 +157,65 @@ def test_the_standard_workload_format(tmp_path: Path) -> None:
     ):
         jobs = trace(tmp_path, content, name)
         assert jobs.submit.tolist() == [0, 10], name
-        assert (jobs.gpus.tolist(), jobs.run.tolist(), jobs.limit.tolist()) == ([16, 8], [100, 50], [math.inf, 60])
+        assert (jobs.gpus.tolist(), jobs.run.tolist(), jobs.limit.tolist()) == ([16, 16], [100, 50], [math.inf, 60])
         assert [OUTCOMES[number] for number in jobs.outcome] == ["completed", "failed"]
         assert [jobs.tenants[number] for number in jobs.tenant] == ["7", ""]
         assert jobs.notes[0].endswith("1 never ran")
+        assert jobs.notes[1].endswith("1 jobs hold other processors than they asked for; those that they held count")
+
+
+def test_columns_of_sacct_have_their_units(tmp_path: Path) -> None:
+    """TimelimitRaw is minutes beside ElapsedRaw in seconds; steps are no jobs, and GPUs are those allocated."""
+    head = "JobIDRaw|Submit|AllocTRES|ReqTRES|ElapsedRaw|TimelimitRaw|State\n"
+    tres = "billing=64,cpu=64,gres/gpu:h100=8,gres/gpu=8,node=1"
+    rows = (
+        f"7|2025-03-01T00:00:00|{tres}|gres/gpu=4|3500|60|COMPLETED\n7.batch|2025-03-01T00:00:00|{tres}||3500||COMPLETED\n"
+        f"7.0|2025-03-01T00:00:00|{tres}||3400||OUT_OF_ME+\n8|2025-03-01T00:10:00|cpu=4,node=1||5||COMPLETED\n"
+        f"9|2025-03-01T00:20:00|{tres}||60|UNLIMITED|OUT_OF_ME+\n10|2025-03-01T00:30:00|||0|60|CANCELLED by 7\n"
+    )
+    jobs = trace(tmp_path, head + rows)
+    assert (jobs.run.tolist(), jobs.limit.tolist(), jobs.gpus.tolist()) == ([3500, 60], [3600, math.inf], [8, 8])
+    assert [OUTCOMES[number] for number in jobs.outcome] == ["completed", "failed"]
+    assert jobs.notes[0].endswith("of 6 rows these are left out: 2 are steps of jobs, 1 never ran, 1 ask for no GPU")
+    # Numbers of jobs as pandas writes them are no steps.
+    assert len(trace(tmp_path, "job,submit,gpus,run\n7.0,0,8,5\n8.0,1,8.0,5\n").submit) == 2
+
+
+def test_units_stand_in_the_names_of_columns(tmp_path: Path) -> None:
+    """Hours beside seconds, and moments in milliseconds; a setting that says otherwise is refused."""
+    rows = "submit_ms;gpus;run_hours;limit_min\n1709971200000;8x H100;0.5;45\n1709971260000;4 GPUs;1;90\n"
+    columns = {"submit": "submit_ms", "run": "run_hours", "limit": "limit_min"}
+    jobs = trace(tmp_path, gzip.compress(rows.encode()), columns=columns)
+    assert (jobs.submit.tolist(), jobs.gpus.tolist()) == ([0, 60], [8, 4])
+    assert (jobs.run.tolist(), jobs.limit.tolist()) == ([1800, 3600], [2700, 5400])
+    with pytest.raises(RuleError, match=r"is s, but column 'submit_ms' states another unit of the submit"):
+        trace(tmp_path, rows, columns=columns, time_unit="s")
+
+
+def test_settings_without_effect_are_refused(tmp_path: Path) -> None:
+    """The Standard Workload Format has its own columns, and its times are seconds."""
+    for keys in ({"columns": {"gpus": "n"}}, {"time_unit": "h"}):
+        with pytest.raises(RuleError, match="has no effect: the Standard Workload Format has 18 fields"):
+            trace(tmp_path, "1 10 5 100 16 -1 -1 -1 -1 -1 1 3 7 -1 0 2 -1 -1\n", "a.swf", **keys)
+
+
+def test_states_of_other_systems(tmp_path: Path) -> None:
+    """Succeeded and Terminated are done; a further word is one that the scenario says."""
+    rows = "submit,gpus,run,state\n0,8,5,Succeeded\n1,8,5,Terminated\n2,8,5,NODE_FAI+\n3,8,5,Verdrängt\n4,8,,\n"
+    jobs = trace(tmp_path, rows, states={"verdrängt": "cancelled", "": "not over"})
+    assert [OUTCOMES[number] for number in jobs.outcome] == ["completed"] * 2 + ["cancelled"] * 2
+    assert "unknown state 'Verdrängt'; say what it means, for example states: {verdrängt: " in complaint(tmp_path, rows)
+
+
+def test_what_a_standard_workload_says_beyond_us(tmp_path: Path) -> None:
+    """Jobs that wait for another one are counted; parts of a job are not jobs if it has its own line."""
+    rows = (
+        "1 0 0 100 8 -1 -1 8 200 -1 1 1 1 1 1 1 -1 -1\n1 -1 0 60 8 -1 -1 8 200 -1 2 1 1 1 1 1 -1 -1\n"
+        "2 9 0 100 8 -1 -1 8 200 -1 1 1 1 1 1 1 1 30\n3 9 0 -1 8 -1 -1 8 200 -1 1 1 1 1 1 1 -1 -1\n"
+    )
+    left_out, waits = trace(tmp_path, rows, "a.swf").notes
+    assert left_out.endswith("of 4 rows these are left out: 1 are steps of jobs, 1 completed after an unknown time")
+    assert waits.endswith("1 jobs wait for another one (fields 17 and 18); here they are submitted when they were")
 
 
 # What cannot be used.
@@ -171,20 +226,31 @@ def test_the_standard_workload_format(tmp_path: Path) -> None:
     [
         ("submit,gpus,run\n-1,8,5\n", "jobs.csv:2: column 'submit' holds '-1', which is neither a number of zero or"),
         ("submit,gpus,run\n1,8,-5\n", "jobs.csv:2: column 'run' holds '-5', which is not a number of zero or more"),
-        ("submit,gpus,run\n1,2.5,5\n", "jobs.csv:2: column 'gpus' holds '2.5', which is not a whole number"),
-        ("submit,gpus,run\n1,8,nan\n", "jobs.csv:2: column 'run' holds 'nan'"),
+        ("submit,gpus,run\n1,2.5,5\n", "jobs.csv:2: column 'gpus' holds '2.5', which is no whole number"),
+        ("submit,gpus,run\n1,8,nan\n", "jobs.csv:2: column 'run' is empty"),
         ("submit,gpus,run\n1,8,\n", "jobs.csv:2: column 'run' is empty"),
         ("submit,gpus,run\n1,8\n", "jobs.csv:2: has 2 fields, and the header 3"),
         ("submit,gpus,run,limit\n1,8,5,0\n", "jobs.csv:2: column 'limit' holds '0', which must be above zero"),
-        ("submit,gpus,run,state\n1,8,5,COMPLETE\n", "jobs.csv:2: unknown state 'COMPLETE'; did you mean 'completed'?"),
+        (
+            "submit,gpus,run,state\n1,8,5,COMPLET+\n",
+            "jobs.csv:2: unknown state 'COMPLET+'; say what it means, for exam",
+        ),
+        ("submit,gpus,run,state\n1,8,5,\n", "jobs.csv:2: unknown state ''; say what it means, for example states: {''"),
+        ("submit,gpus,run,gpus\n1,8,5,1\n", "jobs.csv:1: column 'gpus' is there twice"),
+        ("submit,gpus,run\n1709971200000,8,5\n", "holds '1709971200000'; these look like milliseconds since 1970"),
+        (
+            "submit,gpus,run\n45361.5,8,5\n45361.7,8,5\n",
+            "jobs.csv: the moments are numbers from 45361.5 to 45361.7; the",
+        ),
+        ("submit,gpus,run,start,end\n1,8,1,1,3601\n", "jobs.csv: most jobs take 3.6e+03 times as long from start to e"),
         ("job,submit,gpus,run\n7,1,8,5\n8,1,8,5\n7,2,8,5\n", "jobs.csv:4: job '7' is also in line 2"),
         ("submit,gpus,start,end\n1,8,20,10\n", "jobs.csv:2: the job ends (10) before it starts (20)"),
         ("submit,gpus,run\n1,8,5\n2026-11-20,8,5\n", "jobs.csv:3: column 'submit' holds '2026-11-20', but the moments"),
-        ("submit,gpus\n1,8\n", "jobs.csv:1: unknown column 'run'"),
+        ("submit,gpus\n1,8\n", "jobs.csv:1: has no column for the run or start"),
         ("when,gpus,run\n1,8,5\n", "columns: {submit: NAME}"),
-        ("", "jobs.csv:1: has no header: the first line names the columns, as in submit,gpus,run"),
-        ("\n1,2\n", "jobs.csv:1: has no header"),
-        (gzip.compress(b"submit,gpus,run\n1,8,5\n")[:20], "jobs.csv cannot be read: compressed file ended"),
+        ("", "jobs.csv:1: has no header; the first line names the columns"),
+        ("\n1,2\n", "jobs.csv:2: has no column for the submit (the header has: 1, 2)"),
+        (gzip.compress(b"submit,gpus,run\n1,8,5\n")[:20], "jobs.csv cannot be read: the packed file was cut"),
         ("submit,gpus,run\n", "jobs.csv: has no jobs that can be used, of 0 rows"),
         (b"submit,gpus,run\n1,8,\xff\n", "jobs.csv:2: is not UTF-8 text (byte 0xff)"),
         (b"\x1f\x8b\x08\x00broken", "jobs.csv cannot be read"),
@@ -234,7 +300,7 @@ def test_any_table_is_read_or_explained(
     stream = JobTrace.model_validate({"name": "t", "file": str(path), "skip_bad_rows": skip})
     try:
         jobs = read_jobs(stream)
-    except TraceError as error:
+    except LogError as error:
         line = str(error)
     else:
         line = ""
@@ -290,6 +356,34 @@ def test_limits_can_be_given_to_a_trace(tmp_path: Path) -> None:
         assert job.limit == expected
     with pytest.raises(sim.ScenarioError, match="not both"):
         scenario(str(file), 8, limit="exact", columns={"limit": "x"})
+
+
+def test_a_recorded_end_wins_over_a_limit(tmp_path: Path) -> None:
+    """Of jobs that ran longer than their limit it is said, and they complete; one that its limit ended does not."""
+    file = tmp_path / "jobs.csv"
+    rows = "0,8,3500,60,completed\n1,8,7100,120,failed\n2,8,86430,86400,timeout\n3,8,10,60,completed\n"
+    file.write_text(f"submit,gpus,run,limit,state\n{rows}", encoding="utf-8")
+    prepared = sim.prepare(scenario(str(file), 8, restart="30 s"))
+    (line,) = prepared.warnings
+    assert "jobs.csv: 2 of 4 jobs with a limit ran longer (line 2: 3500 s, limit 1 min); they end as" in line
+    assert [job.limit for job in prepared.streams[0].arrivals(1, 0, 1e9)] == [3530, 7130, 86400, 60]
+
+
+def test_partitions_of_a_trace(tmp_path: Path) -> None:
+    """That a scenario has none is said; a trace may be filtered to those that it has; events are those of its rows."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit,gpus,run,partition,priority\n0,8,60,a,1.5\n1,8,60,b,2\n2,8,60,,1\n", encoding="utf-8")
+    plain = sim.prepare(scenario(str(file), 8))
+    assert "has 3 partitions (a, b, ), and the scenario none (partitions)" in plain.warnings[0]
+    assert [job.priority for job in plain.streams[0].arrivals(1, 0, 1e9)] == [1.5, 2, 1]
+    assert plain.expected_events == 12
+    parted = {**scenario(str(file), 8, other_partitions="refuse").dump(), "partitions": [{"name": "a"}]}
+    with pytest.raises(sim.ScenarioError, match="unknown partition 'b'"):
+        sim.prepare(sim.parse(parted))
+    parted["streams"][0]["other_partitions"] = "leave out"
+    filtered = sim.prepare(sim.parse(parted))
+    assert len(list(filtered.streams[0].arrivals(1, 0, 1e9))) == 2
+    assert "jobs.csv: 1 jobs of other partitions are left out" in filtered.warnings[0]
 
 
 def test_backfill_needs_limits(tmp_path: Path) -> None:
