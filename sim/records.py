@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import io
 import itertools
 import math
@@ -383,6 +384,7 @@ UNITS = {
 """What the last word of a column's name says of the unit of its numbers [s]; the names of sacct say it too."""
 
 
+@functools.lru_cache(1000)
 def unit_of(column: str) -> float:
     """Return the unit that the name of a column states [s]; 0 if it states none."""
     return UNITS.get(re.split(r"[_\s([]", column.rstrip(")] "))[-1].lower(), 0.0)

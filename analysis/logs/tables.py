@@ -5,6 +5,7 @@ Times are seconds since 1970 in UTC; names of nodes and jobs are text. Every row
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import re
@@ -346,7 +347,11 @@ class Rules:
             _choice(rule["does"], ("code", "count", "rise", "state", "name"))
         self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
         self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
-        self._known: dict[str, tuple[str, str]] = {}
+        # Logs say the same few things of each node.
+        self.is_planned = functools.lru_cache(100_000)(self._is_planned)
+        self.cause_of = functools.lru_cache(100_000)(self._cause_of)
+        self.repair_of = functools.lru_cache(100_000)(self._repair_of)
+        self.node_state = functools.lru_cache(100_000)(self._node_state)
 
     def kubernetes_rule(self, table: str, name: str) -> Mapping[str, Any] | None:
         """Return the rule of a reason (``events``) or of a condition (``conditions``); ``None`` if there is none."""
@@ -364,11 +369,11 @@ class Rules:
         match = _first(self._checks, name)
         return "" if match is None else match[1]
 
-    def is_planned(self, state: str, reason: str) -> bool:
+    def _is_planned(self, state: str, reason: str) -> bool:
         """Return whether a state of a node, or its reason, is planned work."""
         return bool(self._planned_states.intersection(_words(state))) or _first(self._planned, reason) is not None
 
-    def node_state(self, text: str) -> str:
+    def _node_state(self, text: str) -> str:
         """Return whether a state of a node is ``up`` or ``down``; nothing if a word of it is in no rule."""
         meanings = {
             self._node_states.get(word, "down" if word in self._planned_states else "") for word in _words(text)
@@ -382,21 +387,15 @@ class Rules:
         cut = [state for state in self.states if state.startswith(stem)] if word != stem and len(stem) > 2 else []
         return stem if stem in self.states else cut[0] if len(cut) == 1 else ""
 
-    def cause_of(self, reason: str) -> tuple[str, str]:
-        """Return the cause that a reason gives, and the rule: its number, ``xid N``, or ``unknown``."""
-        found = self._known.get(reason)
-        if found is None:
-            found = self._known[reason] = self._cause_of(reason)
-        return found
-
     def _cause_of(self, reason: str) -> tuple[str, str]:
+        """Return the cause that a reason gives, and the rule: its number, ``xid N``, or ``unknown``."""
         cause, basis, _ = self.of_code(reason)
         if cause not in ("", "application"):
             return cause, basis
         match = _first(self._reasons, reason)
         return ("unknown", "unknown") if match is None else (match[1], f"reason {match[0] + 1}")
 
-    def repair_of(self, reason: str) -> str:
+    def _repair_of(self, reason: str) -> str:
         """Return the kind of repair that a reason names; nothing if it names none."""
         match = _first(self._repairs, reason)
         return "" if match is None else match[1]
