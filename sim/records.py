@@ -440,7 +440,7 @@ class Moments:
     """
 
     def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0, latest: float = math.inf) -> None:
-        self._zone, self._file, self.year, self._latest = zone, file, year, latest
+        self._zone, self._file, self.year, self.latest = zone, file, year, latest
         self._months: dict[str, tuple[int, int]] = {}
         self.new_years: list[int] = []
         self._offsets: dict[str, tuple[float, float]] = {}
@@ -480,7 +480,7 @@ class Moments:
         return self._local(moment, text, line, column)
 
     def _plausible(self, value: float, text: str, line: int) -> float:
-        if EPOCH[0] <= value <= self._latest:
+        if EPOCH[0] <= value <= self.latest:
             return value
         self.strays.append((line, text))
         raise StrayError(value, f"a moment {'after today' if value > EPOCH[0] else 'before 1990'}")

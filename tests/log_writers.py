@@ -291,6 +291,17 @@ def prometheus(
     return json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
 
 
+def goodput(runs: Sequence[tuple[float, int, int]]) -> str:
+    """Return what ml-goodput-measurement logs of a job: of each run its start [s], first step, and steps of 10 s."""
+    entries: list[dict[str, object]] = []
+    for begin, first, count in runs:
+        moment = START + begin
+        entries += [{"job_start_time": moment}, {"tpu_init_start_time": moment + 5}, {"tpu_init_end_time": moment + 65}]
+        entries += [{"step_start_time": moment + 120 + 10 * at, "step_count": first + at} for at in range(count)]
+        entries.append({"job_end_time": moment + 120 + 10 * count})
+    return "".join(f"{json.dumps({'job_name': 'run', **entry})}\n" for entry in entries)
+
+
 def torchrun(moment: float, host: str, code: int) -> str:
     """Return what an agent prints at the end of a job, after lines of its own."""
     return f"""step 7 loss 2.31

@@ -8,6 +8,7 @@ nvidia-resiliency-ext.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -18,28 +19,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.logs.tables import Attempt, Event, Phase
-from sim.records import LogError
+from sim.records import EPOCH, LogError, since_1970
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from analysis.logs.files import Log, Reading
 
 # ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
 
 
 class Entry(NamedTuple):
-    """A moment [s] of a job by the name that ml-goodput-measurement has for it, in the order that runs are made in.
+    """A moment [s] at which a span of a job begins or ends, in the order that runs are made in.
 
-    At one moment a run ends (rank 0), spans end, a run starts, spans start, and a step begins (rank 4). The step is -1
-    where the entry is of none.
+    At one moment a job ends (rank 0), spans end (1), a job starts (2), spans begin (3), and a numbered step
+    begins (4).
     """
 
     job: str
     moment: float
     rank: int
     step: int
-    name: str
+    span: str
     file: str
     line: int
 
@@ -56,7 +55,14 @@ _SPANS = {
 _WRAPPERS = ("jsonPayload", "textPayload", "message", "log")
 """Keys under which Cloud Logging and container runtimes keep what a program logged, as an object or as text."""
 
-_MOMENT = re.compile(r"\w+_(start|end)_time")
+
+@functools.lru_cache(1024)
+def _edge(key: str) -> tuple[int, str]:
+    """Return the rank and the span of a key such as ``data_loading_end_time``; no span if it is none of these."""
+    span, _, edge = key.removesuffix("_time").rpartition("_")
+    if not key.endswith("_time") or edge not in ("start", "end"):
+        return -1, ""
+    return _RANKS.get(key, 1 if edge == "end" else 3), span
 
 
 def read_goodput(log: Log) -> None:
@@ -64,7 +70,7 @@ def read_goodput(log: Log) -> None:
     for line, value in log.documents():
         for record in value if isinstance(value, list) else [value]:
             try:
-                entries = list(_entries(record, log, line))
+                entries = _entries(record, log, line)
             except LogError:
                 raise
             except (LookupError, TypeError, RecursionError, OverflowError, json.JSONDecodeError):
@@ -82,31 +88,37 @@ def read_goodput(log: Log) -> None:
                 log.source.saw(entry.moment)
 
 
-def _entries(record: Any, log: Log, line: int) -> Iterator[Entry]:
-    """Yield what a record says, without what collectors wrap it in."""
+def _entries(record: Any, log: Log, line: int) -> list[Entry]:
+    """Return what a record says, without what collectors wrap it in."""
     while "job_name" not in record:
         record = record[next((key for key in _WRAPPERS if key in record), "job_name")]
         if isinstance(record, str):
             record = json.loads(record[record.find("{") :])
-    for name, value in record.items():
-        match = _MOMENT.fullmatch(name)
-        if match is not None and value is not None:
-            rank = _RANKS.get(name, 1 if match[1] == "end" else 3)
-            step = int(record["step_count"]) if name == "step_start_time" else -1
-            yield Entry(str(record["job_name"]), log.moment(str(value), line), rank, step, name, log.file, line)
+    job, entries = str(record["job_name"]), []
+    for key, value in record.items():
+        rank, span = _edge(key)
+        if not span or value is None:
+            continue
+        is_plain = type(value) is float and EPOCH[0] <= value <= log.clock.latest
+        moment = value if is_plain else since_1970(repr(log.moment(str(value), line)))
+        step = int(record["step_count"]) if rank == 4 else -1
+        entries.append(Entry(job, moment, rank, step, span, log.file, line))
+    return entries
 
 
 def _make_runs(reading: Reading) -> None:
     """Make phases of the entries of all files; a start of a job begins another run of it."""
-    for _, entries in itertools.groupby(sorted(reading.entries), key=lambda entry: entry.job):
+    reading.entries.sort()
+    for _, entries in itertools.groupby(reading.entries, key=lambda entry: entry.job):
         run, last, begins = 0, (), {}  # type: int, tuple[object, ...], dict[str, Entry]
         for entry in entries:
-            if entry[:5] == last:
+            key = entry[:5]
+            if key == last:
                 reading.tables.drop(entry.file, "an entry that is repeated", entry.line, sort="normal")
                 continue
-            if entry.name == "job_start_time":
+            if entry.rank == 2:
                 run, begins = run + bool(last), {}
-            last = entry[:5]
+            last = key
             phase = _phase_ended_by(entry, begins, run)
             if phase is not None:
                 reading.tables.phases.append(phase)
@@ -116,8 +128,7 @@ def _make_runs(reading: Reading) -> None:
 
 def _phase_ended_by(entry: Entry, begins: dict[str, Entry], run: int) -> Phase | None:
     """Return the phase that an entry ends, and keep the entry if it begins one."""
-    job, moment, rank, step, name, file, line = entry
-    span = name.rpartition("_")[0].rpartition("_")[0]
+    job, moment, rank, step, span, file, line = entry
     if span == "job":
         return Phase(job, run, "teardown" if rank == 0 else "start", moment, moment, file=file, line=line)
     begin = begins.pop(span, None)

@@ -96,6 +96,13 @@ def of_logs(path: Path) -> Answer:
     return Answer(rows, tells or bool(tables.findings))
 
 
+def of_training(path: Path) -> Answer:
+    """Return the phases of a training log."""
+    tables, _ = pipeline.read(Request([str(path)]))
+    rows = sorted((p.job, p.attempt, p.phase, p.t0, p.t1, p.first_step, p.last_step) for p in tables.phases)
+    return Answer(rows, bool(tables.findings or tables.dropped))
+
+
 def of_inventory(path: Path) -> Answer:
     """Return the nodes of an inventory."""
     tables, _ = pipeline.read(Request([], str(path), zones=[ZONE]))
@@ -155,6 +162,7 @@ def forms() -> dict[str, Form]:
         "kubernetes list": Form(log_writers.kubernetes(own), of_logs, "document"),
         "nvsentinel": Form(log_writers.nvsentinel(own), of_logs, "lines"),
         "prometheus": Form(log_writers.prometheus(own, NODES, START, START + 95 * DAY, 3600.0), of_logs, "document"),
+        "training": Form(log_writers.goodput([(0.0, 0, 40), (900.0, 30, 60)]), of_training, "lines", "train.jsonl"),
         "sacct json": Form(log_writers.sacct_json(made), of_logs, "document"),
         "jobs": Form(table("job,submit,gpus,run,state", submitted), of_jobs, "table", "jobs.csv"),
         "swf": Form("; UnixStartTime: 0\n" + "\n".join(swf) + "\n", of_jobs, "lines", "jobs.swf"),
