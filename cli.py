@@ -20,6 +20,7 @@ from analysis.commands.terminal import (
     DONE,
     NO,
     Commands,
+    OutputFolder,
     complain,
     load_scenario,
     refuse,
@@ -104,6 +105,7 @@ def trace(
         str | None, typer.Option("--from", metavar="TIME", help="Leave out what is before it, such as 36 h.")
     ] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="Leave out what is behind it.")] = None,
+    overwrite: options.ReplaceOption = False,
     yes: options.YesOption = False,
 ) -> None:
     """Write one replication as a timeline for ui.perfetto.dev.
@@ -111,11 +113,14 @@ def trace(
     It has jobs, phases, failures, nodes and counters.
     """
     from analysis import timeline
+    from analysis.results.files import write_folder
 
     if (out is None) == (logs is None):
         refuse("trace: needs --out FILE for a timeline, or --logs DIR for the logs of a cluster")
     if out is not None:
-        refuse_to_write(out)
+        refuse_to_write(out, overwrite=overwrite)
+    keep = OutputFolder(logs, "", overwrite, "--logs")
+    keep.refuse_others(lambda _: False)
     window = _window(first, last)
     described = load_scenario(scenario, set_, seed)
 
@@ -131,19 +136,13 @@ def trace(
     except (sim.WorkError, timeline.TimelineError) as error:
         refuse(str(error))
     if logs is not None:
-        _write_logs(logs, prepared, result, window)
+        from analysis.logs import export
 
-
-def _write_logs(folder: Path, prepared: Any, result: Any, window: tuple[float, float]) -> None:
-    """Write the logs of a replication to a folder, or end with one line."""
-    from analysis.logs import export
-    from analysis.results.files import write_folder
-
-    found = export.files(prepared, result, window)
-    complaint = write_folder(folder, found)
-    if complaint is not None:
-        refuse(f"{folder}: {complaint}")
-    say(f"{folder}: {', '.join(found)}")
+        contents = export.files(prepared, result, window)
+        complaint = write_folder(logs, contents)
+        if complaint is not None:
+            refuse(f"--logs {logs}: {complaint}")
+        say(f"{logs}: {', '.join(contents)}")
 
 
 def _window(first: str | None, last: str | None) -> tuple[float, float]:
@@ -216,10 +215,13 @@ def layouts(
         Path | None,
         typer.Option("--csv", metavar="FILE", help="Of a service: also write the layouts shown to this file."),
     ] = None,
+    overwrite: options.ReplaceOption = False,
     as_json: options.JsonOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Rank the layouts of a job or of a service."""
+    if csv is not None:
+        refuse_to_write(csv, "--csv", overwrite=overwrite)
     described = load_scenario(scenario, set_, None, must_fit=False)
 
     from analysis.services import SORTS

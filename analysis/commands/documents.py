@@ -49,6 +49,7 @@ def report(
         Literal["html", "md", "pptx"] | None,
         typer.Option("--format", help="A page (html), Markdown, or five slides; without it, by the ending of --out."),
     ] = None,
+    overwrite: options.ReplaceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write a report of results: HTML, Markdown or slides.
@@ -69,7 +70,7 @@ def report(
         refuse(f"--format {kind}: --out {out} is to end in .{kind} then, not in .{ending}")
     target = folder / f"report.{kind}" if out is None else out
     if os.path.isdir(folder):  # noqa: PTH112  (else what is wrong with it is reported below)
-        refuse_to_write(target)
+        refuse_to_write(target, overwrite=overwrite or (out is None and _is_report(target)))
     made = _made(folder, quiet=quiet)
     with in_a_line(ReportError), damage_in_a_line(folder):
         content = formats[kind](made)
@@ -87,6 +88,7 @@ def plot(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf."),
     ] = None,
+    overwrite: options.ReplaceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Draw one picture of a report, or list them."""
@@ -101,7 +103,7 @@ def plot(
     if out is not None and out.suffix.lower() not in charts.SUFFIXES:
         refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
     if out is not None and os.path.isdir(folder):  # noqa: PTH112
-        refuse_to_write(out)
+        refuse_to_write(out, overwrite=overwrite)
     pictures = _made(folder, quiet=quiet).pictures
     if picture is None or out is None:
         longest, width = max(map(len, pictures), default=0), terminal_width()
@@ -113,6 +115,12 @@ def plot(
     with in_a_line(ReportError, before=f"{folder}: "), damage_in_a_line(folder):
         content = charts.render(charts.draw(pictures[picture].chart), out.suffix.lower())
     write(out, content)
+
+
+def _is_report(path: Path) -> bool:
+    """Return whether a file is an earlier report of the folder, no link to a file elsewhere."""
+    marks = {".html": b'name="generator" content="Ettrick"', ".md": b"\n- Made by: ettrick", ".pptx": b"PK"}
+    return path.is_file() and not path.is_symlink() and marks.get(path.suffix, b"") in path.read_bytes()
 
 
 def _size(made: Report, kind: str) -> str:

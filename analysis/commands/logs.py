@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.commands import options
-from analysis.commands.terminal import OutputFolder, command_line, end, in_a_line, refuse, say
+from analysis.commands.terminal import (
+    OutputFolder,
+    command_line,
+    end,
+    in_a_line,
+    refuse,
+    refuse_temporary_folder,
+    say,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,6 +96,7 @@ def fit(
     """
     keep = OutputFolder(out, "fit.json", overwrite=overwrite)
     keep.refuse_others(lambda found: found["name"] == name and ("node_days_up" in found or "batches" in found))
+    refuse_temporary_folder()
 
     from analysis.logs import pipeline
     from analysis.logs.anonymise import Hider, key_of
@@ -187,7 +196,6 @@ def track(
     from analysis.logs import track as tracking
     from analysis.page.chapters import track as chapter
     from analysis.page.formats import html, markdown, terminal
-    from analysis.results.files import write_folder
     from analysis.results.run import provenance, render
     from analysis.terminal import Progress
 
@@ -197,6 +205,8 @@ def track(
     with _log_errors_in_a_line():
         if not folder.is_dir():
             refuse(f"{folder}: is no folder")
+        keep = OutputFolder(folder, "track.json", overwrite=True, option="")
+        keep.refuse_others(lambda _: True)
         model = tracking.Model(folder, job)
         history = folder / tracking.WEEKS
         rows = tracking.rows_of(history) if history.is_file() else []
@@ -222,8 +232,5 @@ def track(
     rendered, made = render(found), chapter.report(found)
     beside = {"track.html": html.write(made).decode(), "track.md": markdown.write(made).decode()}
     weeks = {tracking.WEEKS: tracking.as_csv(kept)} if kept else {}
-    complaint = write_folder(folder, {**weeks, **beside, "track.json": rendered + "\n"})
-    say(rendered if as_json else terminal.write(chapter.sections(found)))
-    if complaint is not None:
-        refuse(f"{folder}: {complaint}")
+    keep.write(rendered, {**weeks, **beside}, rendered if as_json else terminal.write(chapter.sections(found)))
     end([chapter.alarm_text(alarm) for alarm in found.alarms if alarm.confirmed])

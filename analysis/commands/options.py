@@ -144,7 +144,20 @@ StudyReplicationsOption = Annotated[
 OverwriteOption = Annotated[
     bool,
     typer.Option(
-        "--overwrite/--no-overwrite", "--force", help="Replace what is in the --out folder, other results too."
+        "--overwrite/--no-overwrite",
+        "--force",
+        help="Replace what is in the --out folder, other results too; without it, those of the same scenario alone.",
+        show_default=False,
+    ),
+]
+
+ReplaceOption = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite/--no-overwrite",
+        "--force",
+        help="Replace files that are there; without it, they are left as they are.",
+        show_default=False,
     ),
 ]
 

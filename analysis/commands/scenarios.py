@@ -434,6 +434,7 @@ def kernels(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="A page (.html), or the roofline (.svg, .png, .pdf)."),
     ] = None,
+    overwrite: options.ReplaceOption = False,
     as_json: options.JsonOption = False,
 ) -> None:
     """List the kernels of a step and their bounds.
@@ -450,7 +451,7 @@ def kernels(
         refuse(f"--measured: {len(files)} files; give one, or two to compare")
     for path, option in ((csv, "--csv"), (out, "--out")):
         if path is not None:
-            refuse_to_write(path, option)
+            refuse_to_write(path, option, overwrite=overwrite)
     described = load_scenario(scenario, set_, None, must_fit=False)
 
     import sim
@@ -519,7 +520,7 @@ def init(
     topology_conf: Annotated[
         Path | None, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite/--no-overwrite", "--force", help="Replace the file.")] = False,
+    overwrite: options.ReplaceOption = False,
     quiet: options.QuietOption = False,
 ) -> None:
     """Write a first scenario, with a comment on every value."""
@@ -528,10 +529,7 @@ def init(
         refuse(f"{target}: must end in .yaml or .yml")
     if name is not None and not name.strip():
         refuse("--name: must not be empty")
-    refuse_to_write(target, "")
-    if target.exists() and not overwrite:
-        refuse(f"{target}: is there already; name another file or add --overwrite")
-
+    refuse_to_write(target, "", overwrite=overwrite)
     if topology_conf is not None and slurm_conf is None:
         refuse("--topology-conf: needs --slurm-conf")
     if slurm_conf is not None:
@@ -627,13 +625,14 @@ def plot(
         Path, typer.Option("--out", "-o", metavar="FILE", help="The picture: a file that ends in .svg, .png or .pdf.")
     ],
     set_: options.ClusterSetOption = None,
+    overwrite: options.ReplaceOption = False,
 ) -> None:
     """Draw a cluster: its parts, or its tiers if it is large."""
     from analysis.page import charts
 
     if out.suffix.lower() not in charts.SUFFIXES:
         refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
-    refuse_to_write(out)
+    refuse_to_write(out, overwrite=overwrite)
     described = load_cluster(cluster, set_)
     write(out, charts.render(charts.draw(described.build()), out.suffix.lower()))
 
@@ -646,10 +645,11 @@ def export(
         Path | None, typer.Option("--out", "-o", metavar="FILE", help="A file; omitted: standard output.")
     ] = None,
     set_: options.ClusterSetOption = None,
+    overwrite: options.ReplaceOption = False,
 ) -> None:
     """Write a cluster as a graph of hosts, switches and cables."""
     if out is not None:
-        refuse_to_write(out)
+        refuse_to_write(out, overwrite=overwrite)
     described = load_cluster(cluster, set_)
 
     from sim.cluster import GRAPH_FORMATS

@@ -176,11 +176,11 @@ def end(reasons: list[str]) -> None:
         raise typer.Exit(NO)
 
 
-def refuse_to_write(path: Path, option: str = "--out") -> None:
+def refuse_to_write(path: Path, option: str = "--out", *, overwrite: bool) -> None:
     """End with one line if a file could not be written, before anything is done for what is to be in it."""
     from analysis.results import files
 
-    complaint = files.not_to_be_written(path)
+    complaint = files.not_to_be_written(path, overwrite=overwrite)
     if complaint is not None:
         refuse(f"{option} {path}: {complaint}".lstrip())
 
@@ -233,16 +233,18 @@ class Commands(TyperGroup):
         try:
             return super().main(*args, **kwargs)
         except OSError as error:
-            if traceback.extract_tb(error.__traceback__)[-1].name != "echo":  # not by printing
-                raise
             with contextlib.suppress(typer.Exit):
-                cannot_print(error)
+                if traceback.extract_tb(error.__traceback__)[-1].name == "echo":
+                    cannot_print(error)
+                else:
+                    refuse(_of_the_system(error))
             sys.exit(WRONG)
 
     def invoke(self, ctx: Any) -> Any:
         """Return what the command does, or end with one line about the value of an option."""
         try:
-            return super().invoke(ctx)
+            with _reserved:
+                return super().invoke(ctx)
         except typer.BadParameter as error:
             options = [] if error.param is None else error.param.opts
             if type(error) is not typer.BadParameter or not options:  # what is missing has words of its own
@@ -254,6 +256,17 @@ class Commands(TyperGroup):
             if found is None:
                 raise
             refuse(str(found))
+
+
+def _of_the_system(error: OSError) -> str:
+    """Return what the system would not do, in a line; a file that nobody has named is a temporary one."""
+    import tempfile
+
+    folder = tempfile.gettempdir()
+    reason = error.strerror or str(error) or type(error).__name__
+    if error.filename is not None and not str(error.filename).startswith(folder):
+        return f"{error.filename}: {reason}"
+    return f"{error.filename or folder}: {reason}; temporary files go to {folder}, and to another folder with TMPDIR"
 
 
 def _in_words(message: str) -> str:
@@ -272,13 +285,31 @@ def _in_words(message: str) -> str:
 # Where a command keeps its results, with ``--out``.
 
 
+_reserved = contextlib.ExitStack()
+"""Folders that the command keeps other programs out of until it ends."""
+
+
+def refuse_temporary_folder() -> None:
+    """End with one line if there is no room for temporary files, before any work whose end needs them."""
+    import tempfile
+    from pathlib import Path
+
+    from analysis.results import files
+
+    folder = tempfile.gettempdir()
+    complaint = files.not_to_be_used(Path(folder))
+    if complaint is not None:
+        refuse(f"{folder}: {complaint}; temporary files go there, and to another folder with TMPDIR")
+
+
 @dataclass(frozen=True)
 class OutputFolder:
-    """The folder of the results of a command."""
+    """The folder of the results of a command, which one program at a time writes to."""
 
     folder: Path | None
     name: str
     overwrite: bool
+    option: str = "--out"
 
     def refuse_others(
         self, same: Callable[[Any], object], amount: Callable[[Any], Any] = lambda _: 0, asked: int | None = None
@@ -310,7 +341,12 @@ class OutputFolder:
         if complaint is not None:
             if held:
                 complaint = f"holds {held:,} replications of this, more than {asked:,}; {files.ELSEWHERE}"
-            refuse(f"--out {self.folder}: {complaint}")
+            refuse(f"{self.option} {self.folder}: {complaint}".lstrip())
+        try:
+            _reserved.enter_context(files.reserved(self.folder))
+        except OSError as error:
+            state = "is in use" if isinstance(error, BlockingIOError) else "cannot be written"
+            refuse(f"{self.option} {self.folder}: {state}: {error.strerror}".lstrip())
 
     def write(self, text: str, beside: Mapping[str, str], shown: str, stale: Sequence[str] = ()) -> None:
         """Write the document, last of all, and what lies beside it; print in any case, then say what went wrong.
@@ -330,4 +366,4 @@ class OutputFolder:
                     path.unlink()
         say(shown)
         if complaint is not None:
-            refuse(f"--out {self.folder}: {complaint}")
+            refuse(f"{self.option} {self.folder}: {complaint}".lstrip())

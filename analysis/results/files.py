@@ -39,6 +39,9 @@ def not_to_be_used(folder: Path) -> str | None:
     """Return why nothing can be written into a folder that is there or is to be made: a file, no permission."""
     import tempfile
 
+    dangling = next((path for path in (folder, *folder.parents) if path.is_symlink() and not path.exists()), None)
+    if dangling is not None:
+        return f"{dangling} is a link that leads nowhere"
     try:
         nearest = next(path for path in (folder, *folder.absolute().parents) if path.exists())
         if not nearest.is_dir():
@@ -50,6 +53,47 @@ def not_to_be_used(folder: Path) -> str | None:
     except OSError as error:
         return f"cannot be written ({error.strerror})"
     return None
+
+
+@contextlib.contextmanager
+def reserved(folder: Path) -> Iterator[None]:
+    """Make a folder, and keep out other programs that reserve it; a new one goes away again if it stays empty.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made, or is reserved by another program.
+    """
+    new = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        claim(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+        with contextlib.suppress(OSError):
+            for path in new:
+                path.rmdir()
+
+
+def claim(descriptor: int, *, shared: bool = False) -> None:
+    """Keep other programs from claiming a file or folder until it is closed, if only by the end of this program.
+
+    Raises
+    ------
+    BlockingIOError
+        If another program has claimed it.
+    """
+    try:
+        import fcntl
+    except ImportError:  # a system that has nothing of the kind
+        return
+    try:
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise BlockingIOError(error.errno, "another program is writing to it") from None
 
 
 def write_folder(folder: Path, contents: Mapping[str, str]) -> str | None:
@@ -114,10 +158,15 @@ def not_to_be_replaced(path: Path) -> str | None:
     return None
 
 
-def not_to_be_written(path: Path) -> str | None:
-    """Return why no file can be written at a place: as `not_to_be_replaced`, or nothing can be added to its folder."""
+def not_to_be_written(path: Path, *, overwrite: bool = False) -> str | None:
+    """Return why no file can be written at a place.
+
+    It is there and is not to be overwritten, it is as `not_to_be_replaced` says, or nothing can be added to its folder.
+    """
     folder = _end_of_links(path).parent
     complaint = not_to_be_replaced(path)
+    if complaint is None and not overwrite and path.exists():
+        return "is there already; name another file or add --overwrite"
     if complaint is None and not folder.is_dir():
         return (
             f"cannot be written ({os.strerror(errno.ENOENT)})"

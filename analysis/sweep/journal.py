@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
@@ -11,7 +10,7 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from analysis.results.files import not_to_be_replaced
+from analysis.results.files import claim, not_to_be_replaced
 from analysis.sweep.task import RESULTS, Record
 
 if TYPE_CHECKING:
@@ -23,8 +22,6 @@ _FIELDS = frozenset(Record._fields)
 
 _CHECKSUM = re.compile(rb',"crc32":"([0-9a-f]{8})"\}$')
 """End of a line: CRC-32 of what the line would be without it."""
-
-_HELD = (errno.EWOULDBLOCK, errno.EACCES)
 
 
 class JournalError(ValueError):
@@ -266,14 +263,9 @@ def _opened(path: Path, *, to_read: bool) -> Any:
 def _claim(descriptor: int, *, shared: bool) -> None:
     """Keep other programs from writing to a file until it is closed, if only by the end of this program."""
     try:
-        import fcntl
-    except ImportError:  # a system that has nothing of the kind
-        return
-    try:
-        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in _HELD:
-            raise JournalError("is in use: another program is writing to it") from None
+        claim(descriptor, shared=shared)
+    except BlockingIOError as error:
+        raise JournalError(f"is in use: {error.strerror}") from None
 
 
 def _unreadable(error: OSError) -> JournalError:

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +19,11 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis import runs
+from analysis.results import files
 from analysis.results.run import scenario_digest
 from sim.engine.simulation import Simulation
 from tests import report_sample
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -314,6 +317,92 @@ def test_out_is_looked_at_before_anything_is_simulated(
     monkeypatch.setattr(Simulation, "run", lambda _: pytest.fail("simulated"))
     Path("file").touch()
     refused(call(*(argument.replace("@", place) for argument in arguments)), place)
+
+
+@cases(
+    "command",
+    [
+        "run quickstart -n 1 --out @/",
+        "compare quickstart --vary spares.hot=0,4 --out @/",
+        "sweep cost-and-spares --out @/",
+        "validate --only no-row --out @/",
+        "trace quickstart --out @",
+        "trace quickstart --logs @/",
+        "topology export small-1k --format json --out @",
+        "topology plot small-1k --out @.svg",
+        "kernels quickstart --csv @",
+        "kernels quickstart --out @.svg",
+        "layouts serve-llama3-70b --csv @",
+        "report results",
+        "report results --out @.html",
+        "plot results where --out @.svg",
+        "init @.yaml",
+    ],
+)
+def test_no_command_replaces_what_it_did_not_write(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file or folder that is there stays as it is without --overwrite, and so does what a link leads to."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Simulation, "run", lambda _: pytest.fail("simulated"))
+    Path("results").mkdir()
+    name = next((word for word in command.split() if "@" in word), "results/report.html").replace("@", "there")
+    Path("elsewhere").write_text("precious")
+    if name.endswith("/"):
+        Path(name).mkdir()
+        Path(name, "file").write_text("precious")
+    else:
+        Path(name).symlink_to(Path("elsewhere").absolute())
+    refused(call(*command.replace("@", "there").split()), "--overwrite")
+    assert Path("elsewhere").read_text() == "precious"
+    assert not name.endswith("/") or [path.name for path in Path(name).iterdir()] == ["file"]
+
+
+def test_a_folder_takes_one_command_at_a_time(scenario: str) -> None:
+    """While another program writes to it, and behind a link that leads nowhere, nothing is begun; one may follow it."""
+    with files.reserved(Path("new/folder")):
+        refused(call("run", scenario, "--out", "new/folder"), "--out new/folder: is in use: another program")
+    assert not Path("new").exists()
+    Path("link").symlink_to("nowhere")
+    for out in ("link", "link/below"):
+        refused(call("run", scenario, "--out", out), "link is a link that leads nowhere")
+    for _ in range(2):
+        assert call("run", scenario, "-n", "1", "--out", "new/folder").exit_code == DONE
+
+
+def test_what_writes_can_be_told_to_overwrite() -> None:
+    """Each command with an option for files of its own has --overwrite; merge never replaces."""
+    group: Any = typer.main.get_command(cli.app)
+    commands = {**group.commands, **group.commands["topology"].commands}
+    writing = {
+        name
+        for name, command in commands.items()
+        if name != "merge"
+        and {"--out", "--csv", "--logs"} & {text for option in command.params for text in option.opts}
+    }
+    overwriting = {
+        name for name, command in commands.items() if any("--overwrite" in option.opts for option in command.params)
+    }
+    assert overwriting == writing | {"init"}
+
+
+def test_what_the_system_does_not_do_is_one_line(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No room for temporary files is said with the folder and what names another; another file with its name."""
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(runs, "replicate", full)
+    refused(call("run", scenario), "No space left on device", "TMPDIR")
+
+    def gone(*_: Any, **__: Any) -> None:
+        Path("gone").read_bytes()
+
+    monkeypatch.setattr(runs, "replicate", gone)
+    refused(call("run", scenario), "gone: No such file or directory")
+    monkeypatch.setattr(tempfile, "tempdir", "nowhere/at/all")
+    Path("nowhere").touch()
+    refused(call("fit", "small.yaml"), "nowhere/at/all: ", "nowhere is a file", "TMPDIR")
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[1]", "null", '{"provenance": null}', "\udcff"])

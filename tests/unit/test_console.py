@@ -128,7 +128,7 @@ def test_no_text_commands_the_terminal(tmp_path: Path) -> None:
     document = CliRunner().invoke(app, ["run", str(file), "-n", "1", "--json"]).stdout
     assert json.loads(document)["scenario"] == HOSTILE
     assert not re.search("[\x7f-\x9f\u2028-\u202e]", document)
-    assert CliRunner().invoke(app, ["run", HOSTILE]).stderr.startswith(SHOWN)
+    assert not re.search("[^\n -\x7e]", CliRunner().invoke(app, ["run", HOSTILE]).stderr)
 
 
 @pytest.mark.parametrize("width", [80, 200])
