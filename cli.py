@@ -331,7 +331,7 @@ def list_(
         str | None,
         typer.Argument(
             metavar="KIND",
-            help="One kind alone, such as studies or models; without it, all.",
+            help="One kind alone, such as studies or models, or a key of scenarios; without it, all.",
             autocompletion=options.complete_kinds,
         ),
     ] = None,
@@ -340,10 +340,9 @@ def list_(
 
     With each stands where it comes from.
     """
-    from analysis.page.chapters.listing import format_inventory, kinds
+    from analysis.page.chapters.listing import PLUGINS, format_inventory, kinds, names_of_kinds
     from sim.yamlfile import suggest
 
-    known = kinds()
-    if kind is not None and kind not in known:
-        refuse(f"list: there is no kind '{kind}'{suggest(kind, known, most=len(known))}")
+    if kind not in (None, PLUGINS, *names_of_kinds()):
+        refuse(f"list: there is no kind '{kind}'{suggest(str(kind), kinds(), most=len(kinds()))}")
     say(format_inventory(only=kind or ""))

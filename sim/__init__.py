@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         find,
         find_cluster,
         inventory,
+        inventory_of_plugins,
         load,
         load_cluster,
         locate,
@@ -80,8 +81,8 @@ import_on_use(
         "engine.prepared": "EngineError Prepared PreparedJob Rates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result Span Timeline",
-        "load": "ScenarioError Template building_blocks find find_cluster inventory load load_cluster locate"
-        " parse shipped template",
+        "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins load"
+        " load_cluster locate parse shipped template",
         "input.scenario": "Scenario schema",
         "layouts": "Candidate LayoutSearch NoLayoutError",
         "plugins": "PluginError",

@@ -479,17 +479,20 @@ _SOURCE = re.compile(r"Source: (?P<text>.+?)(?:\.(?: [A-Z]|$)|$)")
 _ADDRESS = re.compile(r",? (?:chapters? |by way of |section |https?:).*$")
 
 
+_STRATEGIES: dict[str, Mapping[str, Data]] = {
+    "fabrics (cluster.fabric.use)": FABRICS,
+    "failure sources (failures.use)": SOURCES,
+    "checkpoints (checkpoint.use)": CHECKPOINTS,
+    "detection (detection.use)": DETECTIONS,
+    "recovery (recovery.use)": RECOVERIES,
+    "repair (repair.use)": REPAIRS,
+    "lemon policies (repair.lemons.use)": LEMONS,
+}
+"""Built-in strategies by the headings under which they are listed."""
+
+
 def inventory() -> dict[str, dict[str, str]]:
-    """Return, by kind, the names of what comes with the program and a line about each."""
-    strategies: dict[str, Mapping[str, Data]] = {
-        "fabrics (cluster.fabric.use)": FABRICS,
-        "failure sources (failures.use)": SOURCES,
-        "checkpoints (checkpoint.use)": CHECKPOINTS,
-        "detection (detection.use)": DETECTIONS,
-        "recovery (recovery.use)": RECOVERIES,
-        "repair (repair.use)": REPAIRS,
-        "lemon policies (repair.lemons.use)": LEMONS,
-    }
+    """Return, by kind, the names of what comes with the program or a plugin, and a line about each."""
     listing: dict[str, dict[str, str]] = {
         "scenarios": {name: _described(path) for name, path in shipped("scenarios").items()},
         "studies": {name: _described(path) for name, path in shipped("scenarios/studies").items()},
@@ -516,19 +519,24 @@ def inventory() -> dict[str, dict[str, str]]:
             name: f"{row.title}, {_basis(row)} ({row.source})" for name, row in catalog.accelerators().items()
         },
     }
-    for kind, models in strategies.items():
+    for kind, models in _STRATEGIES.items():
         listing[kind] = {name: _first_line(model) for name, model in models.items()}
-    headings = {kind.removesuffix(".use)").rpartition(" (")[2].rpartition(".")[2]: kind for kind in strategies}
+    for kind, brought in inventory_of_plugins().items():
+        listing.setdefault(kind, {}).update(brought)
+    return listing
+
+
+def inventory_of_plugins() -> dict[str, dict[str, str]]:
+    """Return, by kind, the names of what other packages bring, and a line about each with its package."""
+    listing: dict[str, dict[str, str]] = {}
+    headings = {kind.removesuffix(".use)").rpartition(" (")[2].rpartition(".")[2]: kind for kind in _STRATEGIES}
     for key, brought in plugins.found().items():
-        built_in = REGISTRIES.get(key, strategies.get(headings.get(key, ""), {}))
-        listing.setdefault(headings.get(key, f"plugins (ettrick.{key})"), {}).update(
-            {
-                f"{name} of {plugin.package}" if name in built_in else name: _of_plugin(
-                    plugin, tuple(built_in.values())
-                )
-                for name, plugin in brought.items()
-            }
-        )
+        heading = headings.get(key, f"plugins (ettrick.{key})")
+        built_in = REGISTRIES.get(key, _STRATEGIES.get(heading, {}))
+        listing[heading] = {
+            f"{name} of {plugin.package}" if name in built_in else name: _of_plugin(plugin, tuple(built_in.values()))
+            for name, plugin in brought.items()
+        }
     return listing
 
 

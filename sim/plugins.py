@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sim.yamlfile import Data
 
@@ -50,6 +50,11 @@ class Plugin(NamedTuple):
     name: str
     package: str
     entry: metadata.EntryPoint
+
+    @property
+    def module(self) -> str:
+        """The topmost package or module that it is in."""
+        return self.entry.module.partition(".")[0]
 
     def __str__(self) -> str:
         """Return what it is called in messages."""
@@ -151,33 +156,31 @@ def loaded(kind: str) -> dict[str, Data]:
     return {name: value for (of, name), value in _loaded.items() if of == kind and not isinstance(value, PluginError)}
 
 
-def _owners() -> dict[str, Plugin]:
-    """Return, by the name of its topmost package or module, each plugin that has been imported."""
-    plugins = [found()[kind][name] for (kind, name), value in _loaded.items() if not isinstance(value, PluginError)]
-    return {plugin.entry.module.partition(".")[0]: plugin for plugin in plugins}
+def _imported() -> list[Plugin]:
+    """Return the plugins that have been imported and can be used."""
+    return [found()[kind][name] for (kind, name), value in _loaded.items() if not isinstance(value, PluginError)]
+
+
+def _is_of(plugin: Plugin, module: str) -> bool:
+    return module.partition(".")[0] == plugin.module
 
 
 def used(scenario: Data) -> str:
     """Return the first strategy in a model that another package brings, with its key; nothing if there is none."""
-    found_first = _first(scenario)
-    return f"{found_first[0].kind}.use: {found_first[1].use}" if found_first is not None else ""
+    return next((f"{plugin.kind}.use: {plugin.name}" for plugin in _all_in(scenario)), "")
 
 
-def _first(value: Data) -> tuple[Plugin, Data] | None:
-    """Return the first model in a value that is of a plugin."""
-    owners = _owners()
-    return _first_of(owners, value) if owners else None
-
-
-def _first_of(owners: dict[str, Plugin], value: Data) -> tuple[Plugin, Data] | None:
+def _all_in(value: Data) -> Iterator[Plugin]:
+    """Yield the plugins whose models are in a value."""
+    if not _loaded:
+        return
     if hasattr(value, "model_fields_set"):
-        plugin = owners.get(type(value).__module__.partition(".")[0])
-        if plugin is not None and hasattr(value, "use"):
-            return plugin, value
+        name, module = getattr(value, "use", None), type(value).__module__
+        yield from (plugin for plugin in _imported() if plugin.name == name and _is_of(plugin, module))
         value = tuple(vars(value).values())
     if isinstance(value, tuple | list):
-        return next((one for part in value if (one := _first_of(owners, part)) is not None), None)
-    return None
+        for part in value:
+            yield from _all_in(part)
 
 
 def blame(error: BaseException, scenario: Data = None) -> PluginError | None:
@@ -188,17 +191,34 @@ def blame(error: BaseException, scenario: Data = None) -> PluginError | None:
     error
         What was raised.
     scenario
-        What was simulated; its plugin is to blame where no frame of the error is in one.
+        What was simulated or asked; where no frame of the error is in a plugin, one of those in it is to blame.
     """
-    owners = _owners()
-    if not owners or isinstance(error, PluginError):
+    plugins = _imported()
+    if not plugins or isinstance(error, PluginError):
         return None
-    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-        plugin = owners.get(str(frame.f_globals.get("__name__", "")).partition(".")[0])
-        if plugin is not None:
-            return PluginError(f"{plugin}: {_in_a_line(error)} ({Path(frame.f_code.co_filename).name}:{line})")
-    first = _first(scenario)
-    return PluginError(f"{first[0]}: {_in_a_line(error)}") if first is not None else None
+    frames = [
+        (frame.f_code, line, owners)
+        for frame, line in reversed(list(traceback.walk_tb(error.__traceback__)))
+        if (owners := [plugin for plugin in plugins if _is_of(plugin, str(frame.f_globals.get("__name__", "")))])
+    ]
+    if frames:
+        # A package may bring several: the class or function of an entry is in a frame, or helpers of theirs alone.
+        named = (
+            plugin
+            for code, _, owners in frames
+            for plugin in owners
+            if plugin.entry.attr.partition(".")[0] == code.co_qualname.partition(".")[0]
+        )
+        code, line, owners = frames[0]
+        plugin = next(named, owners[0])
+        return PluginError(f"{plugin}: {_in_a_line(error)} ({Path(code.co_filename).name}:{line})")
+    suspects = " or ".join(dict.fromkeys(map(str, _all_in(scenario))))
+    return PluginError(f"{suspects}: {_in_a_line(error)}") if suspects else None
+
+
+def fault(kind: str, name: str, error: BaseException) -> PluginError:
+    """Return an error of what a plugin brings as one line about it, wherever it was raised."""
+    return blame(error) or PluginError(f"{found()[kind][name]}: {_in_a_line(error)}")
 
 
 def _in_a_line(error: BaseException) -> str:
@@ -206,10 +226,20 @@ def _in_a_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-def digest() -> str:
-    """Return a digest of the code of all plugins of this environment; nothing where there is none."""
-    packages = {plugin.entry.module.partition(".")[0] for of_kind in found().values() for plugin in of_kind.values()}
-    return " ".join(f"{package} {_digest(package)}" for package in sorted(packages))
+_OF_STUDIES = ("questions", "design", "vary", "chapters", "formats")
+"""Kinds on which no outcome of a point depends: it is kept by its settings, and they come after it or before it."""
+
+
+def packages(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the packages and modules that bring a strategy of one of these names."""
+    names = set(names)
+    plugins = [plugin for kind, brought in found().items() if kind not in _OF_STUDIES for plugin in brought.values()]
+    return tuple(sorted({plugin.module for plugin in plugins if plugin.name in names}))
+
+
+def digest(modules: Iterable[str]) -> str:
+    """Return a digest of the code of some packages and modules; nothing of none."""
+    return " ".join(f"{module} {_digest(module)}" for module in modules)
 
 
 def _digest(package: str) -> str:

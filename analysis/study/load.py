@@ -22,7 +22,7 @@ from analysis.study.amounts import label_of, settings_text
 from analysis.study.axis import Axis
 from analysis.study.inputs import Inputs
 from analysis.study.model import Study
-from sim import yamlfile
+from sim import plugins, yamlfile
 from sim.input import complaints
 from sim.yamlfile import FILE_KEYS, Document, DocumentError
 
@@ -300,12 +300,25 @@ class LoadedStudy:
         return Inputs()
 
     @functools.cached_property
+    def packages(self) -> tuple[str, ...]:
+        """Packages with strategies of other origin that some point of the study may name."""
+        return plugins.packages(_texts([self.template.content, self.content()]))
+
+    @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the scenario and of what holds at every point, the same wherever its files lie."""
         content = json.dumps(
             [self.template.content, self.inputs.with_digests(self.common)], sort_keys=True, ensure_ascii=False
         )
         return hashlib.sha256(content.encode()).hexdigest()
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Yield all texts in plain data but keys."""
+    if isinstance(data, str):
+        yield data
+    for part in data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ():
+        yield from _texts(part)
 
 
 def find_study(name: str) -> Path:

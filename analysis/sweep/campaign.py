@@ -65,7 +65,8 @@ class Campaign:
     @functools.cached_property
     def context(self) -> Context:
         """What all tasks of the study share."""
-        return Context(pickle.dumps(self.loaded.template), self.loaded.digest, model_digest())
+        packages = self.loaded.packages
+        return Context(pickle.dumps(self.loaded.template), self.loaded.digest, model_digest(packages), 0, packages)
 
     def tasks(self, point: Point, replications: int, first: int = 0) -> list[Task]:
         """Return the tasks of some replications of a point."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from analysis.at_equal import table_lines
@@ -21,6 +22,7 @@ from analysis.results.models import (
 from analysis.results.run import provenance
 from analysis.study.table import summary_of
 from analysis.sweep.task import model_digest
+from sim import plugins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +62,7 @@ def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> SweepD
         warnings=_warnings(table),
         notes=_notes(cells),
         assumptions=[*(() if scenario is None else scenario.assumptions), *study.assumptions],
-        provenance=provenance(command, scenario_sha256=loaded.digest, model=model_digest()),
+        provenance=provenance(command, scenario_sha256=loaded.digest, model=model_digest(loaded.packages)),
     )
 
 
@@ -84,11 +86,17 @@ def against_sweep(found: SweepDocument) -> list[str]:
 
 
 def _answer(question: Any, table: Table) -> AnswerFound:
-    answer = question.answer(table)
     asked = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-    return AnswerFound(
-        **asked | {"use": answer.use, "sentences": [answer.silence] if answer.silence else [], "data": answer.data}
-    )
+    try:
+        answer = question.answer(table)
+        sentences = [text for text in (answer.silence, *answer.sentences) if text]
+        data = json.loads(json.dumps(answer.data)) if plugins.used(question) else answer.data
+        return AnswerFound(**asked | {"use": question.use, "sentences": sentences, "data": data})
+    except Exception as error:
+        blamed = plugins.blame(error, question)
+        if blamed is None:
+            raise
+        raise blamed from error
 
 
 def _gpus(scenario: Scenario | None, table: Table) -> list[int | None]:

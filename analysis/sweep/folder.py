@@ -165,7 +165,12 @@ class StudyFolder:
 
     def __init__(self, path: Path, loaded: LoadedStudy, *, shard: str | None = None, overwrite: bool = False) -> None:
         self.path = path
-        identity = {"name": loaded.study.name, "digest": loaded.digest, "model": model_digest(), "shard": shard}
+        identity = {
+            "name": loaded.study.name,
+            "digest": loaded.digest,
+            "model": model_digest(loaded.packages),
+            "shard": shard,
+        }
         self._refuse_others(identity, overwrite=overwrite)
         self._new = [new for new in (path, *path.parents) if not new.exists()]
         contents, inputs = resolved(loaded)

@@ -235,7 +235,7 @@ def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]
         loaded = load_study(out / _RESOLVED)
     except sim.ScenarioError:
         return None, None
-    if loaded.digest != study["digest"] or model_digest() != study["model"]:
+    if loaded.digest != study["digest"] or model_digest(loaded.packages) != study["model"]:
         return None, None
     with Journal(out / JOURNAL) as journal:
         campaign = Campaign(loaded, journal, WorkerPool(Serial()))

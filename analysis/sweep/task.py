@@ -78,12 +78,15 @@ class Context(NamedTuple):
         Which version of the simulator the outcome is of; others refuse to run.
     replications
         How many of all points together are wanted, about: what decides whether machine code is worth its start.
+    packages
+        Those that bring strategies of the study.
     """
 
     packed: bytes
     digest: str
     model: str
     replications: int = 0
+    packages: tuple[str, ...] = ()
 
 
 class Record(NamedTuple):
@@ -114,9 +117,15 @@ def blocks(first: int, count: int) -> list[tuple[int, int]]:
 
 
 @functools.cache
-def model_digest() -> str:
-    """Return a digest of all that an outcome depends on but its scenario: those of two versions are never mixed."""
-    own, others = source_digest(Path(units.__file__).parent, Path(__file__).parents[1]), plugins.digest()
+def model_digest(packages: tuple[str, ...] = ()) -> str:
+    """Return a digest of all that an outcome depends on but its scenario: those of two versions are never mixed.
+
+    Parameters
+    ----------
+    packages
+        Those that bring strategies of the scenario.
+    """
+    own, others = source_digest(Path(units.__file__).parent, Path(__file__).parents[1]), plugins.digest(packages)
     return hashlib.blake2b(f"{own} {others}".encode(), digest_size=16).hexdigest() if others else own
 
 
@@ -150,8 +159,9 @@ def run_task(context: Context, task: Task) -> Record:
     VersionError
         If this process has another version of the simulator than the one that gave it the task.
     """
-    if context.model != model_digest():
-        raise VersionError("a worker has another version of the simulator: install the same everywhere")
+    if context.model != model_digest(context.packages):
+        also = f", {', '.join(context.packages)}" if context.packages else ""
+        raise VersionError(f"a worker has another version of the simulator{also}: install the same everywhere")
     start = time.perf_counter()
     status, reason = "ok", ""
     rows: dict[str, list[list[float | None]]] = {}
@@ -166,7 +176,8 @@ def run_task(context: Context, task: Task) -> Record:
     except sim.EngineError as error:
         status, reason = "infeasible", _line(error)
     except Exception as error:  # of one point among many: the others go on
-        status, reason = "failed", f"{type(error).__name__}: {_line(error)}"
+        blamed = plugins.blame(error)
+        status, reason = "failed", str(blamed) if blamed is not None else f"{type(error).__name__}: {_line(error)}"
     if status in RESULTS and not _is_of_the_same_files(context, task):
         status, reason, rows, notes = (
             "failed",

@@ -176,9 +176,15 @@ class Interruptions:
             )
             job_view = self.job_view(job, now, failure.mark)
             counts = ClusterView(cluster.spare.count, cluster.idle.count)
-            plan, job.memory = self.recovery.plan(view, job_view, counts, job.memory)
-            if self.is_of_plugin:
-                check_plan(plan, job_view)
+            try:
+                plan, job.memory = self.recovery.plan(view, job_view, counts, job.memory)
+                if self.is_of_plugin:
+                    check_plan(plan, job_view)
+            except Exception as error:
+                blamed = plugins.blame(error, self.recovery)
+                if blamed is None:
+                    raise
+                raise blamed from error
         if (group.replaced or group.ended) and not any(type(step) is Background for step in plan):
             # All replicas restore together: who lost its state gets it back like the others.
             group.replaced = []

@@ -134,11 +134,22 @@ class OneOf:
             model = self._brought(value)
         except plugins.PluginError as error:
             raise RuleError((self._key,), str(error)) from None
-        return validate(value) if model is None else model.model_validate(value)
+        if model is None:
+            return validate(value)
+        try:
+            return model.model_validate(value)
+        except ValueError:  # a wrong value
+            raise
+        except Exception as error:
+            raise RuleError((self._key,), str(plugins.fault(self._kind, self._name(value), error))) from error
+
+    def _name(self, value: Data) -> Data:
+        """Return what a value names."""
+        return value.get(self._key) if isinstance(value, dict) else getattr(value, self._key, None)
 
     def _brought(self, value: Data) -> type[BaseModel] | None:
         """Return the model of another package that a value names, if none that is built in has the name."""
-        name = value.get(self._key) if isinstance(value, dict) else getattr(value, self._key, None)
+        name = self._name(value)
         if not self._kind or not isinstance(name, str) or name in self._models:
             return None
         from sim import plugins

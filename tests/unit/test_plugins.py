@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 import sim
 from analysis.page.build import report_of
+from analysis.study.load import load_study
 from analysis.study.model import Study, study_schema
 from analysis.sweep.task import model_digest
 from cli import app
@@ -53,6 +58,13 @@ KINDS = {
 """A built-in strategy of each kind: its module, its class, its name."""
 
 
+def forget() -> None:
+    """Let packages be looked for anew."""
+    plugins.found.cache_clear()
+    plugins._loaded.clear()
+    model_digest.cache_clear()
+
+
 @pytest.fixture
 def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., str]]:
     """Return what installs a package of one module with one entry point, and gives its name."""
@@ -69,11 +81,6 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         modules.append(package)
         forget()
         return package
-
-    def forget() -> None:
-        plugins.found.cache_clear()
-        plugins._loaded.clear()
-        model_digest.cache_clear()
 
     yield install
     forget()
@@ -270,15 +277,25 @@ def test_machine_code_leaves_it_to_events(bring: Callable[..., str]) -> None:
         sim.with_engine(replace(changed, engine="compiled"), 1000)
 
 
-def test_a_sweep_of_another_version_of_a_plugin_is_another_sweep(bring: Callable[..., str]) -> None:
-    """Results that are kept are those of the code that is there, plugins included."""
-    bare = model_digest()
+def test_a_sweep_of_another_version_of_a_plugin_is_another_sweep(bring: Callable[..., str], tmp_path: Path) -> None:
+    """Results that are kept are those of the code of the plugins that the study uses, and of no others."""
     source = RECOVERY.format(body="pass")
-    digests = [bare]
+    study = {
+        **STUDY,
+        "vary": {"recovery": {"path": "recovery", "choices": [{"use": "mine"}]}},
+        "design": {"use": "grid"},
+    }
+    study["questions"] = []
+    digests = [model_digest()]
     for text in (source, f"{source}\n# changed"):
         bring("recovery", "mine", text, "Mine", "versioned")
-        digests.append(model_digest())
+        bring("recovery", "unused", "raise SystemExit", "Mine", "unused")
+        (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+        loaded = load_study(tmp_path / "study.yaml")
+        assert loaded.packages == ("versioned",)
+        digests.append(model_digest(loaded.packages))
     assert len(set(digests)) == 3
+    assert model_digest() == digests[0], "what the study does not use"
 
 
 def test_reports_have_its_chapters_and_formats(bring: Callable[..., str], tmp_path: Path) -> None:
@@ -303,24 +320,158 @@ def test_reports_have_its_chapters_and_formats(bring: Callable[..., str], tmp_pa
     assert (tmp_path / "r.txt").read_text() == "Mine"
 
 
+EXAMPLES = yaml.safe_load("""
+name: every-kind
+scenario: quickstart
+set:
+  horizon: 10 d
+  failures: [{use: rented-node, name: rented}]
+  checkpoint: {use: hourly}
+  recovery: {use: reboot-first}
+  cluster.fabric: {use: one-rail}
+vary:
+  detection: {path: detection, choices: {pager: {use: pager}, ping: {use: observers, observers: [{use: ping}]}}}
+  repair:
+    path: repair
+    choices:
+      next: {use: next-day}
+      twice: {use: tiers, tiers: [{name: visit, time: 1 d}], lemons: [{use: twice}], replacement: 3 d}
+  failures.0.scale: {distribution: {use: parabola, low: 0.5, high: 2}}
+design: {use: diagonal}
+metrics: [ettr]
+replications: 2
+questions: [{use: spread}]
+""")
+"""A study of a plugin of each kind."""
+
+
+def example_entries() -> dict[str, dict[str, str]]:
+    """Return the entry points of the example: by kind, names and where they are."""
+    points = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]["entry-points"]
+    return {group.removeprefix("ettrick."): entries for group, entries in points.items()}
+
+
+def play_the_example(answer: Callable[..., str], folder: Path) -> None:
+    """Assert that the commands do what the example brings, given what runs one and returns its output."""
+    (folder / "study.yaml").write_text(yaml.safe_dump(EXAMPLES))
+    swept = answer("sweep", "study.yaml", "--out", "swept", "--executor", "serial")
+    assert re.search(r"^Spread\n  ettr lies between 0\.\d+ and 0\.\d+\.$", swept, re.MULTILINE), swept
+    cells = json.loads((folder / "swept" / "run.json").read_text())["cells"]
+    assert [cell["values"] for cell in cells] == [
+        {"detection": first, "repair": second, "failures.0.scale": cells[0]["values"]["failures.0.scale"]}
+        for first, second in (("pager", "next"), ("ping", "twice"))
+    ]
+    assert all(cell["status"] == "ok" and 0.3 < cell["metrics"]["ettr"]["mean"] < 0.999 for cell in cells), cells
+    answer("report", "swept", "--quiet", "--out", "titles.json")
+    assert json.loads((folder / "titles.json").read_text())[-1] == "Who is responsible"
+    listed = answer("list", "plugins")
+    names = [name for entries in example_entries().values() for name in entries]
+    assert all(re.search(rf"^  {name} .*\(ettrick-example 0\.1\.0\)$", listed, re.MULTILINE) for name in names), listed
+
+
+def test_the_example_has_every_kind_and_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every kind that the page names has an example, and each has its part in a study, its report and the list."""
+    page = (ROOT / "docs" / "howto" / "write-a-plugin.md").read_text()
+    assert set(re.findall(r"`ettrick\.([a-z]+)`", page)) == example_entries().keys() == {*KINDS, "chapters", "formats"}
+    info = tmp_path / "ettrick_example-0.1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: ettrick-example\nVersion: 0.1.0\n")
+    groups = [
+        "\n".join([f"[ettrick.{kind}]", *(f"{name} = {value}" for name, value in entries.items())])
+        for kind, entries in example_entries().items()
+    ]
+    (info / "entry_points.txt").write_text("\n".join(groups))
+    for folder in (tmp_path, EXAMPLE):
+        monkeypatch.syspath_prepend(folder)
+    monkeypatch.chdir(tmp_path)
+    forget()
+
+    def answer(*arguments: str) -> str:
+        result = CliRunner().invoke(app, list(arguments))
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    try:
+        play_the_example(answer, tmp_path)
+    finally:
+        forget()
+        for name in ("every_kind", "reboot_first"):
+            sys.modules.pop(name, None)
+
+
 @pytest.mark.nightly
 @pytest.mark.timeout(300)
 def test_the_example_is_installed_and_runs(tmp_path: Path) -> None:
-    """The package of less than 80 lines is built, passes its harness, and runs by the command, as any other."""
+    """The package is built, passes its harness, and runs by the command, as any other."""
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--target", str(tmp_path), str(EXAMPLE)], check=True, cwd=tmp_path)
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    subprocess.run([*command, "--target", str(tmp_path / "site"), str(EXAMPLE)], check=True, cwd=tmp_path)
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{ROOT}"}
 
-    def answer(*arguments: str) -> str:
+    def run(*arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    assert "1 passed" in answer("-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE), "-n0")
-    run = ["run", "quickstart", "--replications", "2", "--set", "recovery.use=reboot-first"]
-    assert "goodput" in answer("-c", "import cli; cli.app()", *run)
-    assert "(ettrick-reboot-first 0.1.0)" in answer("-c", "import cli; cli.app()", "list", "recovery")
-    lines = [line for path in EXAMPLE.iterdir() if path.is_file() for line in path.read_text().splitlines()]
-    assert len(lines) < 80
+    assert "1 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE), "-n0")
+    play_the_example(lambda *arguments: run("-c", "import cli; cli.app()", *arguments), tmp_path)
+
+
+def test_an_error_is_blamed_on_the_plugin_that_raised_it(bring: Callable[..., str], tmp_path: Path) -> None:
+    """Of several in one package and in one scenario, with its file and line; and on what gave a wrong answer."""
+    source = """
+from typing import Literal
+from pydantic import field_validator
+from analysis.study.questions.question import Question
+from sim.policies.detection.kinds import Latency
+from sim.policies.repair import Simple
+
+class Detect(Latency):
+    use: Literal["mine"] = "mine"
+
+class Repair(Simple):
+    use: Literal["fixer"] = "fixer"
+
+    def course(self, node, memory):
+        return helper(node)
+
+def helper(node):
+    return {}[node]
+
+class Ask(Question):
+    use: Literal["ask"] = "ask"
+
+    def answer(self, table):
+        return 1
+
+class Refuse(Question):
+    use: Literal["refuse"] = "refuse"
+
+    @field_validator("use")
+    @classmethod
+    def no(cls, value):
+        raise TypeError("no")
+"""
+    package = bring("repair", "fixer", source, "Repair", "several")
+    (tmp_path / "several-0.1.dist-info" / "entry_points.txt").write_text(
+        "[ettrick.repair]\nfixer = several:Repair\n[ettrick.detection]\nmine = several:Detect\n"
+        "[ettrick.questions]\nask = several:Ask\nrefuse = several:Refuse\n"
+    )
+    forget()
+    prepared = sim.prepare(
+        sim.load("quickstart", ["detection={use: mine}", "repair={use: fixer, time: 1 d}", "horizon=20 d"])
+    )
+    with pytest.raises(sim.PluginError, match=r"^repair 'fixer'.*KeyError.*\(several\.py:18\)$"):
+        sim.run(prepared, 0)
+    for question, line in (
+        ("ask", "questions 'ask' of several 0.1: AttributeError: 'int' object has no attribute 'silence'"),
+        ("refuse", "questions 'refuse' of several 0.1: TypeError: no"),
+    ):
+        study = {"name": "s", "scenario": "quickstart", "vary": {"spares.hot": {"choices": [0, 4]}},
+                 "set": {"horizon": "2 d"}, "metrics": ["ettr"], "replications": 2,
+                 "questions": [{"use": question}]}  # fmt: skip
+        (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+        result = CliRunner().invoke(app, ["sweep", str(tmp_path / "study.yaml"), "--executor", "serial", "-q"])
+        assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1), result.output
+        assert line in result.stderr, package

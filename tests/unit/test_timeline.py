@@ -630,7 +630,9 @@ def test_command_writes_one_replication(scenario: str) -> None:
     assert {"step", "wait", "outage", "event"} <= {event.get("cat") for event in content["traceEvents"]}
     call(scenario, "-o", "run.json", "--replication", "2", "--seed", "5", "--set", "horizon=1 d")
     assert json.loads(Path("run.json").read_text()) == content
-    call(scenario, "-o", "run.json", "--replication", "3", "--seed", "5", "--set", "horizon=1 d")
+    refused = call(scenario, "-o", "run.json", "--replication", "3", "--seed", "5", "--set", "horizon=1 d")
+    assert (refused.exit_code, refused.stderr.count("--overwrite")) == (WRONG, 1)
+    call(scenario, "-o", "run.json", "--replication", "3", "--seed", "5", "--set", "horizon=1 d", "--overwrite")
     assert json.loads(Path("run.json").read_text()) != content
 
 
@@ -675,7 +677,8 @@ def test_links_are_followed(scenario: str, *, there: bool) -> None:
         target.write_text("old")
     Path("elsewhere/link").symlink_to("run.json")
     Path("out.json").symlink_to("elsewhere/link")
-    assert call(scenario, "-o", "out.json", "--set", "horizon=1 d").exit_code == DONE
+    assert call(scenario, "-o", "out.json", "--set", "horizon=1 d").exit_code == (WRONG if there else DONE)
+    assert call(scenario, "-o", "out.json", "--set", "horizon=1 d", "--overwrite").exit_code == DONE
     assert (Path("out.json").is_symlink(), Path("elsewhere/link").is_symlink()) == (True, True)
     assert not target.is_symlink()
     check_format(json.loads(target.read_text()))

@@ -321,7 +321,7 @@ def test_export_prints_or_writes() -> None:
     for name in ("graphml", "json"):
         printed = call("export", "mine.yaml", "--format", name)
         assert (printed.exit_code, printed.stderr) == (DONE, "")
-        assert call("export", "mine.yaml", "--format", name, "-o", "graph").stdout == ""
+        assert call("export", "mine.yaml", "--format", name, "-o", "graph", "--overwrite").stdout == ""
         assert Path("graph").read_text(encoding="utf-8") == printed.stdout
         if name == "graphml":
             assert nx.read_graphml(io.BytesIO(printed.stdout.encode())).number_of_nodes() == vertices

@@ -88,6 +88,8 @@ _ASKED = {
 def asked_text(asked: Asked) -> str:
     """Return what was asked, in a few words."""
     content, data = asked.content, asked.data
+    if content["use"] not in _ASKED:  # of another package
+        return capital(content["use"].replace("-", " "))
     level = next((f"{key.replace('_', ' ')} {asked.form.exact(data[key])}" for key in ("at_least", "at_most")
                   if key in data), "")  # fmt: skip
     ways = [(key, word) for key, word in (("axis", "by"), ("between", "between"), ("along", "along"),

@@ -6,6 +6,7 @@ An answer is a sentence of at most `WORDS` words, the best first, and a table of
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import statistics
 from dataclasses import replace
@@ -84,7 +85,7 @@ WORDS = 45  # words of an answer at most, where it may leave out what its table 
 def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     asked = [Asked(places, position, rows or Rows()) for position in range(len(places.content.answers))]
-    found = [(one, ANSWERS[one.content["use"]](one)) for one in asked]
+    found = [(one, ANSWERS.get(one.content["use"], of_plugin)(one)) for one in asked]
     return [(one, worded) for one, worded in found if worded is not None]
 
 
@@ -1221,6 +1222,13 @@ def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:
 
 
 # By kind of question: what its answer says, or ``None`` where there is nothing to say.
+def of_plugin(asked: Asked) -> AnswerText:
+    """Return the answer of a question that another package brings: its own words, or else its numbers."""
+    data = json.dumps(asked.data, ensure_ascii=False)
+    said = " ".join(asked.document.answers[asked.position].sentences) or f"{asked_text(asked)}: {data}."
+    return AnswerText((said,), (asked_text(asked),), lambda _: None)
+
+
 ANSWERS: dict[str, Callable[[Asked], AnswerText | None]] = {
     "best": best,
     "compare": compare,

@@ -10,23 +10,40 @@ from analysis.terminal import Page, console
 _WIDEST_NAMES = 0.4  # share of the width that names may take; longer ones have a line of their own
 
 
+PLUGINS = "plugins"
+"""The kind of all that other packages bring."""
+
+
 def kinds() -> list[str]:
-    """Return what kinds of things come with the program, each as one word."""
-    return [_word(kind) for kind in sim.inventory()]
+    """Return what kinds of things come with the program, each as one word, and the word for those of plugins."""
+    return [*dict.fromkeys([*map(_word, sim.inventory()), PLUGINS])]
+
+
+def names_of_kinds() -> dict[str, list[str]]:
+    """Return the headings that each word for a kind stands for: the kind, its key in a scenario, and parts of that."""
+    names: dict[str, list[str]] = {}
+    for kind in sim.inventory():
+        key = kind.partition(" (")[2].removesuffix(")").removesuffix(".use").removeprefix("ettrick.")
+        for name in dict.fromkeys((_word(kind), key, *key.split("."))):
+            names.setdefault(name, []).append(kind)
+    return names | {_word(kind): [kind] for kind in sim.inventory()}
 
 
 def format_inventory(width: int | None = None, only: str = "") -> str:
     """Return a line for each scenario, study, topology, strategy and entry of the catalog, with its source.
 
     Lines are wrapped to the width, by default that of the terminal, and whole where there is none; `only` is one of
-    `kinds`.
+    `names_of_kinds`, or `PLUGINS`.
     """
     page = Page()
     out = console(page)
     width = terminal_width() if width is None else width
-    for kind, entries in sim.inventory().items():
-        if only not in ("", _word(kind)):
-            continue
+    inventory = sim.inventory_of_plugins() if only == PLUGINS else sim.inventory()
+    headings = names_of_kinds()[only] if only and only != PLUGINS else list(inventory)
+    if not headings:
+        return "no package beside Ettrick brings a plugin"
+    for kind in headings:
+        entries = inventory[kind]
         out.print(f"{kind}:", style="bold", soft_wrap=True)
         longest = max(map(len, entries))
         for name, text in entries.items():

@@ -27,13 +27,18 @@ class Answer(NamedTuple):
 
     Parameters
     ----------
+    data
+        The numbers: plain data, as JSON has them.
     silence
         Why nothing can be said, in a sentence; empty where something can.
+    sentences
+        The answer in words, of a question of another package; reports word those that are built in.
     """
 
     use: str
     data: dict[str, Any]
     silence: str = ""
+    sentences: tuple[str, ...] = ()
 
 
 class Question(Model):
@@ -51,7 +56,14 @@ class Question(Model):
         """Refuse a question that the axes of a study cannot answer."""
 
     def answer(self, table: Table) -> Answer:
-        """Return the answer that a table gives."""
+        """Return the answer that a table gives.
+
+        Parameters
+        ----------
+        table
+            What came of all points: `Table.running` are the cells that have results, each with its `values` by axis
+            and `stated`, whose `metrics` have a ratio for each replication; `mean_of` and `labels_of` read a cell.
+        """
         raise NotImplementedError
 
     def _check_axis(self, key: str, name: str, axes: Mapping[str, Axis], *, numeric: bool = False) -> None:
