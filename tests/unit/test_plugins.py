@@ -430,14 +430,14 @@ from sim.policies.repair import Simple
 class Detect(Latency):
     use: Literal["mine"] = "mine"
 
+    def unscaled(self, fault, kind):
+        return helper(fault)
+
 class Repair(Simple):
     use: Literal["fixer"] = "fixer"
 
-    def course(self, node, memory):
-        return helper(node)
-
-def helper(node):
-    return {}[node]
+def helper(fault):
+    return {}[fault]
 
 class Ask(Question):
     use: Literal["ask"] = "ask"
@@ -459,11 +459,11 @@ class Refuse(Question):
         "[ettrick.questions]\nask = several:Ask\nrefuse = several:Refuse\n"
     )
     forget()
-    prepared = sim.prepare(
-        sim.load("quickstart", ["detection={use: mine}", "repair={use: fixer, time: 1 d}", "horizon=20 d"])
+    with pytest.raises(KeyError) as caught:
+        sim.prepare(sim.load("quickstart", ["detection={use: mine}", "repair={use: fixer, time: 1 d}"]))
+    assert re.match(
+        r"detection 'mine' of several 0\.1: KeyError: .* \(several\.py:18\)$", str(plugins.blame(caught.value))
     )
-    with pytest.raises(sim.PluginError, match=r"^repair 'fixer'.*KeyError.*\(several\.py:18\)$"):
-        sim.run(prepared, 0)
     for question, line in (
         ("ask", "questions 'ask' of several 0.1: AttributeError: 'int' object has no attribute 'silence'"),
         ("refuse", "questions 'refuse' of several 0.1: TypeError: no"),
