@@ -207,10 +207,7 @@ def _why_no_nodes(tables: Tables) -> str:
             "no failure model of nodes: the job records name no nodes, and no log of nodes was given; shares of states "
             "can be counted, but not whose fault an end was. Add sacctmgr list event, or NodeList to sacct"
         )
-    reason = tables.commonest(sorts=("unusable", "unread"))
-    return f"no failure model: none of the files ({', '.join(kinds)}) says when a node was out of service" + (
-        f"; {reason.source}:{reason.first}: {reason.number:,} lines: {reason.rule}" if reason is not None else ""
-    )
+    return f"no failure model: none of the files ({', '.join(kinds)}) says when a node was out of service"
 
 
 def _faults(tables: Tables, groups: list[Event]) -> list[Event]:

@@ -135,59 +135,6 @@ _TEXT = (
     ("torchrun", re.escape(training.ROOT)),
 )
 
-_TABLES = (
-    (r"NodeName=\S+ .*(Arch=|CPUAlloc=|CoresPerSocket=\d+\s*$)", "nodes of scontrol show node as they are now", "node"),
-    (r"REASON +USER +TIMESTAMP", "a table of sinfo -R, of the present alone", "node"),
-    (r"PARTITION +AVAIL|NODELIST +NODES", "a table of sinfo, of the present alone", "node"),
-    (
-        r"(NAMESPACE +)?LAST SEEN +(FIRST SEEN +)?(COUNT +)?(TYPE|NAME) ",
-        "a table of kubectl get events, without dates",
-        "event",
-    ),
-    (r"NAME +STATUS +ROLES +AGE", "a table of kubectl get nodes, without dates", "node-json"),
-    (r"# (HELP|TYPE) \w+|DCGM_FI_\w+\{", "a page of metrics of one moment, which it does not state", "metrics"),
-    (
-        r"=+NVSMI LOG=+|.*\| NVIDIA-SMI |(timestamp, )?(index|name|uuid|gpu_name|pci\.bus_id), ",
-        "output of nvidia-smi",
-        "kernel",
-    ),
-    (r" *JobID +(JobName|Partition|State) |-+ +-{5,}", "a table of sacct for eyes, which cuts its fields", "sacct"),
-    (r" *JOBID +PARTITION +NAME", "a table of squeue, of the present alone", "sacct"),
-    (r"(?i)\W*(system|machine type).*(node ?install|prob started|prob fixed)", "a table of the CFDR", "csv"),
-)
-"""Tables and pages that say nothing of the past as they are, by their first line: what they are, what to export."""
-
-_FAMILIES = (
-    (
-        r"iteration +\d+/ *\d+ \||consumed samples:|\[before the start of training step\]",
-        "a log of Megatron",
-        "training",
-    ),
-    (r":::MLLOG", "a log of MLPerf (mllog)", "training"),
-    (r"\bwandb: |\"_step\": *\d+.*\"_runtime\"|\"_runtime\".*\"_step\"", "metrics of Weights & Biases", "training"),
-    (r"(?i)\bvllm\b|Avg prompt throughput", "a log of vLLM", "service"),
-    (r"(?i)\btorchft\b", "a log of torchft", "training"),
-    (r"NCCL (INFO|WARN)", "a log of NCCL", "kernel"),
-    (r"(?m)^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Z];", "accounting of PBS", "csv"),
-    (r"(?m)^ *\w+ \| \d\d/\d\d/\d{4} \| \d\d:\d\d:\d\d", "a log of a BMC (ipmitool sel)", "csv"),
-    (r"(?m)^DCGM_FI_\w+\{", "a page of metrics of one moment, which it does not state", "metrics"),
-)
-"""Logs that are not read, by any of their lines."""
-
-_EXPORTS = {
-    "node": "the history of nodes says when they were out: sacctmgr -P list event all_time event=node "
-    "format=Cluster,NodeName,TimeStart,TimeEnd,State,Reason,User",
-    "event": "export with kubectl get events -A -o json",
-    "node-json": "export with kubectl get nodes -o json, again and again",
-    "metrics": "export a range with Prometheus' api/v1/query_range",
-    "kernel": "faults of GPUs stand in the kernel log: journalctl -k -o short-iso-precise",
-    "sacct": "export with sacct -a -D -P --format=JobIDRaw,State,Submit,Start,End,NNodes,AllocTRES,NodeList",
-    "training": "runs, steps and checkpoints are read from ml-goodput-measurement, torchrun or NVRx, failures from the "
-    "kernel log and sacctmgr list event",
-    "service": "failures stand in the kernel log: journalctl -k -o short-iso-precise",
-    "csv": "write a CSV with the columns node, start, end, cause",
-}
-
 _OF_JOBS = frozenset((
     *("job_id", "jobid", "job_num", "gpu_job_num", "job_name", "user", "submit_time", "arrival_time", "gpu_num"),
     *("num_gpus", "gpu_workers", "node_num", "state", "status", "duration", "run_time", "queue"),
@@ -207,7 +154,7 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     """
     first = next(line for line in head if line.strip())
     names = {name.strip(" \"'").lower() for name in re.split(r"\|#|[|,;\t]", first)}
-    _refuse(file, first, _TABLES, re.match)
+    _refuse(file, first, rules, "begins")
     if "nodename" in names and "timestart" in names:
         return "node-events"
     if "state" in names and names & {"jobid", "jobidraw"} and "|" in first:
@@ -242,20 +189,20 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
             f"{file}:1: has jobs but no node names, so no failure model of nodes can be fitted; a stream with `use: "
             "trace` replays its jobs"
         )
-    _refuse(file, text, _FAMILIES, re.search)
+    for line in head[:10]:
+        _refuse(file, line, rules, "begins")
+    _refuse(file, text, rules, "holds")
     raise LogError(
         f"{file}:1: is no log that is known; say what it is with --as {Path(file).name}=KIND (known are "
         f"{', '.join(sorted(READERS))})"
     )
 
 
-def _refuse(
-    file: str, text: str, families: Iterable[tuple[str, str, str]], search: Callable[[str, str], re.Match[str] | None]
-) -> None:
-    """Refuse a file of a family that is not read, and say what to export instead."""
-    for pattern, family, export in families:
-        if search(pattern, text):
-            raise LogError(f"{file}:1: is {family}; {_EXPORTS[export]}")
+def _refuse(file: str, text: str, rules: Rules, where: str) -> None:
+    """Refuse a file of a kind that is not read, as its first line ``begins`` or its text ``holds``, with what helps."""
+    for pattern, kind, export in rules.foreign[where]:
+        if re.search(pattern, text):
+            raise LogError(f"{file}:1: is {kind}; {export}")
 
 
 def _sniff_further(file: str) -> str:

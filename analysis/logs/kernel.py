@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from analysis.logs.tables import Event
-from sim.records import EPOCH, LogError
+from sim.records import EPOCH, LogError, StrayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -79,7 +79,7 @@ def read_kernel(log: Log) -> None:
             raise
         except (ValueError, KeyError, IndexError) as error:
             candidates += 1
-            log.drop(str(error) if isinstance(error, _NoMomentError) else _NO_MOMENT, number)
+            log.drop(str(error) if isinstance(error, _NoMomentError | StrayError) else _NO_MOMENT, number)
             continue
         if fault is None:
             assert gpu is not None, "a line is a fault, or names a GPU"
@@ -260,12 +260,12 @@ class _Headers:
     def _moment(self, header: _Header, number: int, column: str) -> float:
         entry = header.entry
         if "__REALTIME_TIMESTAMP" in entry:
-            return int(entry["__REALTIME_TIMESTAMP"]) / 1e6
+            return self._clock.read(f"{int(entry['__REALTIME_TIMESTAMP']) / 1e6}", number)
         try:
             return self._own_moment(header.match, number, column)
         except _NoMomentError:
             stamp = _first(entry, _MOMENTS)  # the line's own moment is nearer to the fault
-            if not stamp:
+            if not stamp or ("-" in stamp and ":" not in stamp):  # a date alone
                 raise
         return self._clock.read(stamp, number)
 
@@ -281,10 +281,10 @@ class _Headers:
         if match["ctime"]:
             return self._clock.ctime(match["ctime"], number)
         if match["number"]:
-            value = float(match["number"].rstrip(",-").replace(",", "."))
-            if not EPOCH[0] <= value <= EPOCH[1] or match["bracket"]:
+            value = match["number"].rstrip(",-").replace(",", ".")
+            if float(value) < EPOCH[0] or match["bracket"] or match["number"].endswith("-"):
                 raise _NoMomentError(_FROM_BOOT)
-            return value  # journalctl -o short-unix
+            return self._clock.read(value, number)  # journalctl -o short-unix
         if not self._clock.year:
             raise _NoMomentError(_NO_YEAR)
         try:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import sim
-from analysis.amounts import name_of, percent_text
+from analysis.amounts import name_of, number_of, percent_text
 from analysis.logs import anonymise, check, lives, slurm_conf, workload, write
 from analysis.logs.estimate import mean_cumulative
 from analysis.logs.events import blame, build, incidents
@@ -26,7 +26,7 @@ from sim import yamlfile
 from sim.records import HostLists, LogError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from analysis.logs.events import History
     from analysis.results.models import Provenance
@@ -110,7 +110,21 @@ def read(request: Request, progress: Progress = lambda _done, _total: None) -> t
 
 def history_of(request: Request, tables: Tables, reading: Reading) -> History:
     """Return the history of every node that the files of a request say something of."""
-    return build(tables, reading.hosts, request.nodes, request.window, request.without)
+    with _with_reason(tables):
+        return build(tables, reading.hosts, request.nodes, request.window, request.without)
+
+
+@contextlib.contextmanager
+def _with_reason(tables: Tables) -> Iterator[None]:
+    """Add to why there is no model the commonest reason for which lines were not used."""
+    try:
+        yield
+    except NoModelError as error:
+        reason = tables.commonest(sorts=("unusable", "unread"))
+        if reason is None:
+            raise
+        lines = f"{reason.source}:{reason.first}: {number_of(reason.number, 'line')} not used: {reason.rule}"
+        raise NoModelError(f"{error}; {lines}") from None
 
 
 def run(
@@ -155,7 +169,8 @@ def run(
         anonymise.of_tables(tables, history, reading.hosts, known, request.hider)
         site = anonymise.of_site(site, request.hider) if site is not None else None
         provenance = provenance.model_copy(update={"command": "ettrick fit --anonymise"})
-    fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
+    with _with_reason(tables):
+        fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
     # Only tables name nodes, users and jobs; what a document, a bundle and a report say leaves the folder.
     fitted = replace(fitted, document=anonymise.of_document(fitted.document, tables))
     traces, swings, more = check.of_model(fitted, request.simulations, progress)

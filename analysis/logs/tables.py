@@ -305,6 +305,15 @@ class Rules:
             for part in (own, content)
             for entry in part.get("kernel", ())
         ]
+        self.foreign = {
+            where: [
+                (entry[where], str(entry["is"]), str(content["exports"][entry["export"]]))
+                for part in (own, content)
+                for entry in part.get("foreign", ())
+                if where in entry
+            ]
+            for where in ("begins", "holds")
+        }
         self.fault_words = [str(word).lower() for part in (own, content) for word in part.get("fault_words", ())]
         planned = [part.get("planned", {}) for part in (own, content)]
         self._planned_states = frozenset(state for part in planned for state in part.get("states", ()))

@@ -710,6 +710,82 @@ def test_files_that_cannot_be_used(content: bytes, rule: str, tmp_path: Path) ->
     assert "\n" not in str(caught.value)
 
 
+@cases(
+    ("text", "rule"),
+    [
+        ("NodeName=gpu001 Arch=x86_64 CoresPerSocket=56\n   State=DOWN+DRAIN Reason=Xid_79\n", "sacctmgr -P"),
+        ("REASON        USER   TIMESTAMP           NODELIST\nxid 79  root  2025-03-01T04:10:00 gpu001\n", "sacctmgr"),
+        ("Sat Mar  1 04:10:00 2025\nNODELIST   NODES PARTITION  STATE\ngpu001  1  gpu*  down*\n", "sacctmgr"),
+        ('{"nodes": [{"architecture": "x86_64", "name": "gpu001", "slurmd_start_time": 7}]}', "sacctmgr"),
+        ("LAST SEEN   TYPE     REASON        OBJECT       MESSAGE\n5m   Warning  Xid   node/gpu001  NVRM: Xid 79\n",
+         "kubectl get events -A -o json"),
+        ("NAME   STATUS   ROLES    AGE   VERSION\ngpu001   NotReady   <none>   12d   v1.30.1\n", "get nodes -o json"),
+        ('# HELP DCGM_FI_DEV_XID_ERRORS Last\nDCGM_FI_DEV_XID_ERRORS{Hostname="gpu001"} 79\n', "query_range"),
+        ("JobID           JobName  Partition  State\n--------- -------\n12 bash gpu FAILED\n", "sacct -a -D -P"),
+        (" [2025-03-01 04:10:00] iteration  100/  5000 | consumed samples:  512 |\n", "is a log of Megatron"),
+        (':::MLLOG {"time_ms": 1740802200123, "key": "run_start"}\n', "is a log of MLPerf"),
+        ('{"_step": 1, "_runtime": 12.3, "_timestamp": 1740802200.1, "loss": 3.2}\n', "Weights & Biases"),
+        ("INFO 03-01 04:10:00 metrics.py:455] Avg prompt throughput: 1204.3 tokens/s\n", "is a log of vLLM"),
+        ("2025-03-01T04:10:00 INFO torchft.manager: reconfiguring for quorum_id 3\n", "is a log of torchft"),
+        ("System,machine type,nodes,node install,Prob Started,Prob Fixed\n2,cluster,49,5-Apr,6/21/2005,6/22/2005\n",
+         "Computer Failure Data Repository; write a CSV with the columns node, start, end, cause"),
+        ("hello world\n", "say what it is with --as log.txt=KIND"),
+    ],
+)  # fmt: skip
+def test_what_is_not_read(text: str, rule: str, tmp_path: Path) -> None:
+    """Tables for eyes and logs of other families are named, with what to export; none is called a log of the kernel."""
+    (path,) = write(tmp_path, log_txt=text)
+    with pytest.raises(LogError) as caught:
+        pipeline.read(Request([path], zones=["UTC"]))
+    assert rule in str(caught.value)
+    assert "=kernel" not in str(caught.value)
+
+
+@cases("form", ["a list", "pretty", "commas", "commas and brackets", "lines", "cut"])
+def test_forms_of_json(form: str, tmp_path: Path) -> None:
+    """Events are read whole however their JSON is laid out; a list that was cut costs its last entry alone."""
+    events = [
+        {
+            "involvedObject": {"kind": "Node", "name": name(1)},
+            "reason": why,
+            "firstTimestamp": f"2025-01-08T0{at}:00:00Z",
+        }
+        for at, why in enumerate(("NodeNotReady", "NodeReady", "NodeNotReady", "NodeReady", "KernelOops"))
+    ]
+    lines = [json.dumps(event) for event in events]
+    text = {
+        "a list": json.dumps(events), "pretty": json.dumps(events, indent=2), "commas": ",\n".join(lines),
+        "commas and brackets": "[\n" + ",\n".join(lines) + "\n]", "lines": "\n".join(lines),
+        "cut": "[\n" + ",\n".join(lines)[:-9],
+    }[form]  # fmt: skip
+    tables, history = read(tmp_path, *write(tmp_path, events_json=text))
+    assert [(e.node, e.t_end - e.t) for e in history.outages] == [(name(1), 3600)] * 2
+    assert len(history.faults) == (form != "cut")
+    assert [row.rule for row in tables.dropped] == ["no JSON"] * (form == "cut")
+
+
+def test_what_was_left_out_comes_first(tmp_path: Path) -> None:
+    """The screen begins with what was not used, by reason, with count and example, and with the columns of tables."""
+    lines = ["hostname,start,end,cause,ticket", "gpu001,2025-01-07T00:00:00,2025-01-08T00:00:00,ecc,7"]
+    lines += ["gpu002,yesterday,2025-01-08T00:00:00,ecc,8"] * 2
+    kernel = "".join(
+        f"{utc(START + DAY * at)} gpu001 kernel: {text}\n"
+        for at, text in enumerate(("mce: [Hardware Error]: CPU 3", "usb 1-1: new device", "usb 1-2: new device"), 1)
+    )
+    files = write(tmp_path, outages_csv="\n".join(lines), kernel_log=kernel)
+    result = CliRunner().invoke(cli.app, ["fit", *files, "--nodes", "4", "--timezone", "UTC"])
+    assert result.exit_code == 0, result.output
+    first = result.output.split("\n\n", 1)[0]
+    assert first.startswith("3 lines could not be used")
+    for text in (
+        "outages.csv: columns node from 'hostname', start, end, cause; not used: ticket.",
+        "'yesterday' is no moment such as 2025-02-03T08:11:40", "outages.csv:3", "hardware error", "kernel.log:1",
+    ):  # fmt: skip
+        assert text in first
+    assert "other lines" not in first
+    assert "NoModel" not in result.output
+
+
 def test_clocks_that_jump_and_zones_that_mix(tmp_path: Path) -> None:
     """A clock that is set back is a finding and costs no line; offsets of one file may differ; a cut end is counted."""
     text = "NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus."
