@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
 _TIMES = (("d", DAY, 2.0), ("h", HOUR, 1.0), ("min", MINUTE, 1.0), ("s", 1.0, 0.0))
-_ENERGIES = (("GWh", 3.6e12), ("MWh", 3.6e9), ("kWh", 3.6e6), ("MJ", 1e6), ("J", 1.0))
-_MASSES = (("kt", 1e6), ("t", 1e3), ("kg", 1.0), ("g", 1e-3))
+_FIXED = {"J": ("MWh", 3.6e9), "J per token": ("kWh", 3.6e6), "kg": ("t", 1e3), "kg per token": ("kg", 1.0)}
+"""Units that energy and CO2 have whatever their size, so that runs can be laid side by side; of a million tokens."""
 
 _DIGITS = 3
 """Digits of a number without an interval."""
@@ -170,28 +170,19 @@ def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
         return PERCENT
     size = 1e-6 if unit.endswith("per token") else 1.0
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0) / size
-    if unit.startswith("kg"):
-        return _mass_form(largest, size)
-    if unit.startswith(("s", "J")):
-        return scaled_form(units.DURATION if unit == "s" else units.ENERGY, largest, size)._replace(least=0.0)
+    if unit in _FIXED:
+        name, amount = _FIXED[unit]
+        return Form(name, amount * size, 0.0)
+    if unit.startswith("s"):
+        return duration_form(largest)._replace(least=0.0)
     prefix, factor = next(((prefix, factor) for prefix, factor in _LARGE if largest >= factor), ("", 1.0))
     money = currency if unit.startswith("currency") else ""
     return Form(f"{prefix} {money}".strip(), factor * size, 0.0)
 
 
-def scaled_form(dimension: Dimension, largest: float, scale: float = 1.0) -> Form:
-    """Return how times or energies up to some size are written; `scale` is what one SI unit of them stands for."""
-    if dimension is units.DURATION:
-        unit, size = next((unit, size) for unit, size, least in _TIMES if largest >= least * size or unit == "s")
-    else:
-        unit, size = next((unit, size) for unit, size in _ENERGIES if largest >= size or unit == "J")
-    return Form(unit, size * scale)
-
-
-def _mass_form(largest: float, scale: float = 1.0) -> Form:
-    """Return how masses up to some size [kg] are written; `scale` is what one kilogram of them stands for."""
-    unit, size = next((unit, size) for unit, size in _MASSES if largest >= size or unit == "g")
-    return Form(unit, size * scale, 0.0)
+def duration_form(largest: float) -> Form:
+    """Return how times up to some size are written."""
+    return Form(*next((unit, size) for unit, size, least in _TIMES if largest >= least * size or unit == "s"))
 
 
 def people_form(metric: str, values: Iterable[float], currency: str = "") -> Form:
@@ -560,9 +551,8 @@ def cell_forms(metric: str, currency: str = "") -> CellForms:
     size = 1e-6 if unit.endswith("per token") else 1.0
 
     def energy(value: float) -> str:
-        largest = abs(value) / size
-        form = _mass_form(largest, size) if unit.startswith("kg") else scaled_form(units.ENERGY, largest, size)
-        return f"{short_text(value / form.size)} {form.unit}"
+        name, amount = _FIXED[unit]
+        return f"{short_text(value / (amount * size))} {name}"
 
     def money(value: float) -> str:
         return f"{short_text(value / size)} {currency}".rstrip()
@@ -587,7 +577,7 @@ def time_text(seconds: float) -> str:
     """Return a time as people say it, to three digits."""
     if seconds == float("inf"):
         return "never"
-    form = scaled_form(units.DURATION, seconds)
+    form = duration_form(seconds)
     return _unsigned_zero(f"{seconds / form.size:.3g} {form.unit}")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import percent_text, scaled_form, short_text, time_text
+from analysis.amounts import duration_form, percent_text, short_text, time_text
 from analysis.results.explained import FormulaDocument, FormulaResult
 from analysis.results.models import FORMAT
 from sim import units, yamlfile
@@ -263,7 +263,7 @@ def _time_text(seconds: float | None) -> str:
     # A document has no infinity.
     if seconds is None or math.isinf(seconds):
         return "never"
-    return scaled_form(units.DURATION, seconds).brief(seconds)
+    return duration_form(seconds).brief(seconds)
 
 
 def _shown(entry: Input, value: float | None) -> str:

@@ -99,7 +99,6 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
         "given up", "the job has failed for good, and nobody starts it again",
         "the time after the job has failed for good", 4, 0.5),
     "spare_idle": BucketWords("spare idle", "healthy nodes kept ready as spares", "spares that wait", 2),
-    "draining": BucketWords("draining", "nodes that wait for their jobs to leave", "nodes being emptied", 5),
     "repair": BucketWords("repair", "nodes in repair, or waiting for it", "nodes in repair", 3),
     "qualification": BucketWords("qualification", "nodes in tests after a repair", "tests after a repair", 6),
     "stranded": BucketWords(

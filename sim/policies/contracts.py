@@ -195,12 +195,11 @@ class Bucket(IntEnum):
     WRONG_WORK = 12
     GIVEN_UP = 13
     SPARE_IDLE = 14
-    DRAINING = 15
-    REPAIR = 16
-    QUALIFICATION = 17
-    STRANDED = 18
-    UNALLOCATED = 19
-    HEADROOM = 20
+    REPAIR = 15
+    QUALIFICATION = 16
+    STRANDED = 17
+    UNALLOCATED = 18
+    HEADROOM = 19
 
 
 JOB_BUCKETS = tuple(bucket.name.lower() for bucket in Bucket if bucket <= Bucket.GIVEN_UP)

@@ -65,7 +65,6 @@ STATE_OF_BUCKET: Mapping[str, str] = {
     "wrong_work": "stepping",
     "given_up": "idle",
     "spare_idle": "idle",
-    "draining": "idle",
     "repair": "off",
     "qualification": "stress",
     "stranded": "idle",

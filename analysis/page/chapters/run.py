@@ -1208,13 +1208,14 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
             rate = f", {round(stream.rate * (prepared.warmup + prepared.horizon)):,} recorded jobs"
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
     for service, served in zip(prepared.services, scenario.services, strict=True):
-        asked = f"{service.rates.rate:,.4g} requests/s asked of the {service.admitted:,.4g} admitted"
+        asked = f"{service.rates.rate:,.4g} requests/s asked, {service.admitted:,.4g} admitted at most"
         answers = f"recovery {served.recovery.use}, failover {served.failover.use}"
         size = f"{service.replicas:,} replicas of {number_of(service.gpus, 'GPU')}"
         yield "service", f"{service.name}: {size}, {asked}; {answers}"
     first = prepared.jobs[0] if prepared.jobs else None
-    is_hit = first is not None and first.mtti < math.inf
-    expected = f", one interruption in {time_text(first.mtti)} expected" if first is not None and is_hit else ""
+    expected = ""
+    if first is not None and first.mtti < math.inf:
+        expected = f", one interruption in {time_text(first.mtti)} of running expected in the long run"
     causes = sum(not source.is_condition for source in prepared.sources)
     yield "failures", number_of(causes, "cause") + expected
     if repairs_text(prepared):

@@ -277,8 +277,8 @@ def service_sections(name: str, service: ExplainedService) -> Iterator[Section]:
         ("mean request", f"{service.input_tokens:,.0f} tokens in, {service.output_tokens:,.0f} out; prefill "
          f"{_ms(service.prefill_s)}"),
         *reading,
-        ("demand", f"{short_text(service.demand_per_s)} requests/s, the mean; {percent_text(service.load, 0)} of what "
-         "all replicas carry at the mean TPOT of the SLO"),
+        ("demand", f"{short_text(service.demand_per_s)} requests/s, the mean; {percent_text(service.load, 0)} of the "
+         f"{short_text(service.demand_per_s / service.load)} that are carried with the mean TPOT at that of the SLO"),
         ("TPOT at the SLO", f"{_ms(service.within_slo.tpot_s)} ({band} with 90 %)"),
     )  # fmt: skip
     yield Section("batches", "Batches of a replica", (), (_batches(service),))
@@ -357,6 +357,6 @@ def _one_by_one(service: ExplainedService) -> Section:
         ("in SLO", f"{percent_text(tail.slo_attainment)} of {tail.requests:,} requests at the demand"),
         ("by load", curve),
         ("admitted", f"up to {short_text(service.capacity_per_s)} requests/s; with more in flight more would be late"),
-        ("SLO is met", met),
+        ("SLO is met", f"{met}, by the stated share of requests; what is carried meets it in the mean alone"),
         *([note] if service.data > 1 else []),
     )
