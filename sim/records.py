@@ -6,7 +6,8 @@ names and yields the fields of each row by role. The values of fields are read b
 
 References
 ----------
-RFC 4180 (quoted fields); ISO 8601; SchedMD Slurm, manual page of sacct (durations), and host lists.
+RFC 4180 (quoted fields); ISO 8601; SchedMD Slurm, manual page of sacct (durations, states), and host lists. Q. Weng et
+al., "MLaaS in the Wild", NSDI 2022 (states of Alibaba's traces).
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ import re
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sim.yamlfile import check_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
 CHUNK = 1 << 22
@@ -39,6 +40,9 @@ MAX_UNPACKED = 1 << 33
 
 NOTHING = frozenset(("", "unknown", "none", "null", "nan", "nat", "n/a", "na", "-"))
 """What stands for a value that is not there, in lower case; `unknown` is Slurm's."""
+
+
+Value = TypeVar("Value")
 
 
 class LogError(ValueError):
@@ -208,9 +212,9 @@ class Table:
         for need in needed:
             roles = (need,) if isinstance(need, str) else need
             if not self.columns.keys() & set(roles):
-                self._refuse(roles, names[roles[0]][0])
+                self.refuse(roles, names[roles[0]][0])
 
-    def _refuse(self, roles: Sequence[str], name: str) -> None:
+    def refuse(self, roles: Sequence[str], name: str) -> None:
         """Refuse a table that lacks a column."""
         if not any(self.header):
             raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
@@ -228,6 +232,11 @@ class Table:
         )
         unused = [name for index, name in enumerate(self.header) if index not in self.columns.values()]
         return taken + (f"; not used: {', '.join(unused)}" if unused else "")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What rows say that is not used, beside columns."""
+        return ()
 
     def name_of(self, role: str) -> str:
         """Return the name of the column that has a role; nothing if none has it."""
@@ -256,6 +265,33 @@ class Table:
             elif text.strip():
                 yield line, f"has {len(fields)} fields, and the header {width}"
 
+    def read(self, read: Callable[[dict[str, str], int], Value]) -> Iterator[Value]:
+        """Yield what is read of each row and its line.
+
+        Raises
+        ------
+        LogError
+            If a row cannot be used: it names the line and why.
+        """
+        for line, row in self.rows():
+            if isinstance(row, str):
+                raise LogError(f"{self.file}:{line}: {row}")
+            try:
+                value = read(row, line)
+            except LogError:
+                raise
+            except ValueError as error:
+                raise LogError(f"{self.file}:{line}: {error}") from None
+            yield value
+
+    def value(self, row: Mapping[str, str], role: str, read: Callable[..., float], *units: float) -> float:
+        """Return what the field of a role holds, as it is read; a ValueError names the column."""
+        try:
+            return read(row.get(role, ""), *units)
+        except ValueError as error:
+            name = self.name_of(role) or role
+            raise ValueError(f"column '{name}' {f'holds {error}' if row.get(role) else 'is empty'}") from None
+
     def _quoted(self, text: str) -> list[str] | None:
         """Return the fields of a row with quoted ones, which may span lines; ``None`` if one does not end."""
         fields = _fields(text, self.delimiter)
@@ -273,7 +309,10 @@ def _fields(text: str, delimiter: str) -> list[str] | None:
         return text.rstrip("\r\n").split(delimiter)
     if text.count('"') % 2:
         return None
-    return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    try:
+        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
+    except csv.Error:  # longer than any field
+        return []
 
 
 # Values.
@@ -353,6 +392,44 @@ def flag(text: str) -> bool:
     if value is None:
         raise ValueError(f"'{text}', which is neither yes nor no")
     return value
+
+
+# States of jobs.
+
+NOT_OVER = "not over"
+
+STATES = {
+    word: meaning
+    for meaning, words in {
+        "completed": "completed complete done finished pass passed success successful succeeded terminated",
+        "failed": "failed failure error exit out_of_memory oom oomkilled launch_failed",
+        "cancelled": "cancelled canceled killed timeout deadline node_fail boot_fail preempted requeued revoked "
+        "evicted interrupted reconfig_fail",
+        NOT_OVER: "running pending waiting queued requeue_hold suspended completing configuring special_exit stopped "
+        "resizing",
+    }.items()
+    for word in words.split()
+}
+"""What states of Slurm, Kubernetes and Alibaba mean, in lower case: ended from outside is cancelled.
+
+A job of Alibaba that is done is Terminated.
+"""
+
+
+def state_of(text: str, states: Mapping[str, str]) -> str:
+    """Return what a state means: how a job ended, or that it is not over; another word is refused."""
+    if text in states:
+        return states[text]
+    word = text.lower().partition(" by ")[0].replace(" ", "_")  # Slurm: CANCELLED by 1000
+    meanings = {states[word]} if word in states else set()
+    if word.endswith("+"):  # sacct cuts long words
+        meanings = {meaning for known, meaning in states.items() if known.startswith(word[:-1])}
+    if len(meanings) == 1:
+        return meanings.pop()
+    raise ValueError(
+        f"unknown state '{text}'; say what it means, for example states: {{{word or repr(word)}: completed}} "
+        f"({', '.join(dict.fromkeys(states.values()))})"
+    )
 
 
 _CLOCK_TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)|(\d+):(\d\d(?:\.\d+)?)")
@@ -550,8 +627,7 @@ class Times:
     """
 
     def __init__(self, *, has_unit: bool = False) -> None:
-        self.form = ""
-        self._has_unit = has_unit
+        self.form, self.has_unit = "", has_unit
         self._low, self._high, self._is_whole = math.inf, 0.0, True
 
     def read(self, text: str, second: float = 1.0) -> float:
@@ -600,7 +676,7 @@ class Times:
             If that is no moment as those that were read, or these are likely days of a spreadsheet.
         """
         low, high = _SPREADSHEET
-        if not (self._has_unit or self._is_whole) and low <= self._low <= self._high <= high:
+        if not (self.has_unit or self._is_whole) and low <= self._low <= self._high <= high:
             raise LogError(
                 f"the moments are numbers from {self._low:g} to {self._high:g}; {likely_unit(self._low)}: write dates, "
                 "or state their unit (time_unit)"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import re
-import zlib
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,16 +14,12 @@ from pydantic import Field
 from sim import catalog, units
 from sim.failures.effects import Fault
 from sim.failures.source import Recorded, Source
+from sim.records import NOTHING, HostLists, LogError, Table, Times, lines, unit_of
 from sim.scenario.fields import Model, RuleError, Strategy
 from sim.scenario.laws import Law
-from sim.yamlfile import content_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-
-class TraceError(ValueError):
-    """A log that cannot be read; the message names file and line."""
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 
 class Columns(Model):
@@ -89,7 +82,7 @@ class Replay(Strategy):
 
         Raises
         ------
-        TraceError
+        LogError
             If a row cannot be used.
         RuleError
             If the inventory cannot be used, or the origin is not a moment as those of the log.
@@ -100,10 +93,11 @@ class Replay(Strategy):
                 raise RuleError(("map",), "an inventory says which node is which; leave one of the two out")
             try:
                 inventory = _inventory(Path(self.inventory), self.columns.unit)
-            except TraceError as error:
+            except LogError as error:
                 raise RuleError(("inventory",), str(error)) from error
         second = units.parse(f"1 {self.time_unit}", units.DURATION)
-        return read_log(Path(self.file), self.columns, second, self.origin, inventory)
+        has_unit = "time_unit" in self.model_fields_set
+        return read_log(Path(self.file), self.columns, second, self.origin, inventory, has_unit=has_unit)
 
     def build_all(
         self, counts: Mapping[str, int], logs: Iterable[Replay] = (), read: Callable[[Replay], Log] | None = None
@@ -121,7 +115,7 @@ class Replay(Strategy):
 
         Raises
         ------
-        TraceError
+        LogError
             If a row cannot be used, or its name does not say which node it is.
         RuleError
             If the inventory does not fit, or the origin.
@@ -141,11 +135,11 @@ class Replay(Strategy):
             names = _in_order({*log.units, *(name for other in others for name in read(other).units)}, file)
         if len(names) > nodes:
             together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
-            raise TraceError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
+            raise LogError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
         places = {name: number for number, name in enumerate(names)}
         for name in log.units:
             if name not in places:
-                raise TraceError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
+                raise LogError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
         place = np.array([places[name] for name in log.units], dtype=np.int64)
         spread = nodes if self.by_order and len(names) < nodes else 0
         notes = [log.note] if log.note else []
@@ -182,7 +176,7 @@ def _in_order(names: set[str], file: str) -> tuple[str, ...]:
     """Return names in natural order: node2 before node10."""
     for name in sorted(names):
         if not re.search(r"[0-9]", name):
-            raise TraceError(
+            raise LogError(
                 f"{file}: '{name}' has no number that tells its place; name all nodes in order in a file (inventory: "
                 f"FILE), or number them as they appear (map: first-appearance)"
             )
@@ -204,8 +198,10 @@ def read_log(
     second: float,
     origin: float | str | None = None,
     inventory: Sequence[str] = (),
+    *,
+    has_unit: bool = False,
 ) -> Log:
-    """Read a CSV log and join intervals of one unit that overlap or touch.
+    """Read a CSV log, in order of time, and join intervals of one unit that overlap or touch.
 
     Parameters
     ----------
@@ -214,12 +210,14 @@ def read_log(
     columns
         Names of its columns.
     second
-        Length of the log's unit of time, if it has numbers [s].
+        Length of the log's unit of time, if it has numbers and the names of its columns state no unit [s].
     origin
         Moment from which on outages are taken; one that has begun by then begins there. ``None`` for zero, or for the
         first start of a log with dates.
     inventory
         Names of all nodes, in order; without them units are numbered by first appearance.
+    has_unit
+        Whether the unit of time is stated, and not only usual.
 
     Returns
     -------
@@ -228,23 +226,23 @@ def read_log(
 
     Raises
     ------
-    TraceError
+    LogError
         If the file is missing, a column is missing, a moment is neither a number nor a date, an interval ends before
-        it starts or where another one of its unit has no end, the rows are not in order of their start, or a unit is
-        not in the inventory.
+        it starts or where another one of its unit has no end, or a unit is not in the inventory.
     RuleError
-        If the origin is not a moment as those of the log, or later than all of them.
+        If the origin is not a moment as those of the log, or later than all of them, or the unit of time contradicts
+        the name of a column.
     """
+    file, times = _shown(path), Times(has_unit=has_unit)
     names = {name: number for number, name in enumerate(inventory)}
     open_rows: dict[int, _Row] = {}
     done: list[_Row] = []
     merged = 0
-    times = Times(second)
-    for row in _rows(path, columns, times, names, is_complete=bool(inventory)):
+    for row in _rows(path, columns, times, second, names):
         last = open_rows.get(row.unit)
         if last is not None and math.isinf(last.end) and math.isfinite(row.end):
-            raise TraceError(
-                f"{_shown(path)}:{row.line}: '{list(names)[row.unit]}' returns, but its outage of line "
+            raise LogError(
+                f"{file}:{row.line}: '{list(names)[row.unit]}' returns, but its outage of line "
                 f"{last.line} has no end; say when that was over"
             )
         if last is not None and row.start <= last.end and last.end > last.start:
@@ -256,17 +254,22 @@ def read_log(
         open_rows[row.unit] = row
     rows = sorted([*done, *open_rows.values()], key=lambda row: (row.start, row.unit))
     if not rows:
-        raise TraceError(f"{_shown(path)}: the log has no rows below its header")
-    begin, note = times.begin(origin, rows[0].start), ""
+        raise LogError(f"{file}: the log has no rows below its header")
+    try:
+        begin, note = times.begin(origin, rows[0].start, second), ""
+    except LogError as error:
+        raise LogError(f"{file}: {error}") from None
+    except ValueError as error:
+        raise RuleError(("origin",), str(error)) from None
     if origin is None and begin:
-        note = f"{_shown(path)}: time 0 is the first outage, {times.text(begin)}; origin: DATE states another moment"
+        note = f"{file}: time 0 is the first outage, {times.text(begin)}; origin: DATE states another moment"
     rows = [
         row._replace(start=max(row.start - begin, 0.0), end=row.end - begin)
         for row in rows
         if row.start >= begin or row.end > begin
     ]
     if not rows:
-        raise RuleError(("origin",), f"{_shown(path)} has no outage after {origin}")
+        raise RuleError(("origin",), f"{file} has no outage after {origin}")
     by_cause: dict[str, Recorded] = {}
     for cause in sorted({row.cause for row in rows}):
         mine = [row for row in rows if row.cause == cause]
@@ -279,158 +282,73 @@ def read_log(
     return Log(tuple(names), by_cause, merged, note)
 
 
-def _rows(path: Path, columns: Columns, times: Times, names: dict[str, int], *, is_complete: bool) -> Iterator[_Row]:
-    """Yield the rows of a log in order; units that are not in `names` are added, unless these are complete."""
-    previous = -math.inf
-    before = ""
-    file = _shown(path)
-    for line, record in _records(path, columns):
-        place = f"{file}:{line}"
-        unit = (record[columns.unit] or "").strip()
-        if not unit:
-            raise TraceError(f"{place}: column '{columns.unit}' is empty")
-        if is_complete and unit not in names:
-            raise TraceError(f"{place}: {catalog.unknown('node of the inventory', unit, names)}")
-        if record[columns.end] is None:
-            raise TraceError(f"{place}: has no column '{columns.end}'; an empty one says that the node is still down")
-        begun, over = (record[columns.start] or "").strip(), (record[columns.end] or "").strip()
-        start = times.read(begun, columns.start, place)
-        end = math.inf if over.lower() in _STILL_DOWN else times.read(over, columns.end, place)
+def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict[str, int]) -> list[_Row]:
+    """Return the rows of a log in order of time; units are added to `names`, unless these are an inventory."""
+    file, is_complete, hosts = _shown(path), bool(names), HostLists()
+    table = Table(
+        lines(file),
+        file,
+        {role: (name,) for role, name in columns},
+        ("unit", "start", "end"),
+        advice="say which one it is, for example columns: {{role}: NAME}",
+    )
+    seconds = {role: column_unit(table.name_of(role), second, has_unit=times.has_unit) for role in ("start", "end")}
+
+    def read(row: Mapping[str, str], line: int) -> tuple[tuple[str, ...], _Row]:
+        units, is_over = hosts.expand(row["unit"]), row["end"].lower() not in NOTHING
+        if not units:
+            raise ValueError(f"column '{columns.unit}' is empty")
+        for name in units if is_complete else ():
+            if name not in names:
+                raise ValueError(catalog.unknown("node of the inventory", name, names))
+        start = table.value(row, "start", times.read, seconds["start"])
+        end = table.value(row, "end", times.read, seconds["end"]) if is_over else math.inf
         if end < start:
-            raise TraceError(f"{place}: the outage of '{unit}' ends ({over}) before it starts ({begun})")
-        if start < previous:
-            raise TraceError(
-                f"{place}: rows must be sorted by '{columns.start}': {begun} comes after {before}; "
-                f"sort the log by that column, as {times.form}"
-            )
-        previous, before = start, begun
-        cause = (record.get(columns.cause) or "").strip() or "recorded"
-        yield _Row(names.setdefault(unit, len(names)), start, end, cause, line)
+            raise ValueError(f"the outage of '{row['unit']}' ends ({row['end']}) before it starts ({row['start']})")
+        return units, _Row(-1, start, end, row.get("cause") or "recorded", line)
+
+    rows = sorted(table.read(read), key=lambda pair: pair[1].start)
+    return [row._replace(unit=names.setdefault(name, len(names))) for units, row in rows for name in units]
 
 
-def _records(path: Path, columns: Columns | None) -> Iterator[tuple[int, dict[str, str | None]]]:
-    """Yield the rows of a CSV file with their lines; a log has to have its columns."""
-    file = _shown(path)
-    reader = csv.DictReader(text_of(path, file).splitlines())
-    try:
-        if columns is not None:
-            _check_header(reader.fieldnames or [], columns, file)
-        for record in reader:
-            yield reader.line_num, record
-    except csv.Error as error:
-        raise TraceError(f"{file}:{reader.line_num + 1}: is no CSV ({error})") from None
+def column_unit(column: str, second: float, *, has_unit: bool) -> float:
+    """Return the unit of the numbers of a column [s]: the one that its name states, or the usual one.
+
+    Raises
+    ------
+    RuleError
+        If another one is stated.
+    """
+    named = unit_of(column)
+    if named and named != second and has_unit:
+        raise RuleError(("time_unit",), f"is not the unit that the name of column '{column}' states; leave it out")
+    return named or second
 
 
 def _inventory(path: Path, column: str) -> tuple[str, ...]:
     """Return the names of all nodes: in the column that the log has for units, or in the only one."""
-    file = _shown(path)
+    file, hosts = _shown(path), HostLists()
+    table = Table(lines(file), file, {"unit": (column,)}, ())
+    if len(table.header) == 1:
+        table.columns["unit"] = 0
+    if "unit" not in table.columns:
+        table.refuse(("unit",), column)
     names: dict[str, int] = {}
-    for line, record in _records(path, None):
-        header = [name for name in record if name is not None]
-        if column not in header and len(header) > 1:
-            raise TraceError(f"{file}:1: no column '{column}' (the header has: {', '.join(header)})")
-        of_names = column if column in header else header[0]
-        name = (record[of_names] or "").strip()
-        if not name or name in names:
-            rule = f"'{name}' is also in line {names[name]}" if name else f"column '{of_names}' is empty"
-            raise TraceError(f"{file}:{line}: {rule}")
-        names[name] = line
+
+    def read(row: Mapping[str, str], line: int) -> None:
+        for name in hosts.expand(row["unit"]) or ("",):
+            if not name:
+                raise ValueError(f"column '{table.name_of('unit')}' is empty")
+            if names.setdefault(name, line) != line:
+                raise ValueError(f"'{name}' is also in line {names[name]}")
+
+    for _ in table.read(read):
+        pass
     if not names:
-        raise TraceError(f"{file}: has no names below its header")
+        raise LogError(f"{file}: has no names below its header")
     return tuple(names)
 
 
 def _shown(path: Path) -> str:
     """Return a path for messages: relative to the working directory if it lies below it."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else os.path.normpath(path)
-
-
-def text_of(path: Path, file: str, unpack: Callable[[bytes], bytes] = bytes) -> str:
-    """Return the text of a log or a trace; `unpack` makes it of what the file holds.
-
-    Raises
-    ------
-    TraceError
-        If the file cannot be read or unpacked, or is not UTF-8 text.
-    """
-    try:
-        content = unpack(content_of(path))
-    except (OSError, ValueError, EOFError, zlib.error) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise TraceError(f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}") from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        number = content[: error.start].count(b"\n") + 1
-        raise TraceError(f"{file}:{number}: is not UTF-8 text (byte 0x{content[error.start]:02x})") from None
-
-
-def _check_header(header: Sequence[str], columns: Columns, file: str) -> None:
-    """Refuse a log that lacks a column."""
-    if not header:
-        message = f"{file}: the log is empty; it needs a header ({columns.unit},{columns.start},{columns.end},cause)"
-        raise TraceError(message)
-    for role in ("unit", "start", "end"):
-        column = getattr(columns, role)
-        if column not in header:
-            raise TraceError(
-                f"{file}:1: no column '{column}' (the header has: {', '.join(header)}); "
-                f"say which one it is, for example columns: {{{role}: {header[0]}}}"
-            )
-
-
-_STILL_DOWN = ("", "unknown")
-
-"""What stands for an end that has not come, in lower case; the latter is Slurm's."""
-
-_NUMBERS, _DATES, _LOCAL = "numbers", "dates with an offset from UTC", "dates without an offset from UTC"
-
-_NO_MOMENT = "neither a number of zero or more nor a date such as 2026-11-20T14:05:00Z"
-
-
-class Times:
-    """Reads the moments of a log or trace, all of which have one form."""
-
-    def __init__(self, second: float) -> None:
-        self.second = second
-        self.form = ""
-
-    def read(self, text: str, column: str, place: str) -> float:
-        """Return a moment [s]: a number since the start of the log, a date since 1970."""
-        found = self._moment(text)
-        if found is None:
-            raise TraceError(f"{place}: column '{column}' holds '{text}', which is {_NO_MOMENT}")
-        form, value = found
-        if form != (self.form or form):
-            raise TraceError(f"{place}: column '{column}' holds '{text}', but the moments above it are {self.form}")
-        self.form = form
-        return value
-
-    def begin(self, origin: float | str | None, first: float) -> float:
-        """Return the moment at which the simulation starts [s]."""
-        if origin is None:
-            return 0.0 if self.form == _NUMBERS else first
-        found = self._moment(str(origin))
-        if found is None:
-            raise RuleError(("origin",), f"'{origin}' is {_NO_MOMENT}")
-        if found[0] != self.form:
-            raise RuleError(("origin",), f"'{origin}' does not go with the moments of the log, which are {self.form}")
-        return found[1]
-
-    def text(self, moment: float) -> str:
-        """Return a moment of a log with dates as text, in UTC where it has offsets."""
-        return datetime.fromtimestamp(moment, UTC).replace(tzinfo=None).isoformat() + "Z" * (self.form == _DATES)
-
-    def _moment(self, text: str) -> tuple[str, float] | None:
-        """Return the form of a moment and its value [s]; without an offset as in a zone that keeps no summer time."""
-        try:
-            value = float(text)
-        except ValueError:
-            try:
-                date = datetime.fromisoformat(text)
-            except ValueError:
-                return None
-            if date.tzinfo is None:
-                return _LOCAL, date.replace(tzinfo=UTC).timestamp()
-            return _DATES, date.timestamp()
-        return (_NUMBERS, value * self.second) if math.isfinite(value) and value >= 0 else None

@@ -4,8 +4,7 @@ References
 ----------
 D. G. Feitelson, D. Tsafrir, D. Krakov, "Experience with using the Parallel Workloads Archive", Journal of Parallel and
 Distributed Computing 74 (2014): the 18 fields of the format, and what cleaning a trace is about. SchedMD Slurm, manual
-page of sacct: names of columns, states, and steps of jobs. Q. Weng et al., "MLaaS in the Wild", NSDI 2022: states of
-Alibaba's traces, where a job that is done is Terminated.
+page of sacct: names of columns, and steps of jobs.
 """
 
 from __future__ import annotations
@@ -22,35 +21,20 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from sim import records, units
-from sim.records import NOTHING, LogError, Table, Times
+from sim.failures.replay import column_unit
+from sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, Times, state_of
 from sim.scenario.fields import RuleError
 from sim.scenario.streams import OUTCOMES, TraceColumns
 from sim.yamlfile import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
     from sim.scenario.streams import JobTrace
 
     Row = dict[str, str]
-
-NOT_OVER = "not over"
-
-STATES: dict[str, str] = {
-    word: meaning
-    for meaning, words in {
-        "completed": "completed complete done finished pass passed success successful succeeded terminated",
-        "failed": "failed failure error exit out_of_memory oom oomkilled launch_failed",
-        "cancelled": "cancelled canceled killed timeout deadline node_fail boot_fail preempted requeued revoked "
-        "evicted interrupted reconfig_fail",
-        NOT_OVER: "running pending waiting queued requeue_hold suspended completing configuring special_exit stopped "
-        "resizing",
-    }.items()
-    for word in words.split()
-}
-"""What states of Slurm, Kubernetes and Alibaba mean here, in lower case: ended from outside is cancelled."""
 
 _COLUMNS = {
     "job": ("JobIDRaw", "JobID", "job_id"),
@@ -63,7 +47,6 @@ _COLUMNS = {
 }
 """What columns are called, where the scenario does not say it and they have not the name of their role."""
 
-_SWF_FIELDS = 18
 _UNKNOWN = ("-1", "0")
 _SWF_STATES = {"1": "completed", "0": "failed", "5": "cancelled", "2": "completed", "3": "completed", "4": "failed"}
 _SWF_PARTS = ("2", "3", "4")
@@ -71,11 +54,8 @@ _STEP = re.compile(r"(.+)\.(?:(\d+)|batch|extern|interactive)")
 _NO_LIMIT = NOTHING | {"unlimited", "inf", "infinite", "partition_limit"}
 _LISTED = 10
 _TIMED = ("submit", "start", "end", "run", "limit")
-_COMPARED = 1000
-"""Rows whose run is compared with start and end."""
-
-_WIDTH = 10
-"""Numbers that are kept of a job."""
+_COMPARED = 1000  # rows whose run is compared with start and end
+_WIDTH = 10  # numbers that are kept of a job
 
 _KINDS = {
     "step": "are steps of jobs",
@@ -128,32 +108,27 @@ def read_jobs(stream: JobTrace) -> Jobs:
     numbered = itertools.chain([first], numbered)
     # By its comments too: a copy may have another name.
     is_swf = file.lower().endswith((".swf", ".swf.gz")) or first[1].lstrip().startswith(";")
-    said: Counter[str] = Counter()
-    rows, columns = (_swf(numbered, stream, said), {}) if is_swf else _csv(numbered, file, stream)
-    reader = _Reader(stream, columns)
-    bad = [f"{file}:{line}: {reason}" for line, reason in reader.read(rows)]
+    reader = _Reader(stream, _Swf(numbered, file, stream) if is_swf else _table(numbered, file, stream))
+    bad = [f"{file}:{line}: {reason}" for line, reason in reader.read()]
     if bad and not stream.skip_bad_rows:
         more = f"; and {len(bad) - _LISTED:,} more" if len(bad) > _LISTED else ""
         raise LogError(
             f"{len(bad):,} of {reader.rows:,} rows cannot be used (skip_bad_rows: true, or --skip-bad-rows, leaves "
             f"them out): {'; '.join(bad[:_LISTED])}{more}"
         )
-    jobs = reader.jobs(file, len(bad))
-    return jobs._replace(notes=(*jobs.notes, *(f"{file}: {count:,} jobs {text}" for text, count in said.items())))
+    return reader.jobs(len(bad))
 
 
 class _Reader:
-    """Takes rows in any order, and puts the jobs in order.
+    """Takes rows in any order, and puts the jobs in order."""
 
-    `columns` are the names of the columns by role, where these are not those of the roles.
-    """
-
-    def __init__(self, stream: JobTrace, columns: Mapping[str, str]) -> None:
+    def __init__(self, stream: JobTrace, table: Table) -> None:
         self.rows = 0
-        self._stream, self._columns = stream, columns
-        second = {role: _unit(role, columns.get(role, ""), stream) for role in _TIMED}
+        self._stream, self._table = stream, table
+        usual, has_unit = units.parse(f"1 {stream.time_unit}", units.DURATION), "time_unit" in stream.model_fields_set
+        second = {role: column_unit(table.name_of(role), usual, has_unit=has_unit) for role in _TIMED}
         self._second = second["submit"]
-        self._times = Times(has_unit="time_unit" in stream.model_fields_set)
+        self._times = Times(has_unit=has_unit)
         often = functools.lru_cache(maxsize=10_000)
         self._read: dict[str, Callable[[str], float]] = {
             **{role: functools.partial(self._times.read, second=second[role]) for role in ("submit", "start", "end")},
@@ -171,20 +146,23 @@ class _Reader:
         self._left_out: Counter[str] = Counter()
         self._ratios: list[float] = []
 
-    def read(self, rows: Iterator[tuple[int, Row | str]]) -> Iterator[tuple[int, str]]:
+    def read(self) -> Iterator[tuple[int, str]]:
         """Take all rows; yield the line of those that cannot be used, and why."""
         parts = []
-        for line, row in rows:
+        for line, row in self._table.rows():
             self.rows += 1
             if isinstance(row, str):
                 yield line, row
             elif "." in row.get("job", "") and (match := _STEP.fullmatch(row["job"])):
-                parts.append((line, row, match[1], match[2] is None))
+                if match[2] is None:
+                    self._left_out["step"] += 1
+                else:
+                    parts.append((line, row, match[1]))
             elif reason := self._problem(row, line):
                 yield line, reason
         jobs = {job for _, job in self._lines}
-        for line, row, job, is_step in parts:
-            if is_step or job in jobs:  # otherwise its name is a number with a point
+        for line, row, job in parts:
+            if job in jobs:  # otherwise its name is a number with a point
                 self._left_out["step"] += 1
             elif reason := self._problem(row, line):
                 yield line, reason
@@ -203,13 +181,13 @@ class _Reader:
         job, tenant, state = row.get("job", ""), row.get("tenant", ""), row.get("state")
         if job and (first := self._lines.setdefault((tenant, job), line)) != line:
             raise ValueError(f"job '{job}' is also in line {first}")
-        meaning = "completed" if state is None else self._states.get(state) or self._meaning(state)
+        meaning = "completed" if state is None else state_of(state, self._states)
         if meaning == NOT_OVER:
             return "not_over"
         run = self._run(row)
         if math.isnan(run):
             if "wait" not in row and meaning != "cancelled":
-                raise ValueError(f"column '{self._columns.get('run', 'run')}' is empty")
+                raise ValueError(f"column '{self._table.name_of('run') or 'run'}' is empty")
             return "no_time" if meaning == "completed" else "no_run"
         if not run and not row["gpus"]:
             return "no_run"  # sacct: nothing was allocated
@@ -228,27 +206,7 @@ class _Reader:
 
     def _value(self, row: Row, role: str) -> float:
         """Return what the field of a role holds."""
-        text = row.get(role, "")
-        try:
-            return self._read[role](text)
-        except ValueError as error:
-            raise ValueError(
-                f"column '{self._columns.get(role, role)}' {f'holds {error}' if text else 'is empty'}"
-            ) from None
-
-    def _meaning(self, state: str) -> str:
-        """Return what a state means: an outcome, or that the job is not over."""
-        word = state.lower().partition(" by ")[0].strip().replace(" ", "_")  # Slurm: CANCELLED by 1000
-        meanings = {self._states[word]} if word in self._states else set()
-        if word.endswith("+"):  # sacct cuts long words
-            meanings = {meaning for known, meaning in self._states.items() if known.startswith(word[:-1])}
-        if len(meanings) == 1:
-            return self._states.setdefault(state, meanings.pop())
-        example = f"{{{word or repr(word)}: completed}}"
-        raise ValueError(
-            f"unknown state '{state}'; say what it means, for example states: {example} ({', '.join(OUTCOMES)}, or "
-            f"{NOT_OVER})"
-        )
+        return self._table.value(row, role, self._read[role])
 
     def _start(self, row: Row, submit: float) -> float:
         """Return when a job began to run [s]; without that, as it is submitted."""
@@ -273,26 +231,27 @@ class _Reader:
             self._ratios.append(span / run)
         return run
 
-    def jobs(self, file: str, bad: int) -> Jobs:
+    def jobs(self, bad: int) -> Jobs:
         """Return the jobs in order of submission."""
+        file = self._table.file
         if not self._values:
             raise LogError(f"{file}: has no jobs that can be used, of {self.rows:,} rows{self._reasons(': ', bad)}")
         ratio = float(np.median(self._ratios)) if self._ratios else 1.0
-        if not 0.5 <= ratio <= 2:
+        if not 0.05 <= ratio <= 20:
             raise LogError(
                 f"{file}: most jobs take {ratio:.3g} times as long from start to end as column "
-                f"'{self._columns.get('run', 'run')}' says; state its unit in its name (run_s, run_min, run_h)"
+                f"'{self._table.name_of('run')}' says; state its unit in its name (run_s, run_min, run_h)"
             )
         values = np.frombuffer(self._values).reshape(-1, _WIDTH)
-        submit, start, gpus, run, limit, outcome, priority, tenant, partition, line = values.T
+        submit, start, run = values[:, 0], values[:, 1], values[:, 3]
+        stated, first = self._stream.origin, float(submit.min())
         try:
-            stated = self._stream.origin
-            origin = self._times.begin(stated, float(submit.min()), self._second)
+            begin = self._times.begin(stated, first, self._second)
         except LogError as error:
             raise LogError(f"{file}: {error}") from None
         except ValueError as error:
             raise RuleError(("origin",), str(error)) from None
-        origin = float(submit.min()) if stated is None else origin
+        origin = first if stated is None else begin
         under_way = (submit < origin) & (start < origin)
         done = np.where(under_way, origin - start, 0.0)
         order = np.lexsort((submit, ~under_way))
@@ -300,23 +259,15 @@ class _Reader:
         self._left_out["early"] = len(submit) - len(order)
         if not len(order):
             raise LogError(f"{file}: has no job after {stated}")
-        run = run - done
-        limit = np.maximum(limit - done, np.minimum(limit, run))
-        is_whole = bool((priority == np.floor(priority)).all())
         reasons = self._reasons(f"{file}: of {self.rows:,} rows these are left out: ", bad)
-        integers = (column[order].astype(np.int64) for column in (gpus, outcome, tenant, partition, line))
-        whole = dict(zip(("gpus", "outcome", "tenant", "partition", "line"), integers, strict=True))
+        submit, _, _, run, limit, _, priority, *_ = values[order].T
+        gpus, outcome, tenant, partition, line = values[order][:, [2, 5, 7, 8, 9]].astype(np.int64).T
+        run, whole = run - done[order], priority.astype(np.int64)
         return Jobs(
-            submit=submit[order] - origin,
-            run=run[order],
-            limit=limit[order],
-            priority=priority[order].astype(np.int64) if is_whole else priority[order],
-            under_way=under_way[order],
-            tenants=tuple(self._tenants),
-            partitions=tuple(self._partitions),
-            notes=(reasons,) if reasons else (),
-            **whole,
-        )
+            submit - origin, gpus, run, np.maximum(limit - done[order], np.minimum(limit, run)), outcome,
+            whole if (whole == priority).all() else priority, tenant, partition, line, under_way[order],
+            tuple(self._tenants), tuple(self._partitions), ((reasons,) if reasons else ()) + self._table.notes,
+        )  # fmt: skip
 
     def _reasons(self, head: str, bad: int) -> str:
         """Return how many rows were left out and why; nothing if all were taken."""
@@ -341,54 +292,46 @@ def _priority(text: str) -> float:
 # The two formats, as rows of fields by role.
 
 
-def _unit(role: str, column: str, stream: JobTrace) -> float:
-    """Return the unit of the numbers of a column [s]: as its name states, else that of the stream."""
-    stated, named = units.parse(f"1 {stream.time_unit}", units.DURATION), records.unit_of(column)
-    if named and named != stated and "time_unit" in stream.model_fields_set:
-        rule = f"is {stream.time_unit}, but column '{column}' states another unit of the {role}; leave one of them out"
-        raise RuleError(("time_unit",), rule)
-    return named or stated
-
-
-def _csv(
-    numbered: Iterator[tuple[int, str]], file: str, stream: JobTrace
-) -> tuple[Iterator[tuple[int, Row | str]], dict[str, str]]:
-    """Return the rows of a CSV file with a header, and its columns; those that are named or needed have to be there."""
+def _table(numbered: Iterator[tuple[int, str]], file: str, stream: JobTrace) -> Table:
+    """Return the table of a CSV file with a header; columns that are named or needed have to be there."""
     stated = {role: name for role, name in stream.columns if name != role}
     names = {
         role: (stated[role],) if role in stated else (role, *_COLUMNS.get(role, ()))
         for role in (*TraceColumns.model_fields, "start", "end")
     }
     needed: list[str | tuple[str, ...]] = ["submit", "gpus", ("run", "start"), ("run", "end"), *stated]
-    table = Table(numbered, file, names, needed, advice="say which one it is, for example columns: {{role}: NAME}")
-    return table.rows(), {role: table.name_of(role) for role in table.columns}
+    return Table(numbered, file, names, needed, advice="say which one it is, for example columns: {{role}: NAME}")
 
 
-def _swf(numbered: Iterator[tuple[int, str]], stream: JobTrace, said: Counter[str]) -> Iterator[tuple[int, Row | str]]:
-    """Return line and fields of the rows of the Standard Workload Format, whose times are seconds."""
-    for key in ("columns", "time_unit"):
-        if key in stream.model_fields_set:
-            raise RuleError((key,), "has no effect: the Standard Workload Format has 18 fields, and times in seconds")
-    return _swf_rows(numbered, said)
+class _Swf(Table):
+    """The rows of the Standard Workload Format, where -1 says that something is not known, and times are seconds."""
 
+    def __init__(self, numbered: Iterator[tuple[int, str]], file: str, stream: JobTrace) -> None:
+        for key in ("columns", "time_unit"):
+            if key in stream.model_fields_set:
+                rule = "has no effect: the Standard Workload Format has 18 fields, and times in seconds"
+                raise RuleError((key,), rule)
+        self.file, self._numbered, self.columns = file, numbered, {}
+        self._said: Counter[str] = Counter()
 
-def _swf_rows(numbered: Iterator[tuple[int, str]], said: Counter[str]) -> Iterator[tuple[int, Row | str]]:
-    """Yield line and fields of the rows; -1 says that something is not known."""
-    for line, text in numbered:
-        words = text.split()
-        if not words or words[0].startswith(";"):
-            continue
-        if len(words) != _SWF_FIELDS:
-            yield line, f"has {len(words)} fields, not {_SWF_FIELDS}"
-            continue
+    def rows(self) -> Iterator[tuple[int, Row | str]]:
+        """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
+        for line, text in self._numbered:
+            words = text.split()
+            if words and not words[0].startswith(";"):
+                yield line, self._row(words, line) if len(words) == 18 else f"has {len(words)} fields, not 18"
+
+    def _row(self, words: list[str], line: int) -> Row:
+        """Return the fields of a row; jobs have the processors that they held, not those that they asked for."""
         job, submit, wait, run, allocated, _, _, requested, limit, _, status, _, group, _, _, partition, *wishes = words
         gpus = requested if allocated in _UNKNOWN else allocated
         if gpus != requested not in _UNKNOWN:
-            said["hold other processors than they asked for; those that they held count"] += 1
+            self._said["hold other processors than they asked for; those that they held count"] += 1
         if wishes[0] not in _UNKNOWN or wishes[1] not in _UNKNOWN:
-            said["wait for another one (fields 17 and 18); here they are submitted when they were"] += 1
+            self._said["wait for another one (fields 17 and 18); here they are submitted when they were"] += 1
         row = {
-            "job": f"{job}.{line}" if status in _SWF_PARTS else job,  # as a step: of no use if the job has its own line
+            # A part of a job is as a step: of no use if the job has its own line.
+            "job": f"{job}.{line}" if status in _SWF_PARTS else job,
             "submit": submit,
             "gpus": gpus,
             "run": "" if run == "-1" else run,
@@ -399,4 +342,9 @@ def _swf_rows(numbered: Iterator[tuple[int, str]], said: Counter[str]) -> Iterat
         }
         if status != "-1":
             row["state"] = _SWF_STATES.get(status, status)
-        yield line, row
+        return row
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the rows say that is not simulated."""
+        return tuple(f"{self.file}: {count:,} jobs {text}" for text, count in self._said.items())

@@ -23,7 +23,6 @@ from analysis.logs import pipeline
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import NoModelError
 from sim.failures import Replay
-from sim.failures.replay import TraceError
 from sim.input.job_trace import read_jobs
 from sim.records import LogError
 from sim.scenario.fields import RuleError
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-REFUSED = (LogError, NoModelError, TraceError, RuleError)
+REFUSED = (LogError, NoModelError, RuleError)
 
 ZONE = "Asia/Kolkata"
 

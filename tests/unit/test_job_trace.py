@@ -188,7 +188,7 @@ def test_units_stand_in_the_names_of_columns(tmp_path: Path) -> None:
     jobs = trace(tmp_path, gzip.compress(rows.encode()), columns=columns)
     assert (jobs.submit.tolist(), jobs.gpus.tolist()) == ([0, 60], [8, 4])
     assert (jobs.run.tolist(), jobs.limit.tolist()) == ([1800, 3600], [2700, 5400])
-    with pytest.raises(RuleError, match=r"is s, but column 'submit_ms' states another unit of the submit"):
+    with pytest.raises(RuleError, match=r"is not the unit that the name of column 'submit_ms' states"):
         trace(tmp_path, rows, columns=columns, time_unit="s")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import re
 from datetime import UTC, datetime, timedelta
@@ -108,8 +109,20 @@ def test_time_units_of_a_scenario(tmp_path: Path, unit: str, factor: float) -> N
 
 def test_causes_may_be_missing(tmp_path: Path) -> None:
     """Without a cause or its column an outage is 'recorded'; spaces and a byte-order mark do not matter."""
-    assert [row[3] for row in rows(read(tmp_path, HEADER + "a,1,2,\nb,3,4\n"))] == ["recorded", "recorded"]
+    assert [row[3] for row in rows(read(tmp_path, HEADER + "a,1,2,\nb,3,4,\n"))] == ["recorded", "recorded"]
     assert rows(read(tmp_path, b"\xef\xbb\xbfunit,start,end\n a ,1,2\n")) == [("a", 1.0, 2.0, "recorded")]
+
+
+def test_rows_come_in_any_order_and_form(tmp_path: Path) -> None:
+    """A log newest first, packed, with semicolons, quotes and host lists says the same; names may state units."""
+    plain = 'unit;start_h;end_h;cause\nn[01-02];2;3;gpu\nn01;1;1.5;"nic;\nflap"\n'
+    log = read(tmp_path, gzip.compress(plain.encode()), {"start": "start_h", "end": "end_h"})
+    hour = 3600.0
+    assert rows(log) == [
+        ("n01", hour, 1.5 * hour, "nic;\nflap"),
+        ("n01", 2 * hour, 3 * hour, "gpu"),
+        ("n02", 2 * hour, 3 * hour, "gpu"),
+    ]
 
 
 def replay(folder: Path, text: str, log: dict[str, Any] | None = None, **changes: Any) -> sim.Prepared:
