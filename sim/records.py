@@ -545,10 +545,9 @@ class Moments:
         ValueError
             If it is no moment.
         """
-        if len(text) == 19:
-            hour = self._hours.get(text[:13])
-            if hour is not None:
-                return hour + 60 * int(text[14:16]) + int(text[17:])
+        hour = self._hours.get(text[:13])
+        if hour is not None and text[14:15] < "6" > text[17:18] and text[17:].replace(".", "", 1).isdigit():
+            return hour + 60 * int(text[14:16]) + float(text[17:])
         if "-" not in text:
             return self._plausible(since_1970(text), text, line)
         moment = datetime.fromisoformat(text)

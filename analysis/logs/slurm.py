@@ -378,26 +378,20 @@ _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?
 
 def read_slurmctld(log: Log) -> None:
     """Read what the controller does with nodes and says of them; rules say which lines these are."""
-    rules, source = log.rules, log.source
-    hits, number, jumps, last = 0, 0, 0, -math.inf
-    for number, raw in log.holding(dict.fromkeys(rule["holds"] for rule in rules.slurmctld)):
+    source, hits, number, jumps, last = log.source, 0, 0, 0, -math.inf
+    for number, raw in log.holding(dict.fromkeys(rule["holds"] for rule in log.rules.slurmctld)):
         hits += 1
+        rule, match = _rule_of(log.rules.slurmctld, raw)
+        if rule is None or match is None:
+            log.drop("other lines of slurmctld", number, sort="normal")
+            continue
         stamp = _STAMP.search(raw, 0, 64)
         if stamp is None:
             log.drop("no moment that can be read; set LogTimeFormat=rfc5424_ms", number)
             continue
-        text = raw[stamp.end() :].decode("utf-8", errors="replace").rstrip()
-        rule, match = next(
-            ((each, found) for each in rules.slurmctld if (found := each["match"].search(text)) is not None),
-            (None, None),
-        )
-        if rule is None or match is None:
-            log.drop("other lines of slurmctld", number, sort="normal")
-            continue
-        found = match.groupdict()
         try:
             moment = log.clock.read(stamp[0].decode().replace(",", "."), number, "log")
-            names = log.reading.hosts.expand(found["node"])
+            names = () if rule["does"] == "runs" else log.reading.hosts.expand(match["node"])
         except LogError:
             raise
         except ValueError as error:
@@ -406,31 +400,7 @@ def read_slurmctld(log: Log) -> None:
         jumps += moment < last - 60
         last = moment
         source.saw(moment)
-        does = str(rule["does"])
-        if does == "state":
-            does = rules.node_state(match["state"]) or "show"
-        if does == "show":
-            text = text.replace(match["node"], "NODE").strip()
-            log.tables.show(log.file, "lines name a node and a fault that no rule knows", number, text[:80])
-        if does in ("show", "none"):
-            log.drop("other lines of slurmctld", number, sort="normal")
-            continue
-        source.rows += 1
-        if does == "runs":
-            log.reading.starts.append((moment, match["node"]))
-            continue
-        if does == "job":
-            log.tables.blamed.setdefault(found["job"], []).extend((moment, name) for name in names)
-            continue
-        state, reason = found.get("state") or "", found.get("reason") or str(rule.get("reason", ""))
-        cause, basis = rules.cause_of(reason)
-        responded = float(found.get("responded") or "nan")
-        for name in names:
-            log.reading.points.append(
-                Point(moment, name, does, "state", "slurmctld", log.file, number, cause, basis,
-                      rules.is_planned(state, reason), rules.repair_of(reason), text=reason,
-                      t_lo=responded if 0 < responded < moment else math.nan)
-            )  # fmt: skip
+        _change(log, rule, match, moment, names, number)
     for line in log.ends:
         stamp = _STAMP.search(line, 0, 64)
         if stamp is not None:
@@ -440,3 +410,43 @@ def read_slurmctld(log: Log) -> None:
         log.drop("other lines of slurmctld", 1, source.lines - hits, sort="normal")
     if jumps:
         log.tables.findings.append(f"{log.file}: on {jumps:,} lines the clock falls by more than a minute")
+
+
+def _rule_of(rules: Sequence[dict[str, Any]], raw: bytes) -> tuple[dict[str, Any] | None, re.Match[str] | None]:
+    """Return the first rule that matches a line, and how."""
+    candidates = [rule for rule in rules if rule["holds"] in raw]
+    text = raw.decode("utf-8", errors="replace").rstrip()
+    return next(((rule, match) for rule in candidates if (match := rule["match"].search(text))), (None, None))
+
+
+def _change(
+    log: Log, rule: dict[str, Any], match: re.Match[str], moment: float, names: Sequence[str], line: int
+) -> None:
+    """Keep what a line says of nodes; what no rule knows is shown without their names."""
+    rules, found, does = log.rules, match.groupdict(), str(rule["does"])
+    if does == "state":
+        does = rules.node_state(found["state"]) or "show"
+    if does == "show":
+        text = (
+            match.string[match.string.find("error:") :] if "error:" in match.string else match.string[match.start() :]
+        )
+        example = text.replace(found["node"], "NODE")[:80]
+        log.tables.show(log.file, "lines name a node and a fault that no rule knows", line, example)
+    if does in ("show", "none"):
+        log.drop("other lines of slurmctld", line, sort="normal")
+        return
+    log.source.rows += 1
+    if does == "runs":
+        log.reading.starts.append((moment, found["node"]))
+    elif does == "job":
+        log.tables.blamed.setdefault(found["job"], []).extend((moment, name) for name in names)
+    else:
+        state, reason = found.get("state") or "", found.get("reason") or str(rule.get("reason", ""))
+        cause, basis = rules.cause_of(reason)
+        responded = float(found.get("responded") or "nan")
+        log.reading.points += (
+            Point(moment, name, does, "state", "slurmctld", log.file, line, cause, basis,
+                  rules.is_planned(state, reason), rules.repair_of(reason), text=reason,
+                  t_lo=responded if 0 < responded < moment else math.nan)
+            for name in names
+        )  # fmt: skip
