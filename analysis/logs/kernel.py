@@ -32,7 +32,7 @@ NAMED = 5.0
 """A line without a device is about the GPU that the same host named within this [s]: one message over several lines."""
 
 XID = re.compile(r"\bXid \((?:PCI:)?([0-9a-fA-F:.]+)[^)]*\): (\d+)")
-_GPU = re.compile(r"The NVIDIA GPU (?:at )?\(?(?:PCI:)?([0-9a-fA-F:.]{7,})")
+_NAMES, _GPU = "the nvidia gpu", re.compile(r"The NVIDIA GPU (?:at )?\(?(?:PCI:)?([0-9a-fA-F:.]{7,})")
 _SEVERITY = re.compile(r"\b(?:(non[- ]?fatal)|fatal)\b", re.IGNORECASE)
 
 FORMS = re.compile(
@@ -49,7 +49,10 @@ _NO_HOST = "no host in the line, and none in the name of the file; call the file
 
 
 class Fault(NamedTuple):
-    """What a message says: the device, what names the fault (``xid 79``), its cause, and the severity if stated."""
+    """What a message says: the device, what names the fault (``xid 79``), its cause, and the severity if stated.
+
+    Without a name it only says which device the next message is about.
+    """
 
     device: str
     basis: str
@@ -61,15 +64,13 @@ def read_kernel(log: Log) -> None:
     """Read codes and lost links; lines of one node, device and code that follow within 30 s are one fault."""
     rules, source = log.rules, log.source
     headers, faults = _Headers(log), _Faults(log)
-    words = [*dict.fromkeys(("the nvidia gpu", *(rule.holds for rule in rules.kernel), *rules.fault_words))]
-    gpus: dict[str, tuple[float, str]] = {}
-    candidates = number = 0
+    words = [*dict.fromkeys((_NAMES, *(rule.holds for rule in rules.kernel), *rules.fault_words))]
+    others = 0
     for number, text in _candidates(log, words):
+        others -= 1
         header, message = headers.split(text)
         fault = _fault_of(message, rules)
-        gpu = _GPU.search(message) if fault is None else None
-        if fault is None and gpu is None:
-            candidates += 1
+        if fault is None:
             word = next((word for word in words if word in message.lower()), "outside the message")
             log.drop(f"a fault that no rule reads: {word}", number, sort="unread")
             continue
@@ -78,23 +79,14 @@ def read_kernel(log: Log) -> None:
         except LogError:
             raise
         except (ValueError, KeyError, IndexError) as error:
-            candidates += 1
             log.drop(str(error) if isinstance(error, _NoMomentError | StrayError) else _NO_MOMENT, number)
             continue
-        if fault is None:
-            assert gpu is not None, "a line is a fault, or names a GPU"
-            gpus[node] = moment, gpu[1].split(".")[0]
-            continue
-        if not fault.device and abs(moment - gpus.get(node, (0.0, ""))[0]) <= NAMED:
-            fault = fault._replace(device=gpus[node][1])
-        candidates += 1
-        source.rows += 1
-        source.saw(moment)
-        faults.add(node, moment, fault, number)
+        others += not faults.add(node, moment, fault, number)
     for moment in headers.span(log.ends):
         source.saw(moment)
-    if source.lines > candidates:
-        log.drop("other lines of the kernel", 1, source.lines - candidates, sort="normal")
+    others += source.lines
+    if others > 0:
+        log.drop("other lines of the kernel", 1, others, sort="normal")
     log.tables.events += faults.events()
     log.tables.findings += headers.findings(source.rows)
 
@@ -125,7 +117,8 @@ def _fault_of(message: str, rules: Rules) -> Fault | None:
             basis = f"sxid {code}" if code else f"xid {rule.code}" if rule.code else "kernel text"
             severity = _severity(message[match.end() :])
             return Fault(device.split(".")[0] if rule.code else device, basis, rule.cause, severity)
-    return None
+    match = _GPU.search(message)
+    return None if match is None else Fault(match[1].split(".")[0], "", "", "")
 
 
 def _severity(text: str) -> str:
@@ -141,10 +134,18 @@ class _Faults:
         self._log = log
         self._programs = frozenset(code for code, cause in log.rules.of_xid.items() if cause == "application")
         self._noise: dict[tuple[str, str, str], float] = {}
+        self._gpus: dict[str, tuple[float, str]] = {}
         self._groups: dict[tuple[str, str, str], list[Event]] = {}
 
-    def add(self, node: str, moment: float, fault: Fault, number: int) -> None:
-        """Add a line to its fault, or as a new one; errors of programs are only counted."""
+    def add(self, node: str, moment: float, fault: Fault, number: int) -> bool:
+        """Add a line to its fault, or as a new one, and return whether it is one; programs' errors are only counted."""
+        if not fault.basis:
+            self._gpus[node] = moment, fault.device
+            return False
+        if not fault.device and abs(moment - self._gpus.get(node, (0.0, ""))[0]) <= NAMED:
+            fault = fault._replace(device=self._gpus[node][1])
+        self._log.source.rows += 1
+        self._log.source.saw(moment)
         key, code = (node, fault.device, fault.basis), _xid(fault.basis)
         tally = self._log.tables.groups.setdefault(code, [0, 0])
         tally[0] += 1
@@ -152,7 +153,7 @@ class _Faults:
             last = self._noise.get(key)
             tally[1] += last is None or abs(moment - last) > SAME_CODE
             self._noise[key] = moment
-            return
+            return True
         group = self._groups.setdefault(key, [])
         if group and group[-1].t - SAME_CODE <= moment <= group[-1].t_end + SAME_CODE:
             event = group[-1]
@@ -166,6 +167,7 @@ class _Faults:
             group.append(event)
         if fault.severity and event.severity != "fatal":
             event.severity = "info" if fault.severity == "info" else "fatal"
+        return True
 
     def events(self) -> Iterator[Event]:
         """Yield the faults; one whose lines state no severity has that of its code."""
@@ -196,8 +198,9 @@ _LINE = re.compile(
     r"(?:<\d+>(?:1 )?)?(?:kern *: ?\w+ *: )?(?:\d+,\d+,(?=\d+,))?(?P<bracket>\[ *)?"  # syslog, dmesg -x, /dev/kmsg
     rf"(?:(?:[A-Z][a-z]{{2}} )?(?P<date>{_DATE})|(?P<ctime>[A-Z][a-z]{{2}} [A-Z][a-z]{{2}} +\d+ [\d:]{{8}} \d{{4}})"
     r"|(?P<syslog>[A-Z][a-z]{2} [ \d]?\d [\d:]{8}(?:\.\d+)?)|(?P<number>\d+[.,](?:\d+|-)))"
-    r"(?(bracket) *\])[,\d\w-]*[;:]?(?P<letters> [A-Z]{3,5}(?= ))?"
-    r"(?: +(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)(?= +(?:kern|NVRM|nvidia|mlx\d|\S+\[\d+\]:|\[ *\d+\.\d|\S+ - - )))?"
+    r"(?(bracket) *\])[,\d\w-]*[;:]?(?P<letters> [A-Z]{3,5}(?= (?!kern|NVRM|nvidia|mlx)))?"
+    r"(?: +(?P<host>[A-Za-z0-9](?:[\w.-]*\w)?)"
+    r"(?= +(?:kern|NVRM|nvidia|mlx\d|\S+: NVRM|\S+\[\d+\]:|\[ *\d+\.\d|\S+ - - )))?"
 )
 """What stands before a message: who printed it, the moment in one of four forms, and the host, which what follows must
 show to be one: in the lines of dmesg the name of a driver stands there."""

@@ -459,6 +459,7 @@ def test_lines_without_a_moment_or_a_host(line: str, reason: str, tmp_path: Path
         "Jan  6 12:00:00 gpu007 kernel: [ 8123.400112] ", "Jan 06 12:00:00.123456 gpu007 kernel: ",
         "gpu007: [Mon Jan  6 12:00:00 2025] ", "gpu007: kern  :err   : [Mon Jan  6 12:00:00 2025] ",
         "gpu007: 2025-01-06T12:00:00,123456+00:00 ", "gpu007: Jan  6 12:00:00 gpu007 kernel: ",
+        "2025-01-06T12:00:00Z gpu007 node-problem-detector: ", "2025-01-06 12:00:00 gpu007 kern.err kernel: ",
         "1736164800.123456 gpu007 kernel: ", "2025-01-06T12:00:00Z gpu007 dcgm[812]: ",
         "[pod/npd-x7/npd] 2025-01-06T12:00:00.123456789Z gpu007 kernel: ",
         "\x1b[32m2025-01-06T12:00:00Z\x1b[0m gpu007 kernel: ",
