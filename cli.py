@@ -249,7 +249,7 @@ def layouts(
         complain(str(error))
         raise typer.Exit(NO) from None
     except ValueError as error:
-        refuse(str(error))
+        refuse(f"{scenario}: {error}")
     say(render(content) if as_json else format_layouts(content))
 
 

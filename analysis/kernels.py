@@ -6,6 +6,7 @@ import csv
 import math
 from typing import TYPE_CHECKING, Literal
 
+import sim
 from analysis.amounts import percent_text
 from analysis.page.charts.data import Curves, Dot, Scale, Series
 from analysis.page.formats import terminal
@@ -45,13 +46,12 @@ class MeasuredError(ValueError):
 
 def _kernels_of(prepared: Prepared, job: str | None) -> tuple[int, StepPlan, list[Kernel]]:
     """Return the number of a job, its step and the kernels of that."""
-    names = [one.name for one in prepared.scenario.jobs]
-    if job is not None and job not in names:
-        raise ValueError(f"--job: there is no job '{job}'{suggest(job, names)}")
-    index = names.index(job) if job is not None else 0
+    index = sim.job_index(prepared.scenario, job)
     plan = prepared.jobs[index].plan
     if plan is None:
-        raise ValueError(f"job '{names[index]}': the step model needs its model, batch and parallelism")
+        raise ValueError(
+            f"job '{prepared.scenario.jobs[index].name}': the step model needs its model, batch and parallelism"
+        )
     return index, plan, kernels(plan, steps.benchmarks(plan.machine.chip, plan.machine.shares))
 
 

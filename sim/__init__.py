@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from sim.engine.requests import Request, RequestError, replay
     from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
     from sim.input.scenario import Scenario, schema
-    from sim.layouts import Candidate, LayoutSearch, NoLayoutError
+    from sim.layouts import Candidate, LayoutSearch, NoLayoutError, job_index
     from sim.load import (
         ScenarioError,
         Template,
@@ -84,7 +84,7 @@ import_on_use(
         "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins load"
         " load_cluster locate parse shipped template",
         "input.scenario": "Scenario schema",
-        "layouts": "Candidate LayoutSearch NoLayoutError",
+        "layouts": "Candidate LayoutSearch NoLayoutError job_index",
         "plugins": "PluginError",
         "policies.contracts": "Bucket CLUSTER_BUCKETS JOB_BUCKETS NO_FAILURE SCHEDULING",
         "prepare.explained": "RecoverySummary recovery_summary",

@@ -157,7 +157,7 @@ class LayoutSearch:
         try_options: bool = False,
     ) -> None:
         self.scenario = scenario
-        self.index = _index(scenario, job)
+        self.index = job_index(scenario, job)
         spec = scenario.jobs[self.index]
         self.gpus = spec.gpus if gpus is None else gpus
         _check(scenario, spec, self.gpus)
@@ -341,15 +341,17 @@ def _sizes(work: Workload) -> tuple[int, ...]:
     return work.tensor, work.context, work.pipeline, work.data, work.expert
 
 
-def _index(scenario: Scenario, name: str | None) -> int:
-    """Return which job has a name.
+def job_index(scenario: Scenario, name: str | None) -> int:
+    """Return which job has a name; without one, the first.
 
     Raises
     ------
     ValueError
-        If none has.
+        If none has, or there are no named jobs.
     """
     names = [job.name for job in scenario.jobs]
+    if not names:
+        raise ValueError("has no named job (key 'jobs'): streams and services have no step of their own to look into")
     if name is None:
         return 0
     if name not in names:

@@ -4,23 +4,73 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import re
 from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import sim
 from analysis.page.chapters.listing import format_inventory, kinds
+from cli import app
 from sim import yamlfile
 from sim.prepare import placement
 from sim.run import TRACES
 from tests import report_sample
 from tests.cases import SIMULATED, cases
+from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+# ----------------------------------------
+# Every command on every shipped scenario.
+
+COMMANDS = (
+    "check @",
+    "explain @ -n 0 -q",
+    "explain @ --worth -n 8 -q --set @short",
+    "run @ -n 1 -q --set @short",
+    "compare @ --vary seed=1,2 -n 2 -q --set @short",
+    "trace @ --out trace.json --to 1h --set @short",
+    "kernels @",
+    "layouts @ --top 1 -q",
+    "topology place @",
+    "topology show @",
+    "explore @ --no-open",
+)
+"""What can be asked of a scenario."""
+
+PAIRS = random.Random(SEED).sample(
+    [(command, name) for command in COMMANDS for name in SIMULATED], k=len(COMMANDS) * len(SIMULATED)
+)
+
+
+@pytest.mark.parametrize(("command", "name"), one_in(45, PAIRS))
+def test_every_command_answers_or_says_why_not(
+    command: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On any scenario that comes with Ettrick a command answers, or ends with a line: never with a traceback."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("analysis.explore.Server.serve_forever", lambda *_, **__: None)
+    words = [word.replace("@short", "horizon=12 h").replace("@", name) for word in command.split()]
+    result = CliRunner().invoke(app, words)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code in (0, 1, 2)
+    assert result.exit_code == 0 or result.stderr
+    assert result.exit_code == 0 or not result.stdout or "explain" in words, "an answer and a refusal"
+
+
+@pytest.mark.parametrize("name", ["fleet-64-nodes", "serve-and-train"])
+def test_a_scenario_without_named_jobs_has_no_kernels(name: str) -> None:
+    """Streams and services have no step that a command could list: one line says so."""
+    result = CliRunner().invoke(app, ["kernels", name])
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1].startswith(f"{name}: has no named job (key 'jobs')")
+
 
 # ----------------------------------------
 # What `ettrick list` says: a line for each thing that comes with Ettrick, with its source.

@@ -424,7 +424,7 @@ def test_bad_options(scenario: Path, tmp_path: Path) -> None:
     _refused(invoke(scenario, "--out", tmp_path / "x.txt"), "must end in .html, .svg, .png or .pdf")
     _refused(invoke(scenario, "--measured", tmp_path), "cannot be read: is a directory")
     _refused(invoke(scenario, *["--measured", tmp_path / "x"] * 3), "--measured: 3 files; give one, or two to compare")
-    _refused(invoke(scenario, "--job", "trian"), "there is no job 'trian'; did you mean 'train'?")
+    _refused(invoke(scenario, "--job", "trian"), "unknown job 'trian'; did you mean 'train'?")
     _refused(invoke("quickstart"), "the step model needs its model, batch and parallelism")
 
 
