@@ -235,10 +235,11 @@ class Tables:
         self._shown.clear()
 
     def drop(self, source: str, rule: str, line: int, number: int = 1, sort: Sort = "unusable") -> None:
-        """Keep account of lines that are not used."""
-        row = self._dropped.get((source, rule))
+        """Keep account of lines that are not used: by the reason, whatever value it quotes of the first of them."""
+        key = source, _QUOTED.sub("", rule) if "'" in rule else rule
+        row = self._dropped.get(key)
         if row is None:
-            self._dropped[source, rule] = Dropped(source, rule, number, line, line, sort)
+            self._dropped[key] = Dropped(source, rule, number, line, line, sort)
         else:
             row.number += number
             row.last = max(row.last, line)
@@ -432,6 +433,8 @@ def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in ours.items()
     }
 
+
+_QUOTED = re.compile(r"'[^']*'")
 
 XID_IN_TEXT = re.compile(
     r"(?<!s)xid(?:[ _]?(?:errors?|codes?|events?|found))*(?: \(pci:[^)]*\))?[\s:#=]*(\d{1,3})(?!\d)", re.IGNORECASE
