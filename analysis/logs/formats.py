@@ -129,6 +129,7 @@ _JSON = (
 """What tells one kind of JSON from another, the surest first."""
 
 _TEXT = (
+    ("goodput", _JSON[0][1]),
     ("kernel", r"NVRM:|\bS?Xid \(| kernel(: | - )|\bmlx5_core [\da-f]{4}:"),
     ("slurmctld", r"(?m)^\[\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?\] | slurmctld(\[\d+\])?: "),
     ("nvrx", training.NVRX.pattern),
@@ -179,8 +180,6 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
         return found or "kernel"
     if re.search(r"-{5,} +-{5,}", text) and "TimeStart" in text:
         raise LogError(f"{file}:1: is a table for eyes; export it with sacctmgr -P (columns divided by |)")
-    if re.search(r"(?m)^(insertId|jsonPayload|logName): ?", text):
-        raise LogError(f"{file}:1: is YAML of Cloud Logging; export it with gcloud logging read --format=json")
     found = _sniff_further(file)
     if found:
         return found

@@ -22,6 +22,8 @@ from analysis.logs.tables import Attempt, Event, Phase
 from sim.records import EPOCH, LogError, since_1970
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from analysis.logs.files import Log, Reading
 
 # ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
@@ -52,8 +54,9 @@ _SPANS = {
     "custom_badput_event": "custom",
 }
 
-_WRAPPERS = ("jsonPayload", "textPayload", "message", "log")
-"""Keys under which Cloud Logging and container runtimes keep what a program logged, as an object or as text."""
+_WRAPPERS = ("jsonPayload", "json_payload", "textPayload", "message", "MESSAGE", "log", "line", "_source", "_raw")
+"""Keys under which collectors keep what a program logged, as an object or as text: Cloud Logging, docker, journald,
+Loki, Elasticsearch, Splunk."""
 
 
 @functools.lru_cache(1024)
@@ -67,7 +70,8 @@ def _edge(key: str) -> tuple[int, str]:
 
 def read_goodput(log: Log) -> None:
     """Read starts of jobs, spans and steps, in any order; `close` makes runs of those of all files."""
-    for line, value in log.documents():
+    is_json = re.match(r"\ufeff?\s*(\{|\[\s*(\{|$))", log.first_line())
+    for line, value in log.documents() if is_json else _printed(log):
         for record in value if isinstance(value, list) else [value]:
             try:
                 entries = _entries(record, log, line)
@@ -86,6 +90,15 @@ def read_goodput(log: Log) -> None:
             log.reading.entries += entries
             for entry in entries:
                 log.source.saw(entry.moment)
+
+
+def _printed(log: Log) -> Iterator[tuple[int, Any]]:
+    """Yield the objects of JSON at the ends of lines that a program printed, with their lines."""
+    for line, text in log.lines():
+        try:
+            yield line, json.loads(text[text.index("{") :])
+        except (ValueError, RecursionError):
+            log.drop("other lines of training", line)
 
 
 def _entries(record: Any, log: Log, line: int) -> list[Entry]:
@@ -149,7 +162,7 @@ ROOT = "Root Cause (first observed failure)"
 
 _FIELDS = {
     "time": re.compile(r"\btime +: (\d{4}-\d\d-\d\d)_(\d\d:\d\d:\d\d)"),
-    "host": re.compile(r"\bhost +: (\S+)"),
+    "host": re.compile(r"\bhost +: ([\w.-]+)"),
     "exitcode": re.compile(r"\bexitcode +: (-?\d+)"),
 }
 

@@ -89,6 +89,14 @@ MUTATIONS: dict[str, Callable[[Records], Sequence[bytes]]] = {
     "a list of Cloud Logging, newest first": lambda entries: [
         json.dumps([{"jsonPayload": entry, "severity": "INFO"} for entry in entries[::-1]], indent=2).encode()
     ],
+    "a list of Cloud Logging, an item a line": lambda entries: [
+        b"[" + b",\n".join(json.dumps({"jsonPayload": entry}).encode() for entry in entries) + b"]\n"
+    ],
+    "what a program printed": lambda entries: [
+        b"starting\n" + as_lines(entries).replace(b"{", b"2025-03-01T10:00:00Z INFO goodput: {") + b"done\n"
+    ],
+    "pods": lambda entries: [as_lines(entries).replace(b"{", b"[pod/train-0/main] {")],
+    "Loki": lambda entries: [as_lines([{"labels": {"app": "x"}, "line": json.dumps(entry)} for entry in entries])],
     "cut into two files, the later one first": lambda entries: [as_lines(entries[100:]), as_lines(entries[:100])],
     "two files that overlap": lambda entries: [as_lines(entries[:120]), as_lines(entries[80:])],
     "moments as text": lambda entries: [
