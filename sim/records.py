@@ -26,6 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sim.units import DURATION, parse
 from sim.yamlfile import check_kind
 
 if TYPE_CHECKING:
@@ -330,15 +331,17 @@ def number(text: str, least: float = 0.0) -> float:
     return value
 
 
-_COUNT = re.compile(r"(\d+)(?:\.0*)?(?:\s*(?:x|×)\s*\D.*|\s+[a-z]\D*)?", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(\d+)(?:\.0*)?(?:\s*[x×]\s*(?=.*[a-z]).+|\s+(?!x\b)[a-z].*)?|[a-z].*?\s*[x×]\s*(\d+)", re.IGNORECASE
+)
 _TRES = re.compile(r"[\w/]+(?::[\w.-]+)?=[\w.]+(?:,[\w/]+(?::[\w.-]+)?=[\w.]+)*")
 
 
 def count(text: str) -> int:
-    """Return a whole number of things: ``8``, ``8.0``, ``8x H100``, ``4 GPUs``, or GPUs as Slurm writes them."""
+    """Return a whole number of things: ``8.0``, ``8x H100``, ``H100 x 8``, ``4 GPUs``, or GPUs as Slurm writes them."""
     match = _COUNT.fullmatch(text)
     if match is not None:
-        return int(match[1])
+        return int(match[1] or match[2])
     gpus = gres_gpus(text)
     if gpus or _TRES.fullmatch(text):  # a job of processors alone has none
         return sum(gpus.values())
@@ -381,8 +384,11 @@ def gres_gpus(text: str) -> dict[str, int]:
 
 
 _FLAGS = {
-    **dict.fromkeys(("1", "1.0", "true", "t", "yes", "y", "failed", "failure", "planned", "x"), True),
-    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "ok", "unplanned", "censored", "running", *NOTHING), False),
+    **dict.fromkeys(
+        ("1", "1.0", "true", "t", "yes", "y", "failed", "failure", "dead", "planned", "scheduled", "x"), True
+    ),
+    **dict.fromkeys(("0", "0.0", "false", "f", "no", "n", "ok", "alive", "unplanned", "unscheduled"), False),
+    **dict.fromkeys(("censored", "running", *NOTHING), False),
 }
 
 
@@ -432,16 +438,25 @@ def state_of(text: str, states: Mapping[str, str]) -> str:
     )
 
 
-_CLOCK_TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)|(\d+):(\d\d(?:\.\d+)?)")
+_LENGTHS = [
+    re.compile(pattern)
+    for pattern in (
+        r"(?:(?P<d>\d+)(?:-| days?,? ))?(?P<h>\d+):(?P<min>\d\d):(?P<s>\d\d(?:\.\d+)?)",
+        r"(?P<min>\d+):(?P<s>\d\d(?:\.\d+)?)",
+        r"P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<min>\d+)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    )
+]
+"""Lengths of time as Slurm, Python and pandas write them, Slurm's without hours, and those of ISO 8601."""
 
 
 def duration(text: str, second: float = 1.0) -> float:
-    """Return a length of time [s]: a number of units, or ``days-hours:minutes:seconds`` as Slurm writes it."""
-    match = _CLOCK_TIME.fullmatch(text) if ":" in text else None
-    if match is None:
+    """Return a length of time [s]: ``1-02:00:00``, ``1 day, 2:00:00``, ``PT26H``, ``26 h``, or a number of units."""
+    if ":" not in text and not text[-1:].isalpha():
         return number(text) * second
-    days, hours, minutes, seconds = match[1] or 0, match[2] or 0, match[3] or match[5], match[4] or match[6]
-    return int(days) * 86400 + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+    match = next((match for pattern in _LENGTHS if (match := pattern.fullmatch(text))), None)
+    if match is None:
+        return parse(text, DURATION)
+    return sum(float(value or 0) * DURATION.units[unit] for unit, value in match.groupdict().items())
 
 
 # Moments: text with an offset, text in a stated zone, and numbers.

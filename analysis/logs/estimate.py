@@ -535,7 +535,13 @@ class ClusterModel:
         starts = []
         if start is not None:
             starts.append(_point(start, relapse=relapse, frailty=frailty))
-        for probability, median in ((0.2, self._span / 300), (0.3, self._span / 30)) if relapse else ((0.0, 1.0),):
+        guesses = [(0.0, 1.0)]
+        if relapse:
+            soon = (
+                math.exp(float(np.quantile(self._log_after[self._after_failed], 0.02))) if self._row_unit.size else 1.0
+            )
+            guesses = [(0.2, self._span / 300), (0.3, self._span / 30), (0.02, soon)]
+        for probability, median in guesses:
             point = Clustering(name, mean * (1 - probability), probability, median, 1.5, 0.5)
             starts.append(_point(point, relapse=relapse, frailty=frailty))
         best: Clustering | None = None
@@ -719,7 +725,7 @@ def _relapses(model: ClusterModel, fits: Mapping[str, Clustering]) -> str:
         Spells(spells.unit[spells.after], spells.time[spells.after], spells.failed[spells.after],
                spells.after[spells.after], spells.units)
     )  # fmt: skip
-    if not _is_better({name: after.fit(name) for name in ("poisson", "frailty", "relapse")}):
+    if not _is_better({name: after.fit(name, fits.get(name)) for name in ("poisson", "frailty", "relapse")}):
         return "no"
     return "yes" if model.repeats(best) >= FEW else "undecided"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sim.records import CHUNK, NOTHING, LogError, StrayError, Table, Unpacked, number, unit_of
+from sim.records import CHUNK, NOTHING, LogError, StrayError, Table, Unpacked, duration, number, unit_of
 from sim.units import YEAR
 from sim.yamlfile import suggest
 
@@ -87,7 +87,7 @@ class Log:
             return number(text) * unit if unit else self.clock.read(text, line, role if role == "start" else "")
         except StrayError as error:
             later = error.value - time.time()
-            if not 0 < later < {"end": YEAR, "out": 100 * YEAR}.get(role, 0):
+            if not 0 < later < {"end": YEAR, "out": math.inf}.get(role, 0):
                 raise
             self.clock.strays.pop()  # an end that is expected: it lasts
             return empty
@@ -97,6 +97,24 @@ class Log:
             if "1970" in str(error):
                 raise
             raise ValueError(f"'{text}' is no moment such as 2025-02-03T08:11:40") from None
+
+    def duration(self, text: str, role: str) -> float:
+        """Return a length of time [s]; a number is of the unit that its column states.
+
+        Raises
+        ------
+        LogError
+            If that states none.
+        ValueError
+            If it is no length of time, or may be two.
+        """
+        if re.fullmatch(r"\d+:\d\d", text):
+            raise ValueError(f"'{text}', which is hours and minutes, or minutes and seconds: write 01:30:00")
+        try:
+            value = number(text)
+        except ValueError:
+            return duration(text)
+        return value * self.unit(role) if value else 0.0
 
     def table(
         self,

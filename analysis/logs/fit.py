@@ -117,7 +117,7 @@ def fit(
         window=[utc(history.start), utc(history.end)],
         days=(history.end - history.start) / DAY,
         nodes=len(history.nodes),
-        gpus_per_node=int(np.median(history.gpus)) or 8,
+        gpus_per_node=int(np.median(history.gpus[history.gpus > 0])) if history.gpus.any() else 8,
         basis=history.basis,
         node_days=history.in_service / DAY,
         node_days_up=up,
@@ -568,6 +568,11 @@ def _findings(
     history: History, verdict: Verdict, trend: found.TrendFound | None, few: Sequence[Incidents]
 ) -> list[str]:
     result = []
+    without = int(np.sum(history.gpus == 0))
+    if 0 < without < len(history.nodes):
+        result.append(
+            f"{without:,} of {len(history.nodes):,} nodes have no GPUs in the inventory; they count all the same"
+        )
     count, days = len(history.outages), history.end - history.start
     if count < SOME:
         result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")

@@ -11,14 +11,16 @@ import math
 import re
 import time
 import zlib
+from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.logs import files as logs
 from analysis.logs import health, kernel, reconcile, slurm, training
 from analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
-from sim.records import NOTHING, LogError, Moments, count, duration, flag, number, opened
-from sim.units import DAY
+from sim.records import NOTHING, LogError, Moments, count, flag, opened
+from sim.units import DAY, YEAR
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -230,14 +232,14 @@ def _role(header: Iterable[str], role: str, rules: Rules) -> str:
 def read_inventory(log: Log) -> None:
     """Read the nodes of a cluster: names, GPUs, racks, and when they entered and left service."""
     source = log.source
-    seen: dict[tuple[str, str], int] = {}
+    stretches: dict[str, list[Exposure]] = defaultdict(list)
     for line, row in log.table("node"):
         try:
             enter, leave = (
                 log.moment(row.get(role, ""), line, empty, role)
                 for role, empty in (("in", -math.inf), ("out", math.inf))
             )
-            gpus = count(row.get("gpus") or "0")
+            gpus = 0 if row.get("gpus", "").lower() in NOTHING else count(row["gpus"])
             names = log.reading.hosts.expand(row["node"])
         except LogError:
             raise
@@ -246,12 +248,7 @@ def read_inventory(log: Log) -> None:
         if leave <= enter:
             raise LogError(f"{log.file}:{line}: '{row['node']}' left service ({row['out']}) before it entered it")
         for name in names:
-            key = name, row.get("in", "")
-            if key in seen:
-                log.drop(f"a node that line {seen[key]} has too", line)
-                continue
-            seen[key] = line
-            log.tables.exposure.append(
+            stretches[name].append(
                 Exposure(
                     name, enter, leave, "inventory", gpus=gpus, batch=row.get("batch", ""), rack=row.get("rack", ""),
                     role=row.get("role", ""), file=log.file, line=line,
@@ -260,6 +257,26 @@ def read_inventory(log: Log) -> None:
             source.rows += 1
     if not source.rows:
         raise LogError(f"{log.file}: names no node")
+    for rows in stretches.values():
+        log.tables.exposure += _apart(log, rows)
+
+
+def _apart(log: Log, rows: list[Exposure]) -> Iterable[Exposure]:
+    """Return the stretches of service of a node; one that is not over when the next one begins ends there."""
+    rows.sort(key=lambda row: row.t_enter)
+    stretches = rows[:1]
+    for row in rows[1:]:
+        last = stretches[-1]
+        if row.t_enter == last.t_enter:
+            log.drop(f"a node that line {last.line} has too", row.line)
+            log.source.rows -= 1
+            continue
+        if row.t_enter < last.t_exit:
+            log.tables.show(log.file, "nodes enter service that never left it; each counts once", row.line)
+            row = replace(row, t_exit=max(row.t_exit, last.t_exit))
+            stretches[-1] = replace(last, t_exit=row.t_enter)
+        stretches.append(row)
+    return stretches
 
 
 def read_outages(log: Log) -> None:
@@ -268,19 +285,13 @@ def read_outages(log: Log) -> None:
     seen: dict[tuple[str, float, float], int] = {}
     for line, row in log.table("node", "start", ("end", "duration")):
         try:
-            start = log.moment(row["start"], line, math.nan, "start")
-            end = log.moment(row.get("end", ""), line, math.nan, "end")
-            if row.get("duration", "").lower() not in NOTHING:
-                end = start + duration(row["duration"], log.unit("duration"))
+            start, end = _span(log, row, line)
             planned = flag(row.get("planned", ""))
             names = log.reading.hosts.expand(row["node"])
         except LogError:
             raise
         except ValueError as error:
             log.drop(str(error), line)
-            continue
-        if not start <= (end if end == end else math.inf):
-            log.drop("ends before it starts" if start == start else "has no start", line)
             continue
         reason = row.get("cause", "")
         cause = re.sub(r"\W+", "_", reason.lower()).strip("_") or "unknown"
@@ -300,18 +311,40 @@ def read_outages(log: Log) -> None:
             source.saw(end)
 
 
+def _span(log: Log, row: Mapping[str, str], line: int) -> tuple[float, float]:
+    """Return start and end of an outage [s]; the end is NaN while it lasts."""
+    for role in ("start", "end"):
+        if _DATE.fullmatch(row.get(role, "")):
+            raise ValueError("a date without a time of day")
+    start, end = (log.moment(row.get(role, ""), line, math.nan, role) for role in ("start", "end"))
+    if math.isnan(start):
+        raise ValueError("has no start")
+    if row.get("duration", "").lower() not in NOTHING:
+        length = log.duration(row["duration"], "duration")
+        if abs(end - start - length) > max(60.0, 0.01 * length):
+            raise ValueError("its end and its duration contradict each other")
+        end = start + length
+    if end < start:
+        raise ValueError("ends before it starts")
+    return start, end
+
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d|\d{8}")
+
+OLDEST = 100 * YEAR
+"""Age that no part reaches [s]."""
+
+
 def read_lives(log: Log) -> None:
-    """Read lives of parts: dates of installation and removal, or ages; with a cause, or `failed`, those that failed."""
+    """Read lives of parts: dates of installation and removal, or ages; with a cause, or `failed`, those that failed.
+
+    Of several rows of one part that begin at the same time the last that is said counts: an end, or the longest life.
+    """
     rules, tables, source = log.rules, log.tables, log.source
-    rows = log.table("part", ("life", "start"), ("failed", "cause"))
-    for line, row in rows:
+    lives: dict[tuple[str, ...], Life] = {}
+    for line, row in log.table("part", ("life", "start"), ("failed", "cause")):
         try:
-            if "life" in row:
-                born, age = math.nan, number(row["life"]) * log.unit("life")
-                entry = number(row.get("entry") or "0") * log.unit("entry")
-            else:
-                born = log.moment(row["start"], line, role="start")
-                age, entry = log.moment(row.get("end", ""), line, role="end") - born, 0.0
+            born, entry, age = _life(log, row, line)
             cause = "" if row.get("cause", "").lower() in NOTHING else row["cause"]
             failed = flag(row["failed"]) if "failed" in row else bool(cause) and not rules.is_planned("", cause)
         except LogError:
@@ -319,14 +352,35 @@ def read_lives(log: Log) -> None:
         except ValueError as error:
             log.drop(str(error), line)
             continue
-        if age <= entry or ("life" not in row and math.isnan(born)):
-            log.drop("no time in service", line)
-            continue
-        tables.lives.append(Life(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line))
-        source.rows += 1
-        for moment in (born, born + age):
+        life = Life(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line)
+        key = (life.part, life.batch, f"{born}", f"{entry}", "" if life.part else f"{line}")
+        before = lives.setdefault(key, life)
+        if before is not life:
+            # An open life is told before its end is.
+            last, gone = sorted((before, life), key=lambda row: (row.age == row.age, row.age), reverse=True)
+            log.drop("a part that another row has too", gone.line)
+            lives[key] = last
+    tables.lives += lives.values()
+    source.rows += len(lives)
+    for life in lives.values():
+        for moment in (life.born, life.born + life.age):
             if moment == moment:
                 source.saw(moment)
+
+
+def _life(log: Log, row: Mapping[str, str], line: int) -> tuple[float, float, float]:
+    """Return when a part was installed, or NaN, and the ages at which it was met and left [s]."""
+    if "life" in row:
+        born, age = math.nan, log.duration(row["life"], "life")
+        entry = 0.0 if row.get("entry", "").lower() in NOTHING else log.duration(row["entry"], "entry")
+    else:
+        born, entry = log.moment(row["start"], line, role="start"), 0.0
+        age = log.moment(row.get("end", ""), line, role="end") - born
+    if age <= entry or ("life" not in row and math.isnan(born)):
+        raise ValueError("no time in service")
+    if age > OLDEST:
+        raise ValueError("an age of more than a hundred years; its unit is another one")
+    return born, entry, age
 
 
 READERS: dict[str, Callable[[Log], None]] = {

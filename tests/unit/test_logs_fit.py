@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import json
 import math
+import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -24,7 +26,7 @@ from analysis.logs.events import incidents
 from analysis.logs.fit import fit, spells_of, spread
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import NoModelError
-from analysis.results.fitted import LivesDocument
+from analysis.results.fitted import CostFound, LivesDocument
 from analysis.results.models import Provenance
 from analysis.study.load import first_look, load_study
 from cli import app
@@ -793,3 +795,107 @@ def test_intervals_from_a_format_cover(form: str, tmp_path: Path, monkeypatch: p
         # Intervals widen with the spread over weeks and nodes, which is by chance above that of Poisson.
         assert 0.95 - tolerance <= hits / 200 <= 1, name
         assert ratio[name] == pytest.approx(1, abs=0.1), name
+
+
+# What a fit says where it cannot say all.
+
+
+def test_a_folder_for_temporary_files_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The work of a fit is not lost with it: the model is there, and a line names the folder and what helps."""
+
+    def full(path: Path, *_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    with monkeypatch.context() as patched:
+        faults = drawn(5, nodes=8)
+        files = log_writers.write(tmp_path, nodes_csv=log_writers.inventory(8), events=log_writers.node_events(faults))
+        patched.setattr(Path, "write_text", full)
+        request = Request(files[1:], files[0], ["UTC"], simulations=20)
+        found = pipeline.run(request, MADE)
+    assert found.document.cost is None
+    assert write.BUNDLE in found.files
+    (line,) = (text for text in found.document.findings if "temporary" in text)
+    assert "No space left on device" in line
+    assert "TMPDIR" in line
+
+
+def test_a_model_that_cannot_be_simulated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs the check, and not the folder."""
+
+    def refuse(*_: object, **__: object) -> list[check.Faults]:
+        raise sim.WorkError("at 5 s a rule")
+
+    monkeypatch.setattr(check, "simulated", refuse)
+    found = fitted(tmp_path, drawn(5, nodes=8), nodes=8)
+    assert (found.document.checks, found.document.curves, found.document.simulated) == ([], {}, 0)
+    assert "no self-check, as the model cannot be simulated: at 5 s a rule" in found.document.findings
+    assert write.BUNDLE in found.files
+
+
+def test_simulations_have_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where each simulation takes long they are fewer, down to a least number, and each is shown."""
+    monkeypatch.setattr(check, "MOST_EVENTS", 10)
+    monkeypatch.setattr(check, "MOST_COMPILED", 10)
+    shown: list[tuple[int, int | None]] = []
+    files = log_writers.write(
+        tmp_path, nodes_csv=log_writers.inventory(8), events=log_writers.node_events(drawn(5, nodes=8))
+    )
+    request = Request(files[1:], files[0], ["UTC"])
+    found = pipeline.run(request, MADE, progress=lambda done, total: shown.append((done, total)))
+    assert found.document.simulated == check.FEWEST
+    assert found.document.cost is not None
+    assert found.document.cost.replications == pipeline.FEWEST_COSTS
+    assert (check.FEWEST, check.FEWEST) in shown
+    assert shown[-1] == (2 * pipeline.FEWEST_COSTS, 2 * pipeline.FEWEST_COSTS)
+
+
+@cases(("model", "replay"), [(0.02, 0.5), (0.99, 0.5)])
+def test_ratios_lie_between_none_and_all(model: float, replay: float) -> None:
+    """What a model may give is a share: 5 % of variability around 2 % does not reach below zero."""
+    cost = CostFound(
+        metric="ettr", model=model, p05=model - 0.05, p95=model + 0.05, replay=replay, replay_p05=replay,
+        replay_p95=replay, measured=None, measured_in_time=None, replications=16, lost_gpu_hours=0.0,
+    )  # fmt: skip
+    (line,) = pipeline._against_replay(cost)
+    shares = [float(text) for text in re.findall(r"(-?[\d.]+) %", line)]
+    assert len(shares) == 3
+    assert all(0 <= share <= 100 for share in shares)
+
+
+def steady(seed: int, *, first: float = 1.0, pairs: int = 0) -> Spells:
+    """Return spells of 13 nodes that fail at one rate, the first spell of each longer, and pairs a second apart."""
+    generator, rows = np.random.default_rng(seed), []
+    for node in range(13):
+        rows.append((node, first * generator.exponential(4.0), True, False))
+        rows += [(node, generator.exponential(4.0), True, True) for _ in range(15)]
+    rows += [(node, 1e-5, True, True) for node in range(pairs)]
+    unit, time, failed, after = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
+    return Spells(np.array(unit), np.array(time), np.array(failed), np.array(after), 13)
+
+
+def test_repairs_hold_in_what_is_no_sign_of_the_contrary() -> None:
+    """First spells that are longer are no sign that repairs do not hold, and three pairs of 200 are too few to tell.
+
+    Nobody knows whether a first spell followed a failure: of aircraft that are new it is that of a new part.
+    """
+    longer = [estimate.clustering(steady(SEED + at, first=5.0)) for at in range(3)]
+    best = [min(found.fits.values(), key=lambda fit: fit.aic) for found in longer]
+    assert any(fit.probability > 0 for fit in best), "the likelihood of all spells asks for relapses"
+    assert sum(found.relapse == "yes" for found in longer) <= 1, "one in thirty by chance"
+    few = estimate.clustering(steady(SEED, pairs=3))
+    assert few.relapse == "undecided"
+    assert few.chosen.probability == 0
+    assert estimate.clustering(steady(SEED, pairs=12)).relapse == "yes"
+
+
+def test_repairs_that_never_hold_are_what_a_scenario_may_state() -> None:
+    """A probability that rounds to 1 is none of a scenario: the best point and its draws end before it."""
+    generator, rows = np.random.default_rng(SEED), []
+    for node in range(40):
+        rows.append((node, 400.0, True, False))
+        rows += [(node, 0.05 * math.exp(generator.standard_normal()), True, True) for _ in range(10)]
+    unit, time, failed, after = zip(*rows, strict=True)
+    model = ClusterModel(Spells(np.array(unit), np.array(time), np.array(failed), np.array(after), 40))
+    best = model.fit("relapse")
+    for point in model.draws(best, 50):
+        assert 0.5 < float(f"{point.probability:.3g}") < 1
