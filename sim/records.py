@@ -370,7 +370,7 @@ def gres_gpus(text: str) -> dict[str, int]:
             continue
         words = [word for word in words if word != "no_consume"]
         size = int(words.pop()) if words and words[-1].isdecimal() else 1
-        if len(words) > 1:
+        if len(words) > 1 or "" in words:
             raise ValueError(f"'{item.strip()}' is not of the form gpu:TYPE:NUMBER")
         if size > MAX_GPUS and "=" not in item:
             raise ValueError(

@@ -97,6 +97,14 @@ class Tree:
     stale: bool = False
 
 
+def plain(tree: Tree | None) -> Any:
+    """Return a tree without the places of its values."""
+    content = tree.content if tree is not None else None
+    if isinstance(content, dict):
+        return {key: plain(value) for key, value in content.items()}
+    return [plain(value) for value in content] if isinstance(content, list) else content
+
+
 def dotted(path: Keys) -> str:
     """Return a path as people write it: ``jobs.0.gpus``."""
     return ".".join(str(step) for step in path)

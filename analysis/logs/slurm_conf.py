@@ -21,12 +21,10 @@ import sim
 from analysis.amounts import percent_text, ranges
 from sim import catalog
 from sim.records import HostLists, gres_gpus
-from sim.yamlfile import DocumentError, Mark, parse, suggest
+from sim.yamlfile import DocumentError, Mark, parse, plain, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-
-    from sim.yamlfile import Tree
 
 
 class SlurmError(ValueError):
@@ -78,7 +76,9 @@ class Slurm(NamedTuple):
 _Line = tuple[str, dict[str, str]]
 """File and line, and settings by key in lower case."""
 
-_SETTING = re.compile(r"(\w+)\s*=\s*(\"[^\"]*\"|\S+|$)")
+_SETTING = re.compile(r"(\w+)\s*\+?=(\s*\"[^\"]*\"|\S+|\s+(?!\w+\s*=)\S+|)")
+_NAMED = {"nodename", "nodeset", "partitionname", "switchname", "blockname"}
+"""Keys of lines about one thing, of which all has to be understood."""
 
 
 def _text_of(file: Path) -> str:
@@ -109,10 +109,11 @@ def _lines(file: Path, absent: list[str], including: tuple[Path, ...] = ()) -> I
             else:
                 yield from _lines(target, absent, (*including, file))
         elif text:
+            settings = {key.lower(): value.strip().strip('"') for key, value in _SETTING.findall(text)}
             strange = _SETTING.sub("", text).strip()
-            if strange:
+            if strange and (not _SETTING.match(text) or settings.keys() & _NAMED):
                 raise SlurmError(f"{place}: '{strange[:40]}' is no setting such as Key=Value")
-            yield place, {key.lower(): value.strip('"') for key, value in _SETTING.findall(text)}
+            yield place, settings
 
 
 def _entries(lines: Sequence[_Line], key: str) -> Iterator[_Line]:
@@ -122,6 +123,8 @@ def _entries(lines: Sequence[_Line], key: str) -> Iterator[_Line]:
         if line.get(key, "").upper() == "DEFAULT":
             defaults |= line
         elif key in line:
+            if not line[key]:
+                raise SlurmError(f"{place}: a line about a {key.removesuffix('name')} does not name one")
             yield place, defaults | line
 
 
@@ -198,10 +201,11 @@ def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm:
 
 
 class Leaves(NamedTuple):
-    """Nodes with GPUs behind each leaf switch or in each block, and names that are no node."""
+    """Nodes with GPUs behind each leaf switch or in each block, names that are no node, and nodes behind two."""
 
     nodes: list[tuple[str, ...]]
     strange: tuple[str, ...]
+    repeated: tuple[str, ...]
 
 
 def leaves(file: Path, slurm: Slurm) -> Leaves:
@@ -214,10 +218,12 @@ def leaves(file: Path, slurm: Slurm) -> Leaves:
     """
     is_yaml = file.suffix.lower() in (".yaml", ".yml") or re.match(r"(---\s*)?-\s*topology:", _text_of(file).lstrip())
     behind: dict[str, str] = {}
-    for place, text in _of_yaml(file) if is_yaml else _of_conf(file):
+    repeated: dict[str, None] = {}
+    for place, text in _of_yaml(file) if is_yaml else _of_conf(file, slurm.absent):
         with _in_line(place):
             for name in _resolved(text, {"ALL": tuple(slurm.gpus)}):
-                behind.setdefault(name, place)
+                if behind.setdefault(name, place) != place:
+                    repeated[name] = None
     groups: dict[str, list[str]] = {}
     for name, place in behind.items():
         if slurm.gpus.get(name):
@@ -225,12 +231,12 @@ def leaves(file: Path, slurm: Slurm) -> Leaves:
     if not groups:
         raise SlurmError(f"{file}: puts no node of slurm.conf behind a switch or into a block")
     strange = tuple(name for name in behind if name not in slurm.gpus and name not in slurm.future)
-    return Leaves([tuple(names) for names in groups.values()], strange)
+    return Leaves([tuple(names) for names in groups.values()], strange, tuple(repeated))
 
 
-def _of_conf(file: Path) -> Iterator[tuple[str, str]]:
+def _of_conf(file: Path, absent: list[str]) -> Iterator[tuple[str, str]]:
     """Yield the place and the nodes of each switch or block of a topology.conf."""
-    for place, line in _lines(file, []):
+    for place, line in _lines(file, absent):
         if "nodes" in line and ("switchname" in line or "blockname" in line):
             yield place, line["nodes"]
 
@@ -238,36 +244,20 @@ def _of_conf(file: Path) -> Iterator[tuple[str, str]]:
 def _of_yaml(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the place and the nodes of each switch or block of the default topology of a topology.yaml."""
     try:
-        tree = parse(_text_of(file), Mark(str(file)))
+        topologies = plain(parse(_text_of(file), Mark(str(file))))
+        default = next((each for each in topologies if each.get("cluster_default") is True), topologies[0])
+        name, members = next((key, default[kind][key]) for kind, key in _LEAVES.items() if kind in default)
+        for number, member in enumerate(members, 1):
+            nodes = member.get("nodes", "")
+            yield f"{file}: {name} {number}", ",".join(map(str, nodes)) if isinstance(nodes, list) else str(nodes)
     except DocumentError as error:
         raise SlurmError(str(error)) from None
-    topologies = _members(tree)
-    if tree is None or not topologies or not all(isinstance(each.content, dict) for each in topologies):
-        raise SlurmError(f"{file}: is no list of topologies (- topology: NAME)")
-    default = next((each for each in topologies if _content(each, "cluster_default") is True), topologies[0])
-    kind = next((kind for kind in _KINDS if kind in default.content), "")
-    if not kind:
-        name = _content(default, "topology")
-        raise SlurmError(f"{default.mark}: topology '{name}' has neither tree nor block, so it names no leaves")
-    for member in _members(default.content[kind], _KINDS[kind]):
-        nodes = _content(member, "nodes")
-        if nodes is not None:
-            yield str(member.mark), str(nodes)
+    except (AttributeError, IndexError, KeyError, StopIteration, TypeError):
+        raise SlurmError(f"{file}: its default topology has neither tree: switches nor block: blocks") from None
 
 
-_KINDS = {"tree": "switches", "block": "blocks"}
+_LEAVES = {"tree": "switches", "block": "blocks"}
 """Kinds of topologies that have leaves, and the key of their members."""
-
-
-def _content(tree: Tree, key: str) -> object:
-    """Return what a mapping has at a key; nothing if it has nothing there."""
-    return tree.content[key].content if isinstance(tree.content, dict) and key in tree.content else None
-
-
-def _members(tree: Tree | None, key: str = "") -> list[Tree]:
-    """Return the items of a list, or of the list at a key of a mapping; none if it is no list."""
-    content = _content(tree, key) if tree is not None and key else tree.content if tree is not None else None
-    return content if isinstance(content, list) else []
 
 
 class Site(NamedTuple):
@@ -363,7 +353,6 @@ def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Si
         assumed.append(f"the cluster is the {len(nodes):,} nodes with {per_node} GPUs; left out: {', '.join(left_out)}")
     if found.future:
         assumed.append(f"{_named(found.future, 'node', 'nodes')} of slurm.conf: State=FUTURE, left out")
-    assumed += [f"{line}, which is not there and was not read" for line in found.absent]
     names: tuple[str, ...] = tuple(found.future)
     if topology is not None:
         behind = leaves(topology, found)
@@ -371,6 +360,7 @@ def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Si
         nodes = _by_leaf(topology.name, behind, nodes, cluster, assumed)
     else:
         assumed.append("the fabric: no topology.conf")
+    assumed += [f"{line}, which is not there and was not read" for line in found.absent]
     queues, closed = [], []
     for part in sorted(found.partitions, key=lambda each: each.settings.get("default", "").upper() != "YES"):
         state = part.settings.get("state", "UP").upper()
@@ -435,6 +425,8 @@ def _by_leaf(
     assumed.append(f"rails, ports and speeds of the switches: {file} has {leaves_text}")
     if behind.strange:
         assumed.append(f"{_named(behind.strange, 'name', 'names')} of {file}: no NodeName of slurm.conf")
+    if behind.repeated:
+        assumed.append(f"{_named(behind.repeated, 'node', 'nodes')} of {file}: behind two switches; the first counts")
     lonely = [node for node in nodes if node not in place]
     if lonely:
         assumed.append(f"{_named(lonely, 'node', 'nodes')} of slurm.conf: behind no switch of {file}")

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, Typ
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from analysis.validation.measures import MEASURES
-from sim.yamlfile import DocumentError, read
+from sim.yamlfile import DocumentError, plain, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from sim.yamlfile import Tree
 
 Kind: TypeAlias = Literal["printed", "relative", "absolute", "sampling", "at_least", "at_most", "interval", "must_miss"]
 
@@ -225,7 +223,7 @@ def chosen(table: Table, only: Iterable[str] = ()) -> Table:
 def _content(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
     """Return a file as plain data, with no other keys than these and all but the last of them."""
     try:
-        content: dict[str, Any] = _plain(read(path))
+        content: dict[str, Any] = plain(read(path))
     except DocumentError as error:
         message = f"{path.name}: {error.rule}" + (f" (line {error.mark.line})" if error.mark.line else "")
         raise ValueError(message) from None
@@ -238,15 +236,6 @@ def _content(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
     if content.get("group", path.stem) != path.stem:
         raise ValueError(f"{path.name}: the group is called like the file, '{path.stem}', not '{content['group']}'")
     return content
-
-
-def _plain(tree: Tree) -> Any:
-    """Return a tree without the places of its values."""
-    if isinstance(tree.content, dict):
-        return {key: _plain(value) for key, value in tree.content.items()}
-    if isinstance(tree.content, list):
-        return [_plain(value) for value in tree.content]
-    return tree.content
 
 
 def _row(path: Path, content: dict[str, Any], number: int, measures: Mapping[str, Any]) -> Row:

@@ -264,6 +264,10 @@ def test_topologies_in_yaml(tmp_path: Path) -> None:
     made = site(tmp_path / "slurm.conf", tmp_path / "topology.yaml")
     assert made.nodes[:4] == ("n1", "n2", "n3", "n4")
     assert any("4 nodes (n5, n6, n7, n8)" in text for text in made.assumed)
+    (tmp_path / "topology.yaml").write_text(YAML.replace("n[1,3,5,7]", "[n1, n3, n5, n2]"))
+    made = site(tmp_path / "slurm.conf", tmp_path / "topology.yaml")
+    assert made.nodes == ("n1", "n3", "n5", "n2", "n4", "n6", "n8", "n7")
+    assert any("1 node (n2) of topology.yaml: behind two switches" in text for text in made.assumed)
 
 
 @cases(
@@ -297,11 +301,18 @@ def test_options_beside_slurm(tmp_path: Path, gres: str, options: list[str], wor
         ("Include other.conf\n", "", "slurm.conf:1 includes other.conf, which is not there: copy it"),
         ("Include slurm.conf\n", "", "slurm.conf:1: slurm.conf includes itself"),
         ("NodeName=n[1-4] Gres=gpu:3090\n", "", "slurm.conf:1: 'gpu:3090' states 3,090 GPUs in one node"),
+        ("NodeName=n[1-4] Gres=gpu:\n", "", "slurm.conf:1: 'gpu:' is not of the form"),
+        ("NodeName= Gres=gpu:8\n", "", "slurm.conf:1: a line about a node does not name one"),
+        ("NodeName=n1 Gres=gpu:8\nPartitionName= Nodes=ALL\n", "", "slurm.conf:2: a line about a partition does not"),
         ("NodeName=n[1-4] Gres=gpu:a100:sxm:8\n", "", "slurm.conf:1: 'gpu:a100:sxm:8' is not of the form"),
         ("NodeName=n[1-4] Gres=gpu:8, gpu:4\n", "", "slurm.conf:1: 'gpu:4' is no setting"),
         ("NodeName=n[1-4]\n Gres=gpu:8\n", "", "slurm.conf:2: Gres stands on a line without NodeName"),
         ("NodeName=n[1-4] Gres=gpu:8\nNodeName=n4 Gres=gpu:4\n", "", "slurm.conf:2: node 'n4' is named twice"),
-        ("NodeName=n[1-4] Gres=gpu:8\n", "- topology: a\n  flat: true\n", "topology 'a' has neither tree nor block"),
+        (
+            "NodeName=n[1-4] Gres=gpu:8\n",
+            "- topology: a\n  flat: true\n",
+            "its default topology has neither tree: switches",
+        ),
         ("NodeName=n[1-4] Gres=gpu:8\n", "---\n- topology: [\n", "topology.conf:3:1: invalid YAML"),
         (
             "NodeName=n[1-4] Gres=gpu:8\nPriorityMaxAge=week\n",
