@@ -564,13 +564,20 @@ class Moments:
         if hour is not None and text[14:15] < "6" > text[17:18] and text[17:].replace(".", "", 1).isdigit():
             return hour + 60 * int(text[14:16]) + float(text[17:])
         if "-" not in text:
-            return self._plausible(since_1970(text), text, line)
+            return self.plausible(since_1970(text), text, line)
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is not None:
-            return self._plausible(moment.timestamp(), text, line)
+            return self.plausible(moment.timestamp(), text, line)
         return self._local(moment, text, line, column)
 
-    def _plausible(self, value: float, text: str, line: int) -> float:
+    def plausible(self, value: float, text: str, line: int) -> float:
+        """Return a moment [s since 1970] that a log can have.
+
+        Raises
+        ------
+        StrayError
+            If it lies before 1990, or after the log was read.
+        """
         if EPOCH[0] <= value <= self.latest:
             return value
         self.strays.append((line, text))
@@ -616,7 +623,7 @@ class Moments:
             assert second is not None
             offsets = self._offsets[key] = first.total_seconds(), second.total_seconds()
         plain = moment.replace(tzinfo=UTC).timestamp()
-        value = self._plausible(plain - offsets[0], text, line)
+        value = self.plausible(plain - offsets[0], text, line)
         if offsets[0] > offsets[1]:  # twice; a skipped hour has them the other way round
             self.twice += 1
             if value < self._last.get(column, -math.inf) - 1:

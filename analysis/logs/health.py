@@ -23,7 +23,7 @@ import numpy as np
 from analysis.amounts import number_of
 from analysis.logs.reconcile import JobStarts, close_by_jobs
 from analysis.logs.tables import Event, Exposure
-from sim.records import LogError
+from sim.records import LogError, StrayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -457,6 +457,12 @@ def _runs(log: Log, values: Sequence[Any], line: int) -> Iterator[Run]:
         return
     samples = samples[np.argsort(samples[:, 0], kind="stable")]
     times, level = samples.T
+    try:
+        for moment in (times[0], times[-1]):
+            log.clock.plausible(float(moment), f"{moment:.0f}", line)
+    except StrayError as error:
+        log.drop(f"a series with {error}", line)
+        return
     gaps = np.diff(times)
     step = float(np.median(gaps)) if len(gaps) else math.inf
     cuts = np.flatnonzero((np.diff(level) != 0) | (gaps > MISSED * step)) + 1

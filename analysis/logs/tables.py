@@ -349,6 +349,7 @@ class Rules:
         )
         for rule in self.kubernetes["events"].values():
             _choice(rule["does"], ("down", "up", "fault", "none"))
+        self._kubernetes_known: dict[tuple[str, str], Mapping[str, Any] | None] = {}
         self._kubernetes = {
             table: [(re.compile(pattern, re.IGNORECASE), rule) for pattern, rule in self.kubernetes[table].items()]
             for table in ("events", "conditions")
@@ -365,7 +366,11 @@ class Rules:
 
     def kubernetes_rule(self, table: str, name: str) -> Mapping[str, Any] | None:
         """Return the rule of a reason (``events``) or of a condition (``conditions``); ``None`` if there is none."""
-        return next((rule for pattern, rule in self._kubernetes[table] if pattern.fullmatch(name)), None)
+        key = table, name
+        if key not in self._kubernetes_known:
+            rules = (rule for pattern, rule in self._kubernetes[table] if pattern.fullmatch(name))
+            self._kubernetes_known[key] = next(rules, None)
+        return self._kubernetes_known[key]
 
     def of_code(self, text: str) -> tuple[str, str, bool]:
         """Return the cause that an XID in a text names, the code as a basis, and if it is harmless; or nothing."""

@@ -211,11 +211,15 @@ def test_lines_of_the_controller(tmp_path: Path) -> None:
 {day}05:00:00.000] update_node: node gpu003 state set to HALF_BROKEN
 {day}06:00:00.000] update_node: node gpu003 state set to DRAINED*
 {day}07:00:00.000] update_node: node gpu003 state set to IDLE
+{day}07:30:00.000] error: slurmd error running JobId=5 on node(s)=gpu002: Kill task failed
+{day}07:30:00.001] drain_nodes: node gpu002 state set to DRAIN
+{day}07:40:00.000] update_node: node gpu002 state set to RESUME
 {day}08:00:00.000] sched: Allocate JobId=120 NodeList=gpu001 #CPUs=96 Partition=batch
 """
     tables, history = read(write(tmp_path, slurmctld_log=text), nodes=3)
-    assert spans(history) == [("gpu001", 1, 3), ("gpu003", 6, 7)]
-    assert history.outages[0].cause == "gpu_off_bus"
+    assert [row[0] for row in spans(history)] == ["gpu001", "gpu003", "gpu002"]
+    assert spans(history)[:2] == [("gpu001", 1, 3), ("gpu003", 6, 7)]
+    assert [outage.cause for outage in history.outages] == ["gpu_off_bus", "unknown", "kill_task"]
     shown = [text for text in tables.findings if "no rule knows" in text]
     assert len(shown) == 1
     assert "3 lines name a node and a fault" in shown[0]
@@ -292,6 +296,16 @@ def test_ends_of_two_sources(tmp_path: Path) -> None:
     tables, history = read(write(tmp_path, events_txt=events, slurmctld_log=log), nodes=3)
     assert spans(history) == [("n1", 1, 3), ("n2", 1, 5), ("n3", 1, 3)]
     assert [text for text in tables.findings if "1 outage have ends in two sources that differ" in text]
+
+
+def test_samples_in_another_unit(tmp_path: Path) -> None:
+    """Samples in milliseconds are of no year, and are left out; the other series count."""
+    series = json.loads(answer(up("node", "n1:9100", DOWN), up("node", "n2:9100", DOWN)))
+    for sample in series["data"]["result"][1]["values"]:
+        sample[0] *= 1000
+    tables, history = read(write(tmp_path, up_json=json.dumps(series)))
+    assert history.nodes == ["n1"]
+    assert "moments lie before 1990 or after today" in tables.findings[0]
 
 
 @cases("wrong", ["2126-03-01T00:00:00Z", "1970-01-01T00:00:13Z", "2014-02-01T00:00:00Z"])
