@@ -226,6 +226,8 @@ class _Attempts:
         same = self._same.setdefault
         if nodes.startswith(("None", "(null)")):
             nodes = ""
+        with contextlib.suppress(ValueError):  # several, or a list that was cut
+            failed = next(iter(log.reading.hosts.expand(failed)), "") if "[" in failed else failed
         seconds = self._limits.get(limit)
         if seconds is None:
             seconds = self._limits[limit] = _limit(limit)
