@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from typing import TYPE_CHECKING, Literal
 
@@ -16,6 +15,7 @@ from analysis.results.files import csv_text
 from analysis.results.models import FORMAT
 from analysis.results.step import unit_text
 from analysis.statistics.estimates import t_quantile
+from sim import records
 from sim.catalog import steps
 from sim.steps.kernels import calibrated, kernels
 from sim.yamlfile import suggest
@@ -75,39 +75,30 @@ def read_measured(path: Path, rows: Sequence[Kernel]) -> Measured:
         If the file cannot be read, or a line names no kernel of the step or has no time above zero.
     """
     known = [row.id for row in rows if row.kind in _COUNTED]
-    found: Measured = {}
+    measured: Measured = {}
+
+    def read(row: Mapping[str, str], _line: int) -> None:
+        name, text = row["kernel"], row["measured_us"]
+        if text.lower() in records.NOTHING:
+            return
+        if name not in known:
+            raise ValueError(f"kernel: the step has no '{name}'{suggest(name, known)}")
+        time = table.value(row, "measured_us", records.number)
+        if not time:
+            raise ValueError(f"column 'measured_us' holds '{text}', which must be above zero")
+        measured.setdefault(name, []).append(time * _SIZE["us"])
+
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            table = csv.DictReader(file)
-            for column in ("kernel", "measured_us"):
-                if column not in (table.fieldnames or ()):
-                    near = suggest(column, table.fieldnames or ())
-                    raise MeasuredError(f"{path}:1: has no column '{column}'{near}")
-            for line in table:
-                name, text = (line["kernel"] or "").strip(), (line["measured_us"] or "").strip()
-                if not text:
-                    continue
-                at = f"{path}:{table.line_num}"
-                if name not in known:
-                    raise MeasuredError(f"{at}: kernel: the step has no '{name}'{suggest(name, known)}")
-                found.setdefault(name, []).append(_seconds(text, at))
-    except OSError as error:
-        raise MeasuredError(f"{path}: cannot be read: {(error.strerror or 'not a file').lower()}") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise MeasuredError(f"{path}: is no CSV in UTF-8") from None
-    if not found:
+        columns = ("kernel", "measured_us")
+        numbered = records.lines(str(path), may_be_pipe=True)
+        table = records.Table(numbered, str(path), {name: (name,) for name in columns}, columns)
+        for _ in table.read(read):
+            pass
+    except records.LogError as error:
+        raise MeasuredError(str(error)) from None
+    if not measured:
         raise MeasuredError(f"{path}: measured_us: is empty in all lines")
-    return found
-
-
-def _seconds(text: str, at: str) -> float:
-    try:
-        time = float(text)
-    except ValueError:
-        time = math.nan
-    if not 0 < time < math.inf:
-        raise MeasuredError(f"{at}: measured_us: must be a number above 0, not '{text}'")
-    return time * _SIZE["us"]
+    return measured
 
 
 def describe_kernels(

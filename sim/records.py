@@ -121,8 +121,10 @@ class Unpacked(io.RawIOBase):
         super().close()
 
 
-def lines(file: str) -> Iterator[tuple[int, str]]:
+def lines(file: str, *, may_be_pipe: bool = False) -> Iterator[tuple[int, str]]:
     """Yield the lines of a file with their numbers, all of which have to be readable.
+
+    What a scenario names is read again and again, so it may be no pipe.
 
     Raises
     ------
@@ -130,7 +132,8 @@ def lines(file: str) -> Iterator[tuple[int, str]]:
         If the file cannot be read or unpacked, or is not UTF-8 text.
     """
     try:
-        check_kind(Path(file))
+        if not may_be_pipe:
+            check_kind(Path(file))
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise LogError(f"{file} cannot be read: {reason[:1].lower()}{reason[1:]}") from None

@@ -151,15 +151,21 @@ class Scenario(Model):
 
     @model_validator(mode="before")
     @classmethod
-    def _of_services_alone(cls, data: Data) -> Data:
-        """Complete a scenario of services alone: they neither save progress nor recover as jobs do."""
-        if isinstance(data, dict) and data.get("services") and not data.get("jobs") and not data.get("streams"):
-            tier = {"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}
-            unread = {
-                "checkpoint": {"use": "tiers", "tiers": [tier]},
-                "recovery": {"use": "hot-spare", "initialize": "0 s"},
-            }
+    def _without_policies(cls, data: Data) -> Data:
+        """Complete what a scenario does not need: services do not recover as jobs do, and a replay may not fail."""
+        if not isinstance(data, dict) or data.get("jobs"):
+            return data
+        streams = data.get("streams") or ()
+        tier = {"interval": "1 h", "mode": "blocking", "write": "0 s", "restore": "0 s"}
+        unread = {
+            "checkpoint": {"use": "tiers", "tiers": [tier]},
+            "recovery": {"use": "hot-spare", "initialize": "0 s"},
+        }
+        if data.get("services") and not streams:
             return {**unread, **data}
+        is_replay = all(isinstance(stream, dict) and stream.get("use") == "trace" for stream in streams)
+        if streams and is_replay and not data.get("failures") and not _preempts(data.get("scheduler")):
+            return {**unread, "detection": {"use": "latency", "time": "0 s"}, **data}
         return data
 
     @model_validator(mode="after")
@@ -245,6 +251,14 @@ class Scenario(Model):
         return {key: value for key, value in data.items() if value or key not in _MAY_BE_EMPTY}
 
 
+def _preempts(scheduler: Data) -> bool:
+    """Return whether a job may be stopped before its end, so that it matters what it has saved."""
+    if not isinstance(scheduler, dict):
+        return False
+    preempt = scheduler.get("preempt")
+    return isinstance(preempt, dict) and preempt.get("mode", "none") != "none"
+
+
 def schema() -> Table:
     """Return the JSON Schema of scenario files, for editors.
 
@@ -275,6 +289,10 @@ def schema() -> Table:
         {"required": ["extends"]},
         {"required": required},
         {"required": [*(key for key in required if key not in ("checkpoint", "recovery")), "services"]},
+        {
+            "required": [*(key for key in required if key not in ("checkpoint", "recovery", "detection")), "streams"],
+            "properties": {"failures": {"maxItems": 0}, "jobs": {"maxItems": 0}},
+        },
         {
             "required": [key for key in required if key != "detection"],
             "properties": {"recovery": {"properties": {"use": {"enum": watched}}}},

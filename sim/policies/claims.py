@@ -177,7 +177,7 @@ class Claims:
             sizes = range(job.gpus, self.gpus)
             for free in reversed(sizes) if spread else sizes:
                 for pool in pools:
-                    share = self._latest(pool, free)
+                    share = self._first_share(pool, free)
                     if share is not None and self._may_join(job, share, now):
                         return share
         return fresh
@@ -195,13 +195,13 @@ class Claims:
         fits = self.keys.extra or end <= shadow or share.end > shadow
         return fits and self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
 
-    def _latest(self, pool: int, free: int) -> Share | None:
-        """Return the shared node with so many free GPUs that is expected to be in use longest."""
+    def _first_share(self, pool: int, free: int) -> Share | None:
+        """Return the shared node with so many free GPUs that comes first by `share_tie`."""
         heap = self.shares[pool][free]
         while heap:
-            end, _, share = heap[0]
+            key, _, share = heap[0]
             stays = share.claimed is None and any(job.preemptor is None for job in share.jobs)
-            if stays and share.free == free and share.end == -end:
+            if stays and share.free == free and key == self._tie(share):
                 return share
             heapq.heappop(heap)
         return None
@@ -634,7 +634,12 @@ class Claims:
 
     def _offer(self, share: Share) -> None:
         if 0 < share.free < self.gpus:
-            heapq.heappush(self.shares[share.pool][share.free], (-share.end, share.number, share))
+            heapq.heappush(self.shares[share.pool][share.free], (self._tie(share), share.number, share))
+
+    def _tie(self, share: Share) -> float:
+        """Return what orders shared nodes that are as full [s]; equal ones are ordered by number, the oldest first."""
+        tie = self.keys.share_tie
+        return -share.end if tie == "latest-end" else share.end if tie == "earliest-end" else 0.0
 
     def _rounded(self, time: float) -> float:
         step = self.keys.resolution

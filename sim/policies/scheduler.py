@@ -120,6 +120,11 @@ class Scheduler(Strategy):
     share_nodes: Literal["best-fit", "spread"] = Field(
         "best-fit", description="Where jobs below a node go: to the fullest node that has room, or the emptiest."
     )
+    share_tie: Literal["latest-end", "earliest-end", "oldest"] = Field(
+        "latest-end",
+        description="Which of nodes that are as full a job below a node joins: by the expected end of the last of its "
+        "jobs, or the one that has been shared longest.",
+    )
     order: Order = Field(default_factory=lambda: Order.model_validate({}), description="Order of the queue.")
     head: Literal["blocks", "passes"] = Field(
         "blocks",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim import catalog, rng
+from sim import catalog, records, rng
 from sim.engine.fleet_result import window_width
 from sim.engine.prepared import PreparedStream, Rates, SavePlan, ServicePlan
 from sim.engine.requests import Request, RequestError, replay, room_and_needs
@@ -19,6 +18,7 @@ from sim.formulas.nodes import groups_with_spares, with_interruptions
 from sim.prepare.failures import prior
 from sim.prepare.placement import Latest, Site, chip_of
 from sim.prepare.step import DoesNotFitError
+from sim.records import Times
 from sim.scenario.fields import PathError
 from sim.scenario.services import PromptPool
 from sim.scenario.streams import Cost
@@ -40,9 +40,10 @@ from sim.steps.serving import (
     time_per_token,
 )
 from sim.units import DAY, MINUTE, YEAR
+from sim.yamlfile import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -55,7 +56,12 @@ if TYPE_CHECKING:
     from sim.steps.hardware import Precision
     from sim.yamlfile import Keys
 
-_COLUMNS = ("t_s", "input_tokens", "output_tokens")
+_COLUMNS = {
+    "t_s": ("t_s", "timestamp"),
+    "input_tokens": ("input_tokens", "ContextTokens", "Request tokens"),
+    "output_tokens": ("output_tokens", "GeneratedTokens", "Response tokens"),
+}
+"""Columns of a trace of requests, and what they are called in those of Azure and of BurstGPT."""
 
 _REPLAYED = 20_000
 """Requests of a replay [-]."""
@@ -624,31 +630,33 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
 
 
 def _trace(name: str, path: Keys) -> tuple[Request, ...]:
-    """Return the requests of a file."""
-    found: list[Request] = []
+    """Return the requests of a file in order of time."""
+    times = Times()
+
+    def read(row: Mapping[str, str], _line: int) -> Request:
+        return Request(
+            table.value(row, "t_s", times.read),
+            *(int(table.value(row, role, _tokens)) for role in ("input_tokens", "output_tokens")),
+        )
+
     try:
-        with Path(name).open(encoding="utf-8", newline="") as file:
-            rows = csv.DictReader(file)
-            missing = [column for column in _COLUMNS if column not in (rows.fieldnames or ())]
-            if missing:
-                raise PathError(path, f"has no column {' and '.join(missing)} (needs {', '.join(_COLUMNS)})")
-            for row in rows:
-                try:
-                    request = Request(float(row["t_s"]), int(row["input_tokens"]), int(row["output_tokens"]))
-                except (TypeError, ValueError):
-                    raise PathError(path, f"line {rows.line_num}: is not a time and two whole numbers") from None
-                if not math.isfinite(request.arrival) or min(request.input, request.output) < 1:
-                    raise PathError(path, f"line {rows.line_num}: needs a time, and tokens above zero")
-                if found and request.arrival < found[-1].arrival:
-                    rule = f"line {rows.line_num}: arrives at {request.arrival:g} s, before the row above; sort by t_s"
-                    raise PathError(path, rule)
-                found.append(request)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise PathError(path, f"cannot be read: {reason}") from error
-    if len(found) < 2 or found[-1].arrival == found[0].arrival:
+        file = shown(Path(name))
+        table = records.Table(records.lines(file), file, _COLUMNS, _COLUMNS)
+        requests = sorted(table.read(read), key=lambda request: request.arrival)
+        begin = times.begin(None, requests[0].arrival) if requests else 0.0
+    except records.LogError as error:
+        raise PathError(path, str(error)) from error
+    if len(requests) < 2 or requests[-1].arrival == requests[0].arrival:
         raise PathError(path, "needs at least two requests at different times")
-    return tuple(found)
+    return tuple(request._replace(arrival=request.arrival - begin) for request in requests)
+
+
+def _tokens(text: str) -> int:
+    """Return a number of tokens above zero."""
+    tokens = records.count(text)
+    if not tokens:
+        raise ValueError(f"'{text}', which must be above zero")
+    return tokens
 
 
 def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> Failing:

@@ -334,6 +334,20 @@ def scenario(file: str, nodes: int, *, gpus_per_node: int = 1, **keys: Any) -> s
     )
 
 
+def test_a_replay_without_failures_needs_no_policies(tmp_path: Path) -> None:
+    """Nothing has to be said of checkpoints, detection and recovery, and a run ends with its last job."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit,gpus,run\n0,8,60\n0,8,90\n", encoding="utf-8")
+    log = {"name": "log", "use": "trace", "file": str(file)}
+    case = {"name": "r", "cluster": {"name": "c", "nodes": 1}, "horizon": "400 d", "streams": [log]}
+    result = sim.run(sim.prepare(sim.parse(case)), 0, keeps_log=True)
+    assert [(attempt.start, attempt.end) for attempt in result.attempts] == [(0, 60), (60, 150)]
+    source = {"use": "component", "name": "node", "part": "node", "rate": "1 per 1000 node-days"}
+    for more in ({"failures": [source]}, {"scheduler": {"use": "fifo", "preempt": {"mode": "requeue"}}}):
+        with pytest.raises(sim.ScenarioError, match="checkpoint: is missing"):
+            sim.parse({**case, **more})
+
+
 def test_scale_stretches_runs_and_thickens_arrivals(tmp_path: Path) -> None:
     """Scale.time multiplies run times and limits, scale.load divides times between arrivals; jobs stay the same."""
     file = tmp_path / "jobs.csv"
@@ -367,6 +381,16 @@ def test_a_recorded_end_wins_over_a_limit(tmp_path: Path) -> None:
     (line,) = prepared.warnings
     assert "jobs.csv: 2 of 4 jobs with a limit ran longer (line 2: 3500 s, limit 1 min); they end as" in line
     assert [job.limit for job in prepared.streams[0].arrivals(1, 0, 1e9)] == [3530, 7130, 86400, 60]
+
+
+@cases(("tie", "start"), [("latest-end", 100), ("earliest-end", 152), ("oldest", 100)])
+def test_the_tie_of_a_best_fit(tie: str, start: float, tmp_path: Path) -> None:
+    """Two nodes have a free GPU each, until 200 and 100 s: a job of 150 s beside the second one keeps it in use."""
+    file = tmp_path / "jobs.csv"
+    file.write_text("submit,gpus,run,limit\n0,3,200,200\n0,3,100,100\n2,1,150,150\n3,4,10,10\n", encoding="utf-8")
+    case = {**scenario(str(file), 2, gpus_per_node=4).dump(), "scheduler": {"use": "easy", "share_tie": tie}}
+    result = sim.run(sim.prepare(sim.parse(case)), 0, keeps_log=True)
+    assert [attempt.start for attempt in result.attempts if attempt.job == 3] == [start]
 
 
 def test_partitions_of_a_trace(tmp_path: Path) -> None:

@@ -196,10 +196,12 @@ def test_overload_with_a_rule_is_accepted() -> None:
 @cases(
     "text, rule",
     [
-        ("t_s,input_tokens,output_tokens\n0,9,9\n2,9,9\n1,9,9\n", "line 4: arrives at 1 s, before the row above"),
-        ("t_s,input_tokens,output_tokens\n0,9,9\n1,9,x\n", "line 3: is not a time and two whole numbers"),
-        ("t_s,input_tokens,output_tokens\n0,9,9\n1,0,9\n", "line 3: needs a time, and tokens above zero"),
-        ("t,input_tokens,output_tokens\n0,9,9\n", "has no column t_s"),
+        ("t_s,input_tokens,output_tokens\n0,9,9\n1,9,x\n", "t.csv:3: column 'output_tokens' holds 'x', which is no"),
+        ("t_s,input_tokens,output_tokens\n0,9,9\n1,0,9\n", "t.csv:3: column 'input_tokens' holds '0', which must be"),
+        ("t_s,input_tokens,output_tokens\n0,9,9\n1,9\n", "t.csv:3: has 2 fields, and the header 3"),
+        ("t_s,input_tokens,output_tokens\n1700000000123,9,9\n", "these look like milliseconds since 1970"),
+        ("t_s,input_tokens,output_tokens,t_s\n0,9,9,0\n", "column 't_s' is there twice"),
+        ("t,input_tokens,output_tokens\n0,9,9\n", "has no column for the t_s"),
         ("t_s,input_tokens,output_tokens\n0,9,9\n", "needs at least two requests"),
     ],
 )
@@ -218,6 +220,11 @@ def test_a_trace_is_replayed(tmp_path: Path) -> None:
     found = sim.services_of(sim.examine(described))[0]
     assert (found.rate, found.requests.input, found.requests.output) == (pytest.approx(200), 1000, 200)
     assert len(found.replayed(found.load).arrival) == 201
+    # Newest first, with dates, semicolons and the names of a public trace.
+    lines = [f"2023-11-16 18:15:{number // 200:02}.{number % 200 * 5:03}0000;1000;200" for number in range(8001)]
+    (tmp_path / "t.csv").write_text("\n".join(["TIMESTAMP;ContextTokens;GeneratedTokens", *reversed(lines)]))
+    again = sim.services_of(sim.examine(sim.parse(document(demand={"use": "trace", "file": "t.csv"}), tmp_path)))[0]
+    assert (again.rate, again.requests.input) == (pytest.approx(200), 1000)
 
 
 # The commands.

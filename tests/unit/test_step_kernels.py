@@ -400,12 +400,23 @@ def _rows(scenario: Path) -> list[Kernel]:
 
 
 BAD: list[tuple[str, str]] = [
-    ("kernel,time\n", "measured.csv:1: has no column 'measured_us'"),
+    ("kernel,time\n", "measured.csv:1: has no column for the measured_us (the header has: kernel, time)"),
     ("kernel,measured_us\ndense/forward/fc3,1\n", "measured.csv:2: kernel: the step has no 'dense/forward/fc3'; did"),
-    ("kernel,measured_us\n\ndense/forward/fc1,x\n", "measured.csv:3: measured_us: must be a number above 0, not 'x'"),
-    ("kernel,measured_us\ndense/forward/fc1,-1\n", "measured.csv:2: measured_us: must be a number above 0, not '-1'"),
+    (
+        "kernel,measured_us\n\ndense/forward/fc1,x\n",
+        "measured.csv:3: column 'measured_us' holds 'x', which is not a number",
+    ),
+    (
+        "kernel,measured_us\ndense/forward/fc1,-1\n",
+        "measured.csv:2: column 'measured_us' holds '-1', which is not a number of",
+    ),
     ("kernel,measured_us\ndense/forward/fc1,\n", "measured.csv: measured_us: is empty in all lines"),
-    ("", "measured.csv:1: has no column 'kernel'"),
+    (
+        "kernel,measured_us\ndense/forward/fc1,0\n",
+        "measured.csv:2: column 'measured_us' holds '0', which must be above",
+    ),
+    ("kernel,measured_us,kernel\n", "measured.csv:1: column 'kernel' is there twice"),
+    ("", "measured.csv:1: has no header"),
 ]
 
 
@@ -422,7 +433,7 @@ def test_bad_measured_files(scenario: Path, tmp_path: Path, text: str, line: str
 def test_bad_options(scenario: Path, tmp_path: Path) -> None:
     """Wrong options are one line each."""
     _refused(invoke(scenario, "--out", tmp_path / "x.txt"), "must end in .html, .svg, .png or .pdf")
-    _refused(invoke(scenario, "--measured", tmp_path), "cannot be read: is a directory")
+    _refused(invoke(scenario, "--measured", tmp_path), "cannot be read (is a directory)")
     _refused(invoke(scenario, *["--measured", tmp_path / "x"] * 3), "--measured: 3 files; give one, or two to compare")
     _refused(invoke(scenario, "--job", "trian"), "unknown job 'trian'; did you mean 'train'?")
     _refused(invoke("quickstart"), "the step model needs its model, batch and parallelism")

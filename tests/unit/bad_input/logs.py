@@ -26,7 +26,7 @@ CASES = [
         "did you mean 'log.csv'?",
         files={"log.csv": HEADER},
     ),
-    bad({7: "  - §{use: replay, file: .}"}, "failures.0: ", "cannot be read: it is a directory"),
+    bad({7: "  - §{use: replay, file: .}"}, "failures.0: ", "cannot be read (is a directory)"),
     log(HEADER + "a,5,6\n", "log.csv:2: has 3 fields, and the header 4"),
     log("unit,start,end,end\na,5,6,7\n", "log.csv:1: column 'end' is there twice"),
     log(HEADER + "a,1709971200000,1709971260000,x\n", "these look like milliseconds since 1970"),
