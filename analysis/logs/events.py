@@ -138,7 +138,7 @@ def build(
     if (
         not rows
         and not faults
-        and not any(source.kind in OF_NODES and source.first < math.inf for source in tables.sources)
+        and not any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
     ):
         raise NoModelError(_why_no_nodes(tables))
     merged = (

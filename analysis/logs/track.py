@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from analysis.logs.events import History
     from analysis.logs.pipeline import Request
-    from analysis.logs.tables import Phase, Tables
+    from analysis.logs.tables import Tables
     from analysis.results.models import Provenance
 
     Progress = Callable[[int, int | None], None]
@@ -270,15 +270,19 @@ def measured_rows(
         for at in group
     }
     phases, rows = phases_of(tables, model.job), []
+    steps = Steps.of(phase for phase in phases if phase.phase == "step")
+    begin, over = min((p.t0 for p in phases), default=start), max((p.t1 for p in phases), default=end)
     for low in (start + week * WEEK for week in range(weeks)):
         node_days, values = _of_nodes(history, low, low + WEEK, model, sources)
-        values |= _of_steps(phases, low, low + WEEK, model)
+        values |= _of_steps(steps, max(low, begin), min(low + WEEK, over), model)
         day = datetime.fromtimestamp(low, UTC).strftime("%Y-%m-%dT%H:%M").removesuffix("T00:00")
         rows.append(Row(day, 7.0, model.job, 0, node_days, values, model.digest))
+    if over < start + weeks * WEEK - 3600:
+        findings.append(f"the training log ends at {utc(over)}: productive time is known up to there")
     unused = [
         f"{row.source}: {row.number:,} lines are not used ({row.rule}), such as line {row.first}"
         for row in tables.dropped
-        if not row.rule.startswith("other lines")
+        if row.sort == "unusable"
     ]
     return rows, [*unused, *findings, *tables.findings]
 
@@ -291,10 +295,10 @@ def _watched(request: Request, tables: Tables, first: float, after: float | None
     last = max(source.last for source in tables.sources) + 1
     if request.window is not None:
         return *request.window, []
-    if after is None:
+    if after is None or math.isinf(first):
         raise LogError(
-            f"nothing says from when on the cluster was watched, and the first line of a log ({utc(first)}) does not; "
-            "give --window START/END, or --since START"
+            "nothing says when the cluster was watched, as failures alone do not; give --window START/END"
+            + ("" if math.isinf(first) else ", or --since START")
         )
     leave = max((row.t_exit for row in tables.exposure), default=math.inf)
     findings = []
@@ -330,16 +334,16 @@ def _of_nodes(
     return service / DAY, values
 
 
-def _of_steps(phases: Sequence[Phase], low: float, high: float, model: Model) -> dict[str, float]:
+def _of_steps(steps: Steps, low: float, high: float, model: Model) -> dict[str, float]:
     """Return the shares of the wall time that a training log tells: steps that were kept, by the reference step time.
 
     A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``. A week counts from the
-    first line of the log on, if that has most of it: job records name jobs that began before it.
+    first line of the log to the last one, which the moments are within, if they have most of it between them: job
+    records name jobs that began before it, and what was watched may end after it.
     """
-    low = max(low, min((p.t0 for p in phases), default=low))
     if high - low < WEEK / 2 or not model.step_time:
         return {}
-    steps = Steps.of(p for p in phases if p.phase == "step").within(low, high)
+    steps = steps.within(low, high)
     if not len(steps.ran):
         return {}
     kept, ran = float(steps.kept.sum()), float(steps.ran.sum())

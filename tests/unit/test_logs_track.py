@@ -15,6 +15,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from analysis.logs import track
+from analysis.logs.goodput import Steps
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import Phase
 from analysis.results.fitted import Tracked, WeekFound
@@ -290,12 +291,18 @@ def test_a_run_beside_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_weeks_that_a_log_has_in_part(tmp_path: Path) -> None:
-    """A week counts from the first line of the training log, and one that the log has little of is not measured."""
+    """A week counts from the first line of the training log to the last, if that is most of it."""
     (tmp_path / "scenario.yaml").write_text(SCENARIO)
     model = track.Model(tmp_path)
-    for first, measured in ((0.0, 1.0), (3.0, 1.0), (6.0, None)):
-        phases = [Phase("train", 0, "step", 86400 * first, 86400 * 7.0, 0, round(8640 * (7 - first)))]
-        found = track._of_steps(phases, 0.0, 7 * 86400.0, model)
+    for first, last, measured in (
+        (0.0, 7.0, 1.0),
+        (3.0, 7.0, 1.0),
+        (6.0, 7.0, None),
+        (0.0, 4.0, 1.0),
+        (0.0, 3.0, None),
+    ):
+        steps = Steps.of([Phase("train", 0, "step", 86400 * first, 86400 * last, 0, round(8640 * (last - first)))])
+        found = track._of_steps(steps, 86400 * first, 86400 * last, model)
         assert found.get("productive") == (pytest.approx(measured) if measured else None)
 
 
@@ -346,8 +353,11 @@ def test_quiet_weeks_are_weeks(tmp_path: Path) -> None:
     )
     rows, _ = weeks_of_logs(tmp_path, FAILURES, MONDAY, nodes=served)
     assert counts(rows) == [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
-    with pytest.raises(LogError, match="nothing says from when on the cluster was watched"):
-        weeks_of_logs(tmp_path, FAILURES)
+    rows, _ = weeks_of_logs(tmp_path, "", None, (MONDAY, MONDAY + 2 * 7 * 86400))
+    assert counts(rows) == [0, 0]
+    for outages, after in ((FAILURES, None), ("", MONDAY)):
+        with pytest.raises(LogError, match="nothing says when the cluster was watched"):
+            weeks_of_logs(tmp_path, outages, after)
 
 
 def test_weeks_do_not_move_with_the_logs(tmp_path: Path) -> None:
