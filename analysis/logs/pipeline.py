@@ -169,6 +169,7 @@ def run(
         anonymise.of_tables(tables, history, reading.hosts, known, request.hider)
         site = anonymise.of_site(site, request.hider) if site is not None else None
         provenance = provenance.model_copy(update={"command": "ettrick fit --anonymise"})
+    tables.findings += site.contradictions(history.nodes) if site is not None else []
     with _with_reason(tables):
         fitted = fit(tables, history, together, whose, reading.rules, request.name, provenance)
     # Only tables name nodes, users and jobs; what a document, a bundle and a report say leaves the folder.

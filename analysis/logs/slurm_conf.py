@@ -284,6 +284,15 @@ class Site(NamedTuple):
     strange: tuple[str, ...]
     settings: dict[str, str]
 
+    def contradictions(self, names: Sequence[str]) -> list[str]:
+        """Return which nodes of logs and inventory slurm.conf has not among those of the cluster, and the reverse."""
+        count = f"{len(self.nodes):,} nodes of {self.cluster['gpus_per_node']} GPUs that slurm.conf has"
+        others = {
+            f"of the logs or the inventory: not among the {count}": set(names) - set(self.nodes),
+            "of slurm.conf: in no log and in no inventory": set(self.nodes) - set(names),
+        }
+        return [f"{_named(nodes, 'node', 'nodes')} {text}" for text, nodes in others.items() if nodes]
+
     def partitions(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Return the partitions as a scenario states them, with the numbers that their nodes have among some names."""
         number, found = {name: at for at, name in enumerate(names)}, []

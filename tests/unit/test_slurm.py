@@ -229,6 +229,17 @@ def test_what_files_do_not_agree_on_is_said(tmp_path: Path) -> None:
         assert any(words in text for text in made.assumed), words
 
 
+def test_nodes_of_logs_are_compared_with_those_of_slurm(tmp_path: Path) -> None:
+    """Nodes that only one side has are named; where both have the same, nothing is said."""
+    (tmp_path / "slurm.conf").write_text("NodeName=n[1-4] Gres=gpu:8\nNodeName=m[1-2] Gres=gpu:4\n")
+    made = site(tmp_path / "slurm.conf")
+    assert made.contradictions(["n1", "n2", "n3", "n4"]) == []
+    assert made.contradictions(["n1", "n2", "n3", "m1"]) == [
+        "1 node (m1) of the logs or the inventory: not among the 4 nodes of 8 GPUs that slurm.conf has",
+        "1 node (n4) of slurm.conf: in no log and in no inventory",
+    ]
+
+
 YAML = """\
 ---
 - topology: blocks
