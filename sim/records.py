@@ -171,7 +171,8 @@ class Table:
     file
         What messages call the file.
     names
-        Of each role the names that its column may have, the plainest first; without regard to case and blanks.
+        Of each role the names that its column may have, the plainest first; without regard to case and blanks. ``None``
+        if each column has the role of its name.
     needed
         Roles without which the table is of no use; of several in a tuple, one has to be there.
     free
@@ -191,7 +192,7 @@ class Table:
         self,
         numbered: Iterable[tuple[int, str]],
         file: str,
-        names: Mapping[str, Sequence[str]],
+        names: Mapping[str, Sequence[str]] | None,
         needed: Iterable[str | tuple[str, ...]],
         free: str = "",
         export: str = "",
@@ -204,7 +205,10 @@ class Table:
         self.header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
         while len(self.header) > 1 and not self.header[-1]:  # a delimiter ends each line
             self.header.pop()
+        if not any(self.header):
+            raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
         keys = [name.lower() for name in self.header]
+        names = {name: (name,) for name in self.header} if names is None else names
         self.columns = {
             role: index
             for role, choices in names.items()
@@ -220,8 +224,6 @@ class Table:
 
     def refuse(self, roles: Sequence[str], name: str) -> None:
         """Refuse a table that lacks a column."""
-        if not any(self.header):
-            raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
         raise LogError(
             f"{self.file}:{self.line}: has no column for the {' or '.join(roles)} (the header has: "
             f"{', '.join(self.header)}); " + self._advice.replace("{role}", roles[0]).replace("{name}", name)

@@ -175,13 +175,7 @@ def content_of(path: Path) -> bytes:
 def check_kind(path: Path) -> None:
     """Raise an OSError for a pipe, a socket or a device."""
     mode = path.stat().st_mode
-    kinds = {
-        stat.S_ISFIFO: "pipe",
-        stat.S_ISSOCK: "socket",
-        stat.S_ISDIR: "directory",
-        stat.S_ISCHR: "device",
-        stat.S_ISBLK: "device",
-    }
+    kinds = {stat.S_ISFIFO: "pipe", stat.S_ISSOCK: "socket", stat.S_ISCHR: "device", stat.S_ISBLK: "device"}
     for is_kind, name in kinds.items():
         if is_kind(mode):
             raise OSError(0, f"it is a {name}, not a file")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import csv
 import functools
 import hashlib
 import json
@@ -22,7 +21,7 @@ from analysis.study.amounts import label_of, settings_text
 from analysis.study.axis import Axis
 from analysis.study.inputs import Inputs
 from analysis.study.model import Study
-from sim import plugins, yamlfile
+from sim import plugins, records, yamlfile
 from sim.input import complaints
 from sim.yamlfile import FILE_KEYS, Document, DocumentError
 
@@ -171,17 +170,12 @@ def _bring_draws(document: Document, name: str, axis: Any, folder: Path) -> None
     at: Keys = ("vary", name, "distribution", "file")
     file = folder / str(law["file"])
     try:
-        rows = [row for row in csv.reader(file.read_text(encoding="utf-8-sig").splitlines()) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        reason = getattr(error, "strerror", None) or "is no CSV of text"
-        rule = f"{law['file']}: cannot be read ({reason}){yamlfile.neighbour(file)}"
+        table = records.Table(records.lines(str(file)), str(law["file"]), None, ())
+        rows = list(table.read(lambda row, _line: row))
+    except records.LogError as error:
+        rule = f"{error}{yamlfile.neighbour(file)}"
         raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule) from None
-    wrong = next((number for number, row in enumerate(rows, 1) if len(row) != len(rows[0])), 0)
-    if wrong:
-        rule = f"{law['file']}:{wrong}: has {len(rows[wrong - 1])} fields, and the header {len(rows[0])}"
-        raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule)
-    if rows:
-        law["columns"] = {head.strip(): [_cell(row[place]) for row in rows[1:]] for place, head in enumerate(rows[0])}
+    law["columns"] = {name: [_cell(row[name]) for row in rows] for name in table.columns}
 
 
 def _cell(text: str) -> Any:

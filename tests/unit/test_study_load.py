@@ -570,10 +570,11 @@ def test_a_mistake_is_one_line(changes: dict[int, str] | str, said: str) -> None
 @cases(
     ("content", "said"),
     [
-        (None, "distribution.file: rows.csv: cannot be read (No such file or directory)"),
-        ("", "distribution.file: is missing: name a CSV file with a column for each path"),
+        (None, "rows.csv cannot be read: no such file or directory"),
+        ("", "rows.csv:1: has no header; the first line names the columns"),
+        ("spares.hot,spares.hot\n1,2\n", "rows.csv:1: column 'spares.hot' is there twice"),
         ("failures.0.rate\n2 per year\n", "need the same number of values each, three or more"),
-        ("failures.0.rate,spares.hot\n2 per year\n", "distribution.file: rows.csv:2: has 1 fields, and the header 2"),
+        ("failures.0.rate,spares.hot\n2 per year\n", "rows.csv:2: has 1 fields, and the header 2"),
     ],
 )
 def test_draws_that_are_none(content: str | None, said: str) -> None:

@@ -101,7 +101,7 @@ CASES = [
         "n1,5,6,x\n", "node,rack\nn1,r1\n,r1\n", "nodes.csv:1: has no column for the unit (the header has: node, rack)"
     ),
     inventory("n1,5,6,x\n", "unit,rack\nn1,r1\n,r1\n", "nodes.csv:3: column 'unit' is empty"),
-    inventory("n1,5,6,x\n", "", "nodes.csv: has no names below its header"),
+    inventory("n1,5,6,x\n", "", "nodes.csv:1: has no header; the first line names the columns"),
     inventory("n1,5,6,x\n", "unit\n", "nodes.csv: has no names below its header"),
     bad(
         {7: "  - {use: replay, file: log.csv, inventory: nodes.csv, map: §first-appearance}"},
