@@ -481,14 +481,15 @@ class Results(Generic[DocumentT]):
     def to_columns(self) -> dict[str, list[Any]]:
         """Return the results as a long table: lists of one length by column.
 
-        A column says which ``job``, ``variant``, axis or ``cause`` a row is of, then ``metric``. Units are those of
-        :doc:`/reference/metrics`: times [s], shares [-]; ``None`` where the data do not support a number.
+        A column says which ``job``, ``variant``, axis or ``cause`` a row is of, then ``metric``; axes with an order are
+        numbers in SI units. Units are those of :doc:`/reference/metrics`: times [s], shares [-]; ``None`` where the
+        data do not support a number.
         """
         rows = list(_ROWS[self.kind](self.document))
         return {name: [row[name] for row in rows] for name in rows[0]} if rows else {}
 
     def to_dataframe(self) -> Any:
-        """Return `to_columns` as a pandas data frame.
+        """Return `to_columns` as a pandas data frame; numbers that the data do not support are NaN.
 
         Raises
         ------
@@ -499,7 +500,10 @@ class Results(Generic[DocumentT]):
             pandas = importlib.import_module("pandas")
         except ImportError:
             raise ImportError("to_dataframe needs pandas (pip install pandas); to_columns does not") from None
-        return pandas.DataFrame(self.to_columns())
+        columns = self.to_columns()
+        numbers = [name for name, values in columns.items() if not any(isinstance(value, str) for value in values)]
+        frame = pandas.DataFrame(columns)
+        return frame.astype(dict.fromkeys((name for name in numbers if None in columns[name]), float))
 
     def save(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write the results to a folder, as a command with ``--out`` does, and return its path.
@@ -616,9 +620,11 @@ def _compare_rows(found: CompareDocument) -> Iterator[dict[str, Any]]:
 
 
 def _sweep_rows(found: SweepDocument) -> Iterator[dict[str, Any]]:
+    axes = {name for name in found.axes if all(cell.numbers.get(name) is not None for cell in found.cells)}
     for cell in found.cells:
+        values = {name: cell.numbers[name] if name in axes else label for name, label in cell.values.items()}
         for name in found.metrics:
-            yield {**cell.values, "metric": name, **_statistics(cell.metrics.get(name))}
+            yield {**values, "metric": name, **_statistics(cell.metrics.get(name))}
 
 
 def _fit_rows(found: FitDocument) -> Iterator[dict[str, Any]]:

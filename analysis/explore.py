@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import os
+import re
 import secrets
 import shlex
 import sys
@@ -18,7 +19,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import sim
 from analysis.amounts import number_of, percent_text, points_text, shown, time_text
@@ -430,15 +431,31 @@ class Server(ThreadingHTTPServer):
 
     daemon_threads = True
     allow_reuse_address = os.name == "posix"
+    _CONNECTIONS = 32  # at once: a browser has six, and a few pages may be open
 
     def __init__(self, explorer: Explorer, port: int = 0) -> None:
         super().__init__(("127.0.0.1", port), _Handler)
         self.explorer, self.token = explorer, secrets.token_urlsafe(24)
         self.page = _page(explorer)
+        self._places = threading.BoundedSemaphore(self._CONNECTIONS)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, or close the connection where there are too many."""
+        if self._places.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer until the connection is closed, and make room for another."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a browser that has left."""
-        if not isinstance(sys.exception(), ConnectionError):
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
     @property
@@ -451,19 +468,23 @@ class _Handler(BaseHTTPRequestHandler):
     server: Server
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # a head and a body would wait for each other, 40 ms
+    timeout = 60.0  # [s] without a request
 
     def do_GET(self) -> None:
         """Answer, or refuse who does not belong here."""
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            return self._send("400: the address cannot be read", status=HTTPStatus.BAD_REQUEST)
         token, _, wanted = address.path.removeprefix("/").partition("/")
         hosts = [f"{name}:{self.server.server_port}" for name in ("127.0.0.1", "localhost")]
         if self.headers.get("Host") not in hosts:
             return self._send("403: this address is for a browser on this machine", status=HTTPStatus.FORBIDDEN)
         if not secrets.compare_digest(token.encode(), self.server.token.encode()):
             return self._send("403: open the whole address that was printed", status=HTTPStatus.FORBIDDEN)
-        query = dict(parse_qsl(address.query))
         explorer = self.server.explorer
         try:
+            query = _query(address.query)
             check = explorer.newest(query)
             if wanted == "":
                 return self._send(self.server.page, "text/html")
@@ -493,7 +514,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         if name:
-            self.send_header("Content-Disposition", f'attachment; filename="{name}"')
+            self.send_header("Content-Disposition", disposition(name))
         for header, value in _HEADERS.items():
             self.send_header(header, value)
         with contextlib.suppress(ConnectionError):  # who has moved on does not listen
@@ -502,6 +523,34 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing of single requests."""
+
+
+def _query(text: str) -> dict[str, str]:
+    """Return the values of a query: positions of sliders and numbers of requests are whole.
+
+    Raises
+    ------
+    ExploreError
+        If one of them is none.
+    """
+    query = dict(parse_qsl(text))
+    for name, value in query.items():
+        if name != "page" and not re.fullmatch(r"-?[0-9]{1,15}", value):
+            raise ExploreError(f"{name}: '{value[:40]}' is no whole number: a slider has positions 0, 1, 2, ...")
+    return query
+
+
+def disposition(name: str) -> str:
+    """Return the header that names a file to be saved: in ASCII for all, and exactly for those that read RFC 8187.
+
+    References
+    ----------
+    RFC 6266, RFC 8187.
+    """
+    name = "".join(letter if letter.isprintable() and letter not in '/\\:"' else "_" for letter in name)
+    plain = name.encode("ascii", "replace").decode().replace("?", "_")
+    exact = "" if plain == name else f"; filename*=UTF-8''{quote(name, safe='')}"
+    return f'attachment; filename="{plain}"{exact}'
 
 
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Content-Type-Options": "nosniff"}

@@ -8,6 +8,7 @@ import errno
 import io
 import json
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -256,8 +257,31 @@ def in_lines(content: Any, depth: int = 2) -> str:
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
     """Return rows as CSV, the first one its header."""
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
+    csv.writer(text, lineterminator="\n").writerows(map(safe_cells, rows))
     return text.getvalue()
+
+
+_FORMULA = re.compile(r"[=+\-@\t\r](?!$)")
+"""How a cell begins that a spreadsheet computes."""
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|nan)", re.IGNORECASE)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a plain number, without a unit."""
+    return _NUMBER.fullmatch(text) is not None
+
+
+def safe_cells(row: Iterable[object]) -> list[object]:
+    """Return the cells of a row of CSV; a text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    References
+    ----------
+    OWASP, "CSV Injection".
+    """
+    return [
+        f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) and not is_number(cell) else cell for cell in row
+    ]
 
 
 def log_csv(results: Iterable[Result], causes: Sequence[str]) -> str:

@@ -12,11 +12,12 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from analysis.results.files import is_number, safe_cells
 from analysis.study.table import Cell, Outcome, summary_of
 from analysis.sweep.campaign import outcome_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from analysis.study.amounts import Point
@@ -76,18 +77,27 @@ def write_tables(
     values = [column for name in names for column in _value_columns(name, name in metrics)]
     summaries = [column for name in metrics for column in _summary_columns(name)]
     axes = campaign.loaded.study.vary
-    varied = _axis_columns(axes, [*_POINT, _REPLICATION, *_STATUS, _FORMULA, *values, *summaries])
+    others = [*_POINT, _REPLICATION, *_STATUS, _FORMULA, *values, *summaries]
+    varied = _axis_columns(axes, others)
     by_replication = [*_POINT, *varied, _REPLICATION, *_COUNTS, *values]
     by_point = [*_POINT, *varied, *_STATUS, _FORMULA, *summaries]
     with results.open("w", encoding="utf-8", newline="") as one, points.open("w", encoding="utf-8", newline="") as two:
         rows, sums = csv.writer(one, lineterminator="\n"), csv.writer(two, lineterminator="\n")
-        rows.writerow([column.name for column in by_replication])
-        sums.writerow([column.name for column in by_point])
+        rows.writerow(safe_cells(column.name for column in by_replication))
+        sums.writerow(safe_cells(column.name for column in by_point))
+        texts = {name for name, axis in axes.items() if not axis.is_numeric}
         for cell in _cells(campaign, count):
             for simulated in cell:
-                rows.writerows(_result_rows(axes, simulated, names, metrics))
-            sums.writerows(_point_rows(axes, cell, metrics))
-    return by_replication, by_point
+                labels = zip(axes, simulated.point.values, strict=True)
+                texts |= {name for name, value in labels if name not in texts and not is_number(value.label)}
+                rows.writerows(map(safe_cells, _result_rows(axes, simulated, names, metrics)))
+            sums.writerows(map(safe_cells, _point_rows(axes, cell, metrics)))
+    # Labels that are plain numbers are numbers for whoever reads types.
+    types = dict(_axis_columns(axes, others, texts))
+    first, second = (
+        [Column(name, types.get(name, kind)) for name, kind in table] for table in (by_replication, by_point)
+    )
+    return first, second
 
 
 def has_parquet() -> bool:
@@ -139,15 +149,18 @@ def _summary_columns(name: str) -> list[Column]:
     return [*(Column(f"{name}.{end}", _NUMBER) for end in ends), Column(f"{name}.method", _TEXT)]
 
 
-def _axis_columns(axes: Mapping[str, Axis], others: Iterable[Column]) -> list[Column]:
-    """Return a column for the label of each axis, and one for its number if it has one.
+def _axis_columns(
+    axes: Mapping[str, Axis], others: Iterable[Column], texts: Container[str] | None = None
+) -> list[Column]:
+    """Return a column for the label of each axis, a text but where `texts` lacks it, and one for its number if any.
 
     No name is there twice, whatever an axis is called: databases do not distinguish capitals from small letters.
     """
     taken = {column.name.casefold() for column in others}
     found = []
     for name, axis in axes.items():
-        for column in (Column(name, _TEXT), Column(f"{name}.number", _NUMBER))[: 1 + axis.is_numeric]:
+        kind = _TEXT if texts is None or name in texts else _NUMBER
+        for column in (Column(name, kind), Column(f"{name}.number", _NUMBER))[: 1 + axis.is_numeric]:
             free = column.name
             while free.casefold() in taken:
                 free = f"vary.{free}"

@@ -182,6 +182,9 @@ def test_sweep_goes_on_where_it_was(small: Path, tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "journal.jsonl").read_bytes() == journal
     columns = passing.to_columns()
     assert list(columns) == ["spares.hot", "metric", *STATISTICS]
+    assert sorted(set(columns["spares.hot"])) == [0, 1]
+    frame = passing.to_dataframe()
+    assert {name for name in frame if frame[name].dtype.kind in "if"} == {"spares.hot", *STATISTICS}
     assert len(columns["metric"]) == 2 * len(passing.document.metrics)
     saved = passing.save(tmp_path / "saved")
     assert sorted(path.name for path in saved.iterdir()) == sorted(path.name for path in (tmp_path / "kept").iterdir())

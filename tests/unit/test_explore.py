@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,12 +19,13 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis import explore
-from analysis.explore import ExploreError, Explorer, Server, StaleError
+from analysis.explore import ExploreError, Explorer, Server, StaleError, disposition
 from analysis.runs import replicate
 from analysis.statistics.estimates import means
 from analysis.study.load import load_study
 from sim import plugins
 from sim.units import DAY
+from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -184,6 +186,49 @@ def test_only_who_knows_the_address_is_answered(server: Server) -> None:
     assert answer(server, f"{home}etc/passwd")[0] == 404
     assert answer(server, f"{home}closed?rate=x")[0] == answer(server, f"{home}study")[0] == 422
     assert "failures.0.scale=10" in json.loads(answer(server, f"{home}closed?rate=999")[1])["command"]
+
+
+def test_what_no_browser_sends_is_refused_in_words(server: Server) -> None:
+    """An address that cannot be read is 400, a position that is no number is said, and a page may have any name."""
+    connection = socket.create_connection(("127.0.0.1", server.server_port), timeout=20)
+    connection.sendall(f"GET http://[::1/ HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n\r\n".encode())
+    assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+    connection.close()
+    status, text = answer(server, f"/{server.token}/closed?rate=1e3&page=any")
+    assert (status, json.loads(text)) == (
+        422, {"error": "rate: '1e3' is no whole number: a slider has positions 0, 1, 2, ..."}
+    )  # fmt: skip
+
+
+@cases(
+    ("name", "header"),
+    [
+        ("explore-a.yaml", 'attachment; filename="explore-a.yaml"'),
+        ("Größe 東.yaml", "attachment; filename=\"Gr__e _.yaml\"; filename*=UTF-8''Gr%C3%B6%C3%9Fe%20%E6%9D%B1.yaml"),
+        ('a\r\nSet-Cookie: "x"/..\\b', 'attachment; filename="a__Set-Cookie_ _x__.._b"'),
+    ],
+)
+def test_a_download_may_have_any_name(name: str, header: str) -> None:
+    """What is not ASCII is encoded, and nothing in a name ends a header or leaves a folder (RFC 6266, RFC 8187)."""
+    assert disposition(name) == header
+    header.encode("ascii")
+
+
+def test_connections_are_bounded_in_number_and_time(quick: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One more than there is room for is closed at once; one that says nothing makes room after a while."""
+    monkeypatch.setattr(Server, "_CONNECTIONS", 2)
+    monkeypatch.setattr("analysis.explore._Handler.timeout", 0.5)
+    with Server(quick) as found:
+        threading.Thread(target=found.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        place = ("127.0.0.1", found.server_port)
+        silent = [socket.create_connection(place, timeout=20) for _ in range(2)]
+        with socket.create_connection(place, timeout=20) as third:
+            assert third.recv(1) == b""
+        assert [connection.recv(1) for connection in silent] == [b"", b""]
+        assert answer(found, f"/{found.token}/")[0] == 200
+        found.shutdown()
+        for connection in silent:
+            connection.close()
 
 
 def test_the_page_needs_nothing_else(server: Server) -> None:

@@ -632,6 +632,7 @@ def test_timeline_of_a_part_of_the_run(scenario: str, tmp_path: Path, monkeypatc
     for event in sorted(attempts, key=lambda event: event["ts"]):
         assert event["ts"] >= ends.get(event["tid"], 0) - 1  # whole microseconds
         ends[event["tid"]] = event["ts"] + event["dur"]
+    out.unlink()
     wrong = report_sample.call("trace", scenario, "-o", str(out), "--from", "2 d", "--to", "1 d")
     assert (wrong.exit_code, wrong.stderr.strip()) == (2, "--from 2 d: is not before --to 1 d")
     monkeypatch.setattr(timeline, "MOST_SPANS", 10)
