@@ -166,10 +166,32 @@ def xid(fault: Fault, offset: float = -40.0) -> tuple[float, str, str]:
 
 
 def kernel(lines: Sequence[tuple[float, str, str]], form: str, zone: str = "UTC") -> str:
-    """Return lines of a kernel log: ``iso``, ``journald`` (JSON), ``short-iso`` or ``local`` of one zone."""
+    """Return lines of a kernel log: ``iso``, ``short-iso`` or ``local`` of one zone, and as others print them.
+
+    Others are ``journald`` and ``docker`` (JSON), ``rfc5424``, ``syslog`` of one zone (without a year), and ``pdsh``,
+    which prints what ``dmesg -T`` says on each host.
+    """
     rows = []
     for moment, host, text in lines:
         at = datetime.fromtimestamp(moment, UTC)
+        clock = at.astimezone(ZoneInfo(zone))
+        if form == "docker":
+            entry = {
+                "log": f"[ 812.5] {text}\n",
+                "stream": "stdout",
+                "time": f"{at.isoformat()}",
+                "host": {"name": host},
+            }
+            rows.append(json.dumps(entry))
+            continue
+        if form in ("rfc5424", "syslog", "pdsh"):
+            stamp = {
+                "rfc5424": f"<4>1 {at.isoformat()} {host} kernel - - - ",
+                "syslog": f"{clock:%b} {clock.day:2} {clock:%H:%M:%S} {host} kernel: [  812.501] ",
+                "pdsh": f"{host}: [{clock:%a %b} {clock.day:2} {clock:%H:%M:%S %Y}] ",
+            }[form]
+            rows.append(stamp + text)
+            continue
         if form == "journald":
             rows.append(
                 json.dumps({"__REALTIME_TIMESTAMP": str(round(moment * 1e6)), "_HOSTNAME": host, "MESSAGE": text})

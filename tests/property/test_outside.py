@@ -82,7 +82,7 @@ def jobs() -> list[dict[str, object]]:
 
 def of_logs(path: Path) -> Answer:
     """Return what `ettrick fit` makes of a log: outages, faults, attempts, lives, points of training."""
-    request = Request([str(path)], zones=[ZONE], nodes=NODES, window=(START, START + 100 * DAY))
+    request = Request([str(path)], zones=[ZONE], years=["2025"], nodes=NODES, window=(START, START + 100 * DAY))
     tables, reading = pipeline.read(request)
     tells = bool(tables.findings) or any(row.rule != "other lines of the kernel" for row in tables.dropped)
     if tables.lives:
@@ -157,6 +157,10 @@ def forms() -> dict[str, Form]:
         "kernel": Form(log_writers.kernel(xids, "iso"), of_logs, "lines"),
         "kernel local": Form(log_writers.kernel(xids, "local", ZONE), of_logs, "lines", zone=ZONE),
         "journald": Form(log_writers.kernel(xids, "journald"), of_logs, "lines"),
+        "docker": Form(log_writers.kernel(xids, "docker"), of_logs, "lines"),
+        "rfc5424": Form(log_writers.kernel(xids, "rfc5424"), of_logs, "lines"),
+        "syslog": Form(log_writers.kernel(xids, "syslog", ZONE), of_logs, "lines", zone=ZONE),
+        "pdsh": Form(log_writers.kernel(xids, "pdsh", ZONE), of_logs, "lines", zone=ZONE),
         "kubernetes": Form(log_writers.kubernetes(own, "events.k8s.io"), of_logs, "lines"),
         "kubernetes list": Form(log_writers.kubernetes(own), of_logs, "document"),
         "nvsentinel": Form(log_writers.nvsentinel(own), of_logs, "lines"),
