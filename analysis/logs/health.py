@@ -126,8 +126,8 @@ def read_events(log: Log) -> None:
         rule, text = rules.kubernetes_rule("events", reason), f"{reason} {item.get('message') or ''}"
         over = item.get("type") == "Normal"
         if rule is None and not over and _FAULTY.search(text):
-            what = f"events of nodes with the reason '{reason[:40]}' name a device or a fault, and no rule knows them"
-            log.tables.show(log.file, what, line)
+            log.drop(f"a fault that no rule reads: an event of a node, {reason[:40]}", line, sort="unread")
+            continue
         if rule is None or rule["does"] == "none" or (over and rule["does"] == "fault"):
             log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line, sort="normal")
             continue
@@ -256,8 +256,7 @@ def _condition(log: Log, kind: str, entry: Mapping[str, Any], line: int) -> _Fau
     if rule is None:
         bad = "False" if kind.endswith(("Ready", "Healthy")) else "True"
         if status == bad and _FAULTY.search(f"{kind} {reason}"):
-            what = f"nodes have the condition '{kind[:40]}', which names a device or a fault, and no rule knows it"
-            log.tables.show(log.file, what, line)
+            log.drop(f"a fault that no rule reads: a condition of a node, {kind[:40]}", line, sort="unread")
         return None
     if status != str(rule.get("bad", "True")):
         return None
@@ -405,9 +404,7 @@ def read_prometheus(log: Log) -> None:
                 log.drop(f"series of {metric} without a label of the node", line)
                 continue
             if not _is_of_node(rule, name):
-                job = name.get("job") or "no job"
-                log.tables.show(log.file, f"series of {metric} of the job '{job}' are no nodes: left out", line)
-                log.drop(f"series of {metric} that are no nodes: {job}"[:80], line)
+                log.drop(f"series of {metric} that are no nodes: job {name.get('job') or 'without name'}"[:80], line)
                 continue
             if rule["does"] == "name":
                 log.source.rows += 1

@@ -208,8 +208,7 @@ class _Attempts:
         if not state:
             state = self._states[word] = log.rules.job_state(word)
             if not state:
-                log.drop("an unknown state", line)
-                log.tables.show(log.file, f"records have the state '{word[:20]}', which no rule knows: left out", line)
+                log.drop(f"an unknown state: {word[:20]}", line)
                 return
         if elapsed != elapsed:
             elapsed = t_end - t_start
@@ -428,14 +427,10 @@ def _change(
     rules, found, does = log.rules, match.groupdict(), str(rule["does"])
     if does == "state":
         does = rules.node_state(found["state"]) or "show"
-    if does == "show":
-        text = (
-            match.string[match.string.find("error:") :] if "error:" in match.string else match.string[match.start() :]
-        )
-        example = text.replace(found["node"], "NODE")[:80]
-        log.tables.show(log.file, "lines name a node and a fault that no rule knows", line, example)
     if does in ("show", "none"):
-        log.drop("other lines of slurmctld", line, sort="normal")
+        text = re.sub(r"\d+", "#", match.string.partition(" ")[2].replace(found["node"], "NODE"))
+        reason = f"a fault that no rule reads: {text[:80]}" if does == "show" else "other lines of slurmctld"
+        log.drop(reason, line, sort="unread" if does == "show" else "normal")
         return
     log.source.rows += 1
     if does == "runs":
