@@ -130,7 +130,7 @@ def _drift(steps: Steps) -> list[str]:
     present = np.unique(days)
     medians = np.array([np.median(steps.times[days == day]) for day in present])
     change = onset.of_level(medians)
-    if change is None or change.chance > onset.FALSE_ALARMS:
+    if change is None or change.chance > onset.FALSE_DRIFTS:
         return []
     size = change.after / change.before - 1
     if abs(size) < LEAST_DRIFT:

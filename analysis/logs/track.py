@@ -879,7 +879,7 @@ def since(weeks: Sequence[WeekFound]) -> list[str]:
             )
     steps = [(week.week, m.measured) for week in weeks if (m := week.metrics.get("step_time")) is not None]
     level = onset.of_level([value or 0.0 for _, value in steps])
-    if level is not None and level.chance < onset.FALSE_ALARMS and abs(level.after / level.before - 1) > LEAST_DRIFT:
+    if level is not None and level.chance < onset.FALSE_DRIFTS and abs(level.after / level.before - 1) > LEAST_DRIFT:
         how = "steadily" if level.steady else f"since {steps[level.at][0]}"
         result.append(f"step time: from {level.before:.3f} to {level.after:.3f} times the reference, {how}")
     return result
