@@ -97,7 +97,7 @@ class Tree:
     stale: bool = False
 
 
-def plain(tree: Tree | None) -> Any:
+def plain(tree: Tree | None) -> Data:
     """Return a tree without the places of its values."""
     content = tree.content if tree is not None else None
     if isinstance(content, dict):

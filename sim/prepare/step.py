@@ -326,6 +326,11 @@ def step_warnings(case: PlacedJob, job: PreparedJob, slow: Iterable[str]) -> lis
         found.append(f"a measured {what} holds what slow nodes cost; {names} would count it twice")
     if job.step_time == 0 and spec.model is not None:
         found.append(f"no time of a step; the step-time model would give it, but lacks {spec.lacks}")
+    if plan is not None and plan.work.shape.recurrent and plan.work.shape.mixer is None:
+        found.append(
+            f"{plan.work.shape.recurrent} layers with linear attention have the matrices of attention; model.mixer "
+            "states those of gated DeltaNet or state spaces"
+        )
     if plan is not None and not job.is_measured:
         chip, shares, (low, high) = plan.machine.chip, plan.machine.shares, plan.band90
         if shares.basis != "fitted" and spec.calibration is None:

@@ -290,6 +290,18 @@ def test_qwen3_next_can_be_described() -> None:
     assert abs(shape.active_parameters - shape.embeddings - 3e9) < 0.5e9
 
 
+@cases("mixer", [None, {"inner": 4096, "state": 128, "groups": 16, "heads": 32, "per_head": 2}])
+def test_linear_attention_without_its_matrices_is_said(mixer: dict[str, int] | None) -> None:
+    """Linear layers that nothing is said of count with the matrices of attention, and a warning names them."""
+    model = {"layers": 8, "hidden": 2048, "ffn": 8192, "heads": 16, "vocabulary": 32000, "recurrent": 6, "state": 1000}
+    job = {"name": "job", "gpus": 8, "batch": {"tokens": "1 Mi", "sequence": 8192}, "parallelism": {"data": 8}}
+    content = sim.load(sim.find("quickstart")).dump()
+    content |= {"jobs": [job | {"model": model | ({} if mixer is None else {"mixer": mixer})}]}
+    content["spares"] = {"hot": 1}
+    warnings = sim.prepare(sim.parse(content)).warnings
+    assert any("6 layers with linear attention have" in text for text in warnings) == (mixer is None)
+
+
 @cases(
     ("changes", "rule"),
     [
