@@ -200,6 +200,7 @@ class Table:
     ) -> None:
         self.file, self._lines, self._free = file, iter(numbered), free
         self._advice = f"export it with {export}" if export else advice
+        self.notes: list[str] = []
         self.line, first = next(((line, text) for line, text in self._lines if text.strip()), (1, ""))
         self.delimiter = max(",;\t|", key=first.count)
         self.header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
@@ -238,11 +239,6 @@ class Table:
         )
         unused = [name for index, name in enumerate(self.header) if index not in self.columns.values()]
         return taken + (f"; not used: {', '.join(unused)}" if unused else "")
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What rows say that is not used, beside columns."""
-        return ()
 
     def name_of(self, role: str) -> str:
         """Return the name of the column that has a role; nothing if none has it."""

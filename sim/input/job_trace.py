@@ -266,7 +266,7 @@ class _Reader:
         return Jobs(
             submit - origin, gpus, run, np.maximum(limit - done[order], np.minimum(limit, run)), outcome,
             whole if (whole == priority).all() else priority, tenant, partition, line, under_way[order],
-            tuple(self._tenants), tuple(self._partitions), ((reasons,) if reasons else ()) + self._table.notes,
+            tuple(self._tenants), tuple(self._partitions), (*self._table.notes, *((reasons,) if reasons else ())),
         )  # fmt: skip
 
     def _reasons(self, head: str, bad: int) -> str:
@@ -300,7 +300,10 @@ def _table(numbered: Iterator[tuple[int, str]], file: str, stream: JobTrace) -> 
         for role in (*TraceColumns.model_fields, "start", "end")
     }
     needed: list[str | tuple[str, ...]] = ["submit", "gpus", ("run", "start"), ("run", "end"), *stated]
-    return Table(numbered, file, names, needed, advice="say which one it is, for example columns: {{role}: NAME}")
+    table = Table(numbered, file, names, needed, advice="say which one it is, for example columns: {{role}: NAME}")
+    if any(role not in stated and table.name_of(role).lower() != role for role in table.columns):
+        table.notes.append(f"{file}: columns are {table.roles}")
+    return table
 
 
 class _Swf(Table):
@@ -311,7 +314,7 @@ class _Swf(Table):
             if key in stream.model_fields_set:
                 rule = "has no effect: the Standard Workload Format has 18 fields, and times in seconds"
                 raise RuleError((key,), rule)
-        self.file, self._numbered, self.columns = file, numbered, {}
+        self.file, self._numbered, self.columns, self.notes = file, numbered, {}, []
         self._said: Counter[str] = Counter()
 
     def rows(self) -> Iterator[tuple[int, Row | str]]:
@@ -320,6 +323,7 @@ class _Swf(Table):
             words = text.split()
             if words and not words[0].startswith(";"):
                 yield line, self._row(words, line) if len(words) == 18 else f"has {len(words)} fields, not 18"
+        self.notes += [f"{self.file}: {count:,} jobs {text}" for text, count in self._said.items()]
 
     def _row(self, words: list[str], line: int) -> Row:
         """Return the fields of a row; jobs have the processors that they held, not those that they asked for."""
@@ -343,8 +347,3 @@ class _Swf(Table):
         if status != "-1":
             row["state"] = _SWF_STATES.get(status, status)
         return row
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the rows say that is not simulated."""
-        return tuple(f"{self.file}: {count:,} jobs {text}" for text, count in self._said.items())

@@ -160,8 +160,8 @@ def test_the_standard_workload_format(tmp_path: Path) -> None:
         assert (jobs.gpus.tolist(), jobs.run.tolist(), jobs.limit.tolist()) == ([16, 16], [100, 50], [math.inf, 60])
         assert [OUTCOMES[number] for number in jobs.outcome] == ["completed", "failed"]
         assert [jobs.tenants[number] for number in jobs.tenant] == ["7", ""]
-        assert jobs.notes[0].endswith("1 never ran")
-        assert jobs.notes[1].endswith("1 jobs hold other processors than they asked for; those that they held count")
+        assert jobs.notes[1].endswith("1 never ran")
+        assert jobs.notes[0].endswith("1 jobs hold other processors than they asked for; those that they held count")
 
 
 def test_columns_of_sacct_have_their_units(tmp_path: Path) -> None:
@@ -176,7 +176,12 @@ def test_columns_of_sacct_have_their_units(tmp_path: Path) -> None:
     jobs = trace(tmp_path, head + rows)
     assert (jobs.run.tolist(), jobs.limit.tolist(), jobs.gpus.tolist()) == ([3500, 60], [3600, math.inf], [8, 8])
     assert [OUTCOMES[number] for number in jobs.outcome] == ["completed", "failed"]
-    assert jobs.notes[0].endswith("of 6 rows these are left out: 2 are steps of jobs, 1 never ran, 1 ask for no GPU")
+    columns, left_out = jobs.notes
+    assert (
+        "columns are job from 'JobIDRaw', submit, gpus from 'AllocTRES', run from 'ElapsedRaw', limit from" in columns
+    )
+    assert columns.endswith("state; not used: ReqTRES")
+    assert left_out.endswith("of 6 rows these are left out: 2 are steps of jobs, 1 never ran, 1 ask for no GPU")
     # Numbers of jobs as pandas writes them are no steps.
     assert len(trace(tmp_path, "job,submit,gpus,run\n7.0,0,8,5\n8.0,1,8.0,5\n").submit) == 2
 
@@ -213,7 +218,7 @@ def test_what_a_standard_workload_says_beyond_us(tmp_path: Path) -> None:
         "1 0 0 100 8 -1 -1 8 200 -1 1 1 1 1 1 1 -1 -1\n1 -1 0 60 8 -1 -1 8 200 -1 2 1 1 1 1 1 -1 -1\n"
         "2 9 0 100 8 -1 -1 8 200 -1 1 1 1 1 1 1 1 30\n3 9 0 -1 8 -1 -1 8 200 -1 1 1 1 1 1 1 -1 -1\n"
     )
-    left_out, waits = trace(tmp_path, rows, "a.swf").notes
+    waits, left_out = trace(tmp_path, rows, "a.swf").notes
     assert left_out.endswith("of 4 rows these are left out: 1 are steps of jobs, 1 completed after an unknown time")
     assert waits.endswith("1 jobs wait for another one (fields 17 and 18); here they are submitted when they were")
 
