@@ -393,6 +393,7 @@ def test_restarts_inside_a_job(tmp_path: Path) -> None:
         ("mlx5_core 0000:1f:00.0 ibp5: Link down", "kernel text", "mlx5_core 0000:1f:00.0"),
         ("mlx5_core 0000:1f:00.0 ibp5: Link DOWN", "kernel text", "mlx5_core 0000:1f:00.0"),
         ("infiniband mlx5_3: port 1 link DOWN", "kernel text", "mlx5_3"),
+        ("IB: Link DOWN on port 1 of mlx5_3", "kernel text", "mlx5_3"),
         ("bnxt_en 0000:1f:00.0 ens1f0np0: NIC Link is Down", "kernel text", "bnxt_en 0000:1f:00.0"),
         ("nvidia-nvswitch0: SXid (PCI:0000:00:00.0): 20034, Fatal, Link 07", "sxid 20034", "0000:00:00.0"),
     ],
