@@ -24,6 +24,7 @@ from analysis.amounts import number_of
 from analysis.logs.reconcile import JobStarts, close_by_jobs
 from analysis.logs.tables import Event, Exposure
 from sim.records import LogError, StrayError
+from sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -624,8 +625,16 @@ def _runs_of_jobs(reading: Reading) -> set[Point]:
     return {Point(t, node, "runs", "", "", "", 0) for node, t in times if t < math.inf}
 
 
+_NOT_RETURNED = (
+    "lines take a node down that was down for more than a day and did not return in the log: if it was rotated, give "
+    "all its files, or sacct, or repairs are too long"
+)
+
+
 def _down(reading: Reading, node: _Node, point: Point) -> None:
     out, node.ended_by_job = node.out, None
+    if out is not None and not out.event.planned and point.t - out.event.t > DAY:
+        reading.tables.show(point.file, _NOT_RETURNED, point.line)
     if out is not None and (point.planned or not out.event.planned):
         out.keys.add(point.key)
         out.event.raw_count += 1

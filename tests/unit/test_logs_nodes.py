@@ -267,6 +267,9 @@ def test_returns_that_a_rotated_log_lacks(tmp_path: Path) -> None:
     assert ends[:3] == [("n1", 1, 3), ("n1", 90, 92), ("n1", 200, 210)]
     assert [e.node for e in history.outages if e.t_end != e.t_end] == ["n2"], "nothing ran there again"
     assert [text for text in tables.findings if "2 outages without a return in the log end with the next job" in text]
+    tables, history = read(write(tmp_path, slurmctld_log=log), nodes=3)
+    assert spans(history)[0] == ("n1", 1, 92), "nothing else says when it returned"
+    assert [text for text in tables.findings if "1 lines take a node down that was down for more than a day" in text]
     line = "backfill: Started JobId=7 in p on n[1,3]"
     (path,) = write(tmp_path, slurmctld_log=controller((1, DOWN_AGAIN), (3, line), (90, DOWN_AGAIN), (95, line)))
     _, history = read([path], nodes=3)
