@@ -540,10 +540,10 @@ def init(
                 refuse(f"--{option}: has no effect beside --slurm-conf: {reason}")
         stated = accelerator if _is_stated(context, "accelerator") else ""
         with mistakes_in_lines(), in_a_line(SlurmError):
-            drafted = scenario(slurm_conf, topology_conf, stated, name or target.stem, failures, recovery, horizon)
-        write(target, drafted.text.encode(), "")
-        say("\n".join(f"open: {text}" for text in drafted.assumed))
-        size = f"{drafted.nodes:,} nodes of {drafted.gpus_per_node} GPUs"
+            text, site = scenario(slurm_conf, topology_conf, stated, name or target.stem, failures, recovery, horizon)
+        write(target, text.encode(), "")
+        say("\n".join(f"open: {text}" for text in site.assumed))
+        size = f"{len(site.nodes):,} nodes of {site.cluster['gpus_per_node']} GPUs"
         say(f"{target}: the cluster of {slurm_conf}, {size}; next: ettrick run {target}")
         return
 

@@ -554,19 +554,10 @@ LOAD = 0.7
 """Share of the GPUs that the jobs of a new scenario ask for [-]; assumed."""
 
 
-class Drafted(NamedTuple):
-    """The text of a scenario, its nodes and their GPUs, and what the files of Slurm leave open."""
-
-    text: str
-    nodes: int
-    gpus_per_node: int
-    assumed: list[str]
-
-
 def scenario(
     slurm: Path, topology: Path | None, accelerator: str, name: str, failures: str, recovery: str, horizon: str
-) -> Drafted:
-    """Return a scenario.
+) -> tuple[str, Site]:
+    """Return the text of a scenario, and what it was made of.
 
     Parameters
     ----------
@@ -613,7 +604,7 @@ def scenario(
     keys = ("ClusterName", "SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
     head += [f"# {key}={made.settings[key.lower()]}" for key in keys if key.lower() in made.settings]
     text = "\n".join(head) + "\n" + sim.dump(content)
-    return Drafted(text, len(made.nodes), made.cluster["gpus_per_node"], made.assumed)
+    return text, made
 
 
 def _jobs(made: Site) -> list[dict[str, Any]]:
