@@ -639,6 +639,18 @@ class Moments:
         return value
 
 
+MAX_SPAN = 20 * 365.25 * 86400.0
+"""Time that the moments of one log lie apart at most [s]."""
+
+
+def _is_day(value: float) -> bool:
+    """Return whether a number is a day of the years 1990 to 2100 without its dashes, such as 20261120."""
+    try:
+        return 1990 <= datetime.strptime(f"{value:.0f}", "%Y%m%d").replace(tzinfo=UTC).year <= 2100
+    except ValueError:
+        return False
+
+
 _NUMBERS, _DATES, _LOCAL = "numbers", "dates with an offset from UTC", "dates without an offset from UTC"
 
 
@@ -650,7 +662,7 @@ class Times:
 
     def __init__(self, *, has_unit: bool = False) -> None:
         self.form, self.has_unit = "", has_unit
-        self._low, self._high, self._is_whole = math.inf, 0.0, True
+        self._low, self._high, self._is_whole = math.inf, -math.inf, True
 
     def read(self, text: str, second: float = 1.0) -> float:
         """Return a moment [s]: a number of some unit, or a date since 1970.
@@ -668,8 +680,8 @@ class Times:
             if value > EPOCH[1]:
                 guess = likely_unit(value / second) or "that is after the year 2100"
                 raise ValueError(f"'{text}'; {guess}: write dates, or state the unit in the name of the column (_ms)")
-            self._low, self._high = min(self._low, value), max(self._high, value)
             self._is_whole = self._is_whole and value.is_integer()
+        self._low, self._high = min(self._low, value), max(self._high, value)
         return value
 
     @staticmethod
@@ -695,20 +707,35 @@ class Times:
         Raises
         ------
         ValueError
-            If that is no moment as those that were read, or these are likely days of a spreadsheet.
+            If that is no moment as those that were read, or these cannot all be right.
         """
-        low, high = _SPREADSHEET
-        if not (self.has_unit or self._is_whole) and low <= self._low <= self._high <= high:
-            raise LogError(
-                f"the moments are numbers from {self._low:g} to {self._high:g}; {likely_unit(self._low)}: write dates, "
-                "or state their unit (time_unit)"
-            )
+        self._check()
         if origin is None:
             return 0.0 if self.form == _NUMBERS else first
         form, value = self._moment(str(origin), second)
         if form != self.form:
             raise ValueError(f"'{origin}' does not go with the moments of the log, which are {self.form}")
         return value
+
+    def _check(self) -> None:
+        """Refuse moments that are likely in another unit, or too far from one another."""
+        is_number, is_spreadsheet = self.form == _NUMBERS, _SPREADSHEET[0] <= self._low <= self._high <= _SPREADSHEET[1]
+        ends = (
+            f"{self._low:.10g} to {self._high:.10g}"
+            if is_number
+            else f"{self.text(self._low)} to {self.text(self._high)}"
+        )
+        problem = ""
+        if self._high - self._low > MAX_SPAN:
+            problem = "more than 20 years; one of them is wrong, or not from the same beginning"
+        elif not is_number or self.has_unit:
+            return
+        elif is_spreadsheet and not self._is_whole:
+            problem = f"{likely_unit(self._low)}: write dates, or state their unit (time_unit)"
+        elif self._low < self._high and all(map(_is_day, (self._low, self._high))):
+            problem = "these look like dates: write them as 2026-11-20, or state their unit (time_unit)"
+        if problem:
+            raise LogError(f"the moments go from {ends}; {problem}")
 
     def text(self, moment: float) -> str:
         """Return a moment of a log with dates as text, in UTC where it has offsets."""

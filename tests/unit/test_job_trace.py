@@ -245,8 +245,14 @@ def test_what_a_standard_workload_says_beyond_us(tmp_path: Path) -> None:
         ("submit,gpus,run\n1709971200000,8,5\n", "holds '1709971200000'; these look like milliseconds since 1970"),
         (
             "submit,gpus,run\n45361.5,8,5\n45361.7,8,5\n",
-            "jobs.csv: the moments are numbers from 45361.5 to 45361.7; the",
+            "jobs.csv: the moments go from 45361.5 to 45361.7; these look like",
         ),
+        (
+            "submit,gpus,run\n20250301,8,5\n20250302,8,5\n",
+            "the moments go from 20250301 to 20250302; these look like dates",
+        ),
+        ("submit,gpus,run\n1709971200,8,5\n5,8,5\n", "the moments go from 5 to 1709971200; more than 20 years; one of"),
+        ("submit,gpus,run\n2126-01-01,8,5\n2026-01-01,8,5\n", "from 2026-01-01T00:00:00 to 2126-01-01T00:00:00; more"),
         ("submit,gpus,run,start,end\n1,8,1,1,3601\n", "jobs.csv: most jobs take 3.6e+03 times as long from start to e"),
         ("job,submit,gpus,run\n7,1,8,5\n8,1,8,5\n7,2,8,5\n", "jobs.csv:4: job '7' is also in line 2"),
         ("submit,gpus,start,end\n1,8,20,10\n", "jobs.csv:2: the job ends (10) before it starts (20)"),

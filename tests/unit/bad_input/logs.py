@@ -30,7 +30,7 @@ CASES = [
     log(HEADER + "a,5,6\n", "log.csv:2: has 3 fields, and the header 4"),
     log("unit,start,end,end\na,5,6,7\n", "log.csv:1: column 'end' is there twice"),
     log(HEADER + "a,1709971200000,1709971260000,x\n", "these look like milliseconds since 1970"),
-    log(HEADER + "a,45361.5,45362.25,x\n", "log.csv: the moments are numbers from 45361.5 to 45362.2; these look like"),
+    log(HEADER + "a,45361.5,45362.25,x\n", "log.csv: the moments go from 45361.5 to 45362.25; these look like the"),
     bad(
         {7: "  - {use: replay, file: log.csv, time_unit: §h, columns: {start: start_s}}"},
         "failures.0.time_unit: is not the unit that the name of column 'start_s' states",
