@@ -60,7 +60,7 @@ def of_rate(counts: ArrayLike, exposure: ArrayLike, window: int = 1) -> Onset | 
     """
     n, time = (np.asarray(values, dtype=np.float64) for values in (counts, exposure))
     total, mass = float(n.sum()), np.cumsum(time) / max(float(time.sum()), 1e-300)
-    if total < 5 or len(n) < 4:
+    if total < 5 or len(n) < 4 or not mass[-1]:
         return None
     gains = _gains(np.cumsum(n)[:-1], total, mass[:-1])
     at = int(gains.argmax()) + 1
