@@ -107,15 +107,7 @@ def read_events(log: Log) -> None:
         item = _dict(each, "event") or each  # as eventrouter wraps it
         about = _dict(item, "involvedObject") or _dict(item, "regarding")
         reason, series = str(item.get("reason", "")), _dict(item, "series")
-        first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
-        last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
-        try:
-            # A burst says when it began and when it ended, and nothing of what lies between.
-            moments = sorted({log.clock.read(str(text), line) for text in (first, last) if text})
-        except LogError:
-            raise
-        except ValueError:
-            moments = []
+        moments = _moments_of(log, item, series, line)
         if not moments:
             log.drop("a moment that cannot be read", line)
             continue
@@ -138,6 +130,18 @@ def read_events(log: Log) -> None:
         for moment in moments:
             _change(log, rule, moment, node, text, line, max(count // len(moments), 1))
         source.rows += 1
+
+
+def _moments_of(log: Log, item: Mapping[str, Any], series: Mapping[str, Any], line: int) -> list[float]:
+    """Return when an event began and ended [s]: a burst says nothing of what lies between."""
+    first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
+    last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
+    try:
+        return sorted({log.clock.read(str(text), line) for text in (first, last) if text})
+    except LogError:
+        raise
+    except ValueError:
+        return []
 
 
 _FAULTY = re.compile(

@@ -41,21 +41,44 @@ def join_names(reading: Reading) -> None:
     An address is that of the node which a source gives it to. A short name is the long one that begins with it, unless
     several do; those are reported and stay apart.
     """
-    tables, hosts = reading.tables, reading.hosts
-    stated = {row.unit for row in tables.exposure}
-    names = {*stated, *(node for _, node, _ in reading.series)}
-    names.update(event.node for event in tables.events)
-    names.update(node for moments in tables.blamed.values() for _, node in moments)
-    names.update(point.node for point in reading.points)
-    names.update(shot.node for shot in reading.snapshots)
+    lists = _host_lists(reading)
+    stated = {row.unit for row in reading.tables.exposure}
+    names = _names(reading) | stated | set(itertools.chain.from_iterable(lists.values()))
+    same = _same_names(reading.tables, names, stated, reading.addresses)
+    if same:
+        _rename(reading, same, lists)
+
+
+def _host_lists(reading: Reading) -> dict[str, tuple[str, ...]]:
+    """Return the hosts of each list that jobs have; lists that were cut are left out."""
     lists: dict[str, tuple[str, ...]] = {}
-    for text in {attempt.nodes for attempt in (*tables.attempts, *reading.cycles)}:
+    of_jobs = (attempt.nodes for attempt in (*reading.tables.attempts, *reading.cycles))
+    for text in {*of_jobs, *(nodes for _, nodes in reading.starts)}:
         with contextlib.suppress(ValueError):
-            lists[text] = hosts.expand(text)
-            names.update(lists[text])
-    same = _same_names(tables, names, stated, reading.addresses)
-    if not same:
-        return
+            lists[text] = reading.hosts.expand(text)
+    return lists
+
+
+def _names(reading: Reading) -> set[str]:
+    """Return the names of nodes that logs have, those of jobs apart."""
+    tables = reading.tables
+    return {
+        *(node for _, node, _ in reading.series),
+        *(event.node for event in tables.events),
+        *(node for moments in tables.blamed.values() for _, node in moments),
+        *(point.node for point in reading.points),
+        *(shot.node for shot in reading.snapshots),
+    }
+
+
+def _rename(reading: Reading, same: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> None:
+    """Put the name that stands for each node in the place of its others."""
+    tables = reading.tables
+    nodes = {
+        text: ",".join(dict.fromkeys(same.get(name, name) for name in names))
+        for text, names in lists.items()
+        if not same.keys().isdisjoint(names)
+    }
 
     def of(name: str) -> str:
         return same.get(name, name)
@@ -65,9 +88,8 @@ def join_names(reading: Reading) -> None:
     for row in tables.exposure:
         row.unit = of(row.unit)
     for attempt in (*tables.attempts, *reading.cycles):
-        attempt.blamed_node = of(attempt.blamed_node)
-        if not same.keys().isdisjoint(lists.get(attempt.nodes, ())):
-            attempt.nodes = ",".join(dict.fromkeys(map(of, lists[attempt.nodes])))
+        attempt.blamed_node, attempt.nodes = of(attempt.blamed_node), nodes.get(attempt.nodes, attempt.nodes)
+    reading.starts[:] = [(moment, nodes.get(text, text)) for moment, text in reading.starts]
     for job, moments in tables.blamed.items():
         tables.blamed[job] = [(moment, of(node)) for moment, node in moments]
     reading.points[:] = [point._replace(node=of(point.node)) for point in reading.points]

@@ -274,6 +274,9 @@ def test_returns_that_a_rotated_log_lacks(tmp_path: Path) -> None:
     (path,) = write(tmp_path, slurmctld_log=controller((1, DOWN_AGAIN), (3, line), (90, DOWN_AGAIN), (95, line)))
     _, history = read([path], nodes=3)
     assert spans(history) == [("n1", 1, 3), ("n1", 90, 95)], "the log itself says when jobs start"
+    (inventory,) = write(tmp_path, nodes_csv="node\nn1.x.org\nn2.x.org\n")
+    _, history = read([path], inventory=inventory)
+    assert spans(history) == [("n1.x.org", 1, 3), ("n1.x.org", 90, 95)]
     again = controller((1, DOWN_AGAIN), (3, line), (9, "Node n1 returned to service"))
     tables, _ = read(write(tmp_path, slurmctld_log=again), nodes=3)
     assert [text for text in tables.findings if "of these 1 have a return later" in text]
