@@ -24,7 +24,7 @@ from sim.units import DAY, YEAR
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
     from analysis.logs.files import Log, Reading
     from analysis.logs.tables import Rules, Tables
@@ -74,25 +74,8 @@ def read_files(
             clock = Moments(logs.zone_of(file, zones), file, year, latest=time.time() + DAY)
             advance = functools.partial(_advanced, progress, before, total)
             READERS[source.kind](logs.Log(source, clock, reading, stream, advance))
-            if clock.new_years:
-                reading.tables.findings.append(
-                    f"{file}: dates without a year fall by half a year at line {clock.new_years[0]}: read as New Year"
-                )
-            if clock.twice:
-                reading.tables.findings.append(
-                    f"{file}: {clock.twice:,} local times lie in an hour that occurs twice; the order says which"
-                )
-            if clock.strays:
-                line, text = clock.strays[0]
-                reading.tables.findings.insert(
-                    0, f"{file}: {len(clock.strays):,} moments lie before 1990 or after today: their rows are left "
-                    f"out, for example line {line}: {text}",
-                )  # fmt: skip
+            reading.tables.findings[:0] = _findings(source, clock)
         _refuse_unused(source, reading.tables)
-        if source.unreadable:
-            reading.tables.findings.append(
-                f"{file}: {source.unreadable:,} lines have bytes that are no UTF-8; these were replaced"
-            )
         before += size or 0
         progress(before >> 20, total)
     reconcile.join_names(reading)
@@ -101,6 +84,24 @@ def read_files(
     training.close(reading)
     health.close(reading)
     reading.tables.close_findings()
+
+
+def _findings(source: Source, clock: Moments) -> Iterator[str]:
+    """Yield what is to be known of the moments and the text of a file."""
+    if clock.strays:
+        line, text = clock.strays[0]
+        yield (
+            f"{source.file}: {len(clock.strays):,} moments lie before 1990 or after today: their rows are left out, "
+            f"for example line {line}: {text}"
+        )
+    if clock.new_years:
+        yield (
+            f"{source.file}: dates without a year fall by half a year at line {clock.new_years[0]}: read as New Year"
+        )
+    if clock.twice:
+        yield f"{source.file}: {clock.twice:,} local times lie in an hour that occurs twice; the order says which"
+    if source.unreadable:
+        yield f"{source.file}: {source.unreadable:,} lines have bytes that are no UTF-8; these were replaced"
 
 
 def _refuse_unused(source: Source, tables: Tables) -> None:
@@ -155,36 +156,17 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     NoModelError
         If it is a table of jobs without names of nodes.
     """
-    first = next(line for line in head if line.strip())
-    names = {name.strip(" \"'").lower() for name in re.split(r"\|#|[|,;\t]", first)}
+    first, text = next(line for line in head if line.strip()), "\n".join(head)
     _refuse(file, first, rules, "begins")
-    if "nodename" in names and "timestart" in names:
-        return "node-events"
-    if "state" in names and names & {"jobid", "jobidraw"} and "|" in first:
-        return "sacct"
-    text = "\n".join(head)
-    if first.lstrip().startswith(("{", "[{")) or first.strip() == "[":
-        found = next((kind for kind, pattern in _JSON if re.search(pattern, text)), "")
-        if found:
-            return found
-    if len(first.split("|")) == 7 and re.match(r"\d{4}-\d\d-\d\dT", first.split("|")[2]):
-        return "node-events"
-    if _role(names, "part", rules) and (
-        _role(names, "life", rules) or (_role(names, "start", rules) and not _role(names, "node", rules))
-    ):
-        return "lives"
-    if _role(names, "node", rules) and _role(names, "start", rules):
-        return "outages"
-    if _role(names, "node", rules) and names & {"in_service", "gpus", "rack", "out_of_service", "gres"}:
-        return "inventory"
-    found = next((kind for kind, pattern in _TEXT if re.search(pattern, text)), "")
-    if found or any(kernel.FORMS.match(line) for line in head):
-        return found or "kernel"
-    if re.search(r"-{5,} +-{5,}", text) and "TimeStart" in text:
-        raise LogError(f"{file}:1: is a table for eyes; export it with sacctmgr -P (columns divided by |)")
-    found = _sniff_further(file)
-    if found:
-        return found
+    names = {name.strip(" \"'").lower() for name in re.split(r"\|#|[|,;\t]", first)}
+    is_json = first.lstrip().startswith(("{", "[{")) or first.strip() == "["
+    kind = _matching(_JSON, text) if is_json else ""
+    kind = kind or _kind_of_table(first, names, rules) or _matching(_TEXT, text)
+    if not kind and any(kernel.FORMS.match(line) for line in head):
+        kind = "kernel"
+    kind = kind or _sniff_further(file)
+    if kind:
+        return kind
     if len(names & _OF_JOBS) > 1 and not _role(names, "node", rules):
         raise NoModelError(
             f"{file}:1: has jobs but no node names, so no failure model of nodes can be fitted; a stream with `use: "
@@ -197,6 +179,26 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
         f"{file}:1: is no log that is known; say what it is with --as {Path(file).name}=KIND (known are "
         f"{', '.join(sorted(READERS))})"
     )
+
+
+def _matching(patterns: Iterable[tuple[str, str]], text: str) -> str:
+    """Return the first kind whose pattern a text has; nothing if none has it."""
+    return next((kind for kind, pattern in patterns if re.search(pattern, text)), "")
+
+
+def _kind_of_table(first: str, names: Set[str], rules: Rules) -> str:
+    """Return what kind of table has a header with these names; nothing if none has."""
+    roles = {role for role in ("part", "life", "start", "node") if _role(names, role, rules)}
+    cells = first.split("|")
+    kinds = {
+        "node-events": {"nodename", "timestart"} <= names
+        or (len(cells) == 7 and re.match(r"\d{4}-\d\d-\d\dT", cells[2]) is not None),
+        "sacct": "state" in names and len(cells) > 1 and not names.isdisjoint(("jobid", "jobidraw")),
+        "lives": "part" in roles and ("life" in roles or ("start" in roles and "node" not in roles)),
+        "outages": {"node", "start"} <= roles,
+        "inventory": "node" in roles and not names.isdisjoint(("in_service", "gpus", "rack", "out_of_service", "gres")),
+    }
+    return next((kind for kind, is_one in kinds.items() if is_one), "")
 
 
 def _refuse(file: str, text: str, rules: Rules, where: str) -> None:
