@@ -558,8 +558,8 @@ def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
 # Findings in words.
 
 
-NEAR = 0.1
-"""Share of the window that is near its start."""
+NEAR = 6 * WEEK
+"""What is near the start of a window [s], or a tenth of it if that is longer; no change is seen in four weeks."""
 
 _NEAR_START = "; near the start of the window look at the exposure first"
 
@@ -604,7 +604,7 @@ def _findings(
     if trend is not None:
         result += [
             f"the rate changes at {change['date']}: {change['before']:.2g} before, {change['after']:.2g} after, per "
-            f"1000 node-days{_NEAR_START if change['date'] < utc(history.start + NEAR * days) else ''}"
+            f"1000 node-days{_NEAR_START if change['date'] < utc(history.start + max(NEAR, 0.1 * days)) else ''}"
             for change in trend.changes
         ]
     unknown = sum(event.cause == "unknown" for event in history.outages)

@@ -25,7 +25,7 @@ from analysis.logs.estimate import ClusterModel, Estimate, Spells
 from analysis.logs.events import incidents
 from analysis.logs.fit import fit, spells_of, spread
 from analysis.logs.pipeline import Request
-from analysis.logs.tables import NoModelError
+from analysis.logs.tables import NoModelError, utc
 from analysis.results.fitted import CostFound, LivesDocument
 from analysis.results.models import Provenance
 from analysis.study.load import first_look, load_study
@@ -899,3 +899,17 @@ def test_repairs_that_never_hold_are_what_a_scenario_may_state() -> None:
     best = model.fit("relapse")
     for point in model.draws(best, 50):
         assert 0.5 < float(f"{point.probability:.3g}") < 1
+
+
+@cases(("day", "is_near"), [(30.0, True), (90.0, False)])
+def test_a_change_near_the_start_asks_for_the_exposure(day: float, is_near: bool, tmp_path: Path) -> None:
+    """Collectors that begin late are seen near the start of the window, and nowhere else."""
+    start, end = log_writers.START, log_writers.START + 180 * 86400
+    moments = np.linspace(start + day * 86400, end - 86400, 80)
+    rows = [f"{log_writers.name(at % 16)},{utc(moment)},{utc(moment + 600)}" for at, moment in enumerate(moments)]
+    (tmp_path / "outages.csv").write_text("\n".join(["node,start,end", *rows]) + "\n")
+    request = Request([str(tmp_path / "outages.csv")], nodes=16, window=(start, end), simulations=20)
+    found = pipeline.run(request, MADE)
+    lines = [text for text in found.document.findings if "the rate changes at" in text]
+    assert lines
+    assert all(("near the start of the window" in text) is is_near for text in lines)

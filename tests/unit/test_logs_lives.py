@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 import math
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -162,6 +163,27 @@ def test_laws_that_do_not_fit_are_found() -> None:
     found = [laws.misfit(laws.exponential(each), each, laws.exponential, 39, at) for at, each in enumerate(own)]
     assert sum(p <= 0.05 for p in found) <= 5 + Z * math.sqrt(100 * 0.05 * 0.95)
     assert 0.35 < np.mean(found) < 0.65
+
+
+def test_the_law_that_is_written_is_tested() -> None:
+    """Parts of which a tenth dies in its first days: no smooth law has both ends, and what is written says so.
+
+    Where a law made the lives itself, that one is written, and fits.
+    """
+    generator = np.random.default_rng(SEED)
+    life = np.where(generator.random(1500) < 0.1, generator.exponential(5.0, 1500), 900 * generator.weibull(5.0, 1500))
+    end = generator.uniform(300, 1100, 1500)
+    batch = laws._batch("mixed", Lives.of(np.minimum(life, end), life <= end), Counter())
+    aic = {law.use: law.aic for law in batch.laws}
+    smooth = min((use for use in aic if use != "piecewise"), key=lambda use: aic[use])
+    assert aic["piecewise"] < aic[smooth] - 100
+    assert batch.chosen == "piecewise"
+    lives = Lives.of(np.minimum(life, end), life <= end)
+    assert laws.misfit(laws.weibull(lives), lives, laws.weibull, draws=39) < 0.05
+    own = laws._batch("own", met(generator, 400, lambda n: 5 * generator.weibull(2.0, n)), Counter())
+    assert own.chosen == "weibull"
+    assert own.misfit is not None
+    assert own.misfit > 0.001
 
 
 @needs_data
