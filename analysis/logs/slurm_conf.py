@@ -409,6 +409,10 @@ def _accelerator(types: Sequence[Mapping[str, int]], stated: str, assumed: list[
     if instances:
         assumed.append(f"each instance of MIG is a GPU: Gres names {', '.join(instances)}")
     main = kinds.most_common(1)[0][0]
+    if stated and stated not in catalog.accelerators():
+        raise SlurmError(
+            f"--accelerator: '{stated}' does not come with Ettrick{suggest(stated, catalog.accelerators())}"
+        )
     if stated and main in catalog.accelerators() and main != stated:
         raise SlurmError(f"--accelerator {stated}: Gres names the type {main}; leave the option out")
     accelerator = stated or (main if main in catalog.accelerators() else "")

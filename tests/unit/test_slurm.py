@@ -288,6 +288,11 @@ def test_topologies_in_yaml(tmp_path: Path) -> None:
         ("gpu:8", ["--accelerator", "a100"], "accelerator: a100"),
         ("gpu:a100:8", ["--accelerator", "a100"], "accelerator: a100"),
         ("gpu:h100:8", ["--accelerator", "a100"], "--accelerator a100: Gres names the type h100"),
+        (
+            "gpu:8",
+            ["--accelerator", "a1000"],
+            "--accelerator: 'a1000' does not come with Ettrick; did you mean 'a100'?",
+        ),
         ("gpu:h100:8", ["--gpus", "1024"], "--gpus: has no effect beside --slurm-conf"),
         ("gpu:h100:8", ["--model", "llama3-70b"], "--model: has no effect beside --slurm-conf"),
     ],
