@@ -163,7 +163,7 @@ def _change(log: Log, rule: Mapping[str, Any], t: float, node: str, text: str, l
         return
     fault = _fault(log.rules, rule, reason, text)
     if fault is None:
-        log.drop("codes that programs cause", line)
+        log.drop("codes that programs cause", line, sort="normal")
         return
     log.tables.events.append(
         Event("kubernetes", t, t, node, fault.cause, fault.basis, log.file, line, _part(log.rules, fault.cause),

@@ -352,6 +352,15 @@ def test_ends_that_are_expected(tmp_path: Path) -> None:
     assert "1 moments lie before 1990 or after today" in tables.findings[0]
 
 
+def test_jobs_that_may_start_next_year(tmp_path: Path) -> None:
+    """A job that waits for a moment to come is no mistake."""
+    later = utc(time.time() + 86400 * 200)
+    text = f"JobIDRaw|State|Submit|Eligible|Start|End\n1|PENDING|{utc(START)}|{later}|Unknown|Unknown\n"
+    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    assert len(tables.attempts) == 1
+    assert not tables.findings
+
+
 def test_years_that_do_not_meet(tmp_path: Path) -> None:
     """Kinds of logs of different years are refused; files of one kind are told what lies between them."""
     early = outages(*(("n1", 30.0 * at, 30.0 * at + 5) for at in range(9)))
