@@ -491,8 +491,15 @@ def _onsets(history: History) -> list[str]:
         counts, exposure = _windows(history, np.array(moments), DAY)
         change = onset.of_rate(counts, exposure, 7)
         if change is not None and change.chance < onset.FALSE_ALARMS / len(causes):
+            edge = history.start + change.at * DAY
+            # The first of more of them has a date whichever day the window begins.
+            begin = (
+                min(moment for moment in (*moments, math.inf) if moment >= edge)
+                if change.after > change.before
+                else edge
+            )
             result.append(
-                f"{cause}: {PER * change.before:.2g} per 1000 node-days before {utc(history.start + change.at * DAY)}, "
+                f"{cause}: {PER * change.before:.2g} per 1000 node-days before {utc(begin)[:10]}, "
                 f"{PER * change.after:.2g} since; the window has two rates of this cause"
             )
     return result

@@ -94,6 +94,7 @@ def training(tables: Tables, history: History) -> TrainingFound | None:
     high = min(max(phase.t1 for phase in phases), history.end)
     steps = Steps.of((phase for phase in phases if phase.phase == "step"), low, high)
     if not len(steps.ran):
+        tables.findings.append("the training log has no two steps in the window: nothing is measured by it")
         return None
     runs: dict[int, list[Phase]] = defaultdict(list)
     for phase in phases:

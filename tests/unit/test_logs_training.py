@@ -199,3 +199,7 @@ def test_a_window_that_begins_in_a_pause(tmp_path: Path) -> None:
     training = goodput.training(tables, pipeline.history_of(request, tables, reading))
     assert training is not None
     assert training.goodput == pytest.approx(20 * 10 / (window[1] - window[0]))
+    later = request._replace(window=(BEGIN + 20_000, BEGIN + 40_000))
+    tables, reading = pipeline.read(later)
+    assert goodput.training(tables, pipeline.history_of(later, tables, reading)) is None
+    assert any("no two steps in the window" in text for text in tables.findings)
