@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy"),
     ("sim.yamlfile", "sim.steps", "sim.formulas"),
+    ("sim.records",),
     ("sim.plugins",),
     ("sim.scenario",),
     ("sim.catalog",),
@@ -46,6 +47,7 @@ OPEN_TO_ANALYSIS = {
     "sim.catalog",
     # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
     "sim.yamlfile",
+    "sim.records",
     "sim.input",
     "sim.scenario",
 }

@@ -358,7 +358,7 @@ def read_lives(log: Log) -> None:
         key = (life.part, life.batch, f"{born}", f"{entry}", "" if life.part else f"{line}")
         before = lives.setdefault(key, life)
         if before is not life:
-            # An open life is told before its end is.
+            # An open life is reported before its end is.
             last, gone = sorted((before, life), key=lambda row: (row.age == row.age, row.age), reverse=True)
             log.drop("a part that another row has too", gone.line)
             lives[key] = last
