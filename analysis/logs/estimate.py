@@ -744,8 +744,8 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     """Fit units that are equal or not, and repairs that hold or not, in all four combinations, and choose.
 
     Relapse is taken if it lowers the AIC by more than `BETTER`, with the first spell of each unit and without: it is
-    unknown whether a first spell followed a failure. Fewer than `FEW` relapses are undecided. Frailty is taken if, beside
-    it, its likelihood ratio is above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is
+    unknown whether a first spell followed a failure. Fewer than `FEW` relapses are undecided. Frailty is taken if, with
+    relapse, its likelihood ratio is above 2.71. If it is not and its upper limit is above `HIDDEN`, the answer is
     "undecided", and the fit with both is the alternative. With fewer than `SOME` failures nothing but the rate is
     fitted.
 
