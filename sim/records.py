@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 CHUNK = 1 << 22
 """Bytes that are read at once."""
 
-MAX_UNPACKED = 1 << 33
-"""Bytes to which a packed file may unpack; beyond 1,000 times its size it is no log."""
+MIN_UNPACKED, MAX_UNPACKED = 1 << 28, 1 << 33
+"""Bytes to which any packed file may unpack, and the largest one; between them it is 200 times its size."""
 
 NOTHING = frozenset(("", "unknown", "none", "null", "nan", "nat", "n/a", "na", "-"))
 """What stands for a value that is not there, in lower case; `unknown` is Slurm's."""
@@ -82,7 +82,7 @@ class Unpacked(io.RawIOBase):
     def __init__(self, packed: io.FileIO) -> None:
         self.packed, self._rest, self._size = packed, b"", 0
         self._unpack = zlib.decompressobj(31)
-        self._most = max(min(1000 * os.fstat(packed.fileno()).st_size, MAX_UNPACKED), 1 << 30)
+        self._most = max(min(200 * os.fstat(packed.fileno()).st_size, MAX_UNPACKED), MIN_UNPACKED)
 
     def readable(self) -> bool:
         """Return that it can be read."""
@@ -94,7 +94,9 @@ class Unpacked(io.RawIOBase):
         Raises
         ------
         EOFError
-            If the file ends before what is packed in it does, or holds far more than a log does.
+            If the file ends before what is packed in it does.
+        LogError
+            If it holds far more than a log does.
         zlib.error
             If it is damaged.
         """
@@ -110,7 +112,8 @@ class Unpacked(io.RawIOBase):
             self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
             self._size += len(content)
             if self._size > self._most:
-                raise EOFError(f"it unpacks to more than {self._most >> 20:,} MB")
+                size = f"{self._most >> 20:,} MB"
+                raise LogError(f"{self.packed.name} cannot be read: it unpacks to more than {size}, as no log does")
             if content:
                 buffer[: len(content)] = content
                 return len(content)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import errno
+import gzip
 import json
 import os
 import re
@@ -21,6 +23,7 @@ import sim
 from analysis import runs
 from analysis.results import files
 from analysis.results.run import scenario_digest
+from sim import records
 from sim.engine.simulation import Simulation
 from tests import report_sample
 from tests.cases import cases
@@ -368,6 +371,32 @@ def test_a_folder_takes_one_command_at_a_time(scenario: str) -> None:
         refused(call("run", scenario, "--out", out), "link is a link that leads nowhere")
     for _ in range(2):
         assert call("run", scenario, "-n", "1", "--out", "new/folder").exit_code == DONE
+
+
+def test_a_packed_file_that_unpacks_to_far_more_is_refused(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of logs and of traces it is one line, before more than that is unpacked; what is packed as logs are is read."""
+    monkeypatch.setattr(records, "MIN_UNPACKED", 100_000)
+    header = b"job,submit,run,gpus\n"
+    for name, content in (("bomb", header + b"0" * 10**6), ("plain", header + b"a,0,60,8\n" * 3)):
+        Path(f"{name}.csv.gz").write_bytes(gzip.compress(content))
+    stream = "streams=[{use: trace, name: t, file: @.csv.gz}]"
+    part = "unpacks to more than"
+    refused(call("fit", "bomb.csv.gz", "--nodes", "4"), "bomb.csv.gz cannot be read", part)
+    refused(call("check", "fleet-64-nodes", "--set", stream.replace("@", "bomb")), "bomb.csv.gz cannot be read", part)
+    assert part not in call("check", "fleet-64-nodes", "--set", stream.replace("@", "plain")).stderr
+
+
+@cases(
+    ("cell", "written"),
+    [
+        *((text, f"'{text}") for text in ("=1+1", "+1+1", "-2+3", "@SUM(1)", "\t=1", "-5 min", "-inf s")),
+        *((text, text) for text in ("-5", "+1.5e-3", "-.5", "-inf", "-", "a=1", "", "5 - 3")),
+        (-5.0, "-5.0"),
+    ],
+)
+def test_no_cell_of_csv_is_a_formula(cell: str | float, written: str) -> None:
+    """What a spreadsheet would compute begins with an apostrophe; numbers stay numbers."""
+    assert next(csv.reader([files.csv_text([[cell, 1]])])) == [written, "1"]
 
 
 def test_what_writes_can_be_told_to_overwrite() -> None:
