@@ -519,11 +519,7 @@ _MONTHS = {
 
 
 class StrayError(ValueError):
-    """A moment [s since 1970] that a log cannot have: it lies before 1990, or after the log was read."""
-
-    def __init__(self, value: float, message: str) -> None:
-        super().__init__(message)
-        self.value = value
+    """A moment that a log cannot have: it lies before 1990 or after 2100."""
 
 
 class Moments:
@@ -535,7 +531,7 @@ class Moments:
     moments do not fall takes the first that is not before the last one.
     """
 
-    def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0, latest: float = math.inf) -> None:
+    def __init__(self, zone: ZoneInfo | None, file: str, year: int = 0, latest: float = EPOCH[1]) -> None:
         self._zone, self._file, self.year, self.latest = zone, file, year, latest
         self._months: dict[str, tuple[int, int]] = {}
         self.new_years: list[int] = []
@@ -580,12 +576,12 @@ class Moments:
         Raises
         ------
         StrayError
-            If it lies before 1990, or after the log was read.
+            If it lies before 1990, or after the latest one, of 2100.
         """
         if EPOCH[0] <= value <= self.latest:
             return value
         self.strays.append((line, text))
-        raise StrayError(value, f"a moment {'after today' if value > EPOCH[0] else 'before 1990'}")
+        raise StrayError("a moment before 1990 or after 2100")
 
     def ctime(self, text: str, line: int) -> float:
         """Return a moment [s since 1970] such as ``Mon Mar  3 10:02:11 2025``."""

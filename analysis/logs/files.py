@@ -8,7 +8,6 @@ import json
 import math
 import os
 import re
-import time
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from sim.records import CHUNK, NOTHING, LogError, StrayError, Table, Unpacked, duration, number, unit_of
-from sim.units import YEAR
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -85,11 +83,10 @@ class Log:
         unit = unit_of(self._table.name_of(role)) if self._table is not None else 0.0
         try:
             return number(text) * unit if unit else self.clock.read(text, line, role if role == "start" else "")
-        except StrayError as error:
-            later = error.value - time.time()
-            if not 0 < later < {"end": YEAR, "out": math.inf}.get(role, 0):
+        except StrayError:
+            if role != "out":
                 raise
-            self.clock.strays.pop()  # an end that is expected: it lasts
+            self.clock.strays.pop()  # a node that never leaves
             return empty
         except LogError:
             raise

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import re
-import time
 import zlib
 from collections import defaultdict
 from dataclasses import replace
@@ -20,7 +19,7 @@ from analysis.logs import files as logs
 from analysis.logs import health, kernel, reconcile, slurm, training
 from analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
 from sim.records import NOTHING, LogError, Moments, count, flag, opened
-from sim.units import DAY, YEAR
+from sim.units import YEAR
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def read_files(
             source = Source(file, kind or sniff(head, file, reading.rules))
             reading.tables.sources.append(source)
             year = logs.year_of(file, years)
-            clock = Moments(logs.zone_of(file, zones), file, year, latest=time.time() + DAY)
+            clock = Moments(logs.zone_of(file, zones), file, year)
             advance = functools.partial(_advanced, progress, before, total)
             READERS[source.kind](logs.Log(source, clock, reading, stream, advance))
             reading.tables.findings[:0] = _findings(source, clock)
@@ -91,7 +90,7 @@ def _findings(source: Source, clock: Moments) -> Iterator[str]:
     if clock.strays:
         line, text = clock.strays[0]
         yield (
-            f"{source.file}: {len(clock.strays):,} moments lie before 1990 or after today: their rows are left out, "
+            f"{source.file}: {len(clock.strays):,} moments lie before 1990 or after 2100: their rows are left out, "
             f"for example line {line}: {text}"
         )
     if clock.new_years:

@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import math
 import re
+import time
 from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,9 +18,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.amounts import number_of
-from analysis.logs.tables import Attempt, utc
+from analysis.logs.tables import Attempt, Event, utc
 from sim.records import LogError
-from sim.units import YEAR
+from sim.units import DAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from analysis.logs.files import Reading
     from analysis.logs.health import Point
-    from analysis.logs.tables import Event, Source, Tables
+    from analysis.logs.tables import Source, Tables
 
     _Floats = NDArray[np.float64]
 
@@ -154,28 +155,31 @@ MOST_STRAYS = 0.05
 
 
 def leave_out_strays(reading: Reading) -> None:
-    """Leave out what a file dates years from all else that it says, as a clock that was reset does; say it first.
+    """Leave out what a file dates after today or years from all else that it says, and say it first.
+
+    A clock that was reset dates lines so, and a hand that writes a year. A file most of which lies after today is one
+    whose times were moved, or simulated.
 
     Raises
     ------
     LogError
         If the years of two kinds of logs do not meet.
     """
-    tables = reading.tables
-    long = {source.file: source for source in tables.sources if source.last - source.first > YEAR}
+    tables, today = reading.tables, time.time() + DAY
+    sources = {s.file: s for s in tables.sources if s.last > today or s.last - s.first > YEAR}
     rows: dict[str, list[Event | Point | Attempt]] = defaultdict(list)
     tables_of_rows: list[Sequence[Event | Point | Attempt]] = [tables.events, reading.points, tables.attempts]
-    for row in itertools.chain.from_iterable(tables_of_rows if long else ()):
-        if row.file in long:
+    for row in itertools.chain.from_iterable(tables_of_rows if sources else ()):
+        if row.file in sources:
             rows[row.file].append(row)
     strays: set[int] = set()
     for file, own in rows.items():
-        times = np.array([row.t_start if isinstance(row, Attempt) else row.t for row in own])
-        is_stray = _strays(times)
+        spans = np.array([(row.t_start if isinstance(row, Attempt) else row.t, _end(row)) for row in own])
+        is_stray = _after(tables, sources[file], own, spans, today) | _strays(spans[:, 0])
         if is_stray.any():
             odd = [row for row, stray in zip(own, is_stray, strict=True) if stray]
             strays.update(map(id, odd))
-            _narrow(tables, long[file], odd, np.sort(times[~is_stray]))
+            _narrow(tables, sources[file], odd, spans[~is_stray])
     if strays:
         tables.events[:] = [row for row in tables.events if id(row) not in strays]
         tables.attempts[:] = [row for row in tables.attempts if id(row) not in strays]
@@ -183,21 +187,45 @@ def leave_out_strays(reading: Reading) -> None:
     _check_years(tables)
 
 
-def _narrow(tables: Tables, source: Source, strays: Sequence[Event | Point | Attempt], times: _Floats) -> None:
+def _end(row: Event | Point | Attempt) -> float:
+    """Return the end of what has one [s since 1970]."""
+    return getattr(row, "t_end", math.nan)
+
+
+def _after(
+    tables: Tables, source: Source, rows: Sequence[Event | Point | Attempt], spans: _Floats, today: float
+) -> NDArray[np.bool_]:
+    """Return which rows lie after today; an outage whose end lies within a year from now is planned to, and lasts."""
+    is_late: NDArray[np.bool_] = spans[:, 0] > today
+    if is_late.sum() > len(spans) / 2:
+        tables.findings.insert(0, f"{source.file}: most rows lie after today, as times do that were moved or simulated")
+        return np.zeros(len(spans), dtype=np.bool_)
+    for index in np.flatnonzero((spans[:, 1] > today) & ~is_late).tolist():
+        row = rows[index]
+        if isinstance(row, Event) and row.t_end < today + YEAR:
+            row.t_end = spans[index, 1] = math.nan
+        else:
+            is_late[index] = True
+    source.last = min(source.last, float(np.nanmax(spans[~is_late], initial=-math.inf)))
+    return is_late
+
+
+def _narrow(tables: Tables, source: Source, strays: Sequence[Event | Point | Attempt], spans: _Floats) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
-    moment = utc(first.t_start if isinstance(first, Attempt) else first.t)
+    moments = " to ".join(
+        utc(t) for t in (first.t_start if isinstance(first, Attempt) else first.t, _end(first)) if t == t
+    )
     tables.findings.insert(
-        0, f"{source.file}: {number_of(len(strays), 'row')} dated years from all others are left out, for example "
-        f"line {first.line}: {moment}",
+        0, f"{source.file}: {number_of(len(strays), 'row')} dated after today, or years from all others, are left out, "
+        f"for example line {first.line}: {moments}",
     )  # fmt: skip
     for row in strays:
-        tables.drop(source.file, "a moment years from all others of the file", row.line)
+        tables.drop(source.file, "a moment after today, or years from all others of the file", row.line)
     source.rows -= len(strays)
-    if source.first < times[0] - YEAR:
-        source.first = float(times[0])
-    if source.last > times[-1] + YEAR:
-        source.last = float(times[-1])
+    low, high = np.nanmin(spans), np.nanmax(spans)
+    source.first = source.first if source.first > low - YEAR else float(low)
+    source.last = source.last if source.last < high + YEAR else float(high)
 
 
 def _strays(moments: _Floats) -> NDArray[np.bool_]:

@@ -189,21 +189,13 @@ class _Attempts:
         self._limits: dict[str, float] = {}
         self._states: dict[str, str] = {}
 
-    def _eligible(self, text: str, line: int) -> float:
-        """Return since when a job may start [s]; one that may next year has no such moment yet."""
-        try:
-            return math.nan if text in _NEVER else self._log.clock.read(text, line)
-        except StrayError:
-            self._log.clock.strays.pop()
-            return math.nan
-
     def add(self, line: int, gpus: int, elapsed: float, texts: Sequence[str]) -> None:
         """Keep a record: its line, GPUs, run time [s], and as texts the other fields of `_SACCT` in their order."""
         job, submit, eligible, start, end, state, nodes, count, user, partition, failed, restarts, limit = texts
         log, source, read = self._log, self._log.source, self._log.clock.read
         try:
             t_submit = math.nan if submit in _NEVER else read(submit, line, "submit")
-            t_eligible = t_submit if eligible == submit else self._eligible(eligible, line)
+            t_eligible = t_submit if eligible == submit else math.nan if eligible in _NEVER else read(eligible, line)
             t_start = math.nan if start in _NEVER else read(start, line)
             t_end = math.nan if end in _NEVER else read(end, line, "end")
         except LogError:
