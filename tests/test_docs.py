@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 import cli
 import sim
 from analysis import runs
+from analysis.logs.formats import READERS
 from analysis.results import run as document
 from analysis.results.explained import results_schema
 from analysis.study.designs import DESIGNS
@@ -329,6 +330,16 @@ def test_metrics_page_names_every_metric_and_no_other() -> None:
 def test_buckets_page_names_every_bucket() -> None:
     """The tables have a row for each bucket of a job and of the cluster."""
     assert {*sim.JOB_BUCKETS, *sim.CLUSTER_BUCKETS} <= rows("buckets.md")
+
+
+def test_formats_page_names_every_kind_of_log() -> None:
+    """Each kind of log that `fit` reads has its row, and no other has."""
+    text = (DOCS / "reference" / "formats.md").read_text(encoding="utf-8")
+    table = text.partition("## Logs of")[2].partition("## Files of")[0]
+    kinds = [
+        kind for cell in re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE) for kind in re.findall(r"`([^`]+)`", cell)
+    ]
+    assert sorted(kinds) == sorted(READERS)
 
 
 def test_json_page_names_every_key() -> None:
