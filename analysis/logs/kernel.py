@@ -123,7 +123,7 @@ def _fault_of(message: str, rules: Rules) -> Fault | None:
 
 def _severity(text: str) -> str:
     """Return the severity that a text states; nothing if it states none."""
-    match = _SEVERITY.search(text)
+    match = _SEVERITY.search(text) if "fatal" in text.lower() else None
     return "" if match is None else "info" if match[1] else "fatal"
 
 
@@ -132,7 +132,7 @@ class _Faults:
 
     def __init__(self, log: Log) -> None:
         self._log = log
-        self._programs = frozenset(code for code, cause in log.rules.of_xid.items() if cause == "application")
+        self._tallies: dict[str, list[int]] = {}
         self._noise: dict[tuple[str, str, str], float] = {}
         self._gpus: dict[str, tuple[float, str]] = {}
         self._groups: dict[tuple[str, str, str], list[Event]] = {}
@@ -146,10 +146,10 @@ class _Faults:
             fault = fault._replace(device=self._gpus[node][1])
         self._log.source.rows += 1
         self._log.source.saw(moment)
-        key, code = (node, fault.device, fault.basis), _xid(fault.basis)
-        tally = self._log.tables.groups.setdefault(code, [0, 0])
+        key = node, fault.device, fault.basis
+        tally = self._tallies.setdefault(fault.basis, [0, 0])
         tally[0] += 1
-        if code in self._programs:
+        if fault.cause == "application":
             last = self._noise.get(key)
             tally[1] += last is None or abs(moment - last) > SAME_CODE
             self._noise[key] = moment
@@ -170,7 +170,10 @@ class _Faults:
         return True
 
     def events(self) -> Iterator[Event]:
-        """Yield the faults; one whose lines state no severity has that of its code."""
+        """Yield the faults, and count lines by code; a fault whose lines state no severity has that of its code."""
+        for basis, (lines, groups) in self._tallies.items():
+            tally = self._log.tables.groups.setdefault(_xid(basis), [0, 0])
+            tally[0], tally[1] = tally[0] + lines, tally[1] + groups
         for group in self._groups.values():
             for event in group:
                 if event.severity == "degraded":
@@ -231,7 +234,7 @@ class _Headers:
 
     def split(self, text: str) -> tuple[_Header, str]:
         """Return the header of a line, and its message."""
-        text = _ANSI.sub("", text).lstrip("\ufeff ")
+        text = (_ANSI.sub("", text) if "\x1b" in text else text).lstrip("\ufeff ")
         entry: dict[str, Any] = {}
         if text.startswith("{"):
             with contextlib.suppress(ValueError, RecursionError):
@@ -279,8 +282,10 @@ class _Headers:
         if match["letters"]:
             raise _NoMomentError(_NO_ZONE)
         if match["date"]:
-            stamp = re.sub(r" ?(UTC|GMT|Z)$", "Z", match["date"]).replace(",", ".").replace(" ", "T", 1)
-            return self._clock.read(re.sub(r" ?([+-]\d\d):?(\d\d)$", r"\1:\2", stamp), number)
+            time = match["date"][11:].replace(",", ".").replace(" ", "")
+            if time.endswith(("UTC", "GMT")):
+                time = f"{time[:-3]}Z"
+            return self._clock.read(f"{match['date'][:10]}T{time}", number)
         if match["ctime"]:
             return self._clock.ctime(match["ctime"], number)
         if match["number"]:
