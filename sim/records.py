@@ -12,7 +12,6 @@ al., "MLaaS in the Wild", NSDI 2022 (states of Alibaba's traces).
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import functools
 import io
@@ -672,25 +671,32 @@ class Times:
             If it is none, of another form than those before, or of another unit.
         """
         form, value = self._moment(text, second)
-        if form != (self.form or form):
-            raise ValueError(f"'{text}', but the moments above it are {self.form}")
-        self.form = form
-        if form == _NUMBERS:
+        if form is not self.form:
+            if self.form:
+                raise ValueError(f"'{text}', but the moments above it are {self.form}")
+            self.form = form
+        if form is _NUMBERS:
             if value > EPOCH[1]:
                 guess = likely_unit(value / second) or "that is after the year 2100"
                 raise ValueError(f"'{text}'; {guess}: write dates, or state the unit in the name of the column (_ms)")
-            self._is_whole = self._is_whole and value.is_integer()
-        self._low, self._high = min(self._low, value), max(self._high, value)
+            if self._is_whole and not value.is_integer():
+                self._is_whole = False
+        if value < self._low:
+            self._low = value
+        if value > self._high:
+            self._high = value
         return value
 
     @staticmethod
     def _moment(text: str, second: float) -> tuple[str, float]:
         """Return the form of a moment and its value [s]."""
         if text[4:5] != "-" or text[7:8] != "-":
-            with contextlib.suppress(ValueError):
+            try:
                 value = float(text) * second
-                if 0 <= value < math.inf:
-                    return _NUMBERS, value
+            except ValueError:
+                value = -1.0
+            if 0 <= value < math.inf:
+                return _NUMBERS, value
         try:
             date = datetime.fromisoformat(text)
         except ValueError:

@@ -54,6 +54,7 @@ _STEP = re.compile(r"(.+)\.(?:(\d+)|batch|extern|interactive)")
 _NO_LIMIT = NOTHING | {"unlimited", "inf", "infinite", "partition_limit"}
 _LISTED = 10
 _TIMED = ("submit", "start", "end", "run", "limit")
+_NUMBERS = ("submit", "gpus", "limit", "priority")
 _COMPARED = 1000  # rows whose run is compared with start and end
 _WIDTH = 10  # numbers that are kept of a job
 
@@ -191,11 +192,9 @@ class _Reader:
             return "no_time" if meaning == "completed" else "no_run"
         if not run and not row["gpus"]:
             return "no_run"  # sacct: nothing was allocated
-        submit = self._value(row, "submit")
-        gpus = self._value(row, "gpus")
+        submit, gpus, limit, priority = self._numbers(row)
         if not gpus:
             return "no_gpu"
-        limit, priority = self._value(row, "limit"), self._value(row, "priority")
         # Only where the log is cut does it matter when a job began to run.
         start = self._start(row, submit) if self._stream.origin is not None else submit
         number = self._tenants.setdefault(tenant, len(self._tenants))
@@ -203,6 +202,13 @@ class _Reader:
         outcome = OUTCOMES.index(meaning)
         self._values.extend((submit, start, gpus, run, limit, outcome, priority, number, partition, line))
         return ""
+
+    def _numbers(self, row: Row) -> list[float]:
+        """Return what the fields hold that each job has."""
+        try:
+            return [self._read[role](row.get(role, "")) for role in _NUMBERS]
+        except ValueError:
+            return [self._value(row, role) for role in _NUMBERS]  # names the column
 
     def _value(self, row: Row, role: str) -> float:
         """Return what the field of a role holds."""
