@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 
 import sim
 from analysis.logs import check, estimate, export, pipeline, write
-from analysis.logs.estimate import ClusterModel, Estimate, Spells
+from analysis.logs.estimate import Clustering, ClusterModel, Estimate, Spells, Verdict
 from analysis.logs.events import incidents
-from analysis.logs.fit import fit, spells_of, spread
+from analysis.logs.fit import _findings, _trend, fit, spells_of, spread
 from analysis.logs.pipeline import Request
 from analysis.logs.tables import NoModelError, utc
 from analysis.results.fitted import CostFound, LivesDocument
@@ -908,8 +908,10 @@ def test_a_change_near_the_start_asks_for_the_exposure(day: float, is_near: bool
     moments = np.linspace(start + day * 86400, end - 86400, 80)
     rows = [f"{log_writers.name(at % 16)},{utc(moment)},{utc(moment + 600)}" for at, moment in enumerate(moments)]
     (tmp_path / "outages.csv").write_text("\n".join(["node,start,end", *rows]) + "\n")
-    request = Request([str(tmp_path / "outages.csv")], nodes=16, window=(start, end), simulations=20)
-    found = pipeline.run(request, MADE)
-    lines = [text for text in found.document.findings if "the rate changes at" in text]
+    request = Request([str(tmp_path / "outages.csv")], nodes=16, window=(start, end))
+    history = pipeline.history_of(request, *pipeline.read(request))
+    poisson = Clustering("poisson", 0.01)
+    equal = Verdict({"poisson": poisson}, poisson, "no", "no", math.nan, None)
+    lines = [text for text in _findings(history, equal, _trend(history), []) if "the rate changes at" in text]
     assert lines
     assert all(("near the start of the window" in text) is is_near for text in lines)
