@@ -176,12 +176,11 @@ def begin_of(week: str) -> float:
 
 
 def _number(text: str, name: str, place: str) -> float:
-    is_share = name in (*JOB_BUCKETS, "unavailability")
     try:
         value = records.number(text)
     except ValueError as error:
         raise LogError(f"{place}: {name}: {error}") from None
-    if is_share and value > 1:
+    if value > 1 and name in (*JOB_BUCKETS, "unavailability"):
         raise LogError(f"{place}: {name}: must be a share from 0 to 1, not {text}")
     return value
 
@@ -205,12 +204,12 @@ def is_table(file: str) -> bool:
 
 def mean_shares(rows: Sequence[Row]) -> dict[str, float]:
     """Return the mean share of each bucket over the days of the rows that have it."""
-    found = {}
-    for name in JOB_BUCKETS:
-        mine = [(row.days, row.values[name]) for row in rows if name in row.values]
-        if mine:
-            found[name] = math.fsum(days * share for days, share in mine) / sum(days for days, _ in mine)
-    return found
+    pairs = {name: [(row.days, row.values[name]) for row in rows if name in row.values] for name in JOB_BUCKETS}
+    return {
+        name: math.fsum(days * share for days, share in shares) / sum(days for days, _ in shares)
+        for name, shares in pairs.items()
+        if shares
+    }
 
 
 def joined(known: Iterable[Row], more: Iterable[Row]) -> list[Row]:
@@ -307,13 +306,9 @@ def _watched(request: Request, tables: Tables, first: float, after: float | None
             f"the logs begin at {utc(first)}, and the weeks from {utc(after)} on count as weeks without outages; "
             "--window START/END states what was watched"
         )
-    if leave <= time.time():
-        return after, leave, findings
-    return (
-        after,
-        last,
-        [*findings, f"the weeks end with the logs, at {utc(last)}; --window START/END states another end"],
-    )
+    if leave > time.time():
+        findings.append(f"the weeks end with the logs, at {utc(last)}; --window START/END states another end")
+    return after, last if leave > time.time() else leave, findings
 
 
 def _of_nodes(
@@ -374,10 +369,9 @@ def result_row(folder: Path, model: Model) -> Row:
     if model.job not in found.per_job:
         raise LogError(f"{folder}: has no job '{model.job}'{suggest(model.job, found.per_job)}")
     job = found.per_job[model.job]
-    values = dict(job.time_shares)
     up, hits = found.metrics["node_availability"].mean, job.metrics["interruptions"].mean
-    values |= {} if up is None else {"unavailability": 1 - up}
-    values |= {} if hits is None else {"interruptions": hits}
+    means = {"unavailability": None if up is None else 1 - up, "interruptions": hits}
+    values = job.time_shares | {name: mean for name, mean in means.items() if mean is not None}
     return Row(folder.name, found.horizon_s / DAY, model.job, job.gpus, 0.0, values, model.digest, found.replications)
 
 
@@ -444,7 +438,7 @@ class Model:
         if not whole:
             changes += [f"warmup={SETTLING * WEEK!r} s", f"horizon={weeks * width!r} s", f"windows={width!r} s"]
         base = sim.prepare(sim.load(self.path, changes))
-        found = np.full((DRAWS, weeks, len(self.names(whole=whole))), math.nan)
+        predicted = np.full((DRAWS, weeks, len(self.names(whole=whole))), math.nan)
         for draw in range(DRAWS):
             prepared = base
             if self.draws and not whole:
@@ -452,9 +446,9 @@ class Model:
             elif draw and not whole:
                 prepared = runs.drawn(base, draw)
             result = sim.run(prepared, _APART + draw, keeps_log=not whole, most_events=math.inf)
-            found[draw] = self._whole(result) if whole else self._weekly(result, shape, weeks)
+            predicted[draw] = self._whole(result) if whole else self._weekly(result, shape, weeks)
             progress(draw + 1, DRAWS)
-        return found
+        return predicted
 
     def _whole(self, result: sim.Result) -> FloatArray:
         job = result.jobs[self.at]
@@ -512,8 +506,7 @@ class Scores:
         places = np.searchsorted(column, values) + np.searchsorted(column, values, side="right")
         from scipy.special import ndtri
 
-        found: FloatArray = ndtri((places / 2 + 0.5) / (len(column) + 1))
-        return found
+        return np.asarray(ndtri((places / 2 + 0.5) / (len(column) + 1)))
 
     def log_likelihood(self, week: FloatArray) -> FloatArray:
         """Return it for each draw up to a constant, shape (draws,); NaN in a week was not measured."""
@@ -521,10 +514,8 @@ class Scores:
         if not len(seen):
             return np.zeros(len(self._mean))
         apart = np.array([self._score(at, week[at : at + 1])[0] for at in map(int, seen)]) - self._mean[:, seen]
-        found: FloatArray = -0.5 * np.einsum(
-            "di,ij,dj->d", apart, np.linalg.inv(self._covariance[np.ix_(seen, seen)]), apart
-        )
-        return found
+        precision = np.linalg.inv(self._covariance[np.ix_(seen, seen)])
+        return np.asarray(-0.5 * np.einsum("di,ij,dj->d", apart, precision, apart))
 
 
 def z_of(value: float, predicted: FloatArray, weights: FloatArray, at_random: float) -> float:
@@ -549,8 +540,7 @@ def z_of(value: float, predicted: FloatArray, weights: FloatArray, at_random: fl
 def weights_of(log_likelihood: FloatArray) -> FloatArray:
     """Return weights of sum 1."""
     shares = np.exp(log_likelihood - log_likelihood.max())
-    found: FloatArray = shares / shares.sum()
-    return found
+    return np.asarray(shares / shares.sum())
 
 
 class Cusum:
@@ -704,10 +694,8 @@ def _rows(
         shape = _shape(row, model)
         whole = shape.replications > 1
         names = model.names(whole=whole)
-        predicted = simulated[shape]
-        if whole:
-            predicted = _means(predicted, shape.replications)
-        weights = weights_of(known) if not whole else np.full(len(predicted), 1 / len(predicted))
+        predicted = _means(simulated[shape], shape.replications) if whole else simulated[shape]
+        weights = np.full(len(predicted), 1 / len(predicted)) if whole else weights_of(known)
         metrics = {}
         for place, name in enumerate(names):
             values = predicted[:, :, place]
@@ -755,8 +743,7 @@ def _means(values: FloatArray, count: int) -> FloatArray:
     flat = values.reshape(-1, values.shape[2])
     drawn = flat[generator.integers(len(flat), size=(DRAWS * EACH, count))].mean(axis=1)
     centre = flat.mean(axis=0)
-    found: FloatArray = (centre + (drawn - centre) * math.sqrt(1 + count / len(flat)))[:, None]
-    return found
+    return np.asarray((centre + (drawn - centre) * math.sqrt(1 + count / len(flat)))[:, None])
 
 
 def _quantiles(values: FloatArray, weights: FloatArray, levels: Sequence[float]) -> list[float]:
@@ -783,8 +770,8 @@ def _alarms(weeks: Sequence[WeekFound], limit: LimitsFound, threshold: float) ->
                 start -= 1
             pairs = [(m.measured, m.mean) for w in weeks[start : at + 1] if (m := w.metrics.get(name)) is not None]
             size = float(np.mean([value - mean for value, mean in pairs if value is not None and mean is not None]))
-            outside = [_outside(each.metrics.get(name)) for each in (weeks[at - 1 : at] if at else [])]
-            stays = lasts or week.replications > 1 or outside == [sign]
+            before = _outside(weeks[at - 1].metrics.get(name)) if at else 0
+            stays = lasts or week.replications > 1 or before == sign
             enough = name != "productive" or abs(size) >= threshold
             found.append(
                 AlarmFound(
@@ -816,16 +803,18 @@ def moved(weeks: Sequence[WeekFound], metric: str, sign: int) -> list[str]:
     """
     means: dict[str, tuple[float, float]] = {}
     for name in dict.fromkeys(name for week in weeks for name in week.metrics):
-        metrics = [m for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
-        if metrics:
-            measured, mean = (sum(getattr(m, part) or 0.0 for m in metrics) for part in ("measured", "mean"))
+        if metrics := _measured(weeks, name):
+            measured, mean = (sum(getattr(m, part) or 0.0 for _, m in metrics) for part in ("measured", "mean"))
             means[name] = measured / len(metrics), mean / len(metrics)
     causes = list(_causes_moved(weeks, means, sign))
-    if metric in ("outages", "unavailability") and any(name.startswith(_CAUSE) for name in means):
-        suspects = causes
-    else:
-        suspects = [*causes, *_time_moved(means, sign)]
-    return [text for _, text in sorted(suspects, reverse=True)[:3]]
+    if metric not in ("outages", "unavailability") or not any(name.startswith(_CAUSE) for name in means):
+        causes += _time_moved(means, sign)
+    return [text for _, text in sorted(causes, reverse=True)[:3]]
+
+
+def _measured(weeks: Sequence[WeekFound], name: str) -> list[tuple[WeekFound, Tracked]]:
+    """Return the weeks in which a metric was measured, each with it."""
+    return [(week, m) for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
 
 
 def _causes_moved(
@@ -837,7 +826,7 @@ def _causes_moved(
     for name, (measured, mean) in means.items():
         if not name.startswith(_CAUSE):
             continue
-        scores = [m.z or 0.0 for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
+        scores = [metric.z or 0.0 for _, metric in _measured(weeks, name)]
         is_unknown = not mean and sign * measured > 0
         if is_unknown or sign * sum(scores) / math.sqrt(len(scores)) > 2:
             beside = "none in the model" if is_unknown else f"{mean:.3g} predicted"
@@ -865,18 +854,13 @@ def since(weeks: Sequence[WeekFound]) -> list[str]:
     names = [name for name in dict.fromkeys(name for week in weeks for name in week.metrics) if name.startswith(_CAUSE)]
     result = []
     for name in names:
+        measured = _measured(weeks, name)
         # Weeks of so many nodes as there are now.
-        counts = [
-            (week.week, m.measured, week.days / 7 * week.nodes / weeks[-1].nodes)
-            for week in weeks
-            if (m := week.metrics.get(name)) is not None and m.measured is not None
-        ]
-        change = onset.of_rate([count for _, count, _ in counts], [exposure for *_, exposure in counts])
+        exposure = [week.days / 7 * week.nodes / weeks[-1].nodes for week, _ in measured]
+        change = onset.of_rate([metric.measured or 0.0 for _, metric in measured], exposure)
         if change is not None and change.chance < onset.FALSE_ALARMS / len(names):
-            result.append(
-                f"{name.removeprefix(_CAUSE)}: {change.before:.2g} a week before {counts[change.at][0]}, "
-                f"{change.after:.2g} since"
-            )
+            day, cause = measured[change.at][0].week, name.removeprefix(_CAUSE)
+            result.append(f"{cause}: {change.before:.2g} a week before {day}, {change.after:.2g} since")
     steps = [(week.week, m.measured) for week in weeks if (m := week.metrics.get("step_time")) is not None]
     level = onset.of_level([value or 0.0 for _, value in steps])
     if level is not None and level.chance < onset.FALSE_DRIFTS and abs(level.after / level.before - 1) > LEAST_DRIFT:
