@@ -113,10 +113,9 @@ def read_jobs(stream: JobTrace) -> Jobs:
     bad = [f"{file}:{line}: {reason}" for line, reason in reader.read()]
     if bad and not stream.skip_bad_rows:
         more = f"; and {len(bad) - _LISTED:,} more" if len(bad) > _LISTED else ""
-        raise LogError(
-            f"{len(bad):,} of {reader.rows:,} rows cannot be used (skip_bad_rows: true, or --skip-bad-rows, leaves "
-            f"them out): {'; '.join(bad[:_LISTED])}{more}"
-        )
+        skip = " (skip_bad_rows: true, or --skip-bad-rows, leaves them out)" if len(bad) < reader.rows else ""
+        listed = "; ".join(bad[:_LISTED])
+        raise LogError(f"{len(bad):,} of {reader.rows:,} rows cannot be used{skip}: {listed}{more}")
     return reader.jobs(len(bad))
 
 
