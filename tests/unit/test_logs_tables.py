@@ -176,7 +176,8 @@ def test_lives_of_parts(tmp_path: Path) -> None:
     tables = read(tmp_path, text)
     assert [(life.part, life.failed) for life in tables.lives] == [("a", True), ("b", False), ("a", False)]
     assert why(tables) == {
-        "a part that another row has too": 2, "'perhaps', which is neither yes nor no": 1, "a moment before 1990 or after 2100": 1,
+        "a part that another row has too": 2, "'perhaps', which is neither yes nor no": 1,
+        "a moment before 1990 or after 2100": 1,
     }  # fmt: skip
 
 
