@@ -6,6 +6,7 @@ import csv
 import itertools
 import math
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from analysis.logs.slurm_conf import Site
     from analysis.logs.tables import Tables
     from analysis.logs.workload import Workload
-    from analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound
+    from analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawFound
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
@@ -47,60 +48,70 @@ def sources(
     document = fitted.document
     chosen = clustering or fitted.verdict.chosen
     scale = chosen.mu / fitted.verdict.chosen.mu
-    result = []
-    for cause in document.causes:
-        if not cause.background:
-            continue
-        entry: dict[str, Any] = {"use": "component", "name": cause.name, "fault": cause.fault}
-        entry["rate"] = rate_text(scale * cause.background)
-        entry["events"] = cause.events - cause.in_incidents
-        if chosen.cv2:
-            entry["frailty"] = {"shape": float(f"{1 / chosen.cv2:.3g}")}
-        if chosen.probability:
-            after = lognormal_law(chosen.median * DAY, chosen.sigma)
-            entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
-        result.append(_with_common(entry, document, cause, swings))
-    for incidents in document.incidents:
-        if not incidents.used or not incidents.rate.value:
-            continue
-        entry = {"use": "incident", "name": _incident_name(document, incidents), "part": incidents.part}
-        entry["rate"] = rate_text(incidents.rate.value, incidents.part)
-        entry["events"] = incidents.events
-        entry["size"] = {
-            "values": list(map(int, incidents.sizes)),
-            "weights": [float(n) for n in incidents.sizes.values()],
+    tempo, relapse = _tempo(swings), _relapse(chosen)
+    components = [
+        {
+            "use": "component", "name": cause.name, "fault": cause.fault, "rate": rate_text(scale * cause.background),
+            "events": cause.events - cause.in_incidents,
+            **({"frailty": {"shape": float(f"{1 / chosen.cv2:.3g}")}} if chosen.cv2 else {}), **relapse, **tempo,
+            **_repair(cause.repair or document.repair), "source": _grounds(document, cause),
         }
-        if any(incidents.delays_s):
-            entry["spread"] = {"use": "empirical", "values": [duration(delay) for delay in incidents.delays_s]}
-        if incidents.repair is not None:
-            entry["repair"] = incidents.repair.law
-        if incidents.relapse and chosen.probability:
-            after = lognormal_law(chosen.median * DAY, chosen.sigma)
-            entry["relapse"] = {"probability": float(f"{chosen.probability:.3g}"), "after": after}
-        if swings[1]:
-            entry["tempo"] = _tempo(swings)
-        entry["source"] = (
-            f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "
-            f"{incidents.part}, {incidents.by_chance:.2g} by chance, in {incidents.domains * document.days:,.0f} "
-            f"{incidents.part}-days: {_interval(incidents.rate)} per 1000; "
-            + ", ".join(sorted({file for cause in document.causes if cause.in_incidents for file in cause.files}))
-        )
-        result.append(entry)
-    return result
+        for cause in document.causes
+        if cause.background
+    ]  # fmt: skip
+    return components + [
+        {
+            "use": "incident", "name": _incident_name(document, incidents), "part": incidents.part,
+            "rate": rate_text(incidents.rate.value, incidents.part), "events": incidents.events,
+            "size": {
+                "values": list(map(int, incidents.sizes)), "weights": [float(n) for n in incidents.sizes.values()]
+            },
+            **_delays(incidents), **_repair(incidents.repair), **(relapse if incidents.relapse else {}), **tempo,
+            "source": _grounds_of_incidents(document, incidents),
+        }
+        for incidents in document.incidents
+        if incidents.used and incidents.rate.value
+    ]  # fmt: skip
+
+
+def _tempo(swings: tuple[float, float]) -> dict[str, Any]:
+    every, cv = swings
+    return {"tempo": {"swings": {"every": f"{every:g} d", "cv": float(f"{min(cv, 10):.3g}")}}} if cv else {}
+
+
+def _relapse(chosen: Clustering) -> dict[str, Any]:
+    if not chosen.probability:
+        return {}
+    after = lognormal_law(chosen.median * DAY, chosen.sigma)
+    return {"relapse": {"probability": float(f"{chosen.probability:.3g}"), "after": after}}
+
+
+def _repair(law: LawFound | None) -> dict[str, Any]:
+    return {} if law is None else {"repair": law.law}
+
+
+def _delays(incidents: IncidentsFound) -> dict[str, Any]:
+    values = [duration(delay) for delay in incidents.delays_s]
+    return {"spread": {"use": "empirical", "values": values}} if any(incidents.delays_s) else {}
 
 
 def _incident_name(document: FitDocument, incidents: IncidentsFound) -> str:
     return "incident" if incidents is document.incidents[0] else f"{incidents.part} incident"
 
 
-def _with_common(
-    entry: dict[str, Any], document: FitDocument, cause: CauseFound, swings: tuple[float, float]
-) -> dict[str, Any]:
+def _grounds_of_incidents(document: FitDocument, incidents: IncidentsFound) -> str:
+    """Return what the rate of incidents rests on."""
+    return (
+        f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "
+        f"{incidents.part}, {incidents.by_chance:.2g} by chance, in {incidents.domains * document.days:,.0f} "
+        f"{incidents.part}-days: {_interval(incidents.rate)} per 1000; "
+        + ", ".join(sorted({file for cause in document.causes if cause.in_incidents for file in cause.files}))
+    )
+
+
+def _grounds(document: FitDocument, cause: CauseFound) -> str:
+    """Return what the rate and the repair of a cause rest on."""
     repair = cause.repair or document.repair
-    if swings[1]:
-        entry["tempo"] = _tempo(swings)
-    if repair is not None:
-        entry["repair"] = repair.law
     text = (
         f"{cause.events} outages ({cause.in_incidents} in incidents) in {document.node_days_up:,.0f} node-days up: "
         f"{_interval(cause.rate)} per 1000 with relapses; {', '.join(cause.files)}"
@@ -109,15 +120,8 @@ def _with_common(
         whose = "repair" if cause.repair is not None else "repair of all causes"
         text += f"; {whose}: {number_of(repair.events, 'duration')}, {repair.open} still open, {repair.method}"
         if repair.median.low is not None and repair.median.high is not None:
-            low, high = duration(repair.median.low), duration(repair.median.high)
-            text += f", median {low} to {high} (95 %)"
-    entry["source"] = text
-    return entry
-
-
-def _tempo(swings: tuple[float, float]) -> dict[str, Any]:
-    every, cv = swings
-    return {"swings": {"every": f"{every:g} d", "cv": float(f"{min(cv, 10):.3g}")}}
+            text += f", median {duration(repair.median.low)} to {duration(repair.median.high)} (95 %)"
+    return text
 
 
 def _interval(estimate: Estimated) -> str:
@@ -126,14 +130,10 @@ def _interval(estimate: Estimated) -> str:
 
 def idle_cluster(fitted: Fitted, entries: list[dict[str, Any]], days: float) -> dict[str, Any]:
     """Return a scenario with the nodes of the fit and no job before its end: failures as they come by themselves."""
+    nodes, rack = fitted.document.nodes, {"nodes": per_rack(fitted.history)}
     return {
         "name": "check",
-        "cluster": {
-            "nodes": fitted.document.nodes,
-            "gpus_per_node": 1,
-            "rack": {"nodes": per_rack(fitted.history)},
-            "fabric": {"rails": 1, "radix": 1024},
-        },
+        "cluster": {"nodes": nodes, "gpus_per_node": 1, "rack": rack, "fabric": {"rails": 1, "radix": 1024}},
         "horizon": f"{days!r} d",
         "jobs": [{"name": "none", "gpus": 1, "arrival": f"{days!r} d", "step_time": "10 s"}],
         "failures": entries,
@@ -146,79 +146,53 @@ def idle_cluster(fitted: Fitted, entries: list[dict[str, Any]], days: float) -> 
 
 def per_rack(history: History) -> int:
     """Return the nodes of a rack, of most racks."""
-    sizes: dict[str, int] = {}
-    for rack in history.racks:
-        if rack:
-            sizes[rack] = sizes.get(rack, 0) + 1
+    sizes = Counter(filter(None, history.racks))
     return int(np.median(list(sizes.values()))) if sizes else 4
 
 
 # The scenario: what logs tell, and what they do not.
 
 
-def scenario(fitted: Fitted, tables: Tables) -> tuple[dict[str, Any], list[str]]:
-    """Return the scenario without its failures, and what had to be assumed in it."""
-    document = fitted.document
-    gpus = document.gpus_per_node
-    assumed: list[str] = []
+def scenario(fitted: Fitted, tables: Tables) -> dict[str, Any]:
+    """Return the scenario without its failures; what had to be assumed in it stands among its assumptions."""
+    document, training, gpus = fitted.document, fitted.document.training, fitted.document.gpus_per_node
     big = largest(tables.attempts)
-    nodes_of_job = int(np.median([a.node_count or 1 for a in big])) if big else 0
+    wanted = max(int(document.nodes * 0.9), 1) * gpus
     if big:
         wanted = min(max(a.gpus or a.node_count * gpus for a in big), document.nodes * gpus)
-    else:
-        nodes_of_job = max(int(document.nodes * 0.9), 1)
-        wanted = nodes_of_job * gpus
-        assumed.append(f"the job: no job records, so one of 90 % of the nodes ({wanted:,} GPUs)")
-    if not any(fitted.history.gpus):
-        assumed.append(f"{gpus} GPUs per node: the inventory does not say")
-    training = document.training
-    step = training.step_time_s if training is not None and training.step_time_s else None
-    if step is None:
-        assumed.append("a step takes 10 s: no training log")
-    restart = training.restart_s if training is not None else None
-    if restart is None:
-        again = [p.t1 - p.t0 for p in tables.phases if p.phase == "initialize"]
-        restart = float(np.median(again)) if again else None
-    if restart is None:
-        assumed.append("initialize 5 min: no training log")
-    interval = training.checkpoint_s if training is not None else None
-    if interval is None:
-        assumed.append("a checkpoint every 30 min: no training log shows three rollbacks")
-    assumed.append("a checkpoint stalls steps for 5 s, takes 1 min to write and 1 min to read: in no log")
-    detection: Any = document.detection.law if document.detection is not None else "2 min"
-    if document.detection is None:
-        assumed.append("detection 2 min: no kernel log beside the outages")
-    content: dict[str, Any] = {
+    step = restart = interval = None
+    if training is not None:
+        step, restart, interval = training.step_time_s or None, training.restart_s, training.checkpoint_s
+    starts = [p.t1 - p.t0 for p in tables.phases if p.phase == "initialize"]
+    if restart is None and starts:
+        restart = float(np.median(starts))
+    detection, delay = document.detection, between_runs(big)
+    assumed = {
+        f"the job: no job records, so one of 90 % of the nodes ({wanted:,} GPUs)": not big,
+        f"{gpus} GPUs per node: the inventory does not say": not any(fitted.history.gpus),
+        "a step takes 10 s: no training log": step is None,
+        "initialize 5 min: no training log": restart is None,
+        "a checkpoint every 30 min: no training log shows three rollbacks": interval is None,
+        "a checkpoint stalls steps for 5 s, takes 1 min to write and 1 min to read: in no log": True,
+        "detection 2 min: no kernel log beside the outages": detection is None,
+        "a job that failed is queued again at once: no records of one large job in several runs": delay is None,
+        "repair 1 d: no log has the ends of outages": document.repair is None,
+    }
+    tier = {"interval": duration(interval or 1800.0), "mode": "async"}
+    recovery = {"use": "full-restart", "initialize": duration(restart or 300.0)}
+    return {
         "name": document.name,
         "description": f"{document.nodes:,} nodes by their logs of {document.window[0]} to {document.window[1]}.",
         "extends": BUNDLE,
         "cluster": {"nodes": document.nodes, "gpus_per_node": gpus, "rack": {"nodes": per_rack(fitted.history)}},
         "horizon": duration(max(document.days, 1.0) * DAY),
         "jobs": [{"name": "train", "gpus": int(wanted), "step_time": duration(step or 10.0)}],
-        "detection": {"time": detection},
-        "checkpoint": {
-            "tiers": [
-                {
-                    "interval": duration(interval or 1800.0),
-                    "mode": "async",
-                    "stall": "5 s",
-                    "write": "1 min",
-                    "restore": "1 min",
-                }
-            ]
-        },
-        "recovery": {"use": "full-restart", "initialize": duration(restart or 300.0)},
+        "detection": {"time": detection.law if detection is not None else "2 min"},
+        "checkpoint": {"tiers": [{**tier, "stall": "5 s", "write": "1 min", "restore": "1 min"}]},
+        "recovery": recovery if delay is None else {**recovery, "delay": duration(delay)},
+        **({"repair": {"time": "1 d"}} if document.repair is None else {}),
+        "assumptions": [text for text, is_assumed in assumed.items() if is_assumed],
     }
-    delay = between_runs(big)
-    if delay is None:
-        assumed.append("a job that failed is queued again at once: no records of one large job in several runs")
-    else:
-        content["recovery"]["delay"] = duration(delay)
-    if document.repair is None:
-        content["repair"] = {"time": "1 d"}
-        assumed.append("repair 1 d: no log has the ends of outages")
-    content["assumptions"] = assumed
-    return content, assumed
 
 
 def between_runs(big: Sequence[Attempt]) -> float | None:
@@ -262,7 +236,7 @@ def files(
 ) -> dict[str, str]:  # fmt: skip
     """Return all files of the folder but the document, by name."""
     document = fitted.document
-    content, _ = scenario(fitted, tables)
+    content = scenario(fitted, tables)
     if site is not None:
         content["cluster"] = {**content["cluster"], **site.cluster}
     head = (
@@ -280,9 +254,7 @@ def files(
         "study.yaml": head + sim.dump(study(document)),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),
         SCENARIO: head + sim.dump(content),
-        "replay.yaml": head
-        + "# The outages as they were, in place of the model.\n"
-        + sim.dump(replay(fitted, content)),
+        "replay.yaml": f"{head}# The outages as they were, in place of the model.\n{sim.dump(replay(fitted, content))}",
     }
     if tables.attempts:
         found["attempts.csv"] = as_csv(tables.attempts, Attempt)
@@ -364,9 +336,7 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
     components = [at for at, entry in enumerate(entries) if entry["use"] == "component"]
     part_of = {each.part: each for each in fitted.document.incidents}
     incidents = {at: part_of[entry["part"]] for at, entry in enumerate(entries) if entry["use"] == "incident"}
-    used = np.array(
-        [share for cause, share in zip(fitted.document.causes, fitted.shares, strict=True) if cause.background]
-    )
+    used = fitted.shares[[bool(cause.background) for cause in fitted.document.causes]]
     heads: list[str] = [f"failures.{at}.rate" for at in components]
     chosen = fitted.verdict.chosen
     for at in components:
@@ -418,9 +388,8 @@ def _repair_draws(
         of_first = np.clip(generator.binomial(law.events, parts[0]["weight"], count), 1, law.events - 1) / law.events
         columns: dict[str, list[str]] = {}
         for number, part in enumerate(parts):
-            inner = ""
-            if len(parts) > 1:
-                inner = f".parts.{number}.law"
+            inner = f".parts.{number}.law" if len(parts) > 1 else ""
+            if inner:
                 shares = [f"{abs(number - share):.4f}" for share in of_first]
                 columns[f".parts.{number}.weight"] = [f"{part['weight']:g}", *shares]
             median, sigma = parse(part["law"]["median"], DURATION), part["law"]["sigma"]
