@@ -307,9 +307,7 @@ def read_outages(log: Log) -> None:
                 )
             )  # fmt: skip
         source.rows += 1
-        source.saw(start)
-        if end == end:
-            source.saw(end)
+        source.saw(start, end)
 
 
 def _span(log: Log, row: Mapping[str, str], line: int) -> tuple[float, float]:
@@ -364,9 +362,7 @@ def read_lives(log: Log) -> None:
     tables.lives += lives.values()
     source.rows += len(lives)
     for life in lives.values():
-        for moment in (life.born, life.born + life.age):
-            if moment == moment:
-                source.saw(moment)
+        source.saw(life.born, life.born + life.age)
 
 
 def _life(log: Log, row: Mapping[str, str], line: int) -> tuple[float, float, float]:

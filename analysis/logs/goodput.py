@@ -68,10 +68,9 @@ class Steps(NamedTuple):
 
     def within(self, low: float, high: float) -> Steps:
         """Return what lies between two moments [s]; what was run again after them does not remain."""
-        inside = np.clip(np.minimum(self.end, high) - np.maximum(self.begin, low), 0, None)
-        share = inside / np.maximum(self.end - self.begin, 1e-9)
-        seen = share > 0
         begin, end = np.maximum(self.begin, low), np.minimum(self.end, high)
+        share = np.clip(end - begin, 0, None) / np.maximum(self.end - self.begin, 1e-9)
+        seen = share > 0
         return Steps(begin[seen], end[seen], (self.ran * share)[seen], (self.kept * share)[seen])
 
 
@@ -131,10 +130,8 @@ def _drift(steps: Steps) -> list[str]:
     present = np.unique(days)
     medians = np.array([np.median(steps.times[days == day]) for day in present])
     change = onset.of_level(medians)
-    if change is None or change.chance > onset.FALSE_DRIFTS:
-        return []
-    size = change.after / change.before - 1
-    if abs(size) < LEAST_DRIFT:
+    size = change.after / change.before - 1 if change is not None else 0.0
+    if change is None or change.chance > onset.FALSE_DRIFTS or abs(size) < LEAST_DRIFT:
         return []
     first, last, date = (utc(DAY * present[at])[:10] for at in (0, -1, change.at))
     how = f"steadily from {first} to {last}" if change.steady else f"on {date}"
@@ -149,8 +146,7 @@ def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:
     ends = sorted((a.t_start, a.t_end) for a in largest(tables.attempts) if not math.isnan(a.t_end))
     starts = np.array([start for start, _ in ends])
     total = 0.0
-    ordered = [runs[at] for at in sorted(runs)]
-    for run, after in itertools.pairwise(ordered):
+    for run, after in itertools.pairwise(runs[at] for at in sorted(runs)):
         begin = min(p.t0 for p in run)
         at = int(np.searchsorted(starts, begin + 300)) - 1
         first = min((p.first_step for p in after if p.phase == "step"), default=-1)

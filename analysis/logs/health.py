@@ -27,7 +27,7 @@ from sim.records import LogError, StrayError
 from sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from analysis.logs.files import Log, Reading
     from analysis.logs.tables import Rules
@@ -111,8 +111,7 @@ def read_events(log: Log) -> None:
         if not moments:
             log.drop("a moment that cannot be read", line)
             continue
-        for moment in moments:
-            source.saw(moment)  # events of pods too say that somebody looked
+        source.saw(*moments)  # events of pods too say that somebody looked
         if about.get("kind") != "Node" or not about.get("name"):
             log.drop(f"events of a {about.get('kind') or 'thing without a kind'}"[:80], line, sort="normal")
             continue
@@ -198,21 +197,19 @@ def read_nodes(log: Log) -> None:
     """Read snapshots of nodes: kubectl get nodes -o json, one or many in a file."""
     rules = log.rules.kubernetes
     for line, document in log.documents():
-        nodes = [item for item in _listed(document) if isinstance(item, dict)]
         found = []
         try:
-            for node in nodes:
+            for node in (item for item in _listed(document) if isinstance(item, dict)):
                 found.append(_snapshot(log, node, rules, line))
                 log.source.rows += 1
         except LogError:
             raise
         except (KeyError, TypeError, AttributeError, ValueError):
             log.drop("a node without its conditions", line)
-        beats = [beat for _, beat in found]
-        if not beats or math.isnan(max(beats)):
+        taken = max((beat for _, beat in found), default=math.nan)
+        if math.isnan(taken):
             log.drop("a snapshot without a moment", line)
             continue
-        taken = max(beats)
         log.source.saw(taken)
         log.reading.snapshots += (each._replace(t=taken) for each, _ in found)
 
@@ -246,12 +243,10 @@ def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line:
         if (fault := _condition(log, kind, each, line)) is not None
     }
     ready = conditions["Ready"]
-    beat = max(
-        (read(each["lastHeartbeatTime"]) for each in conditions.values() if each.get("lastHeartbeatTime")),
-        default=math.nan,
-    )
-    is_ready = ready["status"] == "True"
-    return Snapshot(0.0, name, is_ready, read(ready["lastTransitionTime"]), cordoned, held, exposure), beat
+    beats = [read(each["lastHeartbeatTime"]) for each in conditions.values() if each.get("lastHeartbeatTime")]
+    since = read(ready["lastTransitionTime"])
+    shot = Snapshot(0.0, name, ready["status"] == "True", since, cordoned, held, exposure)
+    return shot, max(beats, default=math.nan)
 
 
 def _condition(log: Log, kind: str, entry: Mapping[str, Any], line: int) -> _Fault | None:
@@ -283,33 +278,28 @@ def _snapshots(reading: Reading) -> list[Exposure]:
         last, where = before.get(now.node), now.seen_as
         before[now.node] = now if last is None else now._replace(seen_as=last.seen_as)
 
-        def keep(t: float, does: str, key: str, now: Snapshot = now, **more: Any) -> None:
-            where = now.seen_as
+        def keep(t: float, does: str, key: str, node: str = now.node, where: Exposure = where, **more: Any) -> None:
             cause, basis = ("not_responding", "Ready") if key == "ready" else ("unknown", key)
-            reading.points.append(Point(t, now.node, does, key, "nodes", where.file, where.line, cause, basis, **more))
+            reading.points.append(Point(t, node, does, key, "nodes", where.file, where.line, cause, basis, **more))
 
+        state, other = ("up", "down") if now.ready else ("down", "up")
+        seen = now.t if last is None else last.t
+        middle = (seen + now.t) / 2
         if last is None:
             # One that was out before the first snapshot is no failure that was seen; it only was not there.
             if not now.ready:
                 keep(now.t, "down", "ready", planned=True)
         elif now.since > last.t:
-            middle = (last.t + now.since) / 2
             if last.ready == now.ready:
-                keep(middle, *(("down", "ready") if now.ready else ("up", "ready")), t_lo=last.t)
-            keep(now.since, "up" if now.ready else "down", "ready", quiet=now.ready)
+                keep((last.t + now.since) / 2, other, "ready", t_lo=last.t)
+            keep(now.since, state, "ready", quiet=now.ready)
         elif now.ready != last.ready:
-            keep((last.t + now.t) / 2, "up" if now.ready else "down", "ready")
+            keep(middle, state, "ready")
         is_cordoned, was_cordoned = (each is not None and not math.isnan(each.cordoned) for each in (now, last))
         if is_cordoned and not was_cordoned:
-            middle = now.t if last is None else (last.t + now.t) / 2
-            keep(
-                now.cordoned if now.cordoned > (last.t if last else now.t) else middle,
-                "down",
-                "schedulable",
-                planned=True,
-            )
-        elif was_cordoned and not is_cordoned and last is not None:
-            keep((last.t + now.t) / 2, "up", "schedulable", quiet=True)
+            keep(now.cordoned if now.cordoned > seen else middle, "down", "schedulable", planned=True)
+        elif was_cordoned and not is_cordoned:
+            keep(middle, "up", "schedulable", quiet=True)
         for kind, fault in now.conditions.items():
             if last is not None and (kind not in last.conditions or last.conditions[kind].since != fault.since):
                 reading.tables.events.append(
@@ -364,17 +354,17 @@ def read_nvsentinel(log: Log) -> None:
             log.drop("codes that programs cause", line, sort="normal")
             continue
         repair = actions.get(str(event.get("recommendedaction")), "")
-        part = _part(rules, cause)
+        part, device, is_fatal = _part(rules, cause), next(iter(parts), ""), bool(event.get("isfatal"))
         store_only = str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY")
-        if event.get("isfatal") and not store_only:
+        if is_fatal and not store_only:
             log.reading.points.append(
                 Point(moment, node, "down", key, "nvsentinel", log.file, line, cause, basis,
-                      rules.is_planned("", text), repair, part, parts[0] if parts else "", text=text)
+                      rules.is_planned("", text), repair, part, device, text=text)
             )  # fmt: skip
             continue
         log.tables.events.append(
-            Event("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, parts[0] if parts else "",
-                  severity="fatal" if event.get("isfatal") else "info", repair_kind=repair, is_fault=True)
+            Event("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, device,
+                  severity="fatal" if is_fatal else "info", repair_kind=repair, is_fault=True)
         )  # fmt: skip
 
 
@@ -468,8 +458,7 @@ def _runs(log: Log, values: Sequence[Any], line: int) -> Iterator[Run]:
     gaps = np.diff(times)
     step = float(np.median(gaps)) if len(gaps) else math.inf
     cuts = np.flatnonzero((np.diff(level) != 0) | (gaps > MISSED * step)) + 1
-    log.source.saw(float(times[0]))
-    log.source.saw(float(times[-1]))
+    log.source.saw(float(times[0]), float(times[-1]))
     for first, last in itertools.pairwise([0, *cuts.tolist(), len(times)]):
         yield Run(float(times[first]), float(times[last - 1]), float(level[first]), step, log.file, line)
 
@@ -489,14 +478,18 @@ def _series(reading: Reading) -> None:
             _faults_of(reading, metric, rule, node, part, runs)
     for (metric, node), runs in states.items():
         _states_of(reading, metric, metrics[metric], node, sorted(runs))
-    for node, each in spans.items():
-        stretches: list[tuple[float, float]] = []
-        for first, last in sorted(each):
-            if stretches and first <= stretches[-1][1]:
-                stretches[-1] = stretches[-1][0], max(stretches[-1][1], last)
-            else:
-                stretches.append((first, last))
-        reading.tables.watched[node] = stretches
+    reading.tables.watched |= {node: _united(sorted(each)) for node, each in spans.items()}
+
+
+def _united(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return stretches of time in order of their beginnings, those together that meet or overlap [s]."""
+    stretches: list[tuple[float, float]] = []
+    for first, last in spans:
+        if stretches and first <= stretches[-1][1]:
+            stretches[-1] = stretches[-1][0], max(stretches[-1][1], last)
+        else:
+            stretches.append((first, last))
+    return stretches
 
 
 def _faults_of(
@@ -533,15 +526,8 @@ def _faults_of(
 def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[Run]) -> None:
     """Make the moments at which a node goes and returns: it is there as long as any of its series says so."""
     good = float(rule.get("up", 1))
-    ups: list[list[float]] = []
     bad = [run for run in runs if run.value != good]
-    for run in runs:
-        if run.value != good:
-            continue
-        if ups and run.first <= ups[-1][1]:
-            ups[-1][1] = max(ups[-1][1], run.last)
-        else:
-            ups.append([run.first, run.last])
+    ups = _united((run.first, run.last) for run in runs if run.value == good)
     cause, planned = str(rule.get("cause", "unknown")), bool(rule.get("planned"))
 
     def keep(t: float, does: str, run: Run, **more: Any) -> None:
@@ -591,10 +577,11 @@ def close(reading: Reading) -> None:
     order = {"up": 0, "answers": 0, "runs": 0, "reason": 1, "down": 2}
     for point in sorted([*reading.points, *_runs_of_jobs(reading)], key=lambda point: (point.t, order[point.does])):
         node = nodes[point.node]
-        if (point.t, point.does, point.key + point.basis) in node.lines:
+        change = point.t, point.does, point.key + point.basis
+        if change in node.lines:
             reading.tables.drop(point.file, "a change of state that is repeated", point.line, sort="normal")
             continue
-        node.lines.add((point.t, point.does, point.key + point.basis))
+        node.lines.add(change)
         if point.does == "down":
             _down(reading, node, point)
         elif point.does == "runs":
@@ -606,11 +593,10 @@ def close(reading: Reading) -> None:
             node.reason = point
             if node.out is not None:
                 _learn(node.out.event, point)
+        elif node.ended_by_job is not None:
+            by_job[node.ended_by_job.file][1] += 1
+            node.ended_by_job = None
         else:
-            if node.ended_by_job is not None:
-                by_job[node.ended_by_job.file][1] += 1
-                node.ended_by_job = None
-                continue
             _up(reading, node, point)
     reading.tables.findings += [
         f"{file}: {number_of(count, 'outage')} without a return in the log end with the next job that started on the "

@@ -82,8 +82,7 @@ def read_kernel(log: Log) -> None:
             log.drop(str(error) if isinstance(error, _NoMomentError | StrayError) else _NO_MOMENT, number)
             continue
         others += not faults.add(node, moment, fault, number)
-    for moment in headers.span(log.ends):
-        source.saw(moment)
+    source.saw(*headers.span(log.ends))
     others += source.lines
     if others > 0:
         log.drop("other lines of the kernel", 1, others, sort="normal")

@@ -74,9 +74,7 @@ def read_node_events(log: Log) -> None:
                 log.file, "rows have a state that is none of a node out of service: read as outages", number, state[:20]
             )
         source.rows += 1
-        source.saw(start)
-        if end == end:
-            source.saw(end)
+        source.saw(start, end)
         cause, basis = rules.cause_of(reason)
         log.tables.events += (
             Event(

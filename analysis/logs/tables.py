@@ -184,12 +184,13 @@ class Source:
     unreadable: int = 0
     """Lines with bytes that are no UTF-8; they were read with those replaced."""
 
-    def saw(self, moment: float) -> None:
-        """Widen the window of the file by a moment [s]."""
-        if moment < self.first:
-            self.first = moment
-        if moment > self.last:
-            self.last = moment
+    def saw(self, *moments: float) -> None:
+        """Widen the window of the file by moments [s]; NaN is none."""
+        for moment in moments:
+            if moment < self.first:
+                self.first = moment
+            if moment > self.last:
+                self.last = moment
 
 
 @dataclass

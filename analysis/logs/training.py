@@ -22,7 +22,7 @@ from analysis.logs.tables import Attempt, Event, Phase
 from sim.records import EPOCH, LogError, since_1970
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from analysis.logs.files import Log, Reading
 
@@ -88,8 +88,7 @@ def read_goodput(log: Log) -> None:
                 continue
             log.source.rows += 1
             log.reading.entries += entries
-            for entry in entries:
-                log.source.saw(entry.moment)
+            log.source.saw(*(entry.moment for entry in entries))
 
 
 def _printed(log: Log) -> Iterator[tuple[int, Any]]:
@@ -169,35 +168,20 @@ _FIELDS = {
 
 def read_torchrun(log: Log) -> None:
     """Read the first failures that agents report; of the agents of a job the earliest counts, see `events.blame`."""
-    hits = 0
-    found: dict[str, str] = {}
-    begun = 0
+    hits = begun = 0
+    fields: dict[str, str] = {}
     for number, text in log.lines():
         if ROOT in text:
             if begun:
                 log.drop("a report of torchrun that was cut", begun)
-            begun, found = number, {}
+            begun, fields = number, {}
         if not begun:
             continue
         hits += 1
-        for name, pattern in _FIELDS.items():
-            match = pattern.search(text)
-            if match is not None:
-                found.setdefault(name, "T".join(match.groups()))
-        if len(found) == len(_FIELDS):
-            try:
-                moment = log.clock.read(found["time"], number, "time")
-            except LogError:
-                raise
-            except ValueError:
-                log.drop("a moment that cannot be read", number)
-            else:
-                log.source.saw(moment)
-                log.source.rows += 1
-                log.tables.events.append(
-                    Event("torchrun", moment, moment, found["host"], "unknown", f"exit {found['exitcode']}", log.file,
-                          begun, "job", severity="info", is_fault=True)
-                )  # fmt: skip
+        matches = {name: match for name, pattern in _FIELDS.items() if (match := pattern.search(text))}
+        fields = {name: "T".join(match.groups()) for name, match in matches.items()} | fields
+        if len(fields) == len(_FIELDS):
+            _report(log, fields, number, begun)
             begun = 0
         elif number - begun > 12:
             log.drop("a report of torchrun that was cut", begun)
@@ -206,6 +190,23 @@ def read_torchrun(log: Log) -> None:
         log.drop("a report of torchrun that was cut", begun)
     if log.source.lines > hits:
         log.drop("other lines of training", 1, log.source.lines - hits, sort="normal")
+
+
+def _report(log: Log, fields: Mapping[str, str], number: int, begun: int) -> None:
+    """Keep the failure that a report tells, which begins on one line and ends on another."""
+    try:
+        moment = log.clock.read(fields["time"], number, "time")
+    except LogError:
+        raise
+    except ValueError:
+        log.drop("a moment that cannot be read", number)
+        return
+    log.source.saw(moment)
+    log.source.rows += 1
+    log.tables.events.append(
+        Event("torchrun", moment, moment, fields["host"], "unknown", f"exit {fields['exitcode']}", log.file, begun,
+              "job", severity="info", is_fault=True)
+    )  # fmt: skip
 
 
 # NVIDIA Resiliency Extension: events of ft_launcher, and what each cycle was.
@@ -238,13 +239,11 @@ def read_nvrx(log: Log) -> None:
         log.source.rows += 1
         moments[int(match["cycle"]), match["event"]].append((moment, number))
     job = re.sub(r"[.].*", "", Path(log.file).name)
-    for cycle in sorted({cycle for cycle, _ in moments}):
-        for phase, first, last in _STRETCHES:
-            if (cycle, first) in moments and (cycle, last) in moments:
-                begin, line = min(moments[cycle, first])
-                end = max(moments[cycle, last])[0]
-                if end >= begin:
-                    log.tables.phases.append(Phase(job, cycle, phase, begin, end, file=log.file, line=line))
+    for cycle, (phase, first, last) in itertools.product(sorted({cycle for cycle, _ in moments}), _STRETCHES):
+        if (cycle, first) in moments and (cycle, last) in moments:
+            (begin, line), (end, _) = min(moments[cycle, first]), max(moments[cycle, last])
+            if end >= begin:
+                log.tables.phases.append(Phase(job, cycle, phase, begin, end, file=log.file, line=line))
 
 
 def read_cycles(log: Log) -> None:
@@ -270,9 +269,7 @@ def read_cycles(log: Log) -> None:
             log.drop("has no start" if math.isnan(begin) else "ends before it starts", line)
             continue
         log.source.rows += 1
-        for moment in (begin, end):
-            if not math.isnan(moment):
-                log.source.saw(moment)
+        log.source.saw(begin, end)
         log.reading.cycles.append(
             Attempt(job, number, nodes, size, count, math.nan, math.nan, begin, end, end - begin, "",
                     file=log.file, line=line)
@@ -297,9 +294,8 @@ def _place_cycles(reading: Reading) -> None:
         cycles[each.job].append(each)
     kept = []
     for attempt in reading.tables.attempts:
-        mine = cycles.get(attempt.job, ())
         over = math.inf if math.isnan(attempt.t_end) else attempt.t_end
-        within = [each for each in mine if attempt.t_start - 300 <= each.t_start <= over]
+        within = [each for each in cycles.get(attempt.job, ()) if attempt.t_start - 300 <= each.t_start <= over]
         if not within:
             kept.append(attempt)
             continue
@@ -311,10 +307,9 @@ def _place_cycles(reading: Reading) -> None:
         last.end_state, last.blamed_node = attempt.end_state, attempt.blamed_node
     for mine in cycles.values():
         mine.sort(key=lambda each: each.t_start)
-        unstated = [each for each in mine if not each.end_state]
-        for each in unstated:
-            is_open = math.isnan(each.t_end)
-            each.end_state = "FAILED" if each is not mine[-1] else "RUNNING" if is_open else "COMPLETED"
+        for each in mine:
+            last_state = "RUNNING" if math.isnan(each.t_end) else "COMPLETED"
+            each.end_state = each.end_state or ("FAILED" if each is not mine[-1] else last_state)
         for one, after in itertools.pairwise(mine):
             if math.isnan(one.t_end):
                 one.t_end, one.elapsed = after.t_start, after.t_start - one.t_start

@@ -7,6 +7,7 @@ a recorded run a second time: where large jobs follow each other without a gap, 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -130,7 +131,7 @@ def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Worklo
     origin = min(job.submit for job in jobs)
     first, end = min(job.start for job in ran), max(job.end for job in ran)
     later = sorted(job.submit for job in jobs)[-MOST_JOBS:]
-    begin = max(first, later[0] if len(jobs) > MOST_JOBS else first)
+    begin = max(first, later[0]) if len(jobs) > MOST_JOBS else first
     # Whole hours from the first submission, as scenarios say them.
     begin = origin + HOUR * math.ceil((begin + WARM_UP * (end - begin) - origin) / HOUR)
     end = begin + HOUR * max((end - begin) // HOUR, 1)
@@ -151,9 +152,7 @@ def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Worklo
     for partition, mine in _by(rest, lambda job: job.partition).items():
         for band in _bands(mine):
             entry, what = _stream(partition if partition in names else "", band, origin, end, numbers)
-            if partition in priority:
-                entry["priority"] = priority[partition]
-            entries.append(entry)
+            entries.append({**entry, **({"priority": priority[partition]} if partition in priority else {})})
             found.append(what)
     return Workload(
         jobs, frozenset(chain), origin, begin, end, found, entries, partitions, scheduler, assumed, priority
@@ -173,8 +172,7 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
         if math.isnan(submit):
             continue
         eligible = submit if math.isnan(first.t_eligible) else max(first.t_eligible, submit)
-        if first.t_start < eligible:
-            eligible = submit
+        eligible = submit if first.t_start < eligible else eligible
         count = first.node_count
         found.append(
             Job(
@@ -191,13 +189,12 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
 def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = math.nan) -> str:
     """Return the table of jobs, as a stream replays it: times in seconds since an origin, or the first submission."""
     heads = "job stream tenant partition priority gpus nodes submit eligible start end run limit attempts preemptions"
-    rows: list[list[object]] = [[*heads.split(), "steps_lost", "state"]]
     begin = min((job.submit for job in jobs), default=0.0) if math.isnan(origin) else origin
 
     def since(moment: float) -> str:
         return "" if math.isnan(moment) else f"{moment - begin:.0f}"
 
-    rows += [
+    rows = [
         [
             job.job, "", job.user, job.partition, priority.get(job.partition, ""), job.gpus, job.nodes,
             since(job.submit), since(job.eligible), since(job.start), since(job.end),
@@ -207,7 +204,7 @@ def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = m
         ]
         for job in jobs
     ]  # fmt: skip
-    return csv_text(rows)
+    return csv_text([[*heads.split(), "steps_lost", "state"], *rows])
 
 
 # What is in it: one training job in pieces, partitions, and classes of jobs.
@@ -262,10 +259,8 @@ def _partitions(
         if name not in stated:
             used: set[int] = set()
             for text in {text for job in mine for text in job.hosts}:
-                try:
+                with contextlib.suppress(ValueError):
                     used.update(number[node] for node in hosts.expand(text) if node in number)
-                except ValueError:
-                    continue
             if used and len(used) < 0.95 * len(history.nodes):
                 entry["nodes"] = ranges(sorted(used))
         most = max((math.ceil(job.gpus / per_node) for job in mine), default=0)
@@ -288,9 +283,8 @@ def _bands(jobs: Sequence[Job]) -> list[list[Job]]:
     bands: list[list[Job]] = []
     for _, mine in sorted(classes.items()):
         if bands and len(bands[-1]) < ENOUGH:
-            bands[-1] += mine
-        else:
-            bands.append(mine)
+            mine = bands.pop() + mine
+        bands.append(mine)
     if len(bands) > 1 and len(bands[-1]) < ENOUGH:
         bands[-2:] = [bands[-2] + bands[-1]]
     return bands
@@ -323,11 +317,8 @@ def _stream(
         "work": {"use": "lognormal", "median": duration(runs.median.value), "sigma": float(f"{runs.sigma.value:.4g}")},
         "limit": limit, "outcome": runs.outcomes, "restart": "0 s",
     }  # fmt: skip
-    if partition:
-        entry["partition"] = partition
     tenants = _tenants(jobs, numbers)
-    if tenants:
-        entry["tenant"] = tenants
+    entry |= {key: value for key, value in (("partition", partition), ("tenant", tenants)) if value}
     found = StreamFound(
         name=name, jobs=len(jobs), gpu_hours=sum(job.gpus * job.run for job in jobs) / HOUR, partition=partition,
         gpus={str(size): count for size, count in sizes.items()}, days=(end - origin) / DAY,
@@ -382,8 +373,7 @@ def _rate(submits: FloatArray, length: float, profile: int, factors: Sequence[fl
         statistic = float(((counts - mean)[mean > 0] ** 2 / mean[mean > 0]).sum())
         if chi2.sf(statistic, days - 1) < 0.01:
             spread = float(f"{statistic / (days - 1):.3g}")
-    found = estimate.rate(len(submits) / spread, length / DAY / spread)
-    return found, spread
+    return estimate.rate(len(submits) / spread, length / DAY / spread), spread
 
 
 def _limit(jobs: Sequence[Job]) -> tuple[Any, str]:
@@ -396,10 +386,8 @@ def _limit(jobs: Sequence[Job]) -> tuple[Any, str]:
     if len(known) < 0.5 * len(jobs):
         return "exact", "not recorded"
     value, count = Counter(job.limit for job in known).most_common(1)[0]
-    if count >= 0.5 * len(known):
-        return duration(value), f"{duration(value)} ({count} of {len(known)})"
     factors = [job.limit / job.run for job in known if job.state == "COMPLETED" and job.run >= 1]
-    if len(factors) < 5:
+    if count >= 0.5 * len(known) or len(factors) < 5:
         return duration(value), f"{duration(value)} ({count} of {len(known)})"
     middle = max(float(np.median(factors)), 1.0)
     killed = sum(job.state == "TIMEOUT" for job in known) / len(known)
@@ -589,14 +577,12 @@ def stream_draws(load: Workload, count: int) -> dict[str, list[str]]:
 
 def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
     """Return the scenario that replays the jobs and the outages of nodes as they were."""
-    has_limits = any(not math.isnan(job.limit) for job in load.jobs)
     stream: dict[str, Any] = {"name": "history", "use": "trace", "file": JOBS, "skip_bad_rows": True}
     if any(job.eligible > job.submit for job in load.jobs):
         stream |= {"columns": {"submit": "eligible"}, "origin": 0.0}
-    if not has_limits:
+    if all(math.isnan(job.limit) for job in load.jobs):
         stream["limit"] = "exact"
     queue = _queue(load)
-    requeue = {"delay": "0 s", "age": "keep"}
     return {
         "name": f"{content['name']}-history",
         "description": f"The jobs of {content['name']} as they were submitted from {utc(load.origin)} on.",
@@ -604,10 +590,8 @@ def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
         **_window(load),
         "streams": [{**stream, "restart": "0 s", "checkpoint": {"interval": "1 s", "save": "0 s", "restore": "0 s"}}],
         **queue,
-        "scheduler": {**queue["scheduler"], "at_limit": "run on", "requeue": requeue},
-        "failures": [
-            {"use": "replay", "file": "outages.csv", "origin": utc(load.origin), "inventory": "nodes.csv"}
-        ],
+        "scheduler": {**queue["scheduler"], "at_limit": "run on", "requeue": {"delay": "0 s", "age": "keep"}},
+        "failures": [{"use": "replay", "file": "outages.csv", "origin": utc(load.origin), "inventory": "nodes.csv"}],
         "repair": {"time": "1 d"},
         "detection": {"time": "0 s"},
         "checkpoint": content["checkpoint"],
@@ -679,9 +663,9 @@ def backtest(
         if len(streams) >= 4:
             spread = float(np.std(streams, ddof=1)) * math.sqrt(1 + 1 / len(streams))
             middle = float(np.mean(streams))
-            single = band(middle, t_quantile(0.95, len(streams) - 1) * spread)
-            more = {"streams": middle, "streams_low": single[0], "streams_high": single[1]}
-            more["streams_inside"] = is_inside(single)
+            low, high = band(middle, t_quantile(0.95, len(streams) - 1) * spread)
+            inside = is_inside((low, high))
+            more = {"streams": middle, "streams_low": low, "streams_high": high, "streams_inside": inside}
         found.append(
             BacktestFound(
                 metric=name, jobs=count, measured=measured, replay=replayed, replay_low=ends[0], replay_high=ends[1],
