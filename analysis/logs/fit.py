@@ -86,12 +86,11 @@ def fit(
             "node-days (95 %)"
         )
     # One of many racks is none of chance.
-    used = [
-        each
-        for each in together
-        if _more_than_chance(each) and (len(each.groups) >= FEWEST_INCIDENTS or each is not together[0])
-    ]
-    unused = [each for each in together if each not in used]
+    used: list[Incidents] = []
+    unused: list[Incidents] = []
+    for each in together:
+        is_used = _more_than_chance(each) and (len(each.groups) >= FEWEST_INCIDENTS or each is not together[0])
+        (used if is_used else unused).append(each)
     for at in (at for each in unused for group in each.groups for at in group):
         outages[at].incident = -1
     single = [event for event in outages if event.incident < 0]
@@ -112,41 +111,22 @@ def fit(
     total = estimate.rate(len(outages) / wide, up / wide)
     causes, shares = _causes(history, single, verdict, up, rules, wide)
     document = found.FitDocument(
-        format=1,
-        name=name,
-        window=[utc(history.start), utc(history.end)],
-        days=(history.end - history.start) / DAY,
-        nodes=len(history.nodes),
+        format=1, name=name, window=[utc(history.start), utc(history.end)],
+        days=(history.end - history.start) / DAY, nodes=len(history.nodes),
         gpus_per_node=int(np.median(history.gpus[history.gpus > 0])) if history.gpus.any() else 8,
-        basis=history.basis,
-        node_days=history.in_service / DAY,
-        node_days_up=up,
-        outages=len(outages),
+        basis=history.basis, node_days=history.in_service / DAY, node_days_up=up, outages=len(outages),
         open_outages=sum(math.isnan(event.t_end) for event in outages) if history.has_ends else 0,
-        planned=sum(event.planned for event in tables.events),
-        rate=estimated(total, 1000),
-        files=[file_read(source) for source in tables.sources],
-        dropped=dropped_rows(tables),
-        causes=causes,
-        unseen={
-            cause: 1000 * estimate.rate(0, up).high
-            for cause in rules.causes
-            if cause not in {event.cause for event in outages} and cause not in ("application", "unknown", "kill_task")
-        },
-        unknown_texts=_unknown(outages),
-        repair=repair,
+        planned=sum(event.planned for event in tables.events), rate=estimated(total, 1000),
+        files=[file_read(source) for source in tables.sources], dropped=dropped_rows(tables),
+        causes=causes, unseen=_unseen(rules, outages, up), unknown_texts=_unknown(outages), repair=repair,
         incidents=[_incidents(history, each, used=each in used, relapse=incidents_relapse) for each in together],
-        clustering=_clustering(verdict, draws, model, lasting),
-        trend=trend,
-        detection=_detection(outages),
+        clustering=_clustering(verdict, draws, model, lasting), trend=trend, detection=_detection(outages),
         xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
         attribution=_attribution(tables, blame) if blame is not None else None,
-        training=goodput.training(tables, history),
-        checks=[],
+        training=goodput.training(tables, history), checks=[],
         findings=[*tables.findings, *_findings(history, verdict, trend, unused), *_onsets(history)],
-        not_known=list(NOT_KNOWN),
-        provenance=provenance,
-    )
+        not_known=list(NOT_KNOWN), provenance=provenance,
+    )  # fmt: skip
     return Fitted(document, history, verdict, draws, shares)
 
 
@@ -165,7 +145,7 @@ def _more_than_chance(together: Incidents) -> bool:
 
 def file_read(source: Source) -> found.FileRead:
     """Return what a file was, for the document."""
-    first, last = ((utc(moment) if math.isfinite(moment) else None) for moment in (source.first, source.last))
+    first, last = (utc(moment) if math.isfinite(moment) else None for moment in (source.first, source.last))
     return found.FileRead(
         file=source.file, kind=source.kind, lines=source.lines, rows=source.rows, first=first, last=last,
         columns=source.columns,
@@ -175,11 +155,15 @@ def file_read(source: Source) -> found.FileRead:
 def dropped_rows(tables: Tables) -> list[found.DroppedRows]:
     """Return what was not used, for the document."""
     return [
-        found.DroppedRows(
-            file=row.source, rule=row.rule, number=row.number, first=row.first, last=row.last, sort=row.sort
-        )
-        for row in tables.dropped
+        found.DroppedRows(file=r.source, rule=r.rule, number=r.number, first=r.first, last=r.last, sort=r.sort)
+        for r in tables.dropped
     ]
+
+
+def _unseen(rules: Rules, outages: Sequence[Event], up: float) -> dict[str, float]:
+    """Return the upper end of the rate of each cause that no outage has."""
+    seen = {"application", "unknown", "kill_task", *(event.cause for event in outages)}
+    return {cause: 1000 * estimate.rate(0, up).high for cause in rules.causes if cause not in seen}
 
 
 def _unknown(outages: Sequence[Event]) -> dict[str, int]:
@@ -194,16 +178,11 @@ def _unknown(outages: Sequence[Event]) -> dict[str, int]:
 def _up(history: History) -> float:
     """Return how long all nodes together were in service and not out of it [node s]."""
     number = history.number
-    down: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    down = defaultdict(list, {node: [*spans] for node, spans in history.planned.items()})
     for event in history.outages:
-        until = history.until(event) if history.has_ends else event.t
-        down[number[event.node]].append((event.t, until))
-    for node, spans in history.planned.items():
-        down[node] += spans
-    total = 0.0
-    for node, enter, leave in zip(history.unit, history.enter, history.leave, strict=True):
-        total += leave - enter - _covered(down.get(int(node), []), enter, leave)
-    return float(total)
+        down[number[event.node]].append((event.t, history.until(event) if history.has_ends else event.t))
+    stretches = zip(history.unit.tolist(), history.enter, history.leave, strict=True)
+    return float(sum(leave - enter - _covered(down.get(node, []), enter, leave) for node, enter, leave in stretches))
 
 
 def _covered(spans: Sequence[tuple[float, float]], low: float, high: float) -> float:
@@ -224,8 +203,7 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
     for event in history.outages:
         events[number[event.node]].append(event)
     rows: list[tuple[int, float, bool, bool]] = []
-    order = np.argsort(history.unit, kind="stable")
-    for at in order.tolist():
+    for at in np.argsort(history.unit, kind="stable").tolist():
         node, enter, leave = int(history.unit[at]), float(history.enter[at]), float(history.leave[at])
         planned = history.planned.get(node, [])
         position, after = enter, False
@@ -240,13 +218,8 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
         if length > 0:
             rows.append((node, length, False, after))
     unit, time, failed, after_failure = zip(*rows, strict=True)
-    return Spells(
-        np.array(unit, dtype=np.int64),
-        np.array(time) / DAY,
-        np.array(failed),
-        np.array(after_failure),
-        len(history.nodes),
-    )
+    units = np.array(unit, dtype=np.int64)
+    return Spells(units, np.array(time) / DAY, np.array(failed), np.array(after_failure), len(history.nodes))
 
 
 # Causes and repairs.
@@ -287,18 +260,14 @@ def _causes(
         own = spread(history, mine, wide)
         result.append(
             found.CauseFound(
-                name=name,
-                fault=rules.causes.get(name, "host"),
-                events=len(mine),
-                in_incidents=len(mine) - len(alone),
-                rate=estimated(estimate.rate(len(mine) / own, up / own), 1000),
-                background=float(background[at]),
+                name=name, fault=rules.causes.get(name, "host"),
+                events=len(mine), in_incidents=len(mine) - len(alone),
+                rate=estimated(estimate.rate(len(mine) / own, up / own), 1000), background=float(background[at]),
                 method="counted" if counts[at] >= FEW or len(names) <= 2 else "shared",
                 repair=_repair(history, alone) if counts[at] >= FEW else None,
-                basis=dict(Counter(event.cause_basis for event in mine)),
-                files=sorted({event.file for event in mine}),
+                basis=dict(Counter(event.cause_basis for event in mine)), files=sorted({event.file for event in mine}),
             )
-        )
+        )  # fmt: skip
     return result, shares
 
 
@@ -325,7 +294,7 @@ def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found
     complete = times[done] / 3600
     mean = float(complete.mean())
     method = f"{'one' if len(law.parts) == 1 else 'two'} log-normal by maximum likelihood"
-    parts = [(weight, median, sigma) for weight, median, sigma in law.parts]
+    parts = [*law.parts]
     fitted = sum(weight * median * math.exp(sigma**2 / 2) for weight, median, sigma in parts)
     if len(parts) == 2 and not 0.6 < fitted / mean < 1.7 and done.all():
         parts, method = [(1.0, *law_of_one(times / 3600, done))], "log-normal: median fitted, sigma from the mean"
@@ -339,13 +308,9 @@ def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found
         content = lognormal_law(3600 * median, sigma)
     else:
         weight = round(parts[0][0], 4)
-        content = {
-            "use": "mixture",
-            "parts": [
-                {"weight": w, "law": lognormal_law(3600 * median, sigma)}
-                for w, (_, median, sigma) in zip((weight, round(1 - weight, 4)), parts, strict=True)
-            ],
-        }
+        laws = [lognormal_law(3600 * median, sigma) for _, median, sigma in parts]
+        weighted = zip((weight, round(1 - weight, 4)), laws, strict=True)
+        content = {"use": "mixture", "parts": [{"weight": share, "law": part} for share, part in weighted]}
     return found.LawFound(
         law=content, events=int(done.sum()), open=int((~done).sum()), median_s=3600 * float(np.median(complete)),
         median=estimated(estimate.median(np.where(done, times, np.inf))),
@@ -377,26 +342,19 @@ def duration(seconds: float) -> str:
 
 def _incidents(history: History, together: Incidents, *, used: bool, relapse: bool) -> found.IncidentsFound:
     sizes = Counter(len({history.outages[at].node for at in group}) for group in together.groups)
-    delays = np.array([
-        history.outages[at].t - history.outages[group[0]].t for group in together.groups for at in group
-    ])  # fmt: skip
+    delays = [history.outages[at].t - history.outages[group[0]].t for group in together.groups for at in group]
     events = [history.outages[at] for group in together.groups for at in group]
     time = together.domains * (history.end - history.start) / DAY
     count = max(len(together.groups) - together.by_chance, 0.0)
     return found.IncidentsFound(
-        part=together.part,
-        domains=together.domains,
-        events=len(together.groups),
-        nodes=len(events),
-        by_chance=together.by_chance,
-        used=used,
-        relapse=relapse,
+        part=together.part, domains=together.domains, events=len(together.groups), nodes=len(events),
+        by_chance=together.by_chance, used=used, relapse=relapse,
         rate=estimated(estimate.rate(count, time), 1000),
         sizes={str(size): count for size, count in sorted(sizes.items())},
         delays_s=[float(round(x, 1)) for x in np.quantile(delays, np.linspace(0, 1, 21))] if len(delays) else [],
         repair=_repair(history, events) if used else None,
         groups_by_gap={f"{gap:g}": number for gap, number in together.tuples},
-    )
+    )  # fmt: skip
 
 
 def _lasting(history: History) -> Estimate:
@@ -438,9 +396,7 @@ def _clustering(
         alternative=verdict.alternative.name if verdict.alternative is not None else "",
         relapse=verdict.relapse,  # type: ignore[arg-type]
         frailty=verdict.frailty,  # type: ignore[arg-type]
-        upper_cv2=verdict.upper_cv2,
-        split_half=estimated(lasting),
-        parameters=parameters,
+        upper_cv2=verdict.upper_cv2, split_half=estimated(lasting), parameters=parameters,
     )  # fmt: skip
 
 
@@ -449,29 +405,24 @@ def _trend(history: History) -> found.TrendFound | None:
     if len(history.outages) < SOME:
         return None
     moments = np.array([event.t for event in history.outages])
-    spreads = {}
-    for name, width in (("day", DAY), ("week", WEEK), ("30 days", 30 * DAY)):
-        counts, exposure = _windows(history, moments, width)
-        spreads[name] = estimate.dispersion(counts, exposure)
+    widths = {"day": DAY, "week": WEEK, "30 days": 30 * DAY}
+    spreads = {name: estimate.dispersion(*_windows(history, moments, width)) for name, width in widths.items()}
     lived = exposure_until(history, moments)
     total = exposure_until(history, np.array([history.end]))[0]
     fitted = estimate.trend(np.maximum(lived, total * 1e-9), total, spreads["week"])
-    counts, exposure = _windows(history, moments, WEEK)
-    changes = estimate.changes(counts, exposure, spreads["week"])
+    changes = estimate.changes(*_windows(history, moments, WEEK), spreads["week"])
     return found.TrendFound(
         exponent=estimated(fitted.exponent),
         significant=not fitted.exponent.low <= 1 <= fitted.exponent.high,
         dispersion=spreads,
         changes=[
             {
-                "date": utc(history.start + change.at * WEEK),
-                "before": PER * change.before,
-                "after": PER * change.after,
-                "evidence": change.evidence,
+                "date": utc(history.start + change.at * WEEK), "before": PER * change.before,
+                "after": PER * change.after, "evidence": change.evidence,
             }
             for change in changes
         ],
-    )
+    )  # fmt: skip
 
 
 def _onsets(history: History) -> list[str]:
@@ -491,13 +442,9 @@ def _onsets(history: History) -> list[str]:
         counts, exposure = _windows(history, np.array(moments), DAY)
         change = onset.of_rate(counts, exposure, 7)
         if change is not None and change.chance < onset.FALSE_ALARMS / len(causes):
-            edge = history.start + change.at * DAY
-            # The first of more of them has a date whichever day the window begins.
-            begin = (
-                min(moment for moment in (*moments, math.inf) if moment >= edge)
-                if change.after > change.before
-                else edge
-            )
+            begin = history.start + change.at * DAY
+            if change.after > change.before:  # the first of more of them has a date whichever day the window begins
+                begin = min(moment for moment in (*moments, math.inf) if moment >= begin)
             result.append(
                 f"{cause}: {PER * change.before:.2g} per 1000 node-days before {utc(begin)[:10]}, "
                 f"{PER * change.after:.2g} since; the window has two rates of this cause"
@@ -517,12 +464,10 @@ def _windows(
 
 def exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the time in service of all nodes up to moments [node s], shape (n,)."""
-    enter, leave = np.sort(history.enter), np.sort(history.leave)
-    sums = (np.concatenate(([0.0], np.cumsum(x))) for x in (enter, leave))
     total = np.zeros(len(moments))
-    for edges, cumulative, sign in zip((enter, leave), sums, (1, -1), strict=True):
+    for edges, sign in ((np.sort(history.enter), 1), (np.sort(history.leave), -1)):
         at = np.searchsorted(edges, moments)
-        total += sign * (at * moments - cumulative[at])
+        total += sign * (at * moments - np.concatenate(([0.0], np.cumsum(edges)))[at])
     return total
 
 
@@ -551,15 +496,12 @@ def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
     days = sum(a.elapsed for a in big if not math.isnan(a.elapsed)) / DAY
     software = sum(a.cause == "unattributed" and a.end_state == "FAILED" for a in big)
     return found.AttributionFound(
-        ended=blame.ended,
-        attributed=blame.attributed,
-        by_chance=blame.by_chance,
-        evidence=dict(blame.rules),
+        ended=blame.ended, attributed=blame.attributed, by_chance=blame.by_chance, evidence=dict(blame.rules),
         interrupts=estimated(estimate.share(blame.hit, blame.faults)),
         states=dict(Counter(a.end_state for a in tables.attempts).most_common()),
         software_per_day=estimated(estimate.rate(software, days)) if days > 0 else found.Estimated(value=None),
         software_events=software,
-    )
+    )  # fmt: skip
 
 
 # Findings in words.

@@ -300,15 +300,15 @@ class Site(NamedTuple):
             mine = sorted(number[node] for node in set(part.nodes) if node in number)
             if not mine:
                 continue
-            entry: dict[str, Any] = {"name": part.name}
-            if len(mine) < len(names):
-                entry["nodes"] = ranges(mine)
-            tier = _whole(part.settings, "PriorityTier", 1)
-            if tier != 1:
-                entry["tier"] = tier
+            nodes, tier = ranges(mine) if len(mine) < len(names) else "", _whole(part.settings, "PriorityTier", 1)
             limit = _time(part.settings, "MaxTime", "UNLIMITED")
-            found.append({**entry, "limit": limit} if limit else entry)
+            found.append(_stated(name=part.name, nodes=nodes, tier=None if tier == 1 else tier, limit=limit))
         return found
+
+
+def _stated(**entries: Any) -> dict[str, Any]:
+    """Return entries without those that have no value; zero is one."""
+    return {key: value for key, value in entries.items() if value not in (None, "")}
 
 
 _DAYS = re.compile(r"(\d+)-(\d+)(?::(\d+))?(?::(\d+))?")
@@ -373,12 +373,10 @@ def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Si
     queues, closed = [], []
     for part in sorted(found.partitions, key=lambda each: each.settings.get("default", "").upper() != "YES"):
         state = part.settings.get("state", "UP").upper()
-        if state != "UP":
-            closed.append(f"{part.name} ({state})")
-        elif set(part.nodes).intersection(nodes):
+        if state == "UP" and set(part.nodes).intersection(nodes):
             queues.append(part)
         else:
-            closed.append(f"{part.name} (none of these nodes)")
+            closed.append(f"{part.name} ({state if state != 'UP' else 'none of these nodes'})")
     if closed:
         assumed.append(f"partitions that are left out: {', '.join(closed)}")
     try:
@@ -408,14 +406,12 @@ def _accelerator(types: Sequence[Mapping[str, int]], stated: str, assumed: list[
     instances = [kind for kind in kinds if re.search(r"\d+g\.\d+gb", kind)]
     if instances:
         assumed.append(f"each instance of MIG is a GPU: Gres names {', '.join(instances)}")
-    main = kinds.most_common(1)[0][0]
-    if stated and stated not in catalog.accelerators():
-        raise SlurmError(
-            f"--accelerator: '{stated}' does not come with Ettrick{suggest(stated, catalog.accelerators())}"
-        )
-    if stated and main in catalog.accelerators() and main != stated:
+    main, shipped = kinds.most_common(1)[0][0], catalog.accelerators()
+    if stated and stated not in shipped:
+        raise SlurmError(f"--accelerator: '{stated}' does not come with Ettrick{suggest(stated, shipped)}")
+    if stated and main in shipped and main != stated:
         raise SlurmError(f"--accelerator {stated}: Gres names the type {main}; leave the option out")
-    accelerator = stated or (main if main in catalog.accelerators() else "")
+    accelerator = stated or (main if main in shipped else "")
     others = [f"'{kind}' ({count:,} nodes)" for kind, count in kinds.items() if kind and kind != accelerator]
     if not accelerator:
         what = f"Gres names the type {' and '.join(others)}" if others else "Gres has no type"
@@ -479,32 +475,9 @@ def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) ->
             key, unit = _PARAMETERS[word]
             number = _whole({word: value}, word)
             keys[key] = f"{number} {unit}" if unit else number
-    reorder = {"reorder": _whole(words, "preempt_reorder_count")} if "preempt_reorder_count" in words else {}
+    reorder = _whole(words, "preempt_reorder_count") if "preempt_reorder_count" in words else None
     keys["order"] = _order(said, assumed)
-    mode = said.get("preemptmode", "OFF").upper()
-    kind = said.get("preempttype", "preempt/none").lower()
-    if kind != "preempt/none" and mode != "OFF":
-        known = next((word for word in ("REQUEUE", "CANCEL") if word in mode), "")
-        if not known:
-            assumed.append(f"no preemption: PreemptMode={said['preemptmode']} stops jobs and keeps their nodes")
-        else:
-            keys["preempt"] = {
-                "mode": known.lower(),
-                "who": "tier" if kind == "preempt/partition_prio" else "priority",
-                **reorder,
-            }
-            exempt = _time(said, "PreemptExemptTime", "-1")
-            grace = max((_whole(part.settings, "GraceTime") for part in queues), default=0)
-            keys["preempt"] |= {**({"exempt": exempt} if exempt else {}), **({"grace": f"{grace} s"} if grace else {})}
-            if "preempt_youngest_first" in words:
-                keys["preempt"]["order"] = "youngest"
-            if kind == "preempt/qos":
-                assumed.append(
-                    "who may preempt whom: PreemptType=preempt/qos is in the accounting database; priority decides"
-                )
-            own = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
-            if own:
-                assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(own)}")
+    keys |= _preemption(found, queues, "youngest" if "preempt_youngest_first" in words else None, reorder, assumed)
     if said.get("overtimelimit", "").upper() == "UNLIMITED":
         keys["at_limit"] = "run on"
     elif _whole(said, "OverTimeLimit"):
@@ -523,6 +496,30 @@ def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) ->
     return keys
 
 
+def _preemption(
+    found: Slurm, queues: Sequence[Partition], order: str | None, reorder: int | None, assumed: list[str]
+) -> dict[str, Any]:
+    """Return who takes the nodes of whom, as a scenario states it; nothing without preemption."""
+    said = found.settings
+    mode, kind = said.get("preemptmode", "OFF").upper(), said.get("preempttype", "preempt/none").lower()
+    if kind == "preempt/none" or mode == "OFF":
+        return {}
+    known = next((word for word in ("REQUEUE", "CANCEL") if word in mode), "")
+    if not known:
+        assumed.append(f"no preemption: PreemptMode={said['preemptmode']} stops jobs and keeps their nodes")
+        return {}
+    who = "tier" if kind == "preempt/partition_prio" else "priority"
+    exempt = _time(said, "PreemptExemptTime", "-1")
+    seconds = max((_whole(part.settings, "GraceTime") for part in queues), default=0)
+    grace = f"{seconds} s" if seconds else None
+    if kind == "preempt/qos":
+        assumed.append("who may preempt whom: PreemptType=preempt/qos is in the accounting database; priority decides")
+    own = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
+    if own:
+        assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(own)}")
+    return {"preempt": _stated(mode=known.lower(), who=who, reorder=reorder, exempt=exempt, grace=grace, order=order)}
+
+
 _LEFT_OUT = (
     "MaxNodes", "MinNodes", "QOS", "AllowAccounts", "AllowGroups", "AllowQos", "DenyAccounts", "DenyQos",
     "ExclusiveUser", "OverSubscribe", "LLN", "PriorityWeightQOS", "PriorityWeightTRES", "PriorityWeightAssoc",
@@ -536,20 +533,14 @@ def _order(said: Mapping[str, str], assumed: list[str]) -> dict[str, Any]:
     if said.get("prioritytype", "priority/multifactor").lower() == "priority/basic":
         return {"age": {"weight": 0}}
     age, size, share = (_whole(said, f"PriorityWeight{name}") for name in ("Age", "JobSize", "Fairshare"))
-    order: dict[str, Any] = {"age": {"weight": age}}
     full = _time(said, "PriorityMaxAge", "7-0")
-    if age and full:
-        order["age"]["full"] = full
+    order: dict[str, Any] = {"age": _stated(weight=age, full=full if age else None)}
     if size:
         favours = "small" if said.get("priorityfavorsmall", "NO").upper() == "YES" else "large"
         order["size"] = {"weight": size, "favours": favours}
     if share:
         half, every = _time(said, "PriorityDecayHalfLife", "7-0"), _time(said, "PriorityCalcPeriod", "5")
-        order["fair_share"] = {
-            "weight": share,
-            **({"half_life": half} if half and half != "0 d" else {}),
-            "every": every,
-        }
+        order["fair_share"] = {"weight": share, **_stated(half_life=half if half != "0 d" else None), "every": every}
         assumed.append("shares of tenants: equal; those of accounts are in the accounting database (sshare)")
     return order
 
@@ -579,6 +570,7 @@ def scenario(
     """
     made = site(slurm, topology, accelerator)
     partitions = made.partitions(made.nodes)
+    tier = {"interval": "30 min", "mode": "async", "stall": "5 s", "write": "1 min", "restore": "1 min"}
     content = {
         "name": name,
         "description": f"{len(made.nodes):,} nodes as {slurm.name} has them.",
@@ -589,9 +581,7 @@ def scenario(
         "scheduler": made.scheduler,
         "failures": [{"use": failures}],
         **_detection(made.settings.get("slurmdtimeout", ""), recovery),
-        "checkpoint": {
-            "tiers": [{"interval": "30 min", "mode": "async", "stall": "5 s", "write": "1 min", "restore": "1 min"}]
-        },
+        "checkpoint": {"tiers": [tier]},
         "recovery": {"use": recovery},
         "repair": {"time": "1 d"},
         "assumptions": [
@@ -607,8 +597,7 @@ def scenario(
     head = [f"# From {slurm.name}" + (f" and {topology.name}" if topology else "") + ".", "#"]
     keys = ("ClusterName", "SchedulerType", "PriorityType", "PreemptType", "SelectType", "SlurmdTimeout", "JobRequeue")
     head += [f"# {key}={made.settings[key.lower()]}" for key in keys if key.lower() in made.settings]
-    text = "\n".join(head) + "\n" + sim.dump(content)
-    return text, made
+    return "\n".join([*head, sim.dump(content)]), made
 
 
 def _jobs(made: Site) -> list[dict[str, Any]]:
@@ -624,15 +613,13 @@ def _jobs(made: Site) -> list[dict[str, Any]]:
         mean = sum(size * weight for size, weight in weights.items()) / sum(weights.values())
         capacity = per_node * sum(1 / inside.get(node, 1) for node in mine)
         work = 2 * 3600 * math.exp(1.2**2 / 2)
-        limit = _time(part.settings, "MaxTime", "UNLIMITED")
         streams.append({
             "name": part.name or "jobs",
             "arrivals": {"rate": f"{float(f'{86400 * LOAD * capacity / (mean * work):.3g}'):g} per day"},
             "gpus": {str(size): round(weight, 3) for size, weight in weights.items()},
             "work": {"use": "lognormal", "median": "2 h", "sigma": 1.2},
-            "limit": limit or "7 d",
-            **({"priority": made.priority[part.name]} if part.name in made.priority else {}),
-            **({"partition": part.name} if part.name else {}),
+            "limit": _time(part.settings, "MaxTime", "UNLIMITED") or "7 d",
+            **_stated(priority=made.priority.get(part.name), partition=part.name),
         })  # fmt: skip
     return streams
 
