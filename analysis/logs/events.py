@@ -8,6 +8,7 @@ min before to 5 min after it (Kokolis et al., arXiv 2410.21680).
 from __future__ import annotations
 
 import bisect
+import contextlib
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -135,16 +136,13 @@ def build(
     faults = _faults(tables, [event for event in tables.events if event.is_fault and event.part != "job"])
     reports = [event for event in tables.events if event.is_fault and event.part == "job"]
     rows_have_ends = bool(rows) or not faults
-    if (
-        not rows
-        and not faults
-        and not any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
-    ):
+    watches = any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
+    if not rows and not faults and not watches:
         raise NoModelError(_why_no_nodes(tables))
-    merged = (
-        _outages(tables, rows) if rows_have_ends else [replace(fault) for fault in faults if fault.severity == "fatal"]
-    )
-    if not rows_have_ends:
+    if rows_have_ends:
+        merged = _outages(tables, rows)
+    else:
+        merged = [replace(fault) for fault in faults if fault.severity == "fatal"]
         tables.findings.append(
             "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
             "repairs, and faults that leave no line (power, host) are missing"
@@ -169,10 +167,9 @@ def build(
             f"of them and {len(named.keys() - number.keys()):,} others"
         )
     racks, gpus = [""] * len(names), np.zeros(len(names), dtype=np.int64)
-    for row in exposure:
-        racks[number[row.unit]], gpus[number[row.unit]] = row.rack, row.gpus
     by_node: dict[str, list[Exposure]] = defaultdict(list)
     for row in exposure:
+        racks[number[row.unit]], gpus[number[row.unit]] = row.rack, row.gpus
         by_node[row.unit].append(row)
     outages, planned = [], defaultdict(list)
     for event in merged:
@@ -215,14 +212,11 @@ def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
 
     The first code that a program does not cause names the fault; a code that only names the repair names it too.
     """
-    groups.sort(key=lambda event: (event.node, event.part_id, event.cause_basis, event.t))
+    groups.sort(key=lambda event: (*_place(event), event.t))
     joined: list[Event] = []
     for event in groups:
         last = joined[-1] if joined else None
-        same = last is not None and (last.node, last.part_id, last.cause_basis) == (
-            event.node, event.part_id, event.cause_basis,
-        )  # fmt: skip
-        if last is not None and same and event.t - last.t_end <= SAME_CODE:
+        if last is not None and _place(last) == _place(event) and event.t - last.t_end <= SAME_CODE:
             if event.file != last.file and (event.t, event.t_end) == (last.t, last.t_end):
                 tables.drop(event.file, "a fault that another file has too", event.line, event.raw_count, "normal")
                 continue
@@ -253,6 +247,11 @@ def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
     return sorted((event for event in found if event.cause != "repair"), key=lambda event: event.t)
 
 
+def _place(event: Event) -> tuple[str, str, str]:
+    """Return the node, the device and the code of a fault."""
+    return event.node, event.part_id, event.cause_basis
+
+
 def _outages(tables: Tables, rows: list[Event]) -> list[Event]:
     """Return one outage for rows of a node that overlap or touch: the cause of the first, the repair of the last.
 
@@ -263,10 +262,9 @@ def _outages(tables: Tables, rows: list[Event]) -> list[Event]:
     apart: list[Event] = []
     orphans: list[Event] = []
     for planned in (False, True):
-        mine = sorted((row for row in rows if row.planned is planned), key=lambda row: (row.node, row.t))
         last: Event | None = None
-        for row in mine:
-            until = math.inf if last is not None and math.isnan(last.t_end) else last.t_end if last is not None else 0.0
+        for row in sorted((row for row in rows if row.planned is planned), key=lambda row: (row.node, row.t)):
+            until = 0.0 if last is None else math.inf if math.isnan(last.t_end) else last.t_end
             if last is not None and last.node == row.node and row.t <= until:
                 if math.isinf(until):
                     # An open row that a later one of the same node follows was not closed by slurmdbd.
@@ -392,22 +390,20 @@ def _pieces(name: str) -> list[str]:
 
 def _refuse_strangers(tables: Tables, events: list[Event], number: Mapping[str, int]) -> None:
     """Drop what happened to nodes that nobody watched; refuse if that is all."""
-    strangers = Counter(event.node for event in events if event.node not in number)
-    if not strangers:
+    strange = [event for event in events if event.node not in number]
+    if not strange:
         return
-    named = sum(strangers.values())
-    if named == len(events):
-        example = next(iter(strangers))
+    first = strange[0]
+    if len(strange) == len(events):
         raise LogError(
-            f"{events[0].file}:{events[0].line}: '{example}' is no node of the inventory, and neither is any other "
+            f"{first.file}:{first.line}: '{first.node}' is no node of the inventory, and neither is any other "
             f"node of the logs (the inventory has {next(iter(number))}, ...)"
         )
-    for event in events:
-        if event.node in strangers:
-            tables.drop(event.file, "a node that is not in the inventory", event.line)
-    first = next(event for event in events if event.node in strangers)
+    for event in strange:
+        tables.drop(event.file, "a node that is not in the inventory", event.line)
+    nodes = {event.node for event in strange}
     tables.findings.append(
-        f"{named:,} events of {len(strangers):,} nodes that are not in the inventory were dropped, for example "
+        f"{len(strange):,} events of {len(nodes):,} nodes that are not in the inventory were dropped, for example "
         f"{first.file}:{first.line}"
     )
     events[:] = [event for event in events if event.node in number]
@@ -417,10 +413,8 @@ def _in_service(event: Event, rows: Iterable[Exposure]) -> Event | None:
     """Return an outage clipped to the service of its node; ``None`` if it began outside."""
     for row in rows:
         if row.t_enter <= event.t < row.t_exit:
-            over = event.t_end
-            if not math.isnan(over) and over >= row.t_exit:
-                over = math.nan  # it left with the outage, or the window ended
-            return replace(event, t_end=over)
+            # A node may leave with the outage, or the window end.
+            return replace(event, t_end=event.t_end if event.t_end < row.t_exit else math.nan)
     return None
 
 
@@ -579,7 +573,6 @@ class Blame:
 def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> Blame:
     """Say of each attempt whether a node ended it, and which; the first evidence of the list that fits."""
     found = Blame()
-    number = history.number
     outages: dict[str, list[float]] = defaultdict(list)
     causes: dict[tuple[str, float], Event] = {}
     faults: dict[str, list[float]] = defaultdict(list)
@@ -613,9 +606,8 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
         if len(moments) and np.searchsorted(moments, low) < np.searchsorted(moments, high, side="right"):
             near = [(node, at) for node in nodes for at in _between(outages.get(node, ()), low, high)]
         coded = [] if near else [(node, at) for node in nodes for at in _between(faults.get(node, ()), low, high)]
-        if not attempt.blamed_node:
-            named = (node for at, node in tables.blamed.get(attempt.job, ()) if low <= at <= high)
-            attempt.blamed_node = next(named, "")
+        named = (node for at, node in tables.blamed.get(attempt.job, ()) if low <= at <= high)
+        attempt.blamed_node = attempt.blamed_node or next(named, "")
         if attempt.blamed_node:
             attempt.cause_basis = "FailedNode"
             own = [key for key in near if key[0] == attempt.blamed_node]
@@ -635,7 +627,7 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
             continue
         found.attributed += 1
         found.rules[attempt.cause_basis if attempt.cause_basis in ("FailedNode", "outage", "torchrun") else "code"] += 1
-    _hit(tables, history, hosts, hits, number, found)
+    _hit(tables, history, hosts, hits, found)
     return found
 
 
@@ -659,30 +651,21 @@ def _between(times: Sequence[float], low: float, high: float) -> Sequence[float]
     return times[bisect.bisect_left(times, low) : bisect.bisect_right(times, high)]
 
 
-def _hit(
-    tables: Tables,
-    history: History,
-    hosts: HostLists,
-    hits: set[tuple[str, float]],
-    number: Mapping[str, int],
-    found: Blame,
-) -> None:
+def _hit(tables: Tables, history: History, hosts: HostLists, hits: set[tuple[str, float]], found: Blame) -> None:
     """Count the outages of nodes on which one of the largest jobs ran, and of these those that ended it."""
-    busy: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    busy: dict[str, list[tuple[float, float]]] = {node: [] for node in history.nodes}
     for attempt in largest(tables.attempts):
         if not attempt.nodes:
             continue
         until = history.end if math.isnan(attempt.t_end) else attempt.t_end
-        try:
+        with contextlib.suppress(ValueError):
             for node in hosts.expand(attempt.nodes):
-                if node in number:
+                if node in busy:
                     busy[node].append((attempt.t_start, until))
-        except ValueError:
-            continue
     for spans in busy.values():
         spans.sort()
     for event in history.outages:
-        spans = busy.get(event.node, [])
+        spans = busy[event.node]
         at = bisect.bisect_right(spans, (event.t, math.inf)) - 1
         # A job may end minutes before its node is taken out.
         if any(begin <= event.t and event.t - BEFORE <= over for begin, over in spans[max(at - 2, 0) : at + 1]):

@@ -46,13 +46,12 @@ def read_node_events(log: Log) -> None:
     """Read the states of nodes that slurmdbd keeps; a state that still lasts has no end."""
     rules, source = log.rules, log.source
     header = "" if "nodename" in log.first_line().lower() else _EVENTS
-    seen: set[tuple[str, float, str, str]] = set()
+    seen: dict[tuple[str, float, str, str], int] = {}
     needed = "node", "start", "end", "state", "cause"
     for number, row in log.table(*needed, header=header, free="cause", export=EXPORTS["node-events"], more=["state"]):
         node, state, reason = row["node"], row["state"], row["cause"]
         if not node or node.lower() == "nodename":
-            rule = "a header that is repeated" if node else "an event of the whole cluster"
-            log.drop(rule, number, sort="normal")
+            log.drop("a header that is repeated" if node else "an event of the whole cluster", number, sort="normal")
             continue
         try:
             start, end = (log.moment(row[role], number, math.nan, role) for role in ("start", "end"))
@@ -65,10 +64,9 @@ def read_node_events(log: Log) -> None:
         if not start <= (end if end == end else math.inf):
             log.drop("ends before it starts" if start == start else "has no start", number)
             continue
-        if (node, start, state, reason) in seen:
+        if seen.setdefault((node, start, state, reason), number) != number:
             log.drop("a row that is repeated", number, sort="normal")
             continue
-        seen.add((node, start, state, reason))
         if rules.node_state(state) != "down":
             log.tables.show(
                 log.file, "rows have a state that is none of a node out of service: read as outages", number, state[:20]
@@ -205,19 +203,17 @@ class _Attempts:
         state = self._states.get(word, "")
         if not state:
             state = self._states[word] = log.rules.job_state(word)
-            if not state:
-                log.drop(f"an unknown state: {word[:20]}", line)
-                return
-        if elapsed != elapsed:
-            elapsed = t_end - t_start
-            if elapsed < 0:
-                log.drop("ends before it starts", line)
-                return
-        elif t_end < t_start - 3600:
+        if not state:
+            log.drop(f"an unknown state: {word[:20]}", line)
+            return
+        # With a run time, an end an hour too early is one of the hour that occurs twice.
+        if t_end < t_start - (0 if elapsed != elapsed else 3600):
             log.drop("ends before it starts", line)
             return
+        if elapsed != elapsed:
+            elapsed = t_end - t_start
         elif abs(abs(t_end - t_start - elapsed) - 3600) <= 1:
-            t_end = t_start + elapsed  # an hour that occurs twice, and the wrong one
+            t_end = t_start + elapsed
         if t_submit == t_start:
             t_start = t_submit  # one object for both
         same = self._same.setdefault
@@ -291,9 +287,7 @@ def close(tables: Tables) -> None:
         for mine in runs.values():
             again = max(mine.values(), key=lambda row: row.restarts)
             lacking[again.file] += len(mine) <= again.restarts
-    for at, row in enumerate(rows):
-        if row.restarts and alone[at]:
-            lacking[row.file] += 1
+    lacking.update(row.file for at, row in enumerate(rows) if row.restarts and alone[at])
     if repeated:
         dropped = Counter(rows[at].file for at in repeated)
         for source in tables.sources:
@@ -333,24 +327,17 @@ def read_sacct_json(log: Log) -> None:
     keep = _Attempts(log).add
     for at, job in enumerate(jobs, 1):
         try:
-            times = {
-                name: _plain(job["time"].get(name)) for name in ("submission", "eligible", "start", "end", "elapsed")
-            }
+            moments = [str(_plain(job["time"].get(name)) or "") for name in ("submission", "eligible", "start", "end")]
+            elapsed, limit = (_plain(job["time"].get(name)) for name in ("elapsed", "limit"))
             state = job["state"]["current"]
             tres = job.get("tres", {}).get("allocated") or []
-            gpus = [
-                int(_plain(each["count"]) or 0) for each in tres if each["type"] == "gres" and each["name"] == "gpu"
-            ]
-            if not gpus:
-                gpus = [
-                    int(_plain(each["count"]) or 0) for each in tres if str(each.get("name", "")).startswith("gpu:")
-                ]
-            limit = _plain(job["time"].get("limit"))
+            gpus = [each for each in tres if each["type"] == "gres" and each["name"] == "gpu"]
+            gpus = gpus or [each for each in tres if str(each.get("name", "")).startswith("gpu:")]
             keep(
-                at, sum(gpus), math.nan if times["elapsed"] is None else float(times["elapsed"]),
+                at, sum(int(_plain(each["count"]) or 0) for each in gpus),
+                math.nan if elapsed is None else float(elapsed),
                 [
-                    str(job["job_id"]),
-                    *(str(times[name] or "") for name in ("submission", "eligible", "start", "end")),
+                    str(job["job_id"]), *moments,
                     state[0] if isinstance(state, list) else str(state), str(job.get("nodes") or ""),
                     str(_plain(job.get("allocation_nodes")) or 0), str(job.get("user") or ""),
                     str(job.get("partition") or ""), str(job.get("failed_node") or ""),
@@ -425,10 +412,12 @@ def _change(
     rules, found, does = log.rules, match.groupdict(), str(rule["does"])
     if does == "state":
         does = rules.node_state(found["state"]) or "show"
-    if does in ("show", "none"):
+    if does == "none":
+        log.drop("other lines of slurmctld", line, sort="normal")
+        return
+    if does == "show":
         text = re.sub(r"\d+", "#", match.string.partition(" ")[2].replace(found["node"], "NODE"))
-        reason = f"a fault that no rule reads: {text[:80]}" if does == "show" else "other lines of slurmctld"
-        log.drop(reason, line, sort="unread" if does == "show" else "normal")
+        log.drop(f"a fault that no rule reads: {text[:80]}", line, sort="unread")
         return
     log.source.rows += 1
     if does == "runs":
