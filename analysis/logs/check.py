@@ -191,14 +191,10 @@ def _repeats(faults: Faults) -> float:
 def trace_of(history: History) -> Faults:
     """Return the outages of a history, in days from the start of its window."""
     number, days = history.number, (history.end - history.start) / DAY
-    return Faults(
-        np.array([number[event.node] for event in history.outages], dtype=np.int64),
-        np.array([event.t - history.start for event in history.outages]) / DAY,
-        np.array([(history.until(event) if history.has_ends else event.t) - history.start for event in history.outages])
-        / DAY,
-        len(history.nodes),
-        days,
-    )
+    node = np.array([number[event.node] for event in history.outages], dtype=np.int64)
+    start = np.array([event.t for event in history.outages])
+    end = np.array([history.until(event) for event in history.outages]) if history.has_ends else start
+    return Faults(node, (start - history.start) / DAY, (end - history.start) / DAY, len(history.nodes), days)
 
 
 def of_model(
@@ -265,9 +261,7 @@ def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> li
     data = statistics(trace)
     drawn = np.array([statistics(each) for each in traces])
     result = []
-    for at, name in enumerate(NAMES):
-        if at >= len(NAMES) - WITH_ENDS and not has_ends:
-            continue
+    for at, name in enumerate(NAMES if has_ends else NAMES[:-WITH_ENDS]):
         mine = drawn[:, at][~np.isnan(drawn[:, at])]
         if len(mine) < 10 or math.isnan(data[at]):
             continue

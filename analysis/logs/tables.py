@@ -292,72 +292,60 @@ class Rules:
     """Rules of `rules.yaml`, those of the user first."""
 
     def __init__(self, content: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> None:
-        own = own or {}
-        self.causes: dict[str, str] = {
-            name: entry["fault"] for part in (content, own) for name, entry in part.get("causes", {}).items()
-        }
-        self.of_xid: dict[int, str] = {
-            code: cause for part in (content, own) for cause, codes in part.get("xids", {}).items() for code in codes
-        }
-        self.harmless = frozenset((*content["harmless"], *own.get("harmless", ())))
+        first, last = own or {}, content
+
+        def rows(table: str) -> list[Any]:
+            """Return the entries of a list; the first that matches decides."""
+            return [entry for part in (first, last) for entry in part.get(table, ())]
+
+        def pairs(table: str) -> list[tuple[Any, Any]]:
+            """Return the entries of a mapping; the last of a key decides."""
+            return [pair for part in (last, first) for pair in part.get(table, {}).items()]
+
+        def kinds(table: str) -> dict[Any, str]:
+            """Return the kind of each word of a mapping from kinds to their words."""
+            return {word: kind for kind, words in pairs(table) for word in words}
+
+        self.causes: dict[str, str] = {name: entry["fault"] for name, entry in pairs("causes")}
+        self.of_xid, self.states, self._node_states = kinds("xids"), kinds("states"), kinds("node_states")
+        self.harmless = frozenset(rows("harmless"))
         self.kernel = [
-            KernelRule(
-                entry["holds"].lower(), re.compile(entry["match"]), str(entry["cause"]), int(entry.get("code", 0))
-            )
-            for part in (own, content)
-            for entry in part.get("kernel", ())
+            KernelRule(row["holds"].lower(), re.compile(row["match"]), str(row["cause"]), int(row.get("code", 0)))
+            for row in rows("kernel")
         ]
         self.foreign = {
             where: [
-                (entry[where], str(entry["is"]), str(content["exports"][entry["export"]]))
-                for part in (own, content)
-                for entry in part.get("foreign", ())
-                if where in entry
+                (row[where], str(row["is"]), str(content["exports"][row["export"]]))
+                for row in rows("foreign")
+                if where in row
             ]
             for where in ("begins", "holds")
         }
-        self.fault_words = [str(word).lower() for part in (own, content) for word in part.get("fault_words", ())]
-        planned = [part.get("planned", {}) for part in (own, content)]
+        self.fault_words = [str(word).lower() for word in rows("fault_words")]
+        planned = [part.get("planned", {}) for part in (first, last)]
         self._planned_states = frozenset(state for part in planned for state in part.get("states", ()))
         self._planned = _patterns((reason, "planned") for part in planned for reason in part.get("reasons", ()))
-        self._reasons = _patterns(
-            (entry["match"], entry["cause"]) for part in (own, content) for entry in part.get("reasons", ())
-        )
-        self._repairs = _patterns(
-            (entry["match"], entry["repair"]) for part in (own, content) for entry in part.get("repairs", ())
-        )
-        self.states: dict[str, str] = {
-            state: kind
-            for part in (content, own)
-            for kind, states in part.get("states", {}).items()
-            for state in states
-        }
+        self._reasons = _patterns((row["match"], row["cause"]) for row in rows("reasons"))
+        self._repairs = _patterns((row["match"], row["repair"]) for row in rows("repairs"))
         self.slurmctld = [
-            {**entry, "holds": entry["holds"].encode(), "match": re.compile(entry["match"])}
-            for part in (own, content)
-            for entry in part.get("slurmctld", ())
+            {**row, "holds": row["holds"].encode(), "match": re.compile(row["match"])} for row in rows("slurmctld")
         ]
-        for rule in self.slurmctld:
-            _choice(rule["does"], ("down", "up", "answers", "state", "reason", "job", "runs", "none", "show"))
-        self._node_states = {
-            word: meaning
-            for part in (content, own)
-            for meaning, words in part.get("node_states", {}).items()
-            for word in words
-        }
         self.kubernetes, self.nvsentinel, self.prometheus = (
-            _merged(content[kind], own.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
+            _merged(content[kind], first.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
         )
-        for rule in self.kubernetes["events"].values():
-            _choice(rule["does"], ("down", "up", "fault", "none"))
+        for table, choices in (
+            (self.slurmctld, ("down", "up", "answers", "state", "reason", "job", "runs", "none", "show")),
+            (self.kubernetes["events"].values(), ("down", "up", "fault", "none")),
+            (self.prometheus["metrics"].values(), ("code", "count", "rise", "state", "name")),
+        ):
+            for rule in table:
+                _choice(rule["does"], choices)
         self._kubernetes_known: dict[tuple[str, str], Mapping[str, Any] | None] = {}
         self._kubernetes = {
             table: [(re.compile(pattern, re.IGNORECASE), rule) for pattern, rule in self.kubernetes[table].items()]
             for table in ("events", "conditions")
         }
-        for rule in self.prometheus["metrics"].values():
-            _choice(rule["does"], ("code", "count", "rise", "state", "name"))
-        self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
+        self.columns: dict[str, list[str]] = _merged(content["columns"], first.get("columns", {}))
         self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
         # Logs say the same few things of each node.
         self.is_planned = functools.lru_cache(100_000)(self._is_planned)
