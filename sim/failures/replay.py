@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -141,34 +142,21 @@ class Replay(Strategy):
             if name not in places:
                 raise LogError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
         place = np.array([places[name] for name in log.units], dtype=np.int64)
-        spread = nodes if self.by_order and len(names) < nodes else 0
+        spread, is_drawn_anew = nodes if self.by_order and len(names) < nodes else 0, self.spread_unknown == "each"
         notes = [log.note] if log.note else []
         if spread:
-            when = "anew in each replication" if self.spread_unknown == "each" else "the same in every replication"
+            when = "anew in each replication" if is_drawn_anew else "the same in every replication"
             notes.append(
                 f"{file}: names {len(names)} of {nodes} nodes; they are placed at random, {when}; neighbours do not "
                 "stay neighbours. A file with the names of all nodes, in order, says which is which (inventory: FILE)"
             )
         sources = [
             Source(
-                name=cause,
-                part="node",
-                units=nodes,
-                law=None,
-                recorded=Recorded(
-                    place[rows.unit],
-                    rows.start,
-                    rows.end,
-                    rows.span,
-                    spread,
-                    self.spread_unknown == "each",
-                    tuple(notes),
-                ),
-                detection=self.detection,
-                fault=self.fault,
+                name=cause, part="node", units=nodes, law=None, detection=self.detection, fault=self.fault,
+                recorded=replace(rows, unit=place[rows.unit], spread=spread, each=is_drawn_anew, notes=tuple(notes)),
             )
             for cause, rows in log.by_cause.items()
-        ]
+        ]  # fmt: skip
         return sources, log.merged
 
 
@@ -246,10 +234,9 @@ def read_log(
                 f"{last.line} has no end; say when that was over"
             )
         if last is not None and row.start <= last.end and last.end > last.start:
-            open_rows[row.unit] = last._replace(end=max(last.end, row.end))
+            row = last._replace(end=max(last.end, row.end))
             merged += 1
-            continue
-        if last is not None:
+        elif last is not None:
             done.append(last)
         open_rows[row.unit] = row
     rows = sorted([*done, *open_rows.values()], key=lambda row: (row.start, row.unit))
@@ -273,25 +260,17 @@ def read_log(
     by_cause: dict[str, Recorded] = {}
     for cause in sorted({row.cause for row in rows}):
         mine = [row for row in rows if row.cause == cause]
-        by_cause[cause] = Recorded(
-            unit=np.array([row.unit for row in mine], dtype=np.int64),
-            start=np.array([row.start for row in mine], dtype=np.float64),
-            end=np.array([row.end for row in mine], dtype=np.float64),
-            span=rows[-1].start,
-        )
+        start, end = (np.array(values, dtype=np.float64) for values in ([r.start for r in mine], [r.end for r in mine]))
+        by_cause[cause] = Recorded(np.array([r.unit for r in mine], dtype=np.int64), start, end, rows[-1].start)
     return Log(tuple(names), by_cause, merged, note)
 
 
 def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict[str, int]) -> list[_Row]:
     """Return the rows of a log in order of time; units are added to `names`, unless these are an inventory."""
     file, is_complete, hosts = _shown(path), bool(names), HostLists()
-    table = Table(
-        lines(file),
-        file,
-        {role: (name,) for role, name in columns},
-        ("unit", "start", "end"),
-        advice="say which one it is, for example columns: {{role}: NAME}",
-    )
+    roles = {role: (name,) for role, name in columns}
+    advice = "say which one it is, for example columns: {{role}: NAME}"
+    table = Table(lines(file), file, roles, ("unit", "start", "end"), advice=advice)
     seconds = {role: column_unit(table.name_of(role), second, has_unit=times.has_unit) for role in ("start", "end")}
 
     def read(row: Mapping[str, str], line: int) -> tuple[tuple[str, ...], _Row]:
