@@ -244,13 +244,13 @@ class _Headers:
 
     def read(self, header: _Header, number: int) -> tuple[float, str]:
         """Return the moment [s since 1970] and the host."""
-        moment = self._moment(header, number, header.match["first"] or "" if header.match else "")
-        match = header.match
-        host = (match["first"] or match["host"] or "" if match else "") or _first(header.entry, _HOSTS)
-        if not (host or self._alone):
+        printer, stated = (header.match["first"], header.match["host"]) if header.match else ("", "")
+        moment = self._moment(header, number, printer or "")
+        host = printer or stated or _first(header.entry, _HOSTS)
+        node = host or self._alone
+        if not node:
             raise _NoMomentError(_NO_HOST)
         self._unnamed += not host
-        node = host or self._alone
         last = self._last.get(node, moment)
         self._jumps += moment < last - 60
         self._last[node] = moment

@@ -99,11 +99,8 @@ def read(request: Request, progress: Progress = lambda _done, _total: None) -> t
     """Read all files of a request."""
     tables = Tables()
     reading = Reading(tables, read_rules(request.rules), HostLists())
-    kinds = dict(request.kinds)
-    files = list(request.files)
-    if request.inventory:
-        kinds[request.inventory] = "inventory"
-        files.insert(0, request.inventory)
+    kinds = {**request.kinds, **({request.inventory: "inventory"} if request.inventory else {})}
+    files = [*filter(None, [request.inventory]), *request.files]
     read_files(files, reading, request.zones, kinds, progress, request.years)
     return tables, reading
 
@@ -224,22 +221,20 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     edges = np.linspace(0, days, 61)
     watched = np.diff(exposure_until(history, history.start + edges * 86400)) / 86400
 
+    gaps = np.diff(np.sort(data.start))
+    places = np.unique(np.concatenate(([0.0], np.quantile(gaps, np.linspace(0, 1, 60))))) if len(gaps) else np.zeros(1)
+
     def cumulative(trace: check.Faults) -> Any:
         return mean_cumulative(trace.start, edges, watched)
 
-    def longer(trace: check.Faults, at: Any) -> Any:
+    def longer(trace: check.Faults) -> Any:
         gaps = np.sort(np.diff(np.sort(trace.start)))
-        return 1 - np.searchsorted(gaps, at, side="right") / max(len(gaps), 1)
+        return 1 - np.searchsorted(gaps, places, side="right") / max(len(gaps), 1)
 
-    gaps = np.diff(np.sort(data.start))
-    places = np.unique(np.concatenate(([0.0], np.quantile(gaps, np.linspace(0, 1, 60))))) if len(gaps) else np.zeros(1)
     found = {}
-    for name, x, curve in (("cumulative", edges, cumulative), ("gaps", places, lambda trace: longer(trace, places))):
+    for name, x, curve in (("cumulative", edges, cumulative), ("gaps", places, longer)):
         low, high = np.quantile([curve(trace) for trace in traces], [0.025, 0.975], axis=0)
-        found[name] = CurveFound(
-            x=[float(v) for v in x], y=[float(v) for v in curve(data)], low=[float(v) for v in low],
-            high=[float(v) for v in high],
-        )  # fmt: skip
+        found[name] = CurveFound(x=x.tolist(), y=curve(data).tolist(), low=low.tolist(), high=high.tolist())
     return found
 
 
@@ -287,14 +282,14 @@ def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound 
     model, outages = found[write.SCENARIO], found["replay.yaml"]
     if not model or not outages:
         return None
-    training = document.training
+    training, mean = document.training, float(np.mean(model))
     return CostFound(
-        metric="ettr", model=float(np.mean(model)), p05=float(np.quantile(model, 0.05)),
+        metric="ettr", model=mean, p05=float(np.quantile(model, 0.05)),
         p95=float(np.quantile(model, 0.95)), replay=float(np.mean(outages)),
         replay_p05=float(np.quantile(outages, 0.05)), replay_p95=float(np.quantile(outages, 0.95)),
         measured=training.goodput if training is not None else None,
         measured_in_time=training.goodput_in_time if training is not None else None, replications=len(model),
-        lost_gpu_hours=(1 - float(np.mean(model))) * gpus * 24 * document.days,
+        lost_gpu_hours=(1 - mean) * gpus * 24 * document.days,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ a recorded run a second time: where large jobs follow each other without a gap, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 from collections import Counter, defaultdict
@@ -793,15 +794,12 @@ def findings(rows: Sequence[BacktestFound]) -> list[str]:
     """Return in words what was measured outside of what is simulated."""
     result = []
     for row in rows:
-        asked = [("the replay of the jobs", row.replay_inside, row.replay_low, row.replay_high)]
-        if row.streams_inside is not None:
-            asked.append(("the fitted streams", row.streams_inside, row.streams_low, row.streams_high))
-        for who, inside, low, high in asked:
-            if not inside:
-                is_time = row.metric.startswith("wait")
-                measured, least, most = (
-                    time_text(value or 0.0) if is_time else percent_text(value or 0.0, 1)
-                    for value in (row.measured, low, high)
-                )
+        text = time_text if row.metric.startswith("wait") else functools.partial(percent_text, digits=1)
+        for who, inside, low, high in (
+            ("the replay of the jobs", row.replay_inside, row.replay_low, row.replay_high),
+            ("the fitted streams", row.streams_inside, row.streams_low, row.streams_high),
+        ):
+            if inside is False:
+                measured, least, most = (text(value or 0.0) for value in (row.measured, low, high))
                 result.append(f"{name_of(row.metric)}: {measured} in the records, {least} to {most} in {who}")
     return result
