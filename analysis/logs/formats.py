@@ -236,10 +236,8 @@ def read_inventory(log: Log) -> None:
     stretches: dict[str, list[Exposure]] = defaultdict(list)
     for line, row in log.table("node"):
         try:
-            enter, leave = (
-                log.moment(row.get(role, ""), line, empty, role)
-                for role, empty in (("in", -math.inf), ("out", math.inf))
-            )
+            enter = log.moment(row.get("in", ""), line, -math.inf, "in")
+            leave = log.moment(row.get("out", ""), line, math.inf, "out")
             gpus = 0 if row.get("gpus", "").lower() in NOTHING else count(row["gpus"])
             names = log.reading.hosts.expand(row["node"])
         except LogError:

@@ -549,18 +549,13 @@ def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str
 # From moments of change to outages.
 
 
-class _Out(NamedTuple):
-    """An outage that lasts: its event, and what is down."""
-
-    event: Event
-    keys: set[str]
-
-
 @dataclass
 class _Node:
     """What is known of a node on the way: the outage that lasts, the last one that a mere answer ended, a reason."""
 
-    out: _Out | None = None
+    out: Event | None = None
+    keys: set[str] = field(default_factory=set)
+    """What is down while the outage lasts."""
     answered: Event | None = None
     ended_by_job: Event | None = None
     reason: Point | None = None
@@ -586,13 +581,13 @@ def close(reading: Reading) -> None:
             _down(reading, node, point)
         elif point.does == "runs":
             if node.out is not None:
-                event, node.out, node.answered = node.out.event, None, None
-                event.t_end, node.ended_by_job = point.t, event
-                by_job[event.file][0] += 1
+                by_job[node.out.file][0] += 1
+                node.out.t_end, node.ended_by_job = point.t, node.out
+                node.out = node.answered = None
         elif point.does == "reason":
             node.reason = point
             if node.out is not None:
-                _learn(node.out.event, point)
+                _learn(node.out, point)
         elif node.ended_by_job is not None:
             by_job[node.ended_by_job.file][1] += 1
             node.ended_by_job = None
@@ -623,16 +618,16 @@ _NOT_RETURNED = (
 
 def _down(reading: Reading, node: _Node, point: Point) -> None:
     out, node.ended_by_job = node.out, None
-    if out is not None and not out.event.planned and point.t - out.event.t > DAY:
+    if out is not None and not out.planned and point.t - out.t > DAY:
         reading.tables.show(point.file, _NOT_RETURNED, point.line)
-    if out is not None and (point.planned or not out.event.planned):
-        out.keys.add(point.key)
-        out.event.raw_count += 1
-        _learn(out.event, point)
+    if out is not None and (point.planned or not out.planned):
+        node.keys.add(point.key)
+        out.raw_count += 1
+        _learn(out, point)
         return
     again = node.answered
     if again is not None and not math.isnan(again.t_end) and point.t - again.t_end <= AGAIN:
-        again.t_end, node.out, node.answered = math.nan, _Out(again, {point.key}), None
+        again.t_end, node.out, node.keys, node.answered = math.nan, again, {point.key}, None
         _learn(again, point)
         return
     event = Event(
@@ -641,11 +636,12 @@ def _down(reading: Reading, node: _Node, point: Point) -> None:
     )  # fmt: skip
     if node.reason is not None and point.t - node.reason.t <= 5:
         _learn(event, node.reason)
-    keys = {point.key}
-    if out is not None:  # planned work that a failure cuts short; the node returns when both are over
-        out.event.t_end = point.t
-        keys |= out.keys
-    node.out, node.answered = _Out(event, keys), None
+    if out is None:
+        node.keys = set()
+    else:  # planned work that a failure cuts short; the node returns when both are over
+        out.t_end = point.t
+    node.keys.add(point.key)
+    node.out, node.answered = event, None
     reading.tables.events.append(event)
 
 
@@ -667,12 +663,10 @@ def _up(reading: Reading, node: _Node, point: Point) -> None:
             reading.tables.drop(point.file, "a return without its outage", point.line)
         return
     # A check that is healthy on the whole node is so on all its parts.
-    out.keys.difference_update([key for key in out.keys if key == point.key or key.startswith(f"{point.key} ")])
-    if point.source == "slurmctld":
-        out.keys.clear()
-    if not out.keys:
-        out.event.t_end = point.t
-        node.out, node.answered = None, out.event if point.does == "answers" else None
+    node.keys = {key for key in node.keys if key != point.key and not key.startswith(f"{point.key} ")}
+    if point.source == "slurmctld" or not node.keys:
+        out.t_end = point.t
+        node.out, node.answered = None, out if point.does == "answers" else None
 
 
 def _items(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -578,11 +578,8 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
         share = float(np.mean((worst > each).any(axis=(1, 2))))
         if share <= FALSE_ALARMS:
             break
-    return LimitsFound(
-        sudden=dict(zip(names, map(float, each[:, 0]), strict=True)),
-        lasting=dict(zip(names, map(float, each[:, 1]), strict=True)),
-        false_alarms=share, histories=len(predicted),
-    )  # fmt: skip
+    sudden, lasting = (dict(zip(names, column, strict=True)) for column in each.T.tolist())
+    return LimitsFound(sudden=sudden, lasting=lasting, false_alarms=share, histories=len(predicted))
 
 
 def extremes(
