@@ -161,10 +161,10 @@ def build(
     number = {name: at for at, name in enumerate(names)}
     _refuse_strangers(tables, merged, number)
     if exposure[0].basis == "inventory":
-        named = _named(tables, hosts)
+        named, listed = _named(tables, hosts).keys(), {row.unit for row in tables.exposure}
         tables.findings.append(
-            f"the inventory has {number_of(len(names), 'node')}: the logs name {len(named.keys() & number.keys()):,} "
-            f"of them and {len(named.keys() - number.keys()):,} others"
+            f"the inventory has {number_of(len(listed), 'node')}: the logs name {len(named & listed):,} of them and "
+            f"{len(named - listed):,} others"
         )
     racks, gpus = [""] * len(names), np.zeros(len(names), dtype=np.int64)
     by_node: dict[str, list[Exposure]] = defaultdict(list)
@@ -373,8 +373,8 @@ def _seen(tables: Tables, hosts: HostLists, nodes: int | None, start: float, end
 
 
 def _named(tables: Tables, hosts: HostLists) -> dict[str, None]:
-    """Return the nodes that logs name: events, and jobs."""
-    names = dict.fromkeys(event.node for event in tables.events)
+    """Return the nodes that logs name: events, time series, and jobs."""
+    names = dict.fromkeys(itertools.chain((event.node for event in tables.events), tables.watched))
     for text in {attempt.nodes for attempt in tables.attempts if attempt.nodes}:
         try:
             names.update(dict.fromkeys(hosts.expand(text)))

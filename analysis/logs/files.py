@@ -47,6 +47,8 @@ class Reading:
     """When jobs started, and their lists of hosts, as the log of the scheduler says."""
     addresses: dict[str, set[str]] = field(default_factory=dict)
     """Of each address, or other name, the nodes that a source says have it."""
+    labels: set[tuple[str, ...]] = field(default_factory=set)
+    """Names that the labels of one series have for its node, the first one in use."""
     snapshots: list[Snapshot] = field(default_factory=list)
     cycles: list[Attempt] = field(default_factory=list)
     """What ran between two restarts inside one run of a job."""

@@ -376,7 +376,7 @@ def read_prometheus(log: Log) -> None:
 
     Samples are kept as runs of equal values, so that several files of one series give what a single one would.
     """
-    metrics, labels = log.rules.prometheus["metrics"], log.rules.prometheus["nodes"]
+    metrics = log.rules.prometheus["metrics"]
     for line, document in log.documents():
         data = document.get("data", document) if isinstance(document, dict) else {}
         kind = data.get("resultType") if isinstance(data, dict) else None
@@ -390,11 +390,14 @@ def read_prometheus(log: Log) -> None:
                 continue
             name = _dict(each, "metric")
             metric = str(name.get("__name__", ""))
+            if not metric:
+                log.drop("the name of the metric was aggregated away: query up itself, not max(up)", line)
+                continue
             rule = metrics.get(metric)
             if rule is None or any(name.get(key) != value for key, value in rule.get("labels", {}).items()):
-                log.drop(f"series that no rule uses: {metric or 'no name'}"[:80], line, sort="normal")
+                log.drop(f"series that no rule uses: {metric}"[:80], line, sort="normal")
                 continue
-            node = _node_of(log.reading, rule, name, labels)
+            node = _node_of(log.reading, rule, name)
             if not node:
                 log.drop(f"series of {metric} without a label of the node", line)
                 continue
@@ -411,19 +414,33 @@ def read_prometheus(log: Log) -> None:
             log.source.rows += 1
 
 
-def _node_of(reading: Reading, rule: Mapping[str, Any], name: Mapping[str, Any], labels: Sequence[str]) -> str:
-    """Return the node of a series; an address beside the name of a node is that node's."""
-    names = [host for key in labels if (host := _host(str(name.get(key) or ""))) and host != name.get("pod")]
-    address = _host(str(name.get(rule.get("address", "instance")) or ""))
-    if names and address and names[0] != address:
-        reading.addresses.setdefault(address, set()).add(names[0])
-    return names[0] if names else ""
+def _node_of(reading: Reading, rule: Mapping[str, Any], name: Mapping[str, Any]) -> str:
+    """Return the node of a series: the first label that is no pod; an address beside the name of a node is that node's.
+
+    Its other labels are kept: of several names, the one that other sources have is the node.
+    """
+    labels, pods = reading.rules.prometheus["nodes"], "|".join(reading.rules.prometheus["pods"])
+    hosts = {key: host for key in labels if (host := _host(str(name.get(key) or ""))) and host != name.get("pod")}
+    order = sorted(
+        hosts, key=lambda key: (key.endswith("instance"), re.search(pods, hosts[key], re.IGNORECASE) is not None)
+    )
+    if not order:
+        return ""
+    node, address = hosts[order[0]], _host(str(name.get(rule.get("address", "instance")) or ""))
+    if address and node != address:
+        reading.addresses.setdefault(address, set()).add(node)
+    others = (hosts[key] for key in order[1:] if not key.endswith("instance"))
+    reading.labels.add(tuple(dict.fromkeys((node, *others))))
+    return node
+
+
+_HOST = re.compile(r"(?:\w+://)?(\[[^]]*\]|[^:/]*)(?::\d+)?(?:/.*)?")
 
 
 def _host(address: str) -> str:
-    """Return an address without its port."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]") if host and port.isdigit() else address
+    """Return an address without its scheme, port and path."""
+    match = _HOST.fullmatch(address)
+    return address if match is None else match[1].strip("[]")
 
 
 def _is_of_node(rule: Mapping[str, Any], name: Mapping[str, Any]) -> bool:

@@ -45,9 +45,22 @@ def join_names(reading: Reading) -> None:
     lists = _host_lists(reading)
     stated = {row.unit for row in reading.tables.exposure}
     names = _names(reading) | stated | set(itertools.chain.from_iterable(lists.values()))
-    same = _same_names(reading.tables, names, stated, reading.addresses)
+    chosen = _chosen(reading, names)
+    names |= {node for _, node, _ in reading.series}
+    addresses = {address: {chosen.get(node, node) for node in nodes} for address, nodes in reading.addresses.items()}
+    same = _same_names(reading.tables, {chosen.get(name, name) for name in names}, stated, addresses)
+    same |= {name: same.get(node, node) for name, node in chosen.items()}
     if same:
         _rename(reading, same, lists)
+
+
+def _chosen(reading: Reading, names: set[str]) -> dict[str, str]:
+    """Return, for names in the labels of series, the label beside each that other series or logs have as a node."""
+    known = {short_name(name) for name in (*names, *(labels[0] for labels in reading.labels if len(labels) == 1))}
+    nodes: dict[str, set[str]] = defaultdict(set)
+    for labels in reading.labels:
+        nodes[labels[0]].add(next((name for name in labels if short_name(name) in known), labels[0]))
+    return {name: min(best) for name, best in nodes.items() if len(best) == 1 and name not in best}
 
 
 def _host_lists(reading: Reading) -> dict[str, tuple[str, ...]]:
@@ -61,10 +74,9 @@ def _host_lists(reading: Reading) -> dict[str, tuple[str, ...]]:
 
 
 def _names(reading: Reading) -> set[str]:
-    """Return the names of nodes that logs have, those of jobs apart."""
+    """Return the names of nodes that logs have, those of jobs and time series apart."""
     tables = reading.tables
     return {
-        *(node for _, node, _ in reading.series),
         *(event.node for event in tables.events),
         *(node for moments in tables.blamed.values() for _, node in moments),
         *(point.node for point in reading.points),

@@ -96,6 +96,50 @@ def test_one_host_by_address_and_by_name(tmp_path: Path) -> None:
     assert [text for text in tables.findings if "1 node of 3 are known by an address alone" in text]
 
 
+@cases(
+    ("labels", "node"),
+    [
+        ({"Hostname": "dcgm-exporter-x1", "node": "gpu002"}, "gpu002"),
+        ({"Hostname": "nvidia-smi-x7kq9", "exported_node": "gpu009", "node": "control"}, "gpu009"),
+        ({"Hostname": "gpu-a100-00001", "node": "production"}, "gpu-a100-00001"),
+        ({"Hostname": "collector", "kubernetes_node": "gpu002"}, "gpu002"),
+        ({"Hostname": "gpu002", "node": "production"}, "gpu002"),
+        ({"Hostname": "collector", "node": "gpu002.corp"}, "gpu002"),
+        ({"instance": "https://gpu004.corp:9400/metrics"}, "gpu004.corp"), ({"instance": "fd00::2"}, "fd00::2"),
+    ],
+)  # fmt: skip
+def test_labels_that_name_the_node(labels: dict[str, str], node: str, tmp_path: Path) -> None:
+    """Of several labels the node is that which other series name, and otherwise one that is no pod."""
+    series = {"__name__": "DCGM_FI_DEV_XID_ERRORS", "gpu": "0", "instance": "10.0.0.9:9400", **labels}
+    files = write(tmp_path, up_json=answer(up("node", "gpu002:9100", UP), (series, "0 0 79 79 79 79 79 79")))
+    _, history = read(files)
+    assert sorted(history.nodes) == sorted({"gpu002", node})
+    assert [event.node for event in history.outages] == [node]
+
+
+@cases(
+    ("option", "nodes", "text"),
+    [
+        ({}, 3, ""), ({"nodes": 3}, 3, ""), ({"nodes": 5}, 3, "2 nodes have no time series"),
+        ({"inventory": "node,gpus\nn[1-12],8\n"}, 3, "has 12 nodes: the logs name 3 of them and 0 others"),
+    ],
+)  # fmt: skip
+def test_nodes_that_never_failed(option: dict[str, Any], nodes: int, text: str, tmp_path: Path) -> None:
+    """A node with time series counts while it was sampled, however many nodes are stated."""
+    more = {**option, **({"inventory": write(tmp_path, i_csv=option["inventory"])[0]} if "inventory" in option else {})}
+    series = [up("node", f"n{at}:9100", DOWN if at == 1 else UP) for at in (1, 2, 3)]
+    tables, history = read(write(tmp_path, up_json=answer(*series)), **more)
+    assert len(history.nodes) == nodes
+    assert history.in_service == pytest.approx(3 * (7 * 600 + 1), abs=2)
+    assert not text or [finding for finding in tables.findings if text in finding]
+
+
+def test_metrics_without_their_name(tmp_path: Path) -> None:
+    """A series that lost the name of its metric says so."""
+    with pytest.raises(LogError, match="the name of the metric was aggregated away"):
+        read(write(tmp_path, up_json=answer(({"job": "node", "instance": "n1:9100"}, UP))))
+
+
 FULL = "gpu001.corp.example.com"
 
 
