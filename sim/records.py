@@ -15,7 +15,6 @@ from __future__ import annotations
 import csv
 import functools
 import io
-import itertools
 import math
 import operator
 import os
@@ -146,7 +145,10 @@ def lines(file: str, *, may_be_pipe: bool = False) -> Iterator[tuple[int, str]]:
                 text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
                 if "\0" in text:
                     raise LogError(f"{file}:{number}: is no text (it holds a zero byte)")
-                yield number, text
+                if number == 1 and "\r" in text and not text.endswith("\n"):  # no line ends otherwise
+                    yield from enumerate(text.split("\r"), 1)
+                else:
+                    yield number, text
         except UnicodeDecodeError as error:
             wrong = error.object[error.start]
             hint = (
@@ -201,9 +203,12 @@ class Table:
         advice: str = "call it {name}",
     ) -> None:
         self.file, self._lines, self._free = file, iter(numbered), free
+        self._again: list[tuple[int, str]] = []  # lines to read again, the last one first
         self._advice = f"export it with {export}" if export else advice
         self.notes: list[str] = []
         self.line, first = next(((line, text) for line, text in self._lines if text.strip()), (1, ""))
+        if first.lstrip().startswith(("{", "[{")):
+            raise LogError(f"{file}:{self.line}: is JSON, and this is read from a table: CSV with a header; convert it")
         self.delimiter = max(",;\t|", key=first.count)
         self.header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
         while len(self.header) > 1 and not self.header[-1]:  # a delimiter ends each line
@@ -250,14 +255,9 @@ class Table:
         """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
         width, roles, places = len(self.header), tuple(self.columns), (*self.columns.values(), 0)
         pick = operator.itemgetter(*places)  # one more, so that it is a tuple
-        for line, text in self._lines:
-            if '"' not in text:
-                fields = text.rstrip("\r\n").split(self.delimiter)
-            elif (quoted := self._quoted(text)) is None:
-                yield line, "a quoted field does not end"
-                continue
-            else:
-                fields = quoted
+        for line, text in iter(self._next, None):
+            joined: list[tuple[int, str]] = []
+            fields = self._quoted(text, joined) if '"' in text else text.rstrip("\r\n").split(self.delimiter)
             while len(fields) > width and not fields[-1].strip():
                 fields.pop()
             surplus = len(fields) - width
@@ -267,7 +267,11 @@ class Table:
             if len(fields) == width and (width > 1 or fields[0].strip()):
                 yield line, dict(zip(roles, map(str.strip, pick(fields)), strict=False))
             elif text.strip():
-                yield line, f"has {len(fields)} fields, and the header {width}"
+                self._again += reversed(joined)
+                yield (
+                    line,
+                    f"has {len(fields)} fields, and the header {width}" if fields else "a quoted field does not end",
+                )
 
     def read(self, read: Callable[[dict[str, str], int], Value]) -> Iterator[Value]:
         """Yield what is read of each row and its line.
@@ -296,27 +300,36 @@ class Table:
             name = self.name_of(role) or role
             raise ValueError(f"column '{name}' {f'holds {error}' if row.get(role) else 'is empty'}") from None
 
-    def _quoted(self, text: str) -> list[str] | None:
-        """Return the fields of a row with quoted ones, which may span lines; ``None`` if one does not end."""
+    def _next(self) -> tuple[int, str] | None:
+        """Return the next line and its number; ``None`` at the end."""
+        return self._again.pop() if self._again else next(self._lines, None)
+
+    def _quoted(self, text: str, joined: list[tuple[int, str]]) -> list[str]:
+        """Return the fields of a row with quotes, none if one is open; further lines of it go into `joined`."""
         fields = _fields(text, self.delimiter)
-        for _, more in itertools.islice(self._lines, 0 if fields is not None else _MAX_JOINED):
-            text += more if text.endswith("\n") else f"\n{more}"
-            fields = _fields(text, self.delimiter)
-            if fields is not None:
-                break
-        return fields
+        while fields is None and len(joined) < _MAX_JOINED and (more := self._next()) is not None:
+            joined.append(more)
+            text += more[1] if text.endswith("\n") else f"\n{more[1]}"
+            fields = _fields(text, self.delimiter, is_joined=True)
+        return fields or []
 
 
-def _fields(text: str, delimiter: str) -> list[str] | None:
-    """Return the fields of a line; ``None`` if a quoted one does not end in it. Slurm's pipes know no quotes."""
+def _fields(text: str, delimiter: str, *, is_joined: bool = False) -> list[str] | None:
+    """Return the fields of a line; ``None`` if a quoted one does not end in it. Slurm's pipes know no quotes.
+
+    A quote is one only where a field begins; one that ends before the delimiter is taken as written, in one line.
+    """
     if '"' not in text or delimiter == "|":
         return text.rstrip("\r\n").split(delimiter)
-    if text.count('"') % 2:
-        return None
-    try:
-        return next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), [])
-    except csv.Error:  # longer than any field
-        return []
+    for is_strict in (True, False):
+        try:
+            return next(csv.reader([text], delimiter=delimiter, strict=is_strict), [])
+        except csv.Error as error:
+            if "end of data" in str(error):
+                return None
+            if is_joined:
+                break
+    return []
 
 
 # Values.

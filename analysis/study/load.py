@@ -8,6 +8,7 @@ import hashlib
 import json
 import math
 import re
+import sys
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -171,21 +172,25 @@ def _bring_draws(document: Document, name: str, axis: Any, folder: Path) -> None
     file = folder / str(law["file"])
     try:
         table = records.Table(records.lines(str(file)), str(law["file"]), None, ())
-        rows = list(table.read(lambda row, _line: row))
+        rows = list(table.read(lambda row, _line: {name: _cell(name, text) for name, text in row.items()}))
     except records.LogError as error:
         rule = f"{error}{yamlfile.neighbour(file)}"
         raise DocumentError(yamlfile.nearest_mark(document, at), yamlfile.dotted(at), rule) from None
-    law["columns"] = {name: [_cell(row[name]) for row in rows] for name in table.columns}
+    law["columns"] = {name: [row[name] for row in rows] for name in table.columns}
 
 
-def _cell(text: str) -> Any:
-    """Return what a cell holds: a number, or text as a scenario states it."""
-    for kind in (int, float):
+def _cell(name: str, text: str) -> Any:
+    """Return what a cell holds: a finite number, or text as a scenario states it."""
+    try:
+        value: float = int(text)
+    except ValueError:
         try:
-            return kind(text)
+            value = float(text)
         except ValueError:
-            continue
-    return text.strip()
+            return text.strip()
+    if not abs(value) <= sys.float_info.max:
+        raise ValueError(f"column '{name}' holds '{text[:40]}', which is no finite number")
+    return value
 
 
 def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path) -> Any:

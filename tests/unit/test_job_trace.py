@@ -60,9 +60,12 @@ def test_the_table_of_jobs_is_read_without_a_map(tmp_path: Path) -> None:
     assert not jobs.notes
 
 
-@cases("mark, end", [(b"", b"\n"), (b"\xef\xbb\xbf", b"\n"), (b"", b"\r\n"), (b"\xef\xbb\xbf", b"\r\n")])
+@cases(
+    "mark, end",
+    [(b"", b"\n"), (b"\xef\xbb\xbf", b"\n"), (b"", b"\r\n"), (b"\xef\xbb\xbf", b"\r\n"), (b"\xef\xbb\xbf", b"\r")],
+)
 def test_files_of_other_programs(mark: bytes, end: bytes, tmp_path: Path) -> None:
-    """A byte order mark, and lines as Windows ends them, change nothing."""
+    """A byte order mark, and lines as Windows and old spreadsheets end them, change nothing."""
     rows = [b"submit,gpus,run,state", b"0,8,60,completed", b"5,8,30,failed"]
     jobs = trace(tmp_path, mark + end.join(rows) + end)
     assert (jobs.submit.tolist(), jobs.run.tolist(), jobs.line.tolist()) == ([0, 5], [60, 30], [2, 3])
@@ -266,6 +269,10 @@ def test_what_a_standard_workload_says_beyond_us(tmp_path: Path) -> None:
         (b"submit,gpus,run\n1,8,\xff\n", "jobs.csv:2: is not UTF-8 text (byte 0xff)"),
         (b"\x1f\x8b\x08\x00broken", "jobs.csv cannot be read"),
         ("; MaxProcs: 8\n1 2 3\n", "jobs.csv:2: has 3 fields, not 18"),
+        (
+            '{"submit": 0, "gpus": 8, "run": 5}\n',
+            "jobs.csv:1: is JSON, and this is read from a table: CSV with a header",
+        ),
     ],
 )
 def test_bad_rows_are_named(content: str | bytes, rule: str, tmp_path: Path) -> None:
@@ -286,6 +293,23 @@ def test_bad_rows_are_counted_and_ten_are_listed(tmp_path: Path) -> None:
     jobs = trace(tmp_path, rows, skip_bad_rows=True)
     assert jobs.line.tolist() == [16]
     assert jobs.notes[0].endswith("of 15 rows these are left out: 14 cannot be used")
+
+
+@cases(
+    ("rows", "lines", "bad"),
+    [
+        ('1,8,5" disk,5\n2,8,x,5\n3,8,7" pc,5\n4,8,z,5\n', [2, 3, 4, 5], 0),
+        ('1,8,"open,5\n2,8,x,5\n3,8,y,5\n', [3, 4], 1),
+        ('1,8,"open,5\n2,8,"x",5\n3,8,y,5\n', [3, 4], 1),
+        ('1,8,"two\nlines",5\n2,8,"d ""e""",5\n3,8,"a "b" c",5\n', [2, 4, 5], 0),
+        ('1,8,"a,5\n' * 3 + "2,8,b,5\n" * 60, list(range(5, 65)), 3),
+    ],
+)
+def test_a_quote_is_one_where_a_field_begins(rows: str, lines: list[int], bad: int, tmp_path: Path) -> None:
+    """One inside a field is a letter of it; a quoted field that does not end is one bad row, not those below it."""
+    jobs = trace(tmp_path, "submit,gpus,name,run\n" + rows, skip_bad_rows=True)
+    assert jobs.line.tolist() == lines
+    assert (f"{bad} cannot be used" in " ".join(jobs.notes)) == (bad > 0)
 
 
 CELLS = st.one_of(

@@ -575,6 +575,8 @@ def test_a_mistake_is_one_line(changes: dict[int, str] | str, said: str) -> None
         ("spares.hot,spares.hot\n1,2\n", "rows.csv:1: column 'spares.hot' is there twice"),
         ("failures.0.rate\n2 per year\n", "need the same number of values each, three or more"),
         ("failures.0.rate,spares.hot\n2 per year\n", "rows.csv:2: has 1 fields, and the header 2"),
+        ("failures.0.rate\n2\nnan\n", "rows.csv:3: column 'failures.0.rate' holds 'nan', which is no finite number"),
+        ("failures.0.rate\n1e400\n", "rows.csv:2: column 'failures.0.rate' holds '1e400', which is no finite number"),
     ],
 )
 def test_draws_that_are_none(content: str | None, said: str) -> None:
