@@ -156,9 +156,9 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
         If it is a table of jobs without names of nodes.
     """
     first, text = next(line for line in head if line.strip()), "\n".join(head)
-    _refuse(file, first, rules, "begins")
-    names = {name.strip(" \"'").lower() for name in re.split(r"\|#|[|,;\t]", first)}
     is_json = first.lstrip().startswith(("{", "[{")) or first.strip() == "["
+    _refuse(file, text if is_json else first, rules, "begins")
+    names = _names(first)
     kind = _matching(_JSON, text) if is_json else ""
     kind = kind or _kind_of_table(first, names, rules) or _matching(_TEXT, text)
     if not kind and any(kernel.FORMS.match(line) for line in head):
@@ -174,10 +174,19 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     for line in head[:10]:
         _refuse(file, line, rules, "begins")
     _refuse(file, text, rules, "holds")
+    late = next((at for at, line in enumerate(head[:20], 1) if _kind_of_table(line, _names(line), rules)), 0)
+    if late:
+        raise LogError(f"{file}:1: is no header; that stands in line {late}: leave out the lines before it")
+    columns = f", and no table whose columns are ({', '.join(sorted(names))})" if len(names) > 1 else ""
     raise LogError(
-        f"{file}:1: is no log that is known; say what it is with --as {Path(file).name}=KIND (known are "
+        f"{file}:1: is no log that is known{columns}; say what it is with --as {Path(file).name}=KIND (known are "
         f"{', '.join(sorted(READERS))})"
     )
+
+
+def _names(header: str) -> set[str]:
+    """Return the names of columns in a line, in lower case."""
+    return {name.strip(" \"'").lower() for name in re.split(r"\|#|[|,;\t]", header)}
 
 
 def _matching(patterns: Iterable[tuple[str, str]], text: str) -> str:
@@ -202,9 +211,8 @@ def _kind_of_table(first: str, names: Set[str], rules: Rules) -> str:
 
 def _refuse(file: str, text: str, rules: Rules, where: str) -> None:
     """Refuse a file of a kind that is not read, as its first line ``begins`` or its text ``holds``, with what helps."""
-    for pattern, kind, export in rules.foreign[where]:
-        if re.search(pattern, text):
-            raise LogError(f"{file}:1: is {kind}; {export}")
+    if foreign := rules.foreign_to(where, text):
+        raise LogError(f"{file}:1: is {foreign}")
 
 
 def _sniff_further(file: str) -> str:

@@ -46,6 +46,10 @@ _NO_YEAR = f"a date without a year; state it with --year, or {_EXPORT}"
 _NO_ZONE = f"a zone by letters that several zones have; {_EXPORT}"
 _NO_MOMENT = f"no moment that can be read; {_EXPORT}"
 _NO_HOST = "no host in the line, and none in the name of the file; call the file after it, as in gpu001.log"
+_SEVERAL = (
+    "no host that can be read, in a file of several hosts; export one file for each, as gpu001.log, or with pdsh or "
+    "journalctl -o short-iso-precise"
+)
 
 
 class Fault(NamedTuple):
@@ -63,7 +67,7 @@ class Fault(NamedTuple):
 def read_kernel(log: Log) -> None:
     """Read codes and lost links; lines of one node, device and code that follow within 30 s are one fault."""
     rules, source = log.rules, log.source
-    headers, faults = _Headers(log), _Faults(log)
+    headers, faults, unnamed = _Headers(log), _Faults(log), _Faults(log)
     words = [*dict.fromkeys((_NAMES, *(rule.holds for rule in rules.kernel), *rules.fault_words))]
     others = 0
     for number, text in _candidates(log, words):
@@ -72,32 +76,40 @@ def read_kernel(log: Log) -> None:
         fault = _fault_of(message, rules)
         if fault is None:
             word = next((word for word in words if word in message.lower()), "outside the message")
-            log.drop(f"a fault that no rule reads: {word}", number, sort="unread")
+            if word in message.lower() or any(word in text.lower() for word in words):
+                log.drop(f"a fault that no rule reads: {word}", number, sort="unread")
+            else:
+                others += 1
             continue
         try:
             moment, node = headers.read(header, number)
         except LogError:
             raise
         except (ValueError, KeyError, IndexError) as error:
-            log.drop(str(error) if isinstance(error, _NoMomentError | StrayError) else _NO_MOMENT, number)
+            reason = str(error) if isinstance(error, _NoMomentError | StrayError) else _NO_MOMENT
+            log.drop(rules.foreign_to("line", text) or reason, number)
             continue
-        others += not faults.add(node, moment, fault, number)
+        others += not (faults if node else unnamed).add(node or headers.alone, moment, fault, number)
     source.saw(*headers.span(log.ends))
+    if headers.are_several(log.ends[0]):
+        unnamed.leave_out(_SEVERAL)
     others += source.lines
     if others > 0:
         log.drop("other lines of the kernel", 1, others, sort="normal")
-    log.tables.events += faults.events()
+    log.tables.events += [*faults.events(), *unnamed.events()]
     log.tables.findings += headers.findings(source.rows)
 
 
 def _candidates(log: Log, words: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that may be a fault; of JSON over several lines, each entry as one."""
-    if not re.match(r"\s*([{\[]\s*$|\[\s*\{)", log.first_line()):
+    words = (*words, *_BYTES)
+    if not re.match(r"\s*([{\[]\s*$|\[\s*\{|\{\s*\"events\")", log.first_line()):
         for number, line in log.holding(word.encode() for word in words):
             yield number, line.decode("utf-8", errors="replace")
         return
     for number, value in log.documents():
-        for entry in value if isinstance(value, list) else [value]:
+        entries = value.get("events", value) if isinstance(value, dict) else value  # of CloudWatch
+        for entry in entries if isinstance(entries, list) else [value]:
             text = json.dumps(entry, ensure_ascii=False)
             if any(word in text.lower() for word in words):
                 yield number, text
@@ -130,7 +142,7 @@ class _Faults:
     """Faults as their lines come: lines of one node, device and code within 30 s are one."""
 
     def __init__(self, log: Log) -> None:
-        self._log = log
+        self._log, self._numbers = log, list[int]()
         self._tallies: dict[str, list[int]] = {}
         self._noise: dict[tuple[str, str, str], float] = {}
         self._gpus: dict[str, tuple[float, str]] = {}
@@ -143,6 +155,7 @@ class _Faults:
             return False
         if not fault.device and abs(moment - self._gpus.get(node, (0.0, ""))[0]) <= NAMED:
             fault = fault._replace(device=self._gpus[node][1])
+        self._numbers.append(number)
         self._log.source.rows += 1
         self._log.source.saw(moment)
         key = node, fault.device, fault.basis
@@ -167,6 +180,13 @@ class _Faults:
         if fault.severity and event.severity != "fatal":
             event.severity = "info" if fault.severity == "info" else "fatal"
         return True
+
+    def leave_out(self, reason: str) -> None:
+        """Count all lines under a reason for which they cannot be used."""
+        for number in self._numbers:
+            self._log.drop(reason, number)
+        self._log.source.rows -= len(self._numbers)
+        self._groups, self._tallies, self._numbers = {}, {}, []
 
     def events(self) -> Iterator[Event]:
         """Yield the faults, and count lines by code; a fault whose lines state no severity has that of its code."""
@@ -207,13 +227,27 @@ _LINE = re.compile(
 """What stands before a message: who printed it, the moment in one of four forms, and the host, which what follows must
 show to be one: in the lines of dmesg the name of a driver stands there."""
 
-_TEXTS = ("MESSAGE", "log", "message", "textPayload", "jsonPayload.message", "jsonPayload.MESSAGE", "line")
-_MOMENTS = ("time", "timestamp", "@timestamp", "ts", "date", "receiveTimestamp")
-_HOSTS = (
-    "_HOSTNAME", "hostname", "host", "host.name", "host.hostname", "node", "node_name", "nodename", "kubernetes.host",
-    "kubernetes.node_name", "resource.labels.node_name", "jsonPayload._HOSTNAME", "jsonPayload.hostname",
+_TEXTS = (
+    "MESSAGE", "log", "message", "textPayload", "jsonPayload.message", "jsonPayload.MESSAGE", "line", "result._raw",
 )  # fmt: skip
-"""Where collectors of logs (journald, Docker, Fluent Bit, Elastic, Google Cloud) put the line, its moment, its host."""
+_MOMENTS = ("time", "timestamp", "@timestamp", "ts", "date", "receiveTimestamp", "result._time")
+_HOSTS = (
+    "_HOSTNAME", "kubernetes.host", "kubernetes.node_name", *(
+        f"{where}{name}" for where in ("", "labels.", "stream.", "fields.", "result.")
+        for name in ("hostname", "host", "host.name", "host.hostname", "node", "node_name", "nodename")
+    ), "resource.labels.node_name", "jsonPayload._HOSTNAME", "jsonPayload.hostname",
+)  # fmt: skip
+"""Where collectors of logs (journald, Docker, Fluent Bit, Elastic, Google Cloud, Loki, Splunk) put the line, its
+moment, its host."""
+
+_BYTES = ('"message":[', '"message": [', '"message" : [')
+"""How journald begins a message that is no plain text: it is a list of bytes."""
+
+_LEAD = re.compile(r"(.*?)(?:NVRM|nvidia)")
+_WORD = re.compile(r"\b(?:[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){3})\b")
+_PLACE = re.compile("host|node|instance|machine|pod_?name|logstream", re.IGNORECASE)
+_SECTION = re.compile(r"\W*([\w./-]*?)\W*(?:\| \w+.* >>)?\s*")
+"""What may name a host: words before a message, fields of JSON, a line of its own before those of each host."""
 
 
 class _Header(NamedTuple):
@@ -227,13 +261,15 @@ class _Headers:
     """Moments and hosts of the lines of one log, in whatever form."""
 
     def __init__(self, log: Log) -> None:
-        self._clock, self._file, self._alone = log.clock, log.file, _host_of(log.file)
+        self._clock, self._file, self.alone = log.clock, log.file, _host_of(log.file)
+        self._rules = log.rules
+        self._leads: set[str] = set()
         self._last: dict[str, float] = {}
         self._jumps = self._unnamed = 0
 
     def split(self, text: str) -> tuple[_Header, str]:
         """Return the header of a line, and its message."""
-        text = (_ANSI.sub("", text) if "\x1b" in text else text).lstrip("\ufeff ")
+        text = (_ANSI.sub("", text) if "\x1b" in text else text).lstrip("\ufeff ").replace("\t", " ")
         entry: dict[str, Any] = {}
         if text.startswith("{"):
             with contextlib.suppress(ValueError, RecursionError):
@@ -246,15 +282,33 @@ class _Headers:
         """Return the moment [s since 1970] and the host."""
         printer, stated = (header.match["first"], header.match["host"]) if header.match else ("", "")
         moment = self._moment(header, number, printer or "")
-        host = printer or stated or _first(header.entry, _HOSTS)
-        node = host or self._alone
-        if not node:
-            raise _NoMomentError(_NO_HOST)
-        self._unnamed += not host
-        last = self._last.get(node, moment)
+        hosts = (printer, stated, _first(header.entry, _HOSTS))
+        host = next((host for host in hosts if host and host.partition(".")[0] != "localhost"), "")
+        if not host:
+            self._note_unnamed(header)
+        last = self._last.get(host, moment)
         self._jumps += moment < last - 60
-        self._last[node] = moment
-        return moment, node
+        self._last[host] = moment
+        return moment, host
+
+    def _note_unnamed(self, header: _Header) -> None:
+        """Keep what may name the host of a line; refuse a line that has a second header, or whose file names none."""
+        text = header.match.string if header.match else ""
+        reason = self._rules.foreign_to("line", text) or ("" if self.alone else _NO_HOST)
+        if reason:
+            raise _NoMomentError(reason)
+        lead = _LEAD.match(text)
+        words = _WORD.findall(re.sub(r"\[[^\]/]*\]", " ", lead[1])) if lead else []
+        words += [str(value) for key, value in header.entry.items() if _PLACE.search(key)]
+        self._leads.add(" ".join(words))
+        self._unnamed += 1
+
+    def are_several(self, first: bytes) -> bool:
+        """Return whether the lines without a host, after a first line of the log, are not of the file's host alone."""
+        section = _SECTION.fullmatch(first.decode("utf-8", errors="replace").strip())
+        is_section = section is not None and first.strip() != b"" and section[1] != self.alone
+        hosts = {host.partition(".")[0] for host in self._last} - {"", self.alone}
+        return self._unnamed > 0 and (is_section or len(self._leads) > 1 or bool(hosts))
 
     def span(self, ends: tuple[bytes, bytes]) -> Iterator[float]:
         """Yield the moments of the first and the last line of the log, where they state one."""
@@ -270,6 +324,8 @@ class _Headers:
             return self._own_moment(header.match, number, column)
         except _NoMomentError:
             stamp = _first(entry, _MOMENTS)  # the line's own moment is nearer to the fault
+            if "ingestionTime" in entry:  # CloudWatch counts milliseconds
+                stamp = f"{int(stamp) / 1e3}"
             if not stamp or ("-" in stamp and ":" not in stamp):  # a date alone
                 raise
         return self._clock.read(stamp, number)
@@ -305,7 +361,7 @@ class _Headers:
         """Yield what is to be known of the hosts and clocks of this log."""
         if self._jumps:
             yield f"{self._file}: on {self._jumps:,} lines the clock of a host falls by more than a minute"
-        if rows and self._unnamed:
+        if rows and self._unnamed and not self.are_several(b""):
             yield f"{self._file}: its lines name no host; they count for one node, called after the file or its folder"
 
 
@@ -320,7 +376,10 @@ def _flat(value: object, path: str = "") -> Iterator[tuple[str, Any]]:
 
 def _first(entry: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     """Return the value of the first of some keys that has one, as text."""
-    return next((str(entry[key]) for key in keys if entry.get(key)), "")
+    value = next((entry[key] for key in keys if entry.get(key)), "")
+    if isinstance(value, list) and all(isinstance(byte, int) and 0 <= byte < 256 for byte in value):
+        return bytes(value).decode("utf-8", errors="replace")
+    return str(value)
 
 
 _NO_NAME = re.compile(

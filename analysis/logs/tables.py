@@ -319,7 +319,7 @@ class Rules:
                 for row in rows("foreign")
                 if where in row
             ]
-            for where in ("begins", "holds")
+            for where in ("begins", "holds", "line")
         }
         self.fault_words = [str(word).lower() for word in rows("fault_words")]
         planned = [part.get("planned", {}) for part in (first, last)]
@@ -352,6 +352,11 @@ class Rules:
         self.cause_of = functools.lru_cache(100_000)(self._cause_of)
         self.repair_of = functools.lru_cache(100_000)(self._repair_of)
         self.node_state = functools.lru_cache(100_000)(self._node_state)
+
+    def foreign_to(self, where: str, text: str) -> str:
+        """Return what a text is that is not read, and what helps; nothing if no rule of such a place names it."""
+        rules = self.foreign[where]
+        return next((f"{kind}; {export}" for pattern, kind, export in rules if re.search(pattern, text)), "")
 
     def kubernetes_rule(self, table: str, name: str) -> Mapping[str, Any] | None:
         """Return the rule of a reason (``events``) or of a condition (``conditions``); ``None`` if there is none."""

@@ -469,6 +469,11 @@ def test_lines_without_a_moment_or_a_host(line: str, reason: str, tmp_path: Path
         '{"@timestamp": "2025-01-06T12:00:00.000Z", "host": {"name": "gpu007"}, "message": "[ 8123.4] %s"}',
         '{"MESSAGE": "%s", "_HOSTNAME": "gpu007", "__REALTIME_TIMESTAMP": "1736164800000000"}',
         '[{\n"MESSAGE": "%s",\n"_HOSTNAME": "gpu007",\n"__REALTIME_TIMESTAMP": "1736164800000000"\n}\n]',
+        "2025-01-06T12:00:00Z\tgpu007\tkern.err\tkernel\t", "2025-01-06T12:00:00Z\tgpu007 kernel: ",
+        '{"labels": {"host": "gpu007"}, "line": "%s", "timestamp": "2025-01-06T12:00:00Z"}',
+        '{"host": "collector", "kubernetes": {"host": "gpu007"}, "log": "%s", "time": "2025-01-06T12:00:00Z"}',
+        '{"preview": false, "result": {"_raw": "%s", "host": "gpu007", "_time": "2025-01-06T12:00:00.000+00:00"}}',
+        '{"events": [{\n"message": "2025-01-06T12:00:00Z gpu007 kernel: %s",\n"timestamp": 1736164803000}]}',
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
@@ -485,6 +490,54 @@ def test_headers_of_lines(stamp: str, zone: str, tmp_path: Path, monkeypatch: py
         monkeypatch.undo()
         time.tzset()
     assert [(e.node, int(e.t), e.part_id) for e in history.faults] == [("gpu007", START + DAY / 2, "0000:9b:00")]
+
+
+def test_messages_that_are_bytes(tmp_path: Path) -> None:
+    """A message that journald writes as a list of bytes is read as its text; one without a fault is of the others."""
+    entry = {"_HOSTNAME": "gpu007", "__REALTIME_TIMESTAMP": "1736164800000000"}
+    texts = (b"usb 1-1: new device\xff", b"NVRM: Xid (PCI:0000:9b:00): 79, lost\xff")
+    lines = "".join(f"{json.dumps({**entry, 'MESSAGE': list(text)})}\n" for text in texts)
+    tables, history = read(tmp_path, *write(tmp_path, journal_json=lines))
+    assert [(e.node, e.cause_basis) for e in history.faults] == [("gpu007", "xid 79")]
+    assert [(row.rule, row.number) for row in tables.dropped] == [("other lines of the kernel", 1)]
+
+
+@cases(
+    "form",
+    [
+        "2025-01-06T12:00:0{0}Z loghost 2025-01-06T12:00:00Z gpu00{0} kernel: ",
+        "Jan  6 12:00:0{0} 10.0.0.{0} Jan  6 12:00:00 gpu00{0} kernel: [ 12.5] ",
+        '2025-01-06 12:00:0{0}.000,"Jan  6 12:00:00 gpu00{0} kernel: ',
+        "[pod/dmesg-{0}/dmesg] 2025-01-06T12:00:00.000Z [ 123.4] ",
+        "2025-01-06T12:00:0{0}Z gpu00{0}/kern.log: ",
+        "----------\ngpu00{0}\n----------\n2025-01-06T12:00:00,1+00:00 ",
+        "=== gpu00{0} ===\n2025-01-06T12:00:0{0}Z ",
+        "gpu00{0} | CHANGED | rc=0 >>\n[Mon Jan  6 12:00:00 2025] ",
+        "==> gpu00{0}/kern.log <==\n2025-01-06T12:00:00Z localhost kernel: ",
+        '{{"instance_id": "i-0{0}", "time": "2025-01-06T12:00:00Z", "log": "NVRM: Xid (PCI:0000:9b:00): 79, lost"}}\n',
+    ],
+)
+def test_lines_of_several_hosts(form: str, tmp_path: Path) -> None:
+    """What is of several hosts, whose names cannot be read, is never of the one that the file may be called after."""
+    path = tmp_path / "rack7.log"
+    text = "NVRM: Xid (PCI:0000:9b:00): 79, GPU has fallen off the bus.\n"
+    path.write_text("".join(form.format(at) + text * (form[0] != "{") for at in (1, 2)), encoding="utf-8")
+    with pytest.raises(LogError, match=r"one file for each|the lines themselves"):
+        read(tmp_path, str(path), years=["2025"])
+
+
+def test_lines_without_a_host_among_others(tmp_path: Path) -> None:
+    """In a file in which lines name another host than the file does, those that name none are left out."""
+    text = "NVRM: Xid (PCI:0000:9b:00): 79, lost\n"
+    (tmp_path / "gpu007.log").write_text(
+        f"2025-01-06T12:00:00Z gpu001 kernel: {text}2025-01-06T12:00:09Z {text}", encoding="utf-8"
+    )
+    tables, history = read(tmp_path, str(tmp_path / "gpu007.log"))
+    assert [e.node for e in history.faults] == ["gpu001"]
+    assert [row.rule.partition(";")[0] for row in tables.dropped] == [
+        "no host that can be read, in a file of several hosts"
+    ]
+    assert not any("name no host" in text for text in tables.findings)
 
 
 def test_drivers_are_no_hosts(tmp_path: Path) -> None:
@@ -550,6 +603,8 @@ def test_faults_that_no_rule_reads(tmp_path: Path) -> None:
     texts = [
         "mce: [Hardware Error]: Machine check events logged", "mce: [Hardware Error]: CPU 3: Machine Check: 0",
         "eth0: Link is Down", "usb 1-1: new device", "NVRM: Xid (PCI:0000:9b:00): 79, lost",
+        "amdgpu 0000:c1:00.0: amdgpu: GPU reset begin!", "amdgpu 0000:c1:00.0: amdgpu: device lost from bus!",
+        "amdgpu 0000:c1:00.0: amdgpu: Fatal error during GPU init", "amdgpu 0000:c1:00.0: amdgpu: XGMI: link error",
     ]  # fmt: skip
     tables, _ = read(
         tmp_path,
@@ -558,6 +613,15 @@ def test_faults_that_no_rule_reads(tmp_path: Path) -> None:
     assert [(row.rule, row.number, row.sort) for row in tables.dropped] == [
         ("a fault that no rule reads: hardware error", 2, "unread"),
         ("a fault that no rule reads: link is down", 1, "unread"),
+        *(
+            (f"a fault that no rule reads: {word}", 1, "unread")
+            for word in (
+                "gpu reset begin",
+                "device lost from bus",
+                "fatal error during gpu",
+                "xgmi: link error",
+            )
+        ),
         ("other lines of the kernel", 1, "normal"),
     ]
 
@@ -732,6 +796,17 @@ def test_files_that_cannot_be_used(content: bytes, rule: str, tmp_path: Path) ->
         ("System,machine type,nodes,node install,Prob Started,Prob Fixed\n2,cluster,49,5-Apr,6/21/2005,6/22/2005\n",
          "Computer Failure Data Repository; write a CSV with the columns node, start, end, cause"),
         ("hello world\n", "say what it is with --as log.txt=KIND"),
+        ('{"status": "success", "data": {"resultType": "streams", "result": [{"stream": {"host": "gpu003"}, "values": '
+         '[["1772338200000000000", "NVRM: Xid (PCI:0000:3b:00): 79, x"]]}]}}', "API of Loki; export it with logcli"),
+        ("Outages of 2026\n\nnode,start,end,cause\ngpu001,2026-01-03 04:10,2026-01-04 09:00,gpu\n",
+         "log.txt:1: is no header; that stands in line 3"),
+        ("machine;opened;closed\ngpu001;2026-01-03 04:10;x\n", "whose columns are (closed, machine, opened)"),
+        ("time=2026-03-01T04:10:00Z level=error host=gpu001 msg=\"NVRM: Xid (PCI:0000:3b:00): 79, x\"\n", "of logfmt"),
+        ("logs/gpu003/kern.log:Mar  1 04:10:00 gpu003 kernel: NVRM: Xid (PCI:0000:3b:00): 79, x\n", "as of grep"),
+        ("Sun 2026-03-01 04:10:00 UTC [s=a]\n    _HOSTNAME=gpu003\n    MESSAGE=NVRM: Xid (PCI:0000:3b:00): 79, x\n",
+         "a field of journalctl -o verbose or -o export"),
+        ('"_time",host,"_raw"\n"2026-03-01T05:10:00Z",gpu003,"kernel: NVRM: Xid (PCI:0000:3b:00): 79, x"\n',
+         "a row of a table"),
     ],
 )  # fmt: skip
 def test_what_is_not_read(text: str, rule: str, tmp_path: Path) -> None:
@@ -1279,7 +1354,7 @@ def test_real_fragments(file: str, kind: str, rows: int, dropped: dict[str, int]
 @cases(
     ("file", "words"),
     [
-        ("xid_nvlink5_lines.csv", ":2: no line of this log (kernel) can be used; of 36 lines, 35: no moment that"),
+        ("xid_nvlink5_lines.csv", ":2: no line of this log (kernel) can be used; of 36 lines, 35: a row of a table"),
         ("sacct_cut_lines.txt", ":2: no line of this log (sacct) can be used; of 2 lines, 1: a record that was cut"),
     ],
 )
