@@ -244,6 +244,26 @@ def test_words_of_node_states(state: str, is_planned: bool, is_shown: bool, tmp_
     assert any("none of a node out of service" in text for text in tables.findings) is is_shown
 
 
+@cases(
+    ("reason", "is_planned"),
+    [
+        ("scheduled maintenance", True), ("OS reimage", True), ("Nvidia driver update 570", True),
+        ("GPU firmware update", True), ("BIOS update + DIMM check", True), ("nvme fw patching", True),
+        ("RMA GPU3 return, burn-in", True), ("kernel upgrade", True), ("security patches", True),
+        ("vbios flash", True), ("flash new fw", True), ("fw reflash of HCA", True), ("updating OFED", True),
+        ("switch upgrade failed, leaf 3 dead", False), ("cable inspection, not scheduled maintenance", False),
+        ("cpu upgrade unplanned", False), ("unplanned maintenance", False), ("emergency maint", False),
+        ("Xid 79, fw update", False), ("patch panel port 3", False), ("waiting for update of vendor", False),
+        ("vendor BIOS update", True), ("BIOS mismatch", False), ("burn-in failed", False), ("RMA GPU3", False), ("update ticket 7", False),
+    ],
+)  # fmt: skip
+def test_reasons_of_planned_work(reason: str, is_planned: bool, tmp_path: Path) -> None:
+    """A change of software or firmware is planned, unless a fault is named beside it or the plan is denied."""
+    rows = f"NodeName|TimeStart|TimeEnd|State|Reason\nn1|{utc(START)}|{utc(START + HOUR)}|DRAIN|{reason}\n"
+    tables, _ = pipeline.read(Request(write(tmp_path, events_txt=rows)))
+    assert [event.planned for event in tables.events] == [is_planned]
+
+
 def test_lines_of_the_controller(tmp_path: Path) -> None:
     """A node that registers with less than it should is out; a fault that no rule knows is shown without its node."""
     day = "[2025-01-06T"
