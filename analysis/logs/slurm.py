@@ -108,7 +108,7 @@ def read_sacct(log: Log) -> None:
     for number, row in _joined(lines, delimiter, width, log):
         row.append("")
         job, other, *texts, limit, elapsed, tres = of_row(row)
-        job = job or other
+        job = other if "+" in other else job or other
         if "." in job or "." in other:
             log.drop("steps of jobs", number, sort="normal")
             continue
@@ -184,6 +184,7 @@ class _Attempts:
         self._same: dict[str, str] = {}
         self._limits: dict[str, float] = {}
         self._states: dict[str, str] = {}
+        self._parts: dict[tuple[str, float, int], tuple[Attempt, set[str]]] = {}
 
     def add(self, line: int, gpus: int, elapsed: float, texts: Sequence[str]) -> None:
         """Keep a record: its line, GPUs, run time [s], and as texts the other fields of `_SACCT` in their order."""
@@ -226,13 +227,15 @@ class _Attempts:
             seconds = self._limits[limit] = _limit(limit)
             if math.isnan(seconds) and limit.lower() not in _NO_LIMITS:
                 log.tables.show(log.file, "records have a limit that is none: read as no limit", line, limit[:20])
-        log.tables.attempts.append(
-            Attempt(
-                job, 0, same(nodes, nodes), int(count) if count.isdigit() else 0, gpus, t_submit, t_eligible, t_start,
-                t_end, elapsed, same(state, state), same(user, user), same(partition, partition), seconds,
-                int(restarts) if restarts.isdigit() else 0, failed, file=log.file, line=line,
-            )
+        leader, _, component = job.partition("+")
+        attempt = Attempt(
+            leader if component.isdigit() else job, 0, same(nodes, nodes), int(count) if count.isdigit() else 0, gpus,
+            t_submit, t_eligible, t_start, t_end, elapsed, same(state, state), same(user, user),
+            same(partition, partition), seconds, int(restarts) if restarts.isdigit() else 0, failed, file=log.file,
+            line=line,
         )  # fmt: skip
+        if not component.isdigit() or not self._joins(attempt, component):
+            log.tables.attempts.append(attempt)
         source.rows += 1
         if t_start < source.first:
             source.first = t_start
@@ -240,6 +243,28 @@ class _Attempts:
             source.last = t_start
         if t_end > source.last:
             source.last = t_end
+
+    def _joins(self, part: Attempt, component: str) -> bool:
+        """Return whether a component of a heterogeneous job is joined to those before: one run with the GPUs of all."""
+        key = part.job, part.t_submit, part.restarts
+        whole, components = self._parts.setdefault(key, (part, {component}))
+        if whole is part or abs(part.t_start - whole.t_start) > 60:
+            self._parts[key] = part, {component}
+            return False
+        if component in components:
+            self._log.drop("a record that is repeated", part.line, sort="normal")
+            return True
+        components.add(component)
+        whole.nodes = ",".join(filter(None, (whole.nodes, part.nodes)))
+        whole.node_count, whole.gpus = whole.node_count + part.node_count, whole.gpus + part.gpus
+        whole.t_end, whole.elapsed = max(whole.t_end, part.t_end), max(whole.elapsed, part.elapsed)
+        whole.blamed_node = whole.blamed_node or part.blamed_node
+        kinds = self._log.rules.states
+        whole.end_state = max(
+            (whole.end_state, part.end_state),
+            key=lambda state: (("user", "open", "fault", "node").index(kinds[state]), state != "COMPLETED"),
+        )
+        return True
 
 
 _NO_LIMITS = frozenset(("unlimited", "partition_limit", *NOTHING))
@@ -337,7 +362,7 @@ def read_sacct_json(log: Log) -> None:
                 at, sum(int(_plain(each["count"]) or 0) for each in gpus),
                 math.nan if elapsed is None else float(elapsed),
                 [
-                    str(job["job_id"]), *moments,
+                    _name(job), *moments,
                     state[0] if isinstance(state, list) else str(state), str(job.get("nodes") or ""),
                     str(_plain(job.get("allocation_nodes")) or 0), str(job.get("user") or ""),
                     str(job.get("partition") or ""), str(job.get("failed_node") or ""),
@@ -348,6 +373,13 @@ def read_sacct_json(log: Log) -> None:
             if isinstance(error, LogError):
                 raise
             log.drop("a job without its fields", at)
+
+
+def _name(job: dict[str, Any]) -> str:
+    """Return the number of a job; of a component of a heterogeneous one as sacct writes it, ``200+1``."""
+    parts = job.get("het") or {}
+    leader = _plain(parts.get("job_id"))
+    return f"{leader}+{_plain(parts.get('job_offset')) or 0}" if leader else str(job["job_id"])
 
 
 def _plain(value: Any) -> Any:

@@ -226,6 +226,35 @@ def test_limits_in_either_form(column: str, limit: str, seconds: float, tmp_path
     assert any("limit that is none" in text for text in tables.findings) is (seconds == -2)
 
 
+@cases("form", ["raw", "named", "json"])
+def test_components_of_one_job(form: str, tmp_path: Path) -> None:
+    """Components of a heterogeneous job are one job with the nodes and GPUs of all, which ends as its worst one."""
+    rows = [("200", 0, "COMPLETED", 0), ("201", 1, "NODE_FAIL", 0), ("200", 0, "COMPLETED", 9), ("201", 1, "FAILED", 9)]
+    if form == "json":
+        jobs = [
+            {
+                "job_id": int(raw), "het": {"job_id": 200, "job_offset": {"set": True, "number": at}},
+                "nodes": f"n{at}", "allocation_nodes": 1, "restart_cnt": round(hour / 9), "state": {"current": [state]},
+                "time": {name: START + HOUR * (hour + (name == "end")) for name in ("submission", "start", "end")},
+                "tres": {"allocated": [{"type": "gres", "name": "gpu", "count": 8}]},
+            }
+            for raw, at, state, hour in rows
+        ]  # fmt: skip
+        text = json.dumps({"jobs": jobs})
+    else:
+        head = "JobIDRaw|JobID|State|Submit|Start|End|NNodes|AllocTRES|NodeList|Restarts"
+        cells = (
+            f"{raw if form == 'raw' else ''}|200+{at}|{state}|{utc(START + HOUR * hour)}|{utc(START + HOUR * hour)}|"
+            f"{utc(START + HOUR * (hour + 1))}|1|gres/gpu=8|n{at}|{round(hour / 9)}"
+            for raw, at, state, hour in (*rows, rows[-1])
+        )
+        text = "\n".join([head, *cells])
+    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    assert [(a.job, a.attempt, a.nodes, a.node_count, a.gpus, a.end_state) for a in tables.attempts] == [
+        ("200", 0, "n0,n1", 2, 16, "NODE_FAIL"), ("200", 1, "n0,n1", 2, 16, "FAILED"),
+    ]  # fmt: skip
+
+
 @cases(
     ("state", "is_planned", "is_shown"),
     [
@@ -254,7 +283,8 @@ def test_words_of_node_states(state: str, is_planned: bool, is_shown: bool, tmp_
         ("switch upgrade failed, leaf 3 dead", False), ("cable inspection, not scheduled maintenance", False),
         ("cpu upgrade unplanned", False), ("unplanned maintenance", False), ("emergency maint", False),
         ("Xid 79, fw update", False), ("patch panel port 3", False), ("waiting for update of vendor", False),
-        ("vendor BIOS update", True), ("BIOS mismatch", False), ("burn-in failed", False), ("RMA GPU3", False), ("update ticket 7", False),
+        ("vendor BIOS update", True), ("BIOS mismatch", False), ("burn-in failed", False),
+        ("RMA GPU3", False), ("update ticket 7", False),
     ],
 )  # fmt: skip
 def test_reasons_of_planned_work(reason: str, is_planned: bool, tmp_path: Path) -> None:
