@@ -244,8 +244,12 @@ class Table:
             role if self.header[index].lower() == role else f"{role} from '{self.header[index]}'"
             for role, index in self.columns.items()
         )
-        unused = [name for index, name in enumerate(self.header) if index not in self.columns.values()]
-        return taken + (f"; not used: {', '.join(unused)}" if unused else "")
+        return taken + (f"; not used: {', '.join(self.unused)}" if self.unused else "")
+
+    @property
+    def unused(self) -> list[str]:
+        """Names of the columns that have no role."""
+        return [name for index, name in enumerate(self.header) if index not in self.columns.values()]
 
     def name_of(self, role: str) -> str:
         """Return the name of the column that has a role; nothing if none has it."""
@@ -347,25 +351,40 @@ def number(text: str, least: float = 0.0) -> float:
     return value
 
 
+_TYPE = (
+    r"(?=\w)(?!\d+(?:[\sx×]|$))(?=[^a-z]*[a-z])(?!.*\d\s*[x×]\s*\d.*[x×])"
+    r"(?:(?!node|host|server|core|cpu|\b(?:of|or|to|and|per)\b)[\w. -]){2,}"
+)
 _COUNT = re.compile(
-    r"(\d+)(?:\.0*)?(?:\s*[x×]\s*(?=.*[a-z]).+|\s+(?!x\b)[a-z].*)?|[a-z].*?\s*[x×]\s*(\d+)", re.IGNORECASE
+    rf"(\d+)(?:\.0*)?(?:(?:\s*[x×]\s*|\s+(?![x×]\b))(?!.*(?<=[\d\s])[x×]\s*\d+$){_TYPE})?"
+    rf"|{_TYPE}(?<=[\d\s])[x×]\s*(\d+)",
+    re.IGNORECASE,
 )
 _TRES = re.compile(r"[\w/]+(?::[\w.-]+)?=[\w.]+(?:,[\w/]+(?::[\w.-]+)?=[\w.]+)*")
+_OTHER = re.compile(r"gpus?\b|(?:^|,)\d+=")
+MOST = 10**9
+"""Things that no cluster has more of; Slurm writes far greater numbers for what is not known."""
 
 
 def count(text: str) -> int:
     """Return a whole number of things: ``8.0``, ``8x H100``, ``H100 x 8``, ``4 GPUs``, or GPUs as Slurm writes them."""
     match = _COUNT.fullmatch(text)
-    if match is not None:
-        return int(match[1] or match[2])
-    gpus = gres_gpus(text)
-    if gpus or _TRES.fullmatch(text):  # a job of processors alone has none
-        return sum(gpus.values())
-    raise ValueError(f"'{text}', which is no whole number")
+    gpus = {} if match else gres_gpus(text)
+    if match is None and not gpus and not _TRES.fullmatch(text):
+        raise ValueError(f"'{text}', which is no whole number")
+    if match is None and not gpus and _OTHER.search(text.lower()):
+        raise ValueError(f"'{text}', which does not say the GPUs as gres/gpu=NUMBER; export it with sacct")
+    value = int(match[1] or match[2]) if match else sum(gpus.values())  # a job of processors alone has none
+    if value > MOST:
+        raise ValueError(f"'{text}', which is larger than any cluster")
+    return value
 
 
 MAX_GPUS = 256
 """GPUs, or instances of GPUs, that a node can have."""
+
+
+_GPU = re.compile(r"(?:gres/)?gpu|(?:n|num_|nvidia[._]com[/_])?gpus?")
 
 
 def gres_gpus(text: str) -> dict[str, int]:
@@ -381,9 +400,11 @@ def gres_gpus(text: str) -> dict[str, int]:
     """
     gpus: dict[str, int] = {}
     for item in re.sub(r"\([^)]*\)", "", text).split(","):
-        name, *words = re.split("[:=]", item.strip().lower().removeprefix("gres/"))
-        if name != "gpu":
+        name, *words = re.split("[:=]", item.strip().lower())
+        if not _GPU.fullmatch(name):
             continue
+        if "=" in item and not words[-1].isdecimal():
+            raise ValueError(f"'{item.strip()}', which is no whole number of GPUs; sacct --noconvert writes it in full")
         words = [word for word in words if word != "no_consume"]
         size = int(words.pop()) if words and words[-1].isdecimal() else 1
         if len(words) > 1 or "" in words:
@@ -465,10 +486,17 @@ _LENGTHS = [
 """Lengths of time as Slurm, Python and pandas write them, Slurm's without hours, and those of ISO 8601."""
 
 
+_LONGEST = 1e12
+"""Length of time that nothing has [s]; what Slurm writes for no limit, 2**32 minutes, is below it."""
+
+
 def duration(text: str, second: float = 1.0) -> float:
     """Return a length of time [s]: ``1-02:00:00``, ``1 day, 2:00:00``, ``PT26H``, ``26 h``, or a number of units."""
     if ":" not in text and not text[-1:].isalpha():
-        return number(text) * second
+        value = number(text) * second
+        if value > _LONGEST:
+            raise ValueError(f"'{text}', which is longer than any job")
+        return value
     match = next((match for pattern in _LENGTHS if (match := pattern.fullmatch(text))), None)
     if match is None:
         return parse(text, DURATION)
@@ -481,21 +509,24 @@ EPOCH = (631152000.0, 4102444800.0)
 """Seconds since 1970 of the years 1990 to 2100, between which the moments of a log lie [s]."""
 
 UNITS = {
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
     **dict.fromkeys(("d", "day", "days"), 86400.0),
     **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
     **dict.fromkeys(("min", "mins", "minute", "minutes", "timelimitraw"), 60.0),
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "elapsedraw"), 1.0),
-    **dict.fromkeys(("ms", "millis", "milliseconds"), 1e-3),
-    **dict.fromkeys(("us", "micros", "microseconds"), 1e-6),
-    **dict.fromkeys(("ns", "nanos", "nanoseconds"), 1e-9),
+    **dict.fromkeys(("ms", "msec", "msecs", "millis", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("us", "µs", "μs", "usec", "usecs", "micros", "microsecond", "microseconds"), 1e-6),
+    **dict.fromkeys(("ns", "nsec", "nsecs", "nanos", "nanosecond", "nanoseconds"), 1e-9),
 }
-"""What the last word of a column's name says of the unit of its numbers [s]; the names of sacct say it too."""
+"""What the last words of a column's name say of the unit of its numbers [s]; the names of sacct say it too."""
 
 
 @functools.lru_cache(1000)
 def unit_of(column: str) -> float:
     """Return the unit that the name of a column states [s]; 0 if it states none."""
-    return UNITS.get(re.split(r"[_\s([]", column.rstrip(")] "))[-1].lower(), 0.0)
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", column)]
+    ends = ("".join(words[start:]) for start in range(len(words)))
+    return next((UNITS[end] for end in ends if end in UNITS), 0.0)
 
 
 _SPREADSHEET = (32874.0, 73051.0)
@@ -715,6 +746,8 @@ class Times:
         except ValueError:
             wanted = "neither a number of zero or more nor a date such as 2026-11-20T14:05:00Z"
             raise ValueError(f"'{text}', which is {wanted}") from None
+        if not 1900 <= date.year <= 2200:
+            raise ValueError(f"'{text}', which is no date of the years 1900 to 2200")
         if date.tzinfo is None:
             return _LOCAL, date.replace(tzinfo=UTC).timestamp()
         return _DATES, date.timestamp()

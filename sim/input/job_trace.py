@@ -42,14 +42,16 @@ _COLUMNS = {
     "gpus": ("AllocTRES", "AllocGRES", "AllocGPUS"),
     "run": ("ElapsedRaw", "Elapsed"),
     "limit": ("TimelimitRaw", "Timelimit"),
-    "start": ("start", "start_time"),
-    "end": ("end", "end_time"),
+    "state": ("status", "job_state", "JobState"),
+    "start": ("start_time",),
+    "end": ("end_time",),
 }
 """What columns are called, where the scenario does not say it and they have not the name of their role."""
 
 _UNKNOWN = ("-1", "0")
 _SWF_STATES = {"1": "completed", "0": "failed", "5": "cancelled", "2": "completed", "3": "completed", "4": "failed"}
 _SWF_PARTS = ("2", "3", "4")
+_ENDED_EARLY = ("0", "5")
 _STEP = re.compile(r"(.+)\.(?:(\d+)|batch|extern|interactive)")
 _NO_LIMIT = NOTHING | {"unlimited", "inf", "infinite", "partition_limit"}
 _LISTED = 10
@@ -179,17 +181,20 @@ class _Reader:
     def _take(self, row: Row, line: int) -> str:
         """Take a job; return what keeps one from being of use, nothing if it is taken."""
         job, tenant, state = row.get("job", ""), row.get("tenant", ""), row.get("state")
-        if job and (first := self._lines.setdefault((tenant, job), line)) != line:
-            raise ValueError(f"job '{job}' is also in line {first}")
         meaning = "completed" if state is None else state_of(state, self._states)
-        if meaning == NOT_OVER:
+        first = self._lines.setdefault((tenant, job), 0) if job else 0
+        if meaning == NOT_OVER:  # a job may have another row, of later, that says how it ended
             return "not_over"
+        if first:
+            raise ValueError(f"job '{job}' is also in line {first}")
+        if job:
+            self._lines[tenant, job] = line
         run = self._run(row)
         if math.isnan(run):
             if "wait" not in row and meaning != "cancelled":
                 raise ValueError(f"column '{self._table.name_of('run') or 'run'}' is empty")
             return "no_time" if meaning == "completed" else "no_run"
-        if not run and not row["gpus"]:
+        if not run and (not row["gpus"] or self._never_began(row, meaning)):
             return "no_run"  # sacct: nothing was allocated
         submit, gpus, limit, priority = self._numbers(row)
         if not gpus:
@@ -215,9 +220,14 @@ class _Reader:
 
     def _start(self, row: Row, submit: float) -> float:
         """Return when a job began to run [s]; without that, as it is submitted."""
-        if row.get("start"):
+        if row.get("start", "").lower() not in NOTHING:
             return self._value(row, "start")
         return submit + self._value(row, "wait") if row.get("wait") else submit
+
+    @staticmethod
+    def _never_began(row: Row, meaning: str) -> bool:
+        """Return whether a job that did not run was ended in the queue: no start, or no sign of one."""
+        return row["start"].lower() in NOTHING if "start" in row else meaning == "cancelled" and "wait" not in row
 
     def _run(self, row: Row) -> float:
         """Return the run time [s]; NaN where it is not said."""
@@ -291,7 +301,10 @@ def _limit(text: str, second: float) -> float:
 
 def _priority(text: str) -> float:
     """Return a priority; 0 without one."""
-    return records.number(text, -math.inf) if text else 0.0
+    priority = records.number(text, -math.inf) if text else 0.0
+    if abs(priority) > 2**53:
+        raise ValueError(f"'{text}', which is no priority: they lie between -2^53 and 2^53")
+    return priority
 
 
 # The two formats, as rows of fields by role.
@@ -302,11 +315,16 @@ def _table(numbered: Iterator[tuple[int, str]], file: str, stream: JobTrace) -> 
     stated = {role: name for role, name in stream.columns if name != role}
     names = {
         role: (stated[role],) if role in stated else (role, *_COLUMNS.get(role, ()))
-        for role in (*TraceColumns.model_fields, "start", "end")
+        for role in TraceColumns.model_fields
     }
     needed: list[str | tuple[str, ...]] = ["submit", "gpus", ("run", "start"), ("run", "end"), *stated]
     table = Table(numbered, file, names, needed, advice="say which one it is, for example columns: {{role}: NAME}")
-    if any(role not in stated and table.name_of(role).lower() != role for role in table.columns):
+    if re.search(r"plan_gpu|milli|percent|pct|%", table.name_of("gpus").lower()):
+        raise LogError(
+            f"{file}:{table.line}: column '{table.name_of('gpus')}' holds parts of GPUs (Alibaba's plan_gpu: "
+            "percent), and jobs hold whole ones; add a column with their number"
+        )
+    if any(role not in stated and table.name_of(role).lower() != role for role in table.columns) or table.unused:
         table.notes.append(f"{file}: columns are {table.roles}")
     return table
 
@@ -334,6 +352,8 @@ class _Swf(Table):
         """Return the fields of a row; jobs have the processors that they held, not those that they asked for."""
         job, submit, wait, run, allocated, _, _, requested, limit, _, status, _, group, _, _, partition, *wishes = words
         gpus = requested if allocated in _UNKNOWN else allocated
+        if status in _ENDED_EARLY and (run in _UNKNOWN or allocated == "0"):
+            run, gpus, requested = "0", "", ""  # it was cancelled in the queue
         if gpus != requested not in _UNKNOWN:
             self._said["hold other processors than they asked for; those that they held count"] += 1
         if wishes[0] not in _UNKNOWN or wishes[1] not in _UNKNOWN:

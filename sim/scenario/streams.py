@@ -416,6 +416,8 @@ class TraceColumns(Model):
     tenant: str = Field("tenant", description="Whose it was.")
     priority: str = Field("priority", description="Its priority.")
     partition: str = Field("partition", description="Where it was submitted.")
+    start: str = Field("start", description="When it began to run.")
+    end: str = Field("end", description="When it ended.")
 
 
 class Scale(Model):

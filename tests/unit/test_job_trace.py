@@ -142,6 +142,67 @@ def test_rows_of_no_use_are_counted(tmp_path: Path) -> None:
     assert jobs.notes[0].endswith("of 5 rows these are left out: 1 never ran, 1 ask for no GPU, 2 are not over")
 
 
+@cases(
+    ("name", "content"),
+    [
+        ("a.swf", "1 0 9 0 0 -1 -1 8 60 -1 5 1 1 -1 1 1 -1 -1\n2 0 9 0 -1 -1 -1 8 60 -1 0 1 1 -1 1 1 -1 -1\n"
+         "3 5 0 9 8 -1 -1 8 60 -1 0 1 1 -1 1 1 -1 -1\n"),
+        ("a.csv", "submit,gpus,run,start,job_state\n"
+         "0,16,0,None,CANCELLED\n0,16,0,Unknown,CANCELLED by 7\n5,8,9,5,FAILED\n"),
+        ("b.csv", "submit,gpus,run,status\n0,16,0,CANCELLED\n0,16,0,KILLED\n5,8,0,FAILED\n"),
+    ],
+)  # fmt: skip
+@cases("origin", [None, 0.0])
+def test_jobs_that_were_cancelled_in_the_queue_never_ran(
+    name: str, content: str, origin: float | None, tmp_path: Path
+) -> None:
+    """They hold nothing and no one waits for them, whether or not the log is cut; one that began is kept."""
+    jobs = trace(tmp_path, content, name, origin=origin)
+    assert jobs.gpus.tolist() == [8]
+    assert "of 3 rows these are left out: 2 never ran" in jobs.notes[-1]
+
+
+def test_the_last_row_of_a_job_counts(tmp_path: Path) -> None:
+    """A job may be there while it runs and when it is over, in either order; steps of one that is not over are none."""
+    rows = "1,0,8,1,RUNNING\n1,0,8,60,DONE\n2,5,8,30,DONE\n2,5,8,1,RUNNING\n3,9,8,1,RUNNING\n3.0,9,8,1,DONE\n"
+    jobs = trace(tmp_path, "job,submit,gpus,run,state\n" + rows)
+    assert jobs.run.tolist() == [60, 30]
+    assert jobs.notes[0].endswith("1 are steps of jobs, 3 are not over")
+
+
+@cases(
+    ("name", "seconds"),
+    [
+        ("run_weeks", 604800), ("run_msec", 1e-3), ("run_usec", 1e-6), ("runMinutes", 60), ("runMs", 1e-3),
+        ("runMSec", 1e-3), ("RunTimeSeconds", 1), ("run-min", 60), ("run.h", 3600), ("run/min", 60),
+        ("Run (in min)", 60),
+        ("timelimit_raw", 60),
+        ("runtime", 1), ("items", 1),
+    ],
+)  # fmt: skip
+def test_the_last_word_of_a_name_is_its_unit(name: str, seconds: float, tmp_path: Path) -> None:
+    """Words end at signs, blanks and changes of case."""
+    assert trace(tmp_path, f"submit,gpus,{name}\n0,8,6000\n", columns={"run": name}).run.tolist() == [6000 * seconds]
+
+
+@cases("gpus", ["8", "8.0", "8x H100", "8x 2080ti", "RTX 3090 x8", "8xA100-SXM4-40GB", "8 GPUs", "gpu:h100:8", "ngpus=8",
+    "gpus=8", "cpu=64,nvidia_com_gpu=8", "gres/gpu:h100=8,gres/gpu=8", "8x 1g.5gb"])  # fmt: skip
+def test_how_people_write_eight_gpus(gpus: str, tmp_path: Path) -> None:
+    """A number, with what it counts before or behind, or a list of resources."""
+    assert trace(tmp_path, f'submit,gpus,run\n0,"{gpus}",60\n').gpus.tolist() == [8]
+
+
+def test_columns_that_are_not_used_are_said(tmp_path: Path) -> None:
+    """Whatever the other ones are called; start and end can be stated, and parts of GPUs are refused."""
+    text = "submit,gpus,a,b,user\n0,8,5,65,x\n"
+    jobs = trace(tmp_path, text, columns={"start": "a", "end": "b"})
+    assert jobs.run.tolist() == [60]
+    assert jobs.notes[0].endswith("end from 'b'; not used: user")
+    assert "column 'plan_gpu' holds parts of GPUs" in complaint(
+        tmp_path, "submit,plan_gpu,run\n0,50,5\n", columns={"gpus": "plan_gpu"}
+    )
+
+
 SWF = "; Version: 2.2\n;  MaxProcs: 256\n"
 
 
@@ -494,7 +555,7 @@ def test_public_traces(name: str, columns: dict[str, str], count: int, gpus: int
     """Every row of the public traces can be used; those of Helios end as published."""
     jobs = read_jobs(JobTrace.model_validate({"name": "t", "file": str(DATA / "fleet" / name), "columns": columns}))
     assert (len(jobs.submit), int(jobs.gpus.max())) == (count, gpus)
-    assert not jobs.notes
+    assert all("; not used: user" in note for note in jobs.notes)
     if "helios" in name:
         # 786 completed, 491 failed, 589 cancelled and one lost its node.
         assert np.bincount(jobs.outcome).tolist() == [786, 491, 590]
