@@ -263,6 +263,9 @@ def _edges(path: str, understood: Understood, rails: int, usual: NDArray[np.floa
     many = np.array([join.cables for join in joins])
     total = np.array([np.nan if join.bandwidth is None else join.bandwidth for join in joins])
     each = np.where(np.isnan(total), usual[tier], total / many)
+    for place in np.flatnonzero((tier == 0) & (each > usual[1] * (1 + 1e-6)))[:1].tolist():
+        speed, nic = (f"{value * 8 / 1e9:.4g} Gb/s" for value in (each[place], usual[1]))
+        refuse(path, f"{joins[place].title}: has {speed}, but the NIC at its end {nic} (nic); a number is of B/s")
     rail = np.array([-1 if join.rail is None else join.rail for join in joins], dtype=np.int16)
     by_tier = np.lexsort((ends[:, 0], tier))
     order = np.repeat(by_tier, many[by_tier])
@@ -641,6 +644,10 @@ def _from_json(path: str, content: bytes) -> Description:
     except (ValueError, RecursionError) as error:
         refuse(path, f"is not JSON: {error}")
     links_key = "edges" if isinstance(document, dict) and "edges" in document else "links"
+    if isinstance(document, dict) and document.get("edges") is not None and document.get("links"):
+        if document["edges"]:
+            refuse(path, "has both 'edges' and 'links', of which a file has one")
+        links_key = "links"
     if not (isinstance(document, dict) and all(isinstance(document.get(key), list) for key in ("nodes", links_key))):
         refuse(path, "is not node-link JSON: it must be a mapping with a list of 'nodes' and a list of 'edges'")
     vertices: dict[Name, Said] = {}

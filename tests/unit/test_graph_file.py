@@ -506,6 +506,7 @@ REFUSED: list[tuple[Callable[[Document], None], str]] = [
     (put("h0", "l00", bandwidth=400_000), "and no cable has 0.0032 Gb/s; write a unit, as in '800 Gb/s'"),
     (put("h0", "l00", bandwidth=8e11), "and no cable has 6.4e+03 Gb/s; write a unit"),
     (put("h0", "l00", bandwidth=2e8, cables=2), "and no cable has 0.8 Gb/s; write a unit"),
+    (put("h0", "l00", bandwidth=2e11), "edge 'h0' - 'l00': has 1600 Gb/s, but the NIC at its end 400 Gb/s (nic)"),
     (put("h0", "l00", bandwidth=0), "edge 'h0' - 'l00': bandwidth = 0 must be a positive number"),
     (put("h0", "l00", bandwidth=float("nan")), "edge 'h0' - 'l00': bandwidth = nan must be a positive number"),
     (put("h0", "l00", bandwidth=float("inf")), "edge 'h0' - 'l00': bandwidth = inf must be a positive number"),

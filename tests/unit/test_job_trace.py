@@ -185,8 +185,13 @@ def test_the_last_word_of_a_name_is_its_unit(name: str, seconds: float, tmp_path
     assert trace(tmp_path, f"submit,gpus,{name}\n0,8,6000\n", columns={"run": name}).run.tolist() == [6000 * seconds]
 
 
-@cases("gpus", ["8", "8.0", "8x H100", "8x 2080ti", "RTX 3090 x8", "8xA100-SXM4-40GB", "8 GPUs", "gpu:h100:8", "ngpus=8",
-    "gpus=8", "cpu=64,nvidia_com_gpu=8", "gres/gpu:h100=8,gres/gpu=8", "8x 1g.5gb"])  # fmt: skip
+@cases(
+    "gpus",
+    [
+        "8", "8.0", "8x H100", "8x 2080ti", "RTX 3090 x8", "8xA100-SXM4-40GB", "8 GPUs", "gpu:h100:8", "ngpus=8",
+        "gpus=8", "cpu=64,nvidia_com_gpu=8", "gres/gpu:h100=8,gres/gpu=8", "8x 1g.5gb",
+    ],
+)  # fmt: skip
 def test_how_people_write_eight_gpus(gpus: str, tmp_path: Path) -> None:
     """A number, with what it counts before or behind, or a list of resources."""
     assert trace(tmp_path, f'submit,gpus,run\n0,"{gpus}",60\n').gpus.tolist() == [8]
