@@ -133,7 +133,7 @@ _JSON = (
 _TEXT = (
     ("goodput", _JSON[0][1]),
     ("kernel", r"NVRM:|\bS?Xid \(| kernel(: | - )|\bmlx5_core [\da-f]{4}:"),
-    ("slurmctld", r"(?m)^\[\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?\] | slurmctld(\[\d+\])?: "),
+    ("slurmctld", r"(?m)^\[\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d)?\] |(?m:^| )slurmctld(\[\d+\])?: "),
     ("nvrx", training.NVRX.pattern),
     ("torchrun", re.escape(training.ROOT)),
 )
@@ -177,7 +177,7 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     late = next((at for at, line in enumerate(head[:20], 1) if _kind_of_table(line, _names(line), rules)), 0)
     if late:
         raise LogError(f"{file}:1: is no header; that stands in line {late}: leave out the lines before it")
-    columns = f", and no table whose columns are ({', '.join(sorted(names))})" if len(names) > 1 else ""
+    columns = f", and no table whose columns are ({', '.join(sorted(names))})" if _is_header(names) else ""
     raise LogError(
         f"{file}:1: is no log that is known{columns}; say what it is with --as {Path(file).name}=KIND (known are "
         f"{', '.join(sorted(READERS))})"
@@ -187,6 +187,11 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
 def _names(header: str) -> set[str]:
     """Return the names of columns in a line, in lower case."""
     return {name.strip(" \"'").lower() for name in re.split(r"\|#|[|,;\t]", header)}
+
+
+def _is_header(names: Set[str]) -> bool:
+    """Return whether a line with these fields may name columns."""
+    return len(names) > 1 and all(re.fullmatch(r"(?=.*[a-z])[\w .()%/#?-]{1,30}", name) for name in names - {""})
 
 
 def _matching(patterns: Iterable[tuple[str, str]], text: str) -> str:

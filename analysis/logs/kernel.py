@@ -246,7 +246,7 @@ _BYTES = ('"message":[', '"message": [', '"message" : [')
 _LEAD = re.compile(r"(.*?)(?:NVRM|nvidia)")
 _WORD = re.compile(r"\b(?:[A-Za-z][\w.-]*\d[\w.-]*|\d+(?:\.\d+){3})\b")
 _PLACE = re.compile("host|node|instance|machine|pod_?name|logstream", re.IGNORECASE)
-_SECTION = re.compile(r"\W*([\w./-]*?)\W*(?:\| \w+.* >>)?\s*")
+_SECTION = re.compile(r"(?=\W|.*\d)\W*([\w./-]*?)\W*(?:\| \w+.* >>)?\s*")
 """What may name a host: words before a message, fields of JSON, a line of its own before those of each host."""
 
 

@@ -392,6 +392,7 @@ def _plain(value: Any) -> Any:
 # slurmctld.log.
 
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
+_SYSLOG = re.compile(rb"(?:<\d+>)?([A-Z][a-z]{2} [ \d]\d [\d:]{8}) ")
 
 
 def read_slurmctld(log: Log) -> None:
@@ -403,31 +404,43 @@ def read_slurmctld(log: Log) -> None:
         if rule is None or match is None:
             log.drop("other lines of slurmctld", number, sort="normal")
             continue
-        stamp = _STAMP.search(raw, 0, 64)
-        if stamp is None:
-            log.drop("no moment that can be read; set LogTimeFormat=rfc5424_ms", number)
-            continue
         try:
-            moment = log.clock.read(stamp[0].decode().replace(",", "."), number, "log")
-            names = () if rule["does"] == "runs" else log.reading.hosts.expand(match["node"])
+            moment = _moment_of(log, raw, number)
         except LogError:
             raise
         except ValueError as error:
-            log.drop("a list of hosts that was cut" if "host" in str(error) else "no moment that can be read", number)
+            log.drop(str(error) if "year" in str(error) else f"no moment that can be read; {_FORMAT}", number)
+            continue
+        try:
+            names = () if rule["does"] == "runs" else log.reading.hosts.expand(match["node"])
+        except ValueError:
+            log.drop("a list of hosts that was cut", number)
             continue
         jumps += moment < last - 60
         last = moment
         source.saw(moment)
         _change(log, rule, match, moment, names, number)
     for line in log.ends:
-        stamp = _STAMP.search(line, 0, 64)
-        if stamp is not None:
-            with contextlib.suppress(ValueError):
-                source.saw(log.clock.read(stamp[0].decode().replace(",", "."), number))
+        with contextlib.suppress(ValueError):
+            source.saw(_moment_of(log, line, number))
     if source.lines > hits:
         log.drop("other lines of slurmctld", 1, source.lines - hits, sort="normal")
     if jumps:
         log.tables.findings.append(f"{log.file}: on {jumps:,} lines the clock falls by more than a minute")
+
+
+_FORMAT = "set LogTimeFormat=rfc5424_ms"
+
+
+def _moment_of(log: Log, raw: bytes, line: int) -> float:
+    """Return the moment of a line [s since 1970]: its own, or that of syslog."""
+    if (stamp := _STAMP.search(raw, 0, 64)) is not None:
+        return log.clock.read(stamp[0].decode().replace(",", "."), line, "log")
+    if (stamp := _SYSLOG.match(raw)) is None:
+        raise ValueError("none")
+    if not log.clock.year:
+        raise ValueError(f"a date without a year; state it with --year, or {_FORMAT}")
+    return log.clock.syslog(stamp[1].decode(), line, "log")
 
 
 def _rule_of(rules: Sequence[dict[str, Any]], raw: bytes) -> tuple[dict[str, Any] | None, re.Match[str] | None]:

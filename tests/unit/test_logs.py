@@ -649,6 +649,13 @@ def test_dates_without_a_year(form: str, tmp_path: Path) -> None:
     assert [row.rule.partition(";")[0] for row in tables.dropped] == [
         "a date without a year that leaps from month 1 to 12", "a date without a year that leaps from month 1 to 11",
     ]  # fmt: skip
+    text = "Jan  7 12:00:00 ctl slurmctld[12]: error: Nodes gpu[001-002] not responding, setting DOWN\n"
+    text += "Jan  8 12:00:00 ctl slurmctld[12]: node gpu001 returned to service\n"
+    files = write(tmp_path, slurmctld_log=text)
+    _, history = read(tmp_path, *files, years=["2025"])
+    assert sorted((e.node, e.t_end - e.t) for e in history.outages)[0] == ("gpu001", DAY), "the controller by syslog"
+    with pytest.raises(LogError, match="2: a date without a year; state it"):
+        pipeline.read(Request(files, zones=["UTC"]))
     with pytest.raises(LogError, match="--year 25: is no year"):
         pipeline.read(Request(files, zones=["UTC"], years=["25"]))
 
@@ -800,6 +807,7 @@ def test_files_that_cannot_be_used(content: bytes, rule: str, tmp_path: Path) ->
          '[["1772338200000000000", "NVRM: Xid (PCI:0000:3b:00): 79, x"]]}]}}', "API of Loki; export it with logcli"),
         ("Outages of 2026\n\nnode,start,end,cause\ngpu001,2026-01-03 04:10,2026-01-04 09:00,gpu\n",
          "log.txt:1: is no header; that stands in line 3"),
+        ("slurmctld: error: Nodes gpu001, gpu002 not responding, setting DOWN\n", "set LogTimeFormat"),
         ("machine;opened;closed\ngpu001;2026-01-03 04:10;x\n", "whose columns are (closed, machine, opened)"),
         ("time=2026-03-01T04:10:00Z level=error host=gpu001 msg=\"NVRM: Xid (PCI:0000:3b:00): 79, x\"\n", "of logfmt"),
         ("logs/gpu003/kern.log:Mar  1 04:10:00 gpu003 kernel: NVRM: Xid (PCI:0000:3b:00): 79, x\n", "as of grep"),
