@@ -22,7 +22,7 @@ import re
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sim.units import DURATION, parse
 from sim.yamlfile import check_kind
@@ -30,6 +30,8 @@ from sim.yamlfile import check_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
+
+    from _typeshed import WriteableBuffer
 
 CHUNK = 1 << 22
 """Bytes that are read at once."""
@@ -54,7 +56,7 @@ class LogError(ValueError):
 # Files and lines.
 
 
-def opened(file: str) -> io.BufferedReader[Any]:
+def opened(file: str) -> io.BufferedReader:
     """Return a file, unpacked if it is gzip; ``-`` is standard input.
 
     Raises
@@ -86,7 +88,7 @@ class Unpacked(io.RawIOBase):
         """Return that it can be read."""
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         """Fill a buffer, and return how much is in it.
 
         Raises
@@ -98,6 +100,7 @@ class Unpacked(io.RawIOBase):
         zlib.error
             If it is damaged.
         """
+        room = memoryview(buffer)
         while True:
             packed = self._rest or self.packed.read(1 << 16)
             if not packed:
@@ -106,14 +109,14 @@ class Unpacked(io.RawIOBase):
                 raise EOFError("the packed file was cut")
             if self._unpack.eof:  # another member
                 self._unpack = zlib.decompressobj(31)
-            content = self._unpack.decompress(packed, len(buffer))
+            content = self._unpack.decompress(packed, len(room))
             self._rest = self._unpack.unconsumed_tail or self._unpack.unused_data
             self._size += len(content)
             if self._size > self._most:
                 size = f"{self._most >> 20:,} MB"
                 raise LogError(f"{self.packed.name} cannot be read: it unpacks to more than {size}, as no log does")
             if content:
-                buffer[: len(content)] = content
+                room[: len(content)] = content
                 return len(content)
 
     def close(self) -> None:

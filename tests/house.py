@@ -39,12 +39,12 @@ def measures() -> list[Measure]:
     tests = {path: text for path, text in texts.items() if path.startswith("tests/")}
     simulator = "\n".join(text for path, text in product.items() if path.startswith("sim/"))
     return [
-        Measure("product files", len(product), 270, 292),
-        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 72_600),
-        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 107_600),
+        Measure("product files", len(product), 270, 297),
+        Measure("product code lines", sum(code_lines(text) for text in product.values()), 40_000, 74_600),
+        Measure("product lines", sum(text.count("\n") for text in product.values()), 60_000, 110_900),
         Measure("longest product file", max(text.count("\n") for text in product.values()), 900, 1340),
-        Measure("tests files", len(tests), 190, 240),
-        Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 81_000),
+        Measure("tests files", len(tests), 190, 247),
+        Measure("tests lines", sum(text.count("\n") for text in tests.values()), 50_000, 85_200),
         Measure("Any in sim/", len(re.findall(r"\bAny\b", simulator)), 120, 124),
         Measure(
             "x: Any = scenario...", len(re.findall(r": Any = (?:self\.)?scenario\.", "\n".join(product.values()))), 0, 0
