@@ -377,11 +377,15 @@ def count(text: str) -> int:
         raise ValueError(f"'{text}', which is no whole number")
     if match is None and not gpus and _OTHER.search(text.lower()):
         raise ValueError(f"'{text}', which does not say the GPUs as gres/gpu=NUMBER; export it with sacct")
-    value = int(match[1] or match[2]) if match else sum(gpus.values())  # a job of processors alone has none
+    whole = sum(number for kind, number in gpus.items() if not MIG.search(kind))  # a job of processors alone has none
+    value = int(match[1] or match[2]) if match else whole
     if value > MOST:
         raise ValueError(f"'{text}', which is larger than any cluster")
     return value
 
+
+MIG = re.compile(r"\d+g\.\d+gb", re.IGNORECASE)
+"""Types of slices of a GPU, `1g.10gb` or `a100_3g.20gb`: they are no whole GPU, though totals of Slurm count them."""
 
 MAX_GPUS = 256
 """GPUs, or instances of GPUs, that a node can have."""
@@ -419,7 +423,7 @@ def gres_gpus(text: str) -> dict[str, int]:
         kind = words[0] if words else ""
         gpus[kind] = gpus.get(kind, 0) + size
     if "gres/gpu=" in text.lower() and len(gpus) > 1:
-        return {"": gpus[""]}
+        return {"": gpus[""] - sum(number for kind, number in gpus.items() if MIG.search(kind))}
     return gpus
 
 

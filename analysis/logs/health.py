@@ -229,8 +229,9 @@ def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line:
         else math.nan
     )
     labels, gpus = _dict(_dict(node, "metadata"), "labels"), _dict(_dict(node, "status"), "capacity").get(_GPUS, "")
+    created = node["metadata"].get("creationTimestamp")
     exposure = Exposure(
-        name, read(node["metadata"].get("creationTimestamp") or 0), math.inf, "inventory", file=log.file, line=line,
+        name, read(created) if created else -math.inf, math.inf, "inventory", file=log.file, line=line,
         gpus=int(gpus) if str(gpus).isdigit() else 0,
         rack=next((str(labels[key]) for key in rules["racks"] if labels.get(key)), ""),
     )  # fmt: skip

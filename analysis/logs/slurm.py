@@ -8,6 +8,7 @@ SchedMD Slurm, manual pages of sacct and sacctmgr, data_parser v0.0.40 ff., and 
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import json
 import math
@@ -20,7 +21,7 @@ import numpy as np
 
 from analysis.logs.health import Point
 from analysis.logs.tables import Attempt, Event
-from sim.records import NOTHING, LogError, StrayError, Table, duration
+from sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -86,7 +87,14 @@ def read_node_events(log: Log) -> None:
 # sacct, as text and as JSON.
 
 _GPUS = re.compile(r"gres/gpu=(\d+)")
-_TYPED_GPUS = re.compile(r"\bgpu(?::[^=,:]+)?[:=](\d+)")
+_TYPED_GPUS = re.compile(r"\bgpu(?::([^=,:]+))?[:=](\d+)")
+
+
+def _gpus(tres: str) -> tuple[int, int]:
+    """Return how many whole GPUs resources have, and how many slices of GPUs, which their total counts too."""
+    total, typed = _GPUS.search(tres), _TYPED_GPUS.findall(tres)
+    slices = sum(int(size) for kind, size in typed if MIG.search(kind))
+    return max((int(total[1]) if total else sum(int(size) for _, size in typed)) - slices, 0), slices
 
 
 def read_sacct(log: Log) -> None:
@@ -115,12 +123,7 @@ def read_sacct(log: Log) -> None:
         if job.lower() in _SACCT["job"]:
             log.drop("a header that is repeated", number, sort="normal")
             continue
-        gpus = _GPUS.search(tres)
-        attempts.add(
-            number, int(gpus[1]) if gpus else sum(map(int, _TYPED_GPUS.findall(tres))),
-            float(elapsed) if elapsed.isdigit() else math.nan,
-            [job, *texts, limit],
-        )  # fmt: skip
+        attempts.add(number, tres, float(elapsed) if elapsed.isdigit() else math.nan, [job, *texts, limit])
 
 
 _SACCT = {
@@ -184,10 +187,11 @@ class _Attempts:
         self._same: dict[str, str] = {}
         self._limits: dict[str, float] = {}
         self._states: dict[str, str] = {}
+        self._gpus = functools.lru_cache(100_000)(_gpus)
         self._parts: dict[tuple[str, float, int], tuple[Attempt, set[str]]] = {}
 
-    def add(self, line: int, gpus: int, elapsed: float, texts: Sequence[str]) -> None:
-        """Keep a record: its line, GPUs, run time [s], and as texts the other fields of `_SACCT` in their order."""
+    def add(self, line: int, tres: str, elapsed: float, texts: Sequence[str]) -> None:
+        """Keep a record: its line, resources, run time [s], and as texts the other fields of `_SACCT` in order."""
         job, submit, eligible, start, end, state, nodes, count, user, partition, failed, restarts, limit = texts
         log, source, read = self._log, self._log.source, self._log.clock.read
         try:
@@ -227,6 +231,9 @@ class _Attempts:
             seconds = self._limits[limit] = _limit(limit)
             if math.isnan(seconds) and limit.lower() not in _NO_LIMITS:
                 log.tables.show(log.file, "records have a limit that is none: read as no limit", line, limit[:20])
+        gpus, slices = self._gpus(tres)
+        if slices:
+            log.tables.show(log.file, "records have slices of GPUs (MIG): only whole GPUs count", line)
         leader, _, component = job.partition("+")
         attempt = Attempt(
             leader if component.isdigit() else job, 0, same(nodes, nodes), int(count) if count.isdigit() else 0, gpus,
@@ -356,10 +363,8 @@ def read_sacct_json(log: Log) -> None:
             elapsed, limit = (_plain(job["time"].get(name)) for name in ("elapsed", "limit"))
             state = job["state"]["current"]
             tres = job.get("tres", {}).get("allocated") or []
-            gpus = [each for each in tres if each["type"] == "gres" and each["name"] == "gpu"]
-            gpus = gpus or [each for each in tres if str(each.get("name", "")).startswith("gpu:")]
             keep(
-                at, sum(int(_plain(each["count"]) or 0) for each in gpus),
+                at, ",".join(f"{each['type']}/{each.get('name')}={_plain(each['count']) or 0}" for each in tres),
                 math.nan if elapsed is None else float(elapsed),
                 [
                     _name(job), *moments,

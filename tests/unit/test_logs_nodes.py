@@ -226,6 +226,23 @@ def test_limits_in_either_form(column: str, limit: str, seconds: float, tmp_path
     assert any("limit that is none" in text for text in tables.findings) is (seconds == -2)
 
 
+@cases(
+    ("tres", "gpus", "has_slices"),
+    [
+        ("billing=1,gres/gpu:1g.10gb=2,gres/gpu=2,gres/shard=4", 0, True), ("gres/gpu=8,gres/gpu:h100=8", 8, False),
+        ("gres/gpu=5,gres/gpu:a100_3g.20gb=1,gres/gpu:a100=4", 4, True), ("gpu:1g.10gb:7,gpu:h100:7", 7, True),
+        ("gpu:8", 8, False), ("cpu=4,node=2", 0, False),
+    ],
+)  # fmt: skip
+def test_slices_of_gpus(tres: str, gpus: int, has_slices: bool, tmp_path: Path) -> None:
+    """Slices of GPUs are no GPUs: in records of jobs, which say so, and in inventories."""
+    text = f"{RECORDS.format(limit='Timelimit')}\n1|COMPLETED|{utc(START)}|{utc(START + 60)}||a|1|{tres}\n"
+    (inventory,) = write(tmp_path, nodes_csv=f'node,gres\na,"{tres}"\n')
+    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text), inventory))
+    assert (tables.attempts[0].gpus, tables.exposure[0].gpus) == (gpus, gpus)
+    assert any("slices of GPUs" in finding for finding in tables.findings) is has_slices
+
+
 @cases("form", ["raw", "named", "json"])
 def test_components_of_one_job(form: str, tmp_path: Path) -> None:
     """Components of a heterogeneous job are one job with the nodes and GPUs of all, which ends as its worst one."""
@@ -542,7 +559,10 @@ def test_reasons_that_no_rule_knows(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_faults_of_devices_in_conditions(condition: str, status: str, reason: str, cause: str, tmp_path: Path) -> None:
-    """A condition is bad with the status that its rule says, and the reason names the cause; an unknown is shown."""
+    """A condition is bad with the status that its rule says, and the reason names the cause; an unknown is shown.
+
+    A node whose creation is not stated counts from the first snapshot.
+    """
 
     def node(at: float, *more: dict[str, str]) -> dict[str, Any]:
         ready = {
@@ -552,7 +572,7 @@ def test_faults_of_devices_in_conditions(condition: str, status: str, reason: st
             "lastHeartbeatTime": utc(START + HOUR * at),
         }
         status = {"conditions": [ready, *more], "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}]}
-        return {"kind": "Node", "metadata": {"name": "n1", "creationTimestamp": utc(START - HOUR)}, "status": status}
+        return {"kind": "Node", "metadata": {"name": "n1"}, "status": status}
 
     bad = {"type": condition, "status": status, "reason": reason, "lastTransitionTime": utc(START + 1.5 * HOUR)}
     text = "\n".join(json.dumps({"kind": "NodeList", "items": [row]}) for row in (node(1), node(2, bad)))
