@@ -28,7 +28,7 @@ from sim.units import DURATION, parse
 from sim.yamlfile import check_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from _typeshed import WriteableBuffer
@@ -39,7 +39,7 @@ CHUNK = 1 << 22
 MIN_UNPACKED, MAX_UNPACKED = 1 << 28, 1 << 33
 """Bytes to which any packed file may unpack, and the largest one; between them it is 200 times its size."""
 
-NOTHING = frozenset(("", "unknown", "none", "null", "nan", "nat", "n/a", "na", "-"))
+NOTHING = frozenset(("", "unknown", "none", "null", "(null)", "nan", "nat", "n/a", "na", "-"))
 """What stands for a value that is not there, in lower case; `unknown` is Slurm's."""
 
 
@@ -178,8 +178,9 @@ class Table:
     file
         What messages call the file.
     names
-        Of each role the names that its column may have, the plainest first; without regard to case and blanks. ``None``
-        if each column has the role of its name.
+        Of each role the names that its column may have, the plainest first; without regard to case, and with blanks
+        and brackets for underscores. Behind a name that ends with one a unit or a zone may stand. ``None`` if each
+        column has the role of its name.
     needed
         Roles without which the table is of no use; of several in a tuple, one has to be there.
     free
@@ -218,12 +219,11 @@ class Table:
             self.header.pop()
         if not any(self.header):
             raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
-        keys = [name.lower() for name in self.header]
+        self._has_commas = self.delimiter == ";"
+        keys = [name.lower() if names is None else _key(name) for name in self.header]
         names = {name: (name,) for name in self.header} if names is None else names
         self.columns = {
-            role: index
-            for role, choices in names.items()
-            if (index := next((keys.index(name.lower()) for name in choices if name.lower() in keys), -1)) >= 0
+            role: index for role, choices in names.items() if (index := column_of(self.header, choices)) >= 0
         }
         for index in self.columns.values():
             if keys.count(keys[index]) > 1:
@@ -231,7 +231,7 @@ class Table:
         for need in needed:
             roles = (need,) if isinstance(need, str) else need
             if not self.columns.keys() & set(roles):
-                self.refuse(roles, names[roles[0]][0])
+                self.refuse(roles, names[roles[0]][0].rstrip("_"))
 
     def refuse(self, roles: Sequence[str], name: str) -> None:
         """Refuse a table that lacks a column."""
@@ -260,6 +260,9 @@ class Table:
 
     def rows(self) -> Iterator[tuple[int, dict[str, str] | str]]:
         """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
+        ahead = list(itertools.islice(self._lines, _LOOK_AHEAD))
+        self._lines = itertools.chain(ahead, self._lines)
+        self._has_commas = self._has_commas or any(_COMMA.search(text) for _, text in ahead)
         width, roles, places = len(self.header), tuple(self.columns), (*self.columns.values(), 0)
         pick = operator.itemgetter(*places)  # one more, so that it is a tuple
         for line, text in iter(self._next, None):
@@ -302,10 +305,22 @@ class Table:
     def value(self, row: Mapping[str, str], role: str, read: Callable[..., float], *units: float) -> float:
         """Return what the field of a role holds, as it is read; a ValueError names the column."""
         try:
-            return read(row.get(role, ""), *units)
+            return read(self.clear(row.get(role, "")), *units)
         except ValueError as error:
             name = self.name_of(role) or role
             raise ValueError(f"column '{name}' {f'holds {error}' if row.get(role) else 'is empty'}") from None
+
+    def clear(self, text: str) -> str:
+        """Return the text of a number whose point is no thousands separator, as it may be in some countries' tables.
+
+        Raises
+        ------
+        ValueError
+            If the table has decimal commas, or semicolons as their spreadsheets write, and the number may be two.
+        """
+        if self._has_commas and _POINT.fullmatch(text):
+            raise ValueError(f"'{text}', which has {_mark(text)}")
+        return text
 
     def _next(self) -> tuple[int, str] | None:
         """Return the next line and its number; ``None`` at the end."""
@@ -339,7 +354,48 @@ def _fields(text: str, delimiter: str, *, is_joined: bool = False) -> list[str] 
     return []
 
 
+def _key(name: str) -> str:
+    """Return a column's name in lower case, with underscores for blanks and brackets."""
+    return "_".join(re.findall(r"[^\W_]+", name.lower()))
+
+
+def column_of(header: Sequence[str], choices: Sequence[str]) -> int:
+    """Return the place of the column that has one of some names, the first of these first; -1 if none has."""
+    lower, keys = [name.lower() for name in header], [_key(name) for name in header]
+    for name in choices:
+        if name.lower() in lower:
+            return lower.index(name.lower())
+        if _key(name) in keys:
+            return keys.index(_key(name))
+    for name in choices:
+        for index, key in enumerate(keys):
+            if name.endswith("_") and key.startswith(name) and key.removeprefix(name) in _ENDS:
+                return index
+    return -1
+
+
 # Values.
+
+_LOOK_AHEAD = 1000
+"""Rows of a table that say whether it has decimal commas."""
+
+_COMMA = re.compile(r'(?:^|[\t;|"])-?\d+,\d+(?:[\t;|"]|\s*$)')
+"""A field that holds a number with a comma, in a table that has another delimiter or quotes it."""
+
+_POINT = re.compile(r"-?[1-9]\d{0,2}\.\d{3}")
+"""A number whose point may be a thousands separator."""
+
+
+def _mark(text: str) -> str:
+    """Return what the commas and points of a number are, and how it is to be written."""
+    head, tail = re.fullmatch(r"(.*)[.,](.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
+    marks = re.findall("[.,]", text)
+    whole, parts = f"'{re.sub('[.,]', '', text)}'", f"'{float(re.sub('[.,]', '', head) + '.' + tail)!r}'"
+    if len(set(marks)) == 1 and len(marks) > 1:
+        return f"thousands separators: write {whole}"
+    if len(marks) == 1 and len(tail) == 3:
+        return f"a thousands separator or a decimal one: write {whole} or {parts}"
+    return f"a decimal comma: write {parts}" if marks[-1] == "," else f"a thousands separator: write {parts}"
 
 
 def number(text: str, least: float = 0.0) -> float:
@@ -349,6 +405,8 @@ def number(text: str, least: float = 0.0) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < least:
+        if math.isnan(value) and re.fullmatch(r"-?\d+(?:[.,]\d{3})*[.,]\d+", text):
+            raise ValueError(f"'{text}', which has {_mark(text)}")
         kind = "a number" if math.isinf(least) else "a number of zero or more" if not least else f"at least {least:g}"
         raise ValueError(f"'{text}', which is not {kind}" if text else "is empty")
     return value
@@ -536,6 +594,24 @@ def unit_of(column: str) -> float:
     return next((UNITS[end] for end in ends if end in UNITS), 0.0)
 
 
+CLOCKS = {"hh_mm": ":00", "h_mm": ":00", "mm_ss": "", "m_ss": "", "hh_mm_ss": None, "h_mm_ss": None}
+"""What is missing of lengths of time such as 1:30, by the end of the column's name; ``None`` if that is unclear."""
+
+_FAR = (
+    "local local_time cet cest eet eest wet west bst ist msk est edt cst cdt mst mdt pst pdt jst kst sgt hkt aest aedt"
+)
+ZONES = frozenset(("utc", "gmt", "z", *_FAR.split()))
+"""What the end of a column's name says of the zone of its moments."""
+
+_ENDS = frozenset(f"{word}{end}" for word in ("", "in_") for end in (*UNITS, *CLOCKS, *ZONES))
+
+
+@functools.lru_cache(1000)
+def end_of(column: str, ends: Collection[str]) -> str:
+    """Return with which of some ends the name of a column ends; nothing if it has none."""
+    return next((end for end in sorted(ends, key=len, reverse=True) if _key(column).endswith(f"_{end}")), "")
+
+
 _SPREADSHEET = (32874.0, 73051.0)
 """Days since 1900, as spreadsheets count them, of the years 1990 to 2100."""
 
@@ -588,8 +664,8 @@ class Moments:
         self._offsets: dict[str, tuple[float, float]] = {}
         self._hours: dict[str, float] = {}
         self._last: dict[str, float] = {}
-        self.twice = 0
-        """Moments of an hour that occurs twice."""
+        self.twice = self.skipped = 0
+        """Moments of an hour that occurs twice, and of one that does not occur."""
         self.strays: list[tuple[int, str]] = []
         """Line and text of each moment that was refused as too early or too late."""
 
@@ -678,6 +754,8 @@ class Moments:
             self.twice += 1
             if value < self._last.get(column, -math.inf) - 1:
                 value = plain - offsets[1]
+        elif offsets[0] < offsets[1]:
+            self.skipped += 1
         elif text[13:14] == ":" and moment.replace(minute=59, tzinfo=self._zone).utcoffset() == (
             moment.replace(minute=0, tzinfo=self._zone).utcoffset()
         ):

@@ -14,7 +14,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sim.records import CHUNK, NOTHING, LogError, StrayError, Table, Unpacked, duration, number, unit_of
+from sim.records import (
+    CHUNK,
+    CLOCKS,
+    NOTHING,
+    ZONES,
+    LogError,
+    Moments,
+    StrayError,
+    Table,
+    Unpacked,
+    duration,
+    end_of,
+    number,
+    unit_of,
+)
 from sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -24,7 +38,7 @@ if TYPE_CHECKING:
     from analysis.logs.health import Point, Run, Snapshot
     from analysis.logs.tables import Attempt, Rules, Sort, Source, Tables
     from analysis.logs.training import Entry
-    from sim.records import HostLists, Moments
+    from sim.records import HostLists
 
 LOOK = 1000
 """Lines that say what kind of log it is."""
@@ -64,6 +78,8 @@ class Log:
         advance: Callable[[int], None] = lambda _done: None,
     ) -> None:  # fmt: skip
         self.source, self.clock, self.reading = source, clock, reading
+        self._utc = Moments(ZoneInfo("UTC"), source.file)
+        self._utc.strays = clock.strays
         self.tables, self.rules, self.file = reading.tables, reading.rules, source.file
         self._stream, self._advance = stream, advance
         self._table: Table | None = None
@@ -82,16 +98,20 @@ class Log:
         """Return a moment [s], or what an empty one stands for; a number is of the unit that its column states."""
         if text.lower() in NOTHING:
             return empty
-        unit = unit_of(self._table.name_of(role)) if self._table is not None else 0.0
+        name = self._table.name_of(role) if self._table is not None else ""
+        zone = end_of(name, ZONES)
+        clock = self._utc if zone in ("utc", "gmt", "z") else self.clock
+        if self._table is not None and (unit := unit_of(name)):
+            return number(self._table.clear(text)) * unit
         try:
-            return number(text) * unit if unit else self.clock.read(text, line, role if role == "start" else "")
+            return clock.read(text, line, role if role == "start" else "")
         except StrayError:
             if role != "out":
                 raise
             self.clock.strays.pop()  # a node that never leaves
             return empty
-        except LogError:
-            raise
+        except LogError as error:
+            raise LogError(f"{error} (the header says '{name}')" if zone else str(error)) from None
         except ValueError as error:
             if "1970" in str(error):
                 raise
@@ -107,8 +127,13 @@ class Log:
         ValueError
             If it is no length of time, or may be two.
         """
+        assert self._table is not None, "lengths are read of a table"
         if re.fullmatch(r"\d+:\d\d", text):
+            seconds = CLOCKS.get(end_of(self._table.name_of(role), tuple(CLOCKS)))
+            if seconds is not None:
+                return duration(text + seconds)
             raise ValueError(f"'{text}', which is hours and minutes, or minutes and seconds: write 01:30:00")
+        text = self._table.clear(text)
         try:
             value = number(text)
         except ValueError:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from analysis.logs import files as logs
 from analysis.logs import health, kernel, reconcile, slurm, training
 from analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
-from sim.records import NOTHING, LogError, Moments, count, flag, opened
+from sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
 from sim.units import YEAR
 from sim.yamlfile import suggest
 
@@ -96,6 +96,11 @@ def _findings(source: Source, clock: Moments) -> Iterator[str]:
     if clock.new_years:
         yield (
             f"{source.file}: dates without a year fall by half a year at line {clock.new_years[0]}: read as New Year"
+        )
+    if clock.skipped:
+        yield (
+            f"{source.file}: {clock.skipped:,} local times lie in an hour that summer time skips: read as an hour "
+            "later; check --timezone"
         )
     if clock.twice:
         yield f"{source.file}: {clock.twice:,} local times lie in an hour that occurs twice; the order says which"
@@ -209,7 +214,7 @@ def _kind_of_table(first: str, names: Set[str], rules: Rules) -> str:
         "sacct": "state" in names and len(cells) > 1 and not names.isdisjoint(("jobid", "jobidraw")),
         "lives": "part" in roles and ("life" in roles or ("start" in roles and "node" not in roles)),
         "outages": {"node", "start"} <= roles,
-        "inventory": "node" in roles and not names.isdisjoint(("in_service", "gpus", "rack", "out_of_service", "gres")),
+        "inventory": "node" in roles and any(_role(names, role, rules) for role in ("in", "out", "gpus", "rack")),
     }
     return next((kind for kind, is_one in kinds.items() if is_one), "")
 
@@ -239,8 +244,46 @@ def _sniff_further(file: str) -> str:
 
 def _role(header: Iterable[str], role: str, rules: Rules) -> str:
     """Return the column that has a role; nothing if none has it."""
-    names = {name.strip().lower(): name for name in header}
-    return next((names[name] for name in rules.columns[role] if name in names), "")
+    names = list(header)
+    place = column_of(names, rules.columns[role])
+    return names[place] if place >= 0 else ""
+
+
+class TotalError(ValueError):
+    """A row of a table that adds up others."""
+
+
+_TOTAL = re.compile(
+    r"(grand |sub-?|zwischen)?(totals?|sum|summe|(ins)?gesamt|average|mean|count|Σ|∑)([ :(=].*)?", re.IGNORECASE
+)
+_MANY = frozenset(("all", "any", "*", "various", "several", "multiple", "many", "cluster", "entire cluster"))
+_NAME = re.compile(r"[\w.:#@-]+")
+_RANGE = re.compile(r"(.*\D)(\d+) ?(?:-|–|to|\.\.) ?\1(\d+)")
+
+
+def _nodes(log: Log, text: str) -> tuple[str, ...]:
+    """Return the nodes that a field names.
+
+    Raises
+    ------
+    TotalError
+        If its row is one of totals.
+    ValueError
+        If it holds no name, or anything else.
+    """
+    if _TOTAL.fullmatch(text):
+        raise TotalError("a row of totals")
+    if text.lower() in NOTHING:
+        raise ValueError("has no node")
+    if text.lower() in _MANY:
+        raise ValueError(f"'{text}', which is the name of no node: name the nodes")
+    names = log.reading.hosts.expand(text)
+    for name in names:
+        if ends := _RANGE.fullmatch(name):
+            raise ValueError(f"'{name}', which may be all nodes between two: write '{ends[1]}[{ends[2]}-{ends[3]}]'")
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"'{name}', which is no name of a node: put commas between several, and notes elsewhere")
+    return names
 
 
 def read_inventory(log: Log) -> None:
@@ -249,12 +292,15 @@ def read_inventory(log: Log) -> None:
     stretches: dict[str, list[Exposure]] = defaultdict(list)
     for line, row in log.table("node"):
         try:
+            names = _nodes(log, row["node"])
             enter = log.moment(row.get("in", ""), line, -math.inf, "in")
             leave = log.moment(row.get("out", ""), line, math.inf, "out")
             gpus = 0 if row.get("gpus", "").lower() in NOTHING else count(row["gpus"])
-            names = log.reading.hosts.expand(row["node"])
         except LogError:
             raise
+        except TotalError as error:
+            log.drop(str(error), line)
+            continue
         except ValueError as error:
             raise LogError(f"{log.file}:{line}: {error}") from None
         if leave <= enter:
@@ -269,8 +315,21 @@ def read_inventory(log: Log) -> None:
             source.rows += 1
     if not source.rows:
         raise LogError(f"{log.file}: names no node")
+    log.tables.findings += _unstated(log, stretches, row)
     for rows in stretches.values():
         log.tables.exposure += _apart(log, rows)
+
+
+def _unstated(log: Log, stretches: Mapping[str, Sequence[Exposure]], row: Mapping[str, str]) -> Iterator[str]:
+    """Yield what an inventory with rows such as one does not state of its nodes."""
+    without = [name for name, rows in stretches.items() if not any(row.gpus for row in rows)]
+    if len(without) == len(stretches):
+        yield f"{log.file}: states GPUs of no node (a column gpus)"
+    elif without:
+        number = f"{len(without):,} of {len(stretches):,} nodes"
+        yield f"{log.file}: {number} have no GPUs, for example {without[0]}"
+    if "out" in row and "in" not in row:
+        yield f"{log.file}: states when nodes left service, and not when they entered it (a column in_service)"
 
 
 def _apart(log: Log, rows: list[Exposure]) -> Iterable[Exposure]:
@@ -297,9 +356,9 @@ def read_outages(log: Log) -> None:
     seen: dict[tuple[str, float, float], int] = {}
     for line, row in log.table("node", "start", ("end", "duration")):
         try:
+            names = _nodes(log, row["node"])
             start, end = _span(log, row, line)
             planned = flag(row.get("planned", ""))
-            names = log.reading.hosts.expand(row["node"])
         except LogError:
             raise
         except ValueError as error:

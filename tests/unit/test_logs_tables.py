@@ -125,6 +125,65 @@ def test_an_outage_that_is_not_used(row: str, reason: str, tmp_path: Path) -> No
         read(tmp_path, "\n".join(text.splitlines()[:2]))
 
 
+@cases(
+    ("header", "row", "reason"),
+    [
+        ("node;start;duration_min", "n1;2025-03-01T01:00:00Z;1.250", "a thousands separator or a decimal one: write"),
+        ("node;start;duration_min", "n1;2025-03-01T01:00:00Z;1.250,5", "a decimal comma: write '1250.5'"),
+        ("node;start_h;duration_min", "n1;1.250;5", "'1250' or '1.25'"),
+        ("node,start,duration_h", 'n1,2025-03-01T01:00:00Z,"1,5"', "a decimal comma: write '1.5'"),
+        ("node,start,duration_h", 'n1,2025-03-01T01:00:00Z,1.250\nn1,2025-03-01T02:00:00Z,"0,5"', "'1250' or '1.25'"),
+        ("node,start,duration_h", 'n1,2025-03-01T01:00:00Z,"1,250.5"', "a thousands separator: write '1250.5'"),
+        ("node,start,end", "Total,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "a row of totals"),
+        ("node,start,end", "Summe: 3,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "a row of totals"),
+        ("node,start,end", ",2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "has no node"),
+        ("node,start,end", "n4/n5,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "'n4/n5', which is no name of a node"),
+        ("node,start,end", "n1 (rack A),2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "which is no name of a node"),
+        ("node,start,end", "n008-n010,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "write 'n[008-010]'"),
+        ("node,start,end", "ALL,2025-03-01T01:00:00Z,2025-03-01T02:00:00Z", "'ALL', which is the name of no node"),
+        ("node,start,duration (hh:mm:ss)", "n1,2025-03-01T01:00:00Z,1:30", "hours and minutes, or minutes and seconds"),
+    ],
+)
+def test_fields_that_people_write(header: str, row: str, reason: str, tmp_path: Path) -> None:
+    """A number that may be two, and what is beside the name of a node, is left out with what helps."""
+    with pytest.raises(LogError) as error:
+        read(tmp_path, f"{header}\n{row}\n")
+    assert reason in str(error.value)
+
+
+@cases(
+    ("header", "row", "seconds"),
+    [
+        ("Node,Start,Duration (h)", "n1,2025-03-01 01:00,1.250", 4500),
+        ("Node,Start,Duration [min]", "n1,2025-03-01 01:00,90", 5400),
+        ("Host Name,Start Time,downtime_hours", "n1,2025-03-01 01:00,1.5", 5400),
+        ("node,start,duration hours", "n1,2025-03-01 01:00,1.5", 5400),
+        ("node,start,Duration (hh:mm)", "n1,2025-03-01 01:00,1:30", 5400),
+        ("node,start,Duration (mm:ss)", "n1,2025-03-01 01:00,1:30", 90),
+        ("node;start;duration_h", "n1;2025-03-01 01:00;0.125", 450),
+        ("node,start (CET),end (CET)", "n1,2025-03-01 01:00,2025-03-01 02:00", 3600),
+        ("node,start (UTC),end_utc", "n1,2025-03-01 01:00,2025-03-01 02:00", 3600),
+    ],
+)
+def test_what_headers_say(header: str, row: str, seconds: float, tmp_path: Path) -> None:
+    """A unit, a clock or a zone may stand in brackets or words behind the name of a column."""
+    (event,) = read(tmp_path, f"{header}\n{row}\n").events
+    assert (event.node, event.t_end - event.t) == ("n1", seconds)
+
+
+def test_zones_in_headers(tmp_path: Path) -> None:
+    """Universal time in a header needs no option; another zone does, and an hour that there was not is said."""
+    file = tmp_path / "outages.csv"
+    file.write_text("node,start (UTC),end (UTC)\nn1,2025-03-01 01:00,2025-03-01 02:00\n")
+    for zones in ([], ["Europe/Berlin"]):
+        assert pipeline.read(Request([str(file)], zones=zones))[0].events[0].t == 1740790800
+    file.write_text("node,start (CET),end (CET)\nn1,2025-03-30 02:30,2025-03-30 09:00\n")
+    with pytest.raises(LogError, match=r"--timezone America/Chicago \(the header says 'start \(CET\)'\)"):
+        pipeline.read(Request([str(file)]))
+    tables, _ = pipeline.read(Request([str(file)], zones=["Europe/Berlin"]))
+    assert any("1 local times lie in an hour that summer time skips" in text for text in tables.findings)
+
+
 def test_columns_have_units_of_their_own(tmp_path: Path) -> None:
     """Hours beside seconds are hours beside seconds; a number without a unit is refused with what helps."""
     (event,) = read(tmp_path, "node,start_h,duration_s\nn1,10,1800\n").events
@@ -158,6 +217,24 @@ def test_an_inventory(tmp_path: Path) -> None:
     assert rows["n1", "r2"].t_exit == math.inf
     assert why(tables) == {"a node that line 2 has too": 1}
     assert any("1 nodes enter service that never left it" in text for text in tables.findings)
+
+
+@cases(
+    ("text", "said"),
+    [
+        ("Host,GPU Count,Cabinet,Commissioned,Decommissioned\nn1,8,A1,2025-02-01,\nSumme,8,,,\n", "a row of totals"),
+        ("HOSTNAMES|GRES\nn1|gpu:8\nlogin|(null)\n", "1 of 2 nodes have no GPUs, for example login"),
+        ("node,rack\nn1,A1\n", "states GPUs of no node"),
+        ("node,gpus,Out of Service\nn1,8,2025-02-01\n", "and not when they entered it"),
+    ],
+)
+def test_what_an_inventory_lacks(text: str, said: str, tmp_path: Path) -> None:
+    """Totals are no nodes, and what is not stated of nodes is said."""
+    tables = read(tmp_path, text, inventory=True)
+    assert any(said in line for line in (*tables.findings, *why(tables)))
+    assert {row.unit for row in tables.exposure} <= {"n1", "login"}
+    with pytest.raises(LogError, match=r"table.csv:2: 'n4/n5', which is no name of a node"):
+        read(tmp_path, "node,gpus\nn4/n5,8\n", inventory=True)
 
 
 @cases("cell", ["4.5", "eight", "-1"])
