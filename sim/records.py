@@ -196,6 +196,8 @@ class Table:
         If there is no header, a column is there twice, or one that is needed is missing.
     """
 
+    _has_commas = False
+
     def __init__(
         self,
         numbered: Iterable[tuple[int, str]],
