@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import itertools
 import math
 import operator
 import os
@@ -263,7 +264,7 @@ class Table:
     def rows(self) -> Iterator[tuple[int, dict[str, str] | str]]:
         """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
         ahead = list(itertools.islice(self._lines, _LOOK_AHEAD))
-        self._lines = itertools.chain(ahead, self._lines)
+        self._again += reversed(ahead)
         self._has_commas = self._has_commas or any(_COMMA.search(text) for _, text in ahead)
         width, roles, places = len(self.header), tuple(self.columns), (*self.columns.values(), 0)
         pick = operator.itemgetter(*places)  # one more, so that it is a tuple
