@@ -300,7 +300,7 @@ class _Headers:
         lead = _LEAD.match(text)
         words = _WORD.findall(re.sub(r"\[[^\]/]*\]", " ", lead[1])) if lead else []
         words += [str(value) for key, value in header.entry.items() if _PLACE.search(key)]
-        self._leads.add(" ".join(words))
+        self._leads |= {" ".join(words)} - {""}
         self._unnamed += 1
 
     def are_several(self, first: bytes) -> bool:
