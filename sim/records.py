@@ -29,7 +29,7 @@ from sim.units import DURATION, parse
 from sim.yamlfile import check_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from _typeshed import WriteableBuffer
@@ -946,3 +946,34 @@ def _range(text: str) -> list[str]:
             raise ValueError(f"'{part}' names more than {MOST_HOSTS:,} hosts")
         found += [f"{number:0{len(low)}}" for number in range(int(low), int(high) + 1)]
     return found
+
+
+# Names of one host: short or full, in any case.
+
+ADDRESS = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
+
+
+def short_name(name: str) -> str:
+    """Return the first part of the name of a host, in lower case; an address as it is."""
+    return name if ADDRESS.fullmatch(name) else name.partition(".")[0].lower()
+
+
+def same_hosts(names: Iterable[str], stated: Container[str] = ()) -> tuple[dict[str, str], list[list[str]]]:
+    """Return the name that stands for each other one of the same host, and groups that may be one host or several.
+
+    It is one that is `stated`, or the shortest: a short name is the long one that begins with it, unless several do.
+    """
+    forms: dict[str, list[str]] = {}
+    for name in sorted(names):
+        if name and not ADDRESS.fullmatch(name):
+            forms.setdefault(short_name(name), []).append(name)
+    same: dict[str, str] = {}
+    unclear: list[list[str]] = []
+    for group in forms.values():
+        longest = max(group, key=len)
+        if all(f"{longest}.".lower().startswith(f"{name}.".lower()) for name in group):
+            best = min(group, key=lambda name: (name not in stated, len(name), name))
+            same |= {name: best for name in group if name != best}
+        elif any("." not in name for name in group):
+            unclear.append(group)
+    return same, unclear

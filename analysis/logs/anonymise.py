@@ -18,10 +18,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.logs.reconcile import short_name
 from analysis.logs.slurm_conf import Partition
 from analysis.logs.tables import utc
-from sim.records import LogError
+from sim.records import LogError, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable

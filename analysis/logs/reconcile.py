@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-import re
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
@@ -19,7 +18,7 @@ import numpy as np
 
 from analysis.amounts import number_of
 from analysis.logs.tables import Attempt, Event, utc
-from sim.records import LogError
+from sim.records import ADDRESS, LogError, same_hosts, short_name
 from sim.units import DAY, YEAR
 
 if TYPE_CHECKING:
@@ -115,30 +114,12 @@ def _rename(reading: Reading, same: Mapping[str, str], lists: Mapping[str, Seque
         reading.series.setdefault((metric, of(node), part), []).extend(runs)
 
 
-_ADDRESS = re.compile(r"[\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*")
-
-
-def short_name(name: str) -> str:
-    """Return the first part of the name of a host, in lower case; an address as it is."""
-    return name if _ADDRESS.fullmatch(name) else name.partition(".")[0].lower()
-
-
 def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Mapping[str, set[str]]) -> dict[str, str]:
     """Return the name that stands for each other one of the same node."""
     known = {address: min(nodes) for address, nodes in addresses.items() if len(nodes) == 1}
     same = {name: known[name] for name in names if name in known}
-    forms: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(names | set(same.values())):
-        if name and name not in same and not _ADDRESS.fullmatch(name):
-            forms[short_name(name)].append(name)
-    unclear = []
-    for group in forms.values():
-        longest = max(group, key=len)
-        if all(f"{longest}.".lower().startswith(f"{name}.".lower()) for name in group):
-            best = min(group, key=lambda name: (name not in stated, len(name), name))
-            same |= {name: best for name in group if name != best}
-        elif any("." not in name for name in group):
-            unclear.append(group)
+    forms, unclear = same_hosts((names | set(same.values())) - same.keys(), stated)
+    same |= forms
     same = {name: same.get(best, best) for name, best in same.items()}
     if same:
         tables.findings.append(
@@ -151,7 +132,7 @@ def _same_names(tables: Tables, names: set[str], stated: set[str], addresses: Ma
             "write the names in all logs alike"
         )
     named = names - same.keys()
-    nameless = sum(_ADDRESS.fullmatch(name) is not None for name in named)
+    nameless = sum(ADDRESS.fullmatch(name) is not None for name in named)
     if 0 < nameless < len(named):
         tables.findings.append(
             f"{number_of(nameless, 'node')} of {len(named)} are known by an address alone, and others by a name: if "

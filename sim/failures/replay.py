@@ -15,7 +15,7 @@ from pydantic import Field
 from sim import catalog, units
 from sim.failures.effects import Fault
 from sim.failures.source import Recorded, Source
-from sim.records import NOTHING, HostLists, LogError, Table, Times, lines, unit_of
+from sim.records import NOTHING, HostLists, LogError, Table, Times, lines, same_hosts, unit_of
 from sim.scenario.fields import Model, RuleError, Strategy
 from sim.scenario.laws import Law
 
@@ -128,20 +128,22 @@ class Replay(Strategy):
             inventory = _shown(Path(self.inventory))
             rule = f"{inventory} names {len(log.units)} nodes below its header, but the cluster has {nodes}"
             raise RuleError(("inventory",), rule)
-        names = log.units
+        names, same = log.units, dict[str, str]()
         if self.map == "number":
             names = tuple(map(str, range(nodes)))
         elif self.by_order:
             others = (other for other in logs if other is not self and other.by_order)
-            names = _in_order({*log.units, *(name for other in others for name in read(other).units)}, file)
+            every = {*log.units, *(name for other in others for name in read(other).units)}
+            same, _ = same_hosts(every)
+            names = _in_order(every - same.keys(), file)
         if len(names) > nodes:
             together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
             raise LogError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
         places = {name: number for number, name in enumerate(names)}
         for name in log.units:
-            if name not in places:
+            if same.get(name, name) not in places:
                 raise LogError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
-        place = np.array([places[name] for name in log.units], dtype=np.int64)
+        place = np.array([places[same.get(name, name)] for name in log.units], dtype=np.int64)
         spread, is_drawn_anew = nodes if self.by_order and len(names) < nodes else 0, self.spread_unknown == "each"
         notes = [log.note] if log.note else []
         if spread:
@@ -277,9 +279,6 @@ def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict
         units, is_over = hosts.expand(row["unit"]), row["end"].lower() not in NOTHING
         if not units:
             raise ValueError(f"column '{columns.unit}' is empty")
-        for name in units if is_complete else ():
-            if name not in names:
-                raise ValueError(catalog.unknown("node of the inventory", name, names))
         start = table.value(row, "start", times.read, seconds["start"])
         end = table.value(row, "end", times.read, seconds["end"]) if is_over else math.inf
         if end < start:
@@ -287,7 +286,17 @@ def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict
         return units, _Row(-1, start, end, row.get("cause") or "recorded", line)
 
     rows = sorted(table.read(read), key=lambda pair: pair[1].start)
-    return [row._replace(unit=names.setdefault(name, len(names))) for units, row in rows for name in units]
+    same, unclear = same_hosts({name for units, _ in rows for name in units}.union(names), names)
+    if unclear:
+        raise LogError(f"{file}: '{unclear[0][0]}' may be any of {', '.join(unclear[0][1:])}; write the names alike")
+    numbered = []
+    for hosts_down, row in rows:
+        for name in hosts_down:
+            known = name if name in names else same.get(name, name)
+            if is_complete and known not in names:
+                raise LogError(f"{file}:{row.line}: {catalog.unknown('node of the inventory', name, names)}")
+            numbered.append(row._replace(unit=names.setdefault(known, len(names))))
+    return numbered
 
 
 def column_unit(column: str, second: float, *, has_unit: bool) -> float:

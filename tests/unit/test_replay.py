@@ -68,6 +68,7 @@ def test_rows_become_outages(tmp_path: Path) -> None:
         ("a,10,,x\na,15,,y\n", [("a", 10, math.inf, "x")], 1),
         ("a,10,20,x\na,15,,y\n", [("a", 10, math.inf, "x")], 1),
         ("a,10,10,x\na,15,15,x\n", [("a", 10, 10, "x"), ("a", 15, 15, "x")], 0),
+        ("n1.hpc.org,10,20,x\nN1,15,30,y\nn1,18,25,z\n", [("N1", 10, 30, "x")], 2),
     ],
     ids=[
         "overlap",
@@ -81,6 +82,7 @@ def test_rows_become_outages(tmp_path: Path) -> None:
         "no ends",
         "no end",
         "zero lengths",
+        "short, full and in other case",
     ],
 )
 def test_overlaps_of_one_unit_are_joined(
@@ -267,7 +269,7 @@ def test_names_in_natural_order(tmp_path: Path) -> None:
 
 def test_an_inventory_says_which_node_is_which(tmp_path: Path) -> None:
     """By its order, whatever the names are; in the column that the log has, or the only one; some may not fail."""
-    rows = "carol,250,400,gpu\nbob,950,960,nic\n"
+    rows = "Carol.hpc.org,250,400,gpu\nbob,950,960,nic\n"
     for content in ("host\nalice\ncarol\ndave\nbob\n", "rack,unit\n1,alice\n1,carol\n2, dave\n2,bob\n"):
         (tmp_path / "nodes.csv").write_text(content)
         case = replay(tmp_path, rows, {"inventory": str(tmp_path / "nodes.csv")})
