@@ -283,7 +283,9 @@ class Table:
                 self._again += reversed(joined)
                 yield (
                     line,
-                    f"has {len(fields)} fields, and the header {width}" if fields else "a quoted field does not end",
+                    f"has {len(fields)} fields, and the header {width}"
+                    if fields
+                    else "a quoted field does not end, or is too long",
                 )
 
     def read(self, read: Callable[[dict[str, str], int], Value]) -> Iterator[Value]:

@@ -813,7 +813,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
     at_low, at_high = function(low), function(high)
     if at_low * at_high >= 0:
         return low if abs(at_low) < abs(at_high) else high
-    return float(brentq(function, low, high, xtol=1e-7))
+    return float(brentq(function, low, high, xtol=1e-12))
 
 
 def _curvature(function: Callable[[Array], float], point: Array) -> Array:
