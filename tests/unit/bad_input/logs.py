@@ -126,7 +126,7 @@ CASES = [
     log(b"unit,start,end,cause\na,1,2,caf\xe9\n", "log.csv:2: is not UTF-8 text (byte 0xe9)"),
     log("", "log.csv:1: has no header; the first line names the columns"),
     log(HEADER, "log.csv: the log has no rows below its header"),
-    log(HEADER + f'a,1,2,"{"x" * 200_000}"\n', "log.csv:2: a quoted field"),
+    log(HEADER + f'a,1,2,"{"x" * 200_000}"\n', "log.csv:2: a quoted field does not end, or is too long"),
     bad(
         {7: "  - {use: replay, file: log.csv, time_unit: §hours}"},
         "failures.0.time_unit: 'hours' is not a choice",
