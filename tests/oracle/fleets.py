@@ -102,6 +102,10 @@ class Fleet:
         partition = row.get("partition") or next(iter(self.partitions))
         job = Job(number, row["submit"], row["gpus"], row["run"], INF if row["limit"] is None else row["limit"],
                   row["state"], row.get("tenant", ""), row["priority"], partition)  # fmt: skip
+        # The log knows that its limit did not end it; a cancelled job is ended minutes after its limit at the latest.
+        ended_late = 1.1 * job.limit + 300 if row["state"] == "cancelled" else job.limit
+        if self.scheduler["at_limit"] == "kill" and row["run"] > ended_late:
+            job.limit = max(job.limit, self._left(job))
         job.limit = min(self._left(job) if self.exact else INF if self.chain else job.limit, self._longest(job))
         return job
 
