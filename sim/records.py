@@ -785,6 +785,9 @@ def _is_day(value: float) -> bool:
 
 _NUMBERS, _DATES, _LOCAL = "numbers", "dates with an offset from UTC", "dates without an offset from UTC"
 
+_NEVER = 1e9
+"""Multiples of this, up to a hundred, stand for a time that never comes [s]."""
+
 
 class Times:
     """Reads moments that count from the start of a log or a trace, all of which have one form.
@@ -810,6 +813,8 @@ class Times:
                 raise ValueError(f"'{text}', but the moments above it are {self.form}")
             self.form = form
         if form is _NUMBERS:
+            if _NEVER <= value < 100 * _NEVER and not value % _NEVER:
+                return value
             if value > EPOCH[1]:
                 guess = likely_unit(value / second) or "that is after the year 2100"
                 raise ValueError(f"'{text}'; {guess}: write dates, or state the unit in the name of the column (_ms)")
