@@ -222,7 +222,7 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (lambda small, _: api.compare(small, ["seed"]), "vary seed: needs path=value,value, for example recovery"),
         (lambda small, _: api.compare(small, {"seed": [1, 2]}, {"seed": 3}), "is varied too, by vary seed; say it"),
         (lambda small, _: api.fit([]), "logs: must name one file or more"),
-        (lambda small, _: api.fit(__file__), "say what it is, for example kinds={'test_api.py'"),
+        (lambda small, _: api.fit(__file__), "say what it is with kinds={'test_api.py'"),
         (
             lambda small, _: api.load(small, "seed=1"),
             "changes: a mapping or a list of texts, such as ['seed=1'], not one",

@@ -123,6 +123,7 @@ def play(
     loaded: Any = SimpleNamespace(
         template=NothingRuns(),
         digest="digest",
+        packages=(),
         inputs=Inputs(),
         overrides=lambda point: (f"{name}" if name != "point" else f"p{point.number}",),
     )

@@ -860,7 +860,7 @@ def test_what_was_left_out_comes_first(tmp_path: Path) -> None:
     files = write(tmp_path, outages_csv="\n".join(lines), kernel_log=kernel)
     result = CliRunner().invoke(cli.app, ["fit", *files, "--nodes", "4", "--timezone", "UTC"])
     assert result.exit_code == 0, result.output
-    first = result.output.split("\n\n", 1)[0]
+    first = " ".join(result.output.split("\n\n", 1)[0].split())
     assert first.startswith("3 lines could not be used")
     for text in (
         "outages.csv: columns node from 'hostname', start, end, cause; not used: ticket.",
