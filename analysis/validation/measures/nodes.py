@@ -120,7 +120,7 @@ def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
     """Return the same from the 80th day on: the job begins with no node in repair."""
     begin, end = 80 * DAY, 400 * DAY
     data = _idle(200, 400.0, [_fault(40.0, _lognormal(3.0, 1.0), clock="busy")])
-    data |= {"jobs": [{"name": "job", "gpus": 100}], "recovery": {**data["recovery"], "pools": ["idle"]}}
+    data |= {"jobs": [{"name": "job", "gpus": 800}], "recovery": {**data["recovery"], "pools": ["idle"]}}
     prepared = lab.scenario(data)
     rows = np.zeros((replications, 101))
     for number, row in enumerate(rows):
@@ -143,7 +143,7 @@ def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
     down = steady_unavailability(life, repair)
     spares = spares_needed(required, down, 0.95) - less
     data = _idle(required + spares, 400.0, [_fault(life, _lognormal(repair, 1.0), renews="at_return")], windows="40 d")
-    prepared = lab.scenario({**data, "jobs": [{"name": "job", "gpus": required}], "spares": {"hot": spares}})
+    prepared = lab.scenario({**data, "jobs": [{"name": "job", "gpus": 8 * required}], "spares": {"hot": spares}})
     # All nodes are new: the first of the ten windows is left out.
     tables = [result.jobs[0].totals[1:].sum(axis=(0, 2)) for result in lab.results(prepared, replications)]
     expected = 1 - enough_probability(missing_nodes_pmf(required + spares, down), spares)

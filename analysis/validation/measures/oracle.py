@@ -233,7 +233,8 @@ def waiting_share(
     """
     nodes = needed + spares
     law = {"use": "exponential", "mean": seconds(life * HOUR)}
-    data = bare(case, horizon=seconds(100 * life * HOUR), **_nodes(case, nodes, law=law))
+    cause = _nodes(case, nodes, law=law, renews="at_return")
+    data = bare(case, horizon=seconds(100 * life * HOUR), **cause)
     data |= {
         "jobs": [{"name": f"{case} job", "gpus": needed}],
         "spares": {"hot": spares},
