@@ -161,11 +161,7 @@ def build(
     number = {name: at for at, name in enumerate(names)}
     _refuse_strangers(tables, merged, number)
     if exposure[0].basis == "inventory":
-        named, listed = _named(tables, hosts).keys(), {row.unit for row in tables.exposure}
-        tables.findings.append(
-            f"the inventory has {number_of(len(listed), 'node')}: the logs name {len(named & listed):,} of them and "
-            f"{len(named - listed):,} others"
-        )
+        tables.findings.append(_coverage(tables, hosts))
     racks, gpus = [""] * len(names), np.zeros(len(names), dtype=np.int64)
     by_node: dict[str, list[Exposure]] = defaultdict(list)
     for row in exposure:
@@ -195,6 +191,15 @@ def build(
     )  # fmt: skip
     tables.findings += _silences(tables, found)
     return found
+
+
+def _coverage(tables: Tables, hosts: HostLists) -> str:
+    """Return how many nodes the inventory has, and how many of these, and others, the logs name."""
+    named, listed = _named(tables, hosts).keys(), {row.unit for row in tables.exposure}
+    return (
+        f"the inventory has {number_of(len(listed), 'node')}: the logs name {len(named & listed):,} of them and "
+        f"{len(named - listed):,} others"
+    )
 
 
 def _why_no_nodes(tables: Tables) -> str:

@@ -75,9 +75,9 @@ def read_kernel(log: Log) -> None:
         header, message = headers.split(text)
         fault = _fault_of(message, rules)
         if fault is None:
-            word = next((word for word in words if word in message.lower()), "outside the message")
-            if word in message.lower() or any(word in text.lower() for word in words):
-                log.drop(f"a fault that no rule reads: {word}", number, sort="unread")
+            word = _word_in(message, words)
+            if word or _word_in(text, words):
+                log.drop(f"a fault that no rule reads: {word or 'outside the message'}", number, sort="unread")
             else:
                 others += 1
             continue
@@ -111,8 +111,14 @@ def _candidates(log: Log, words: Iterable[str]) -> Iterator[tuple[int, str]]:
         entries = value.get("events", value) if isinstance(value, dict) else value  # of CloudWatch
         for entry in entries if isinstance(entries, list) else [value]:
             text = json.dumps(entry, ensure_ascii=False)
-            if any(word in text.lower() for word in words):
+            if _word_in(text, words):
                 yield number, text
+
+
+def _word_in(text: str, words: Iterable[str]) -> str:
+    """Return the first of some words, in lower case, that a text holds; nothing if it holds none."""
+    lower = text.lower()
+    return next((word for word in words if word in lower), "")
 
 
 def _fault_of(message: str, rules: Rules) -> Fault | None:

@@ -340,7 +340,6 @@ class Rules:
         ):
             for rule in table:
                 _choice(rule["does"], choices)
-        self._kubernetes_known: dict[tuple[str, str], Mapping[str, Any] | None] = {}
         self._kubernetes = {
             table: [(re.compile(pattern, re.IGNORECASE), rule) for pattern, rule in self.kubernetes[table].items()]
             for table in ("events", "conditions")
@@ -352,19 +351,16 @@ class Rules:
         self.cause_of = functools.lru_cache(100_000)(self._cause_of)
         self.repair_of = functools.lru_cache(100_000)(self._repair_of)
         self.node_state = functools.lru_cache(100_000)(self._node_state)
+        self.kubernetes_rule = functools.lru_cache(100_000)(self._kubernetes_rule)
 
     def foreign_to(self, where: str, text: str) -> str:
         """Return what a text is that is not read, and what helps; nothing if no rule of such a place names it."""
         rules = self.foreign[where]
         return next((f"{kind}; {export}" for pattern, kind, export in rules if re.search(pattern, text)), "")
 
-    def kubernetes_rule(self, table: str, name: str) -> Mapping[str, Any] | None:
+    def _kubernetes_rule(self, table: str, name: str) -> Mapping[str, Any] | None:
         """Return the rule of a reason (``events``) or of a condition (``conditions``); ``None`` if there is none."""
-        key = table, name
-        if key not in self._kubernetes_known:
-            rules = (rule for pattern, rule in self._kubernetes[table] if pattern.fullmatch(name))
-            self._kubernetes_known[key] = next(rules, None)
-        return self._kubernetes_known[key]
+        return next((rule for pattern, rule in self._kubernetes[table] if pattern.fullmatch(name)), None)
 
     def of_code(self, text: str) -> tuple[str, str, bool]:
         """Return the cause that an XID in a text names, the code as a basis, and if it is harmless; or nothing."""

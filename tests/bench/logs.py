@@ -11,6 +11,7 @@ import tempfile
 import time
 from datetime import date, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analysis.logs import pipeline
 from analysis.logs.events import incidents
@@ -20,6 +21,9 @@ from sim.failures import Replay
 from sim.input.job_trace import read_jobs
 from sim.scenario.streams import JobTrace
 from tests import log_writers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROWS, EVENTS = 1_000_000, 100_000
 
@@ -116,21 +120,27 @@ def slurmctld(path: Path, rows: int) -> None:
 
 def outages(path: Path, rows: int) -> None:
     """Write outages of half an hour of 1,000 nodes in turn, as `ettrick fit` reads them."""
+    utc = log_writers.utc
+    _write_outages(path, rows, "node,start,end,cause", lambda node, start, end: f"{node},{utc(start)},{utc(end)},nic")
+
+
+def _write_outages(path: Path, rows: int, header: str, row: Callable[[str, float, float], str]) -> None:
+    """Write a table of outages of half an hour of 1,000 nodes in turn, a row each."""
     with path.open("w") as file:
-        file.write("node,start,end,cause\n")
+        file.write(f"{header}\n")
         for at in range(rows):
             start = log_writers.START + 20.0 * at
-            file.write(f"gpu{at % 1000:03},{log_writers.utc(start)},{log_writers.utc(start + 1800)},nic\n")
+            file.write(f"{row(f'gpu{at % 1000:03}', start, start + 1800)}\n")
 
 
 def node_events(path: Path, rows: int) -> None:
     """Write the same as sacctmgr does."""
-    with path.open("w") as file:
-        file.write("Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\n")
-        for at in range(rows):
-            start = log_writers.START + 20.0 * at
-            times = f"{log_writers.local(start)}|{log_writers.local(start + 1800)}"
-            file.write(f"c1|gpu{at % 1000:03}|{times}|DOWN|IB link down mlx5_4|root(0)\n")
+
+    def row(node: str, start: float, end: float) -> str:
+        times = f"{log_writers.local(start)}|{log_writers.local(end)}"
+        return f"c1|{node}|{times}|DOWN|IB link down mlx5_4|root(0)"
+
+    _write_outages(path, rows, "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User", row)
 
 
 def replay(path: Path, rows: int) -> None:

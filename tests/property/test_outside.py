@@ -334,12 +334,15 @@ def asked(form: Form, content: str | bytes, folder: Path) -> Answer | Exception:
         return error
 
 
-def good(form: Form, folder: Path) -> list[Any]:
-    """Return what a good file says."""
-    answer = asked(form, form.text, folder)
+def before_and_after(
+    form: Form, change: Callable[[Form], str | bytes | None], folder: Path
+) -> tuple[list[Any], Answer | Exception]:
+    """Return what a good file says, and what it says after a change, or why it is refused then."""
+    answer, changed = asked(form, form.text, folder), change(form)
     assert isinstance(answer, Answer), answer
     assert answer.rows
-    return answer.rows
+    assert changed is not None
+    return answer.rows, asked(form, changed, folder)
 
 
 def pairs(changes: dict[str, Any]) -> list[tuple[str, str]]:
@@ -350,10 +353,7 @@ def pairs(changes: dict[str, Any]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("kind", "change"), one_in(2, pairs(SAME)))
 def test_the_same_said_otherwise(kind: str, change: str, tmp_path: Path) -> None:
     """Line ends, packing, separators, order of columns and indents change nothing."""
-    form = FORMS[kind]
-    rows, changed = good(form, tmp_path), SAME[change](form)
-    assert changed is not None
-    other = asked(form, changed, tmp_path)
+    rows, other = before_and_after(FORMS[kind], SAME[change], tmp_path)
     assert isinstance(other, Answer), other
     assert other.rows == rows
 
@@ -361,10 +361,7 @@ def test_the_same_said_otherwise(kind: str, change: str, tmp_path: Path) -> None
 @pytest.mark.parametrize(("kind", "change"), one_in(2, pairs(OR_REFUSED)))
 def test_the_same_or_refused(kind: str, change: str, tmp_path: Path) -> None:
     """Other orders, copies and units are understood or refused; nothing else is made of them."""
-    form = FORMS[kind]
-    rows, changed = good(form, tmp_path), OR_REFUSED[change](form)
-    assert changed is not None
-    other = asked(form, changed, tmp_path)
+    rows, other = before_and_after(FORMS[kind], OR_REFUSED[change], tmp_path)
     if isinstance(other, Answer):
         assert other.rows == rows
     else:
@@ -375,10 +372,7 @@ def test_the_same_or_refused(kind: str, change: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "change"), one_in(2, pairs(TOLD)))
 def test_what_is_lost_is_told(kind: str, change: str, tmp_path: Path) -> None:
     """Where something of a file cannot be used, the file is refused, or that is said; the rest is as it was."""
-    form = FORMS[kind]
-    rows, changed = good(form, tmp_path), TOLD[change](form)
-    assert changed is not None
-    other = asked(form, changed, tmp_path)
+    rows, other = before_and_after(FORMS[kind], TOLD[change], tmp_path)
     if isinstance(other, Answer):
         assert other.tells or other.rows == rows
         near = [row for row in other.rows if row not in rows]
