@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from analysis.commands import documents, logs, options, studies
-from analysis.commands.documents import validate
-from analysis.commands.scenarios import compare, explain, init, kernels, run, topology
-from analysis.commands.terminal import (
+from ettrick.analysis.commands import documents, logs, options, studies
+from ettrick.analysis.commands.documents import validate
+from ettrick.analysis.commands.scenarios import compare, explain, init, kernels, run, topology
+from ettrick.analysis.commands.terminal import (
     DONE,
     NO,
     Commands,
@@ -112,8 +112,8 @@ def trace(
 
     It has jobs, phases, failures, nodes and counters.
     """
-    from analysis import timeline
-    from analysis.results.files import write_folder
+    from ettrick.analysis import timeline
+    from ettrick.analysis.results.files import write_folder
 
     if (out is None) == (logs is None):
         refuse("trace: needs --out FILE for a timeline, or --logs DIR for the logs of a cluster")
@@ -124,7 +124,7 @@ def trace(
     window = _window(first, last)
     described = load_scenario(scenario, set_, seed)
 
-    import sim
+    from ettrick import sim
 
     prepared = sim.prepare(described)
     warn(prepared.warnings)
@@ -136,7 +136,7 @@ def trace(
     except (sim.WorkError, timeline.TimelineError) as error:
         refuse(str(error))
     if logs is not None:
-        from analysis.logs import export
+        from ettrick.analysis.logs import export
 
         contents = export.files(prepared, result, window)
         complaint = write_folder(logs, contents)
@@ -147,7 +147,7 @@ def trace(
 
 def _window(first: str | None, last: str | None) -> tuple[float, float]:
     """Return the first and last time that are shown [s after the warm-up], or end with a line about a wrong one."""
-    from sim import units
+    from ettrick.sim import units
 
     ends = [-math.inf, math.inf]
     for place, (option, text) in enumerate((("--from", first), ("--to", last))):
@@ -166,8 +166,8 @@ def check(scenario: options.ScenarioArgument, set_: options.SetOption = None) ->
     """Check a scenario file without running it."""
     described = load_scenario(scenario, set_, None)
 
-    import sim
-    from analysis.terminal import repairs_text, visible
+    from ettrick import sim
+    from ettrick.analysis.terminal import repairs_text, visible
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
@@ -224,7 +224,7 @@ def layouts(
         refuse_to_write(csv, "--csv", overwrite=overwrite)
     described = load_scenario(scenario, set_, None, must_fit=False)
 
-    from analysis.services import SORTS
+    from ettrick.analysis.services import SORTS
 
     if described.services and not described.jobs:
         _service_layouts(described, job, sort or "gpu", top, csv, as_json=as_json)
@@ -235,10 +235,10 @@ def layouts(
         refuse(f"--sort {sort}: is for layouts of services")
     ranked: Literal["goodput", "step"] | None = None if sort is None else "step" if sort == "step" else "goodput"
 
-    import sim
-    from analysis.layouts import describe_layouts, format_layouts
-    from analysis.results.run import render
-    from analysis.terminal import Progress
+    from ettrick import sim
+    from ettrick.analysis.layouts import describe_layouts, format_layouts
+    from ettrick.analysis.results.run import render
+    from ettrick.analysis.terminal import Progress
 
     try:
         more = {"any_tensor": any_tensor, "try_parameters": try_parameters, "try_options": try_options}
@@ -257,10 +257,10 @@ def _service_layouts(
     described: Any, name: str | None, sort: str, top: int, file: Path | None, *, as_json: bool
 ) -> None:
     """Print the layouts of a service."""
-    import sim
-    from analysis.results.run import render
-    from analysis.services import SORTS, describe_service_layouts, format_service_layouts, service_layouts_csv
-    from sim.yamlfile import suggest
+    from ettrick import sim
+    from ettrick.analysis.results.run import render
+    from ettrick.analysis.services import SORTS, describe_service_layouts, format_service_layouts, service_layouts_csv
+    from ettrick.sim.yamlfile import suggest
 
     if sort not in SORTS:
         refuse(f"--sort {sort}: is for layouts of jobs; of a service: {', '.join(SORTS)}")
@@ -294,8 +294,8 @@ def formula(
     as_json: options.JsonOption = False,
 ) -> None:
     """Answer a question on paper: equation, number, source."""
-    from analysis.formula import FormulaError, answered, format_formula, format_formulas, format_question
-    from analysis.results.run import render
+    from ettrick.analysis.formula import FormulaError, answered, format_formula, format_formulas, format_question
+    from ettrick.analysis.results.run import render
 
     try:
         if question is None:
@@ -317,10 +317,10 @@ def schema(
     results: Annotated[bool, typer.Option("--results", help="That of what --json prints instead.")] = False,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""
-    import sim
-    from analysis.results.explained import results_schema
-    from analysis.results.files import in_lines
-    from analysis.study.model import study_schema
+    from ettrick import sim
+    from ettrick.analysis.results.explained import results_schema
+    from ettrick.analysis.results.files import in_lines
+    from ettrick.analysis.study.model import study_schema
 
     say(in_lines(study_schema() if study else results_schema() if results else sim.schema()))
 
@@ -340,8 +340,8 @@ def list_(
 
     With each stands where it comes from.
     """
-    from analysis.page.chapters.listing import PLUGINS, format_inventory, kinds, names_of_kinds
-    from sim.yamlfile import suggest
+    from ettrick.analysis.page.chapters.listing import PLUGINS, format_inventory, kinds, names_of_kinds
+    from ettrick.sim.yamlfile import suggest
 
     if kind not in (None, PLUGINS, *names_of_kinds()):
         refuse(f"list: there is no kind '{kind}'{suggest(str(kind), kinds(), most=len(kinds()))}")

@@ -8,17 +8,17 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.metrics import METRICS
-from sim import units
-from sim.units import DAY, HOUR, MINUTE
+from ettrick.analysis.metrics import METRICS
+from ettrick.sim import units
+from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rich.table import Table
 
-    from analysis.statistics.estimates import Interval
-    from sim.units import Dimension
+    from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.sim.units import Dimension
 
 _LARGE = (("T", 1e12), ("G", 1e9), ("M", 1e6))
 _TIMES = (("d", DAY, 2.0), ("h", HOUR, 1.0), ("min", MINUTE, 1.0), ("s", 1.0, 0.0))

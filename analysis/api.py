@@ -24,10 +24,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from analysis.page.model import Report
-    from analysis.results.fitted import FitDocument
-    from analysis.results.models import CompareDocument, Document, RunDocument, SweepDocument
-    from sim import Prepared, Result, Scenario
+    from ettrick.analysis.page.model import Report
+    from ettrick.analysis.results.fitted import FitDocument
+    from ettrick.analysis.results.models import CompareDocument, Document, RunDocument, SweepDocument
+    from ettrick.sim import Prepared, Result, Scenario
 
 __all__ = ["Plot", "Results", "compare", "fit", "load", "prepare", "report", "run", "simulate", "sweep"]
 DocumentT = TypeVar("DocumentT", bound="Document")
@@ -56,7 +56,7 @@ def _reported(name: str = "", wanted: str = "") -> Iterator[None]:
         yield
     except ValueError as error:
         if hasattr(error, "lines"):
-            from analysis.study.load import kind_of
+            from ettrick.analysis.study.load import kind_of
 
             kind = kind_of(name) if name else ""
             if kind and kind != wanted:
@@ -93,7 +93,7 @@ def load(scenario: str | Path, changes: Mapping[str, Any] | Iterable[str] = ()) 
     ValueError
         With one line for each mistake: file, place, rule, nearest valid value.
     """
-    import sim
+    from ettrick import sim
 
     with _reported(str(scenario), "scenario"):
         return sim.load(sim.find(str(scenario)), _texts(changes))
@@ -118,7 +118,7 @@ def prepare(scenario: str | Path | Scenario) -> Prepared:
     ValueError
         If the scenario does not fit together, or a job not into the memory of its GPUs.
     """
-    import sim
+    from ettrick import sim
 
     return sim.prepare(load(scenario) if isinstance(scenario, str | Path) else scenario)
 
@@ -146,7 +146,7 @@ def run(prepared: Prepared, replication: int = 0, *, most_events: float = 1e8) -
     ValueError
         If more events are expected.
     """
-    import sim
+    from ettrick import sim
 
     return sim.run(prepared, replication, most_events=most_events)
 
@@ -193,10 +193,10 @@ def simulate(
     ----------
     The intervals are explained in :doc:`/explanation/how-sure`.
     """
-    from analysis import runs
-    from analysis.results.run import document
-    from analysis.statistics.precision import Precision
-    from sim import Prepared, dump
+    from ettrick.analysis import runs
+    from ettrick.analysis.results.run import document
+    from ettrick.analysis.statistics.precision import Precision
+    from ettrick.sim import Prepared, dump
 
     prepared = scenario if isinstance(scenario, Prepared) else prepare(scenario)
     count = replications if replications is not None else runs.replications_of(prepared)
@@ -246,9 +246,9 @@ def compare(
     ValueError
         If there is nothing to compare, or fewer than two variants can run.
     """
-    from analysis import compare as variants
-    from analysis.compare import compare as compare_variants
-    from sim.yamlfile import value_text
+    from ettrick.analysis import compare as variants
+    from ettrick.analysis.compare import compare as compare_variants
+    from ettrick.sim.yamlfile import value_text
 
     _check_count(replications, 1)
     _check_count(processes, 0, "processes")
@@ -307,11 +307,11 @@ def sweep(
     ValueError
         With one line for each mistake of the study, or if the folder holds something else.
     """
-    import sim
-    from analysis.page.chapters.answers import sentences_of
-    from analysis.study import load as studies
-    from analysis.sweep import command
-    from analysis.sweep.workers import Where
+    from ettrick import sim
+    from ettrick.analysis.page.chapters.answers import sentences_of
+    from ettrick.analysis.study import load as studies
+    from ettrick.analysis.sweep import command
+    from ettrick.analysis.sweep.workers import Where
 
     if replications is not None:
         _check_count(replications, 2)
@@ -375,10 +375,10 @@ def fit(
     ValueError
         If a file cannot be read, or no model can be fitted.
     """
-    from analysis.logs import pipeline
-    from analysis.results.fitted import LivesDocument
-    from analysis.results.run import provenance
-    from sim.records import LogError
+    from ettrick.analysis.logs import pipeline
+    from ettrick.analysis.results.fitted import LivesDocument
+    from ettrick.analysis.results.run import provenance
+    from ettrick.sim.records import LogError
 
     files = [str(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
     if not files:
@@ -412,7 +412,7 @@ def report(results: Results[Any] | str | Path, path: str | Path) -> Path:
     OSError
         If the file cannot be written.
     """
-    from analysis.page.build import FORMATS
+    from ettrick.analysis.page.build import FORMATS
 
     target = Path(path)
     kind = target.suffix.lower().removeprefix(".")
@@ -432,7 +432,7 @@ class Plot:
 
     def save(self, path: str | Path) -> Path:
         """Write the picture to a file that ends in ``.svg``, ``.png`` or ``.pdf``, and return its path."""
-        from analysis.page import charts
+        from ettrick.analysis.page import charts
 
         target = Path(path)
         if target.suffix.lower() not in charts.SUFFIXES:
@@ -444,7 +444,7 @@ class Plot:
         return f"Plot({self.title!r})"
 
     def _repr_svg_(self) -> str:
-        from analysis.page import charts
+        from ettrick.analysis.page import charts
 
         return charts.render(self.figure, ".svg").decode()
 
@@ -469,7 +469,7 @@ class Results(Generic[DocumentT]):
 
     def to_json(self) -> str:
         """Return the document as JSON: what the command prints with ``--json``."""
-        from analysis.results.run import render
+        from ettrick.analysis.results.run import render
 
         return render(self.document)
 
@@ -531,8 +531,8 @@ class Results(Generic[DocumentT]):
         ValueError
             If there is no such picture; with the nearest name.
         """
-        from analysis.page import charts
-        from sim.yamlfile import suggest
+        from ettrick.analysis.page import charts
+        from ettrick.sim.yamlfile import suggest
 
         pictures = self._report().pictures
         chosen = next(iter(pictures), "") if name is None else name
@@ -570,8 +570,8 @@ def _cell(value: Any) -> str:
 
 
 def _report_of(folder: Path) -> Report:
-    from analysis.page.build import report_of
-    from analysis.page.report_data import ReportError, damage_in_a_line
+    from ettrick.analysis.page.build import report_of
+    from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
 
     try:
         with damage_in_a_line(folder):
@@ -584,8 +584,8 @@ def _in_memory(kind: str, content: DocumentT, files: Mapping[str, str]) -> Resul
     """Return results whose folder is written when somebody asks for it."""
 
     def write(folder: Path) -> None:
-        from analysis.results.files import write_folder
-        from analysis.results.run import render
+        from ettrick.analysis.results.files import write_folder
+        from ettrick.analysis.results.run import render
 
         complaint = write_folder(folder, {**files, f"{kind}.json": render(content) + "\n"})
         if complaint is not None:
@@ -649,7 +649,7 @@ def _texts(changes: Mapping[str, Any] | Iterable[str]) -> list[str]:
     if isinstance(changes, str):
         raise TypeError(f"changes: a mapping or a list of texts, such as [{changes!r}], not one text")
     if isinstance(changes, Mapping):
-        from sim.yamlfile import value_text
+        from ettrick.sim.yamlfile import value_text
 
         return [f"{key}={value_text(value)}" for key, value in changes.items()]
     return list(changes)

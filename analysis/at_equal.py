@@ -6,18 +6,18 @@ import math
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import sim
-from analysis.amounts import amount_text
-from analysis.metrics import METRICS, provisioned
-from analysis.statistics.precision import RequestError
-from sim.units import DAY
+from ettrick import sim
+from ettrick.analysis.amounts import amount_text
+from ettrick.analysis.metrics import METRICS, provisioned
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.study.load import LoadedStudy
-    from analysis.study.table import Cell, Table
-    from sim import Prepared, Ratio
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.sim import Prepared, Ratio
 
 Equal = Literal["gpus", "power", "cost"]
 """What unlike clusters are compared at."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.amounts import empty_table, label_grid, number_of, percent_text
-from analysis.page.chapters.listing import terminal_width, wrapped
-from analysis.terminal import Page, console
-from sim import FABRIC_PARTS, load_cluster, placement, shipped
+from ettrick.analysis.amounts import empty_table, label_grid, number_of, percent_text
+from ettrick.analysis.page.chapters.listing import terminal_width, wrapped
+from ettrick.analysis.terminal import Page, console
+from ettrick.sim import FABRIC_PARTS, load_cluster, placement, shipped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
 
-    from sim import ClusterSpec, Scenario, Topology
+    from ettrick.sim import ClusterSpec, Scenario, Topology
 
 _REACH = {"leaf": "same leaf switches", "pod": "same pod", "cluster": "anywhere"}
 _TIERS = ("node_leaf", "leaf_spine", "spine_core")

@@ -8,12 +8,12 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import sim
-from analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
-from analysis.fleet import ON_QUEUE
-from analysis.metrics import METRICS, is_exact, is_share, lower_is_better
-from analysis.results.fleet import growth_of
-from analysis.results.models import (
+from ettrick import sim
+from ettrick.analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
+from ettrick.analysis.fleet import ON_QUEUE
+from ettrick.analysis.metrics import METRICS, is_exact, is_share, lower_is_better
+from ettrick.analysis.results.fleet import growth_of
+from ettrick.analysis.results.models import (
     FORMAT,
     AtEqual,
     Behind,
@@ -25,19 +25,19 @@ from analysis.results.models import (
     TakenFound,
     VariantFound,
 )
-from analysis.results.run import document, provenance
-from analysis.runs import Gathering, in_order
-from analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
-from analysis.statistics.estimates import means, with_width
-from analysis.statistics.precision import FEWEST, MOST, Precision, RequestError, next_goal
-from sim import MOST_EVENTS, check_work, run, with_engine
-from sim.scenario.laws import LAW_NAMES
+from ettrick.analysis.results.run import document, provenance
+from ettrick.analysis.runs import Gathering, in_order
+from ettrick.analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
+from ettrick.analysis.statistics.estimates import means, with_width
+from ettrick.analysis.statistics.precision import FEWEST, MOST, Precision, RequestError, next_goal
+from ettrick.sim import MOST_EVENTS, check_work, run, with_engine
+from ettrick.sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from analysis.runs import Ensemble
-    from sim import Prepared, Ratio, Result, Scenario
+    from ettrick.analysis.runs import Ensemble
+    from ettrick.sim import Prepared, Ratio, Result, Scenario
 
 _TEXTS = ("name", "description", "assumptions", "cluster.name")
 """Keys that no result depends on."""
@@ -150,7 +150,7 @@ def compare(
         Replicate until the interval of every variant's difference in the headline is as narrow as this; a part is one
         of the first variant's mean.
     at_equal
-        What unlike clusters are compared at; it chooses the headline, see `analysis.at_equal`.
+        What unlike clusters are compared at; it chooses the headline, see `ettrick.analysis.at_equal`.
 
     Raises
     ------
@@ -503,7 +503,7 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
 def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Loaded:
     """Return the scenarios of variants.
 
-    Common values are set first, but for those inside of what varies. Choices come before both, see `sim.load`.
+    Common values are set first, but for those inside of what varies. Choices come before both, see `ettrick.sim.load`.
 
     Parameters
     ----------

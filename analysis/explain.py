@@ -7,8 +7,8 @@ from dataclasses import fields
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-import sim
-from analysis.results.explained import (
+from ettrick import sim
+from ettrick.analysis.results.explained import (
     AcceleratorFound,
     Calibration,
     CheckpointSize,
@@ -39,25 +39,25 @@ from analysis.results.explained import (
     TermShare,
     Utilisation,
 )
-from analysis.results.models import FORMAT
-from analysis.results.run import describe_closed_form, provenance
-from analysis.results.step import PARTS, describe_step, sizes, stores_of
-from analysis.services import describe_service
-from sim import catalog, recovery_summary
-from sim.catalog import steps
-from sim.formulas.queues import gang_saturation
-from sim.scenario.laws import Exponential
-from sim.steps import Constants, Impairment, checkpoint_size, flop_per_token, stated_pace
-from sim.steps.memory import CHECKPOINT_BYTES
-from sim.steps.power import node_power
-from sim.steps.time import rate
-from sim.units import DAY, HOUR
+from ettrick.analysis.results.models import FORMAT
+from ettrick.analysis.results.run import describe_closed_form, provenance
+from ettrick.analysis.results.step import PARTS, describe_step, sizes, stores_of
+from ettrick.analysis.services import describe_service
+from ettrick.sim import catalog, recovery_summary
+from ettrick.sim.catalog import steps
+from ettrick.sim.formulas.queues import gang_saturation
+from ettrick.sim.scenario.laws import Exponential
+from ettrick.sim.steps import Constants, Impairment, checkpoint_size, flop_per_token, stated_pace
+from ettrick.sim.steps.memory import CHECKPOINT_BYTES
+from ettrick.sim.steps.power import node_power
+from ettrick.sim.steps.time import rate
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
-    from analysis.runs import Ensemble
-    from sim import Prepared, PreparedJob
-    from sim.scenario.model import JobSpec
-    from sim.steps import Link, StepPlan, Workload
+    from ettrick.analysis.runs import Ensemble
+    from ettrick.sim import Prepared, PreparedJob
+    from ettrick.sim.scenario.model import JobSpec
+    from ettrick.sim.steps import Link, StepPlan, Workload
 
 # How each job recovers: observers, checkpoint stores, recovery strategies.
 

@@ -21,21 +21,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
-import sim
-from analysis.amounts import number_of, percent_text, points_text, shown, time_text
-from analysis.metrics import RESTART, bucket_label
-from analysis.page.build import report_of
-from analysis.page.chapters import run
-from analysis.page.charts import NARROW
-from analysis.page.formats import html
-from analysis.results.run import document, render, replays_a_log
-from analysis.runs import Gathering, replicate
-from sim import catalog, plugins, units, yamlfile
+from ettrick import sim
+from ettrick.analysis.amounts import number_of, percent_text, points_text, shown, time_text
+from ettrick.analysis.metrics import RESTART, bucket_label
+from ettrick.analysis.page.build import report_of
+from ettrick.analysis.page.chapters import run
+from ettrick.analysis.page.charts import NARROW
+from ettrick.analysis.page.formats import html
+from ettrick.analysis.results.run import document, render, replays_a_log
+from ettrick.analysis.runs import Gathering, replicate
+from ettrick.sim import catalog, plugins, units, yamlfile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from sim import Prepared, Scenario, Template
+    from ettrick.sim import Prepared, Scenario, Template
 
 # What can be moved: positions of a slider, and what each replaces in the scenario.
 

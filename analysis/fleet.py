@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sim import (
+from ettrick.sim import (
     BIN_EDGES,
     HISTOGRAMS,
     JOB_SUMS,
@@ -21,15 +21,15 @@ from sim import (
     FleetAccount,
     Ratio,
 )
-from sim.units import HOUR, MINUTE
+from ettrick.sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from sim import FleetResult, Prepared
-    from sim.scenario.streams import Arrival
+    from ettrick.sim import FleetResult, Prepared
+    from ettrick.sim.scenario.streams import Arrival
 
     FloatArray = npt.NDArray[np.float64]
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import duration_form, percent_text, short_text, time_text
-from analysis.results.explained import FormulaDocument, FormulaResult
-from analysis.results.models import FORMAT
-from sim import units, yamlfile
-from sim.formulas import arrays, goodput, nodes, queues
-from sim.units import DAY, YEAR, UnitError
-from sim.yamlfile import suggest
+from ettrick.analysis.amounts import duration_form, percent_text, short_text, time_text
+from ettrick.analysis.results.explained import FormulaDocument, FormulaResult
+from ettrick.analysis.results.models import FORMAT
+from ettrick.sim import units, yamlfile
+from ettrick.sim.formulas import arrays, goodput, nodes, queues
+from ettrick.sim.units import DAY, YEAR, UnitError
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.formulas.arrays import FloatArray
+    from ettrick.sim.formulas.arrays import FloatArray
 
 
 class Kind(NamedTuple):
@@ -485,7 +485,7 @@ def _pool_empty(parts: float, mtbf: float, repair: float, spares: float) -> list
 
 
 def _rate_interval(events: float, time: float, parts: float) -> list[Found]:
-    from analysis.statistics.estimates import rate
+    from ettrick.analysis.statistics.estimates import rate
 
     exposure = time * parts
     found = rate(events, exposure)

@@ -5,28 +5,34 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-import sim
-from analysis.amounts import percent_text
-from analysis.page.charts.data import Curves, Dot, Scale, Series
-from analysis.page.formats import terminal
-from analysis.page.model import FirstScreen, Picture, Report, Section, grid
-from analysis.results.explained import KernelChange, KernelComparison, KernelRow, KernelsDocument, MeasuredKernel
-from analysis.results.files import csv_text
-from analysis.results.models import FORMAT
-from analysis.results.step import unit_text
-from analysis.statistics.estimates import t_quantile
-from sim import records
-from sim.catalog import steps
-from sim.steps.kernels import calibrated, kernels
-from sim.yamlfile import suggest
+from ettrick import sim
+from ettrick.analysis.amounts import percent_text
+from ettrick.analysis.page.charts.data import Curves, Dot, Scale, Series
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from ettrick.analysis.results.explained import (
+    KernelChange,
+    KernelComparison,
+    KernelRow,
+    KernelsDocument,
+    MeasuredKernel,
+)
+from ettrick.analysis.results.files import csv_text
+from ettrick.analysis.results.models import FORMAT
+from ettrick.analysis.results.step import unit_text
+from ettrick.analysis.statistics.estimates import t_quantile
+from ettrick.sim import records
+from ettrick.sim.catalog import steps
+from ettrick.sim.steps.kernels import calibrated, kernels
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from sim import Prepared
-    from sim.steps import StepPlan
-    from sim.steps.kernels import Benchmarks, Kernel
+    from ettrick.sim import Prepared
+    from ettrick.sim.steps import StepPlan
+    from ettrick.sim.steps.kernels import Benchmarks, Kernel
 
 Measured = dict[str, list[float]]
 """Measured times of kernels by themselves, by name [s]."""

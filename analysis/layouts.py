@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
-from analysis.results.explained import LayoutRow, LayoutsDocument
-from analysis.results.models import FORMAT
-from analysis.results.step import sizes
-from analysis.terminal import Page, console
-from sim import NoLayoutError, closed_form
-from sim.steps import memory_use, problems
+from ettrick.analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
+from ettrick.analysis.results.explained import LayoutRow, LayoutsDocument
+from ettrick.analysis.results.models import FORMAT
+from ettrick.analysis.results.step import sizes
+from ettrick.analysis.terminal import Page, console
+from ettrick.sim import NoLayoutError, closed_form
+from ettrick.sim.steps import memory_use, problems
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rich.console import Console
 
-    from analysis.terminal import Progress
-    from sim import Candidate, LayoutSearch
-    from sim.steps import Workload
+    from ettrick.analysis.terminal import Progress
+    from ettrick.sim import Candidate, LayoutSearch
+    from ettrick.sim.steps import Workload
 
 Sort = Literal["goodput", "step"]
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.fleet import Slice, fleet_ratios
-from analysis.targets import target_ratios
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
-from sim.formulas.arrays import quantile
-from sim.formulas.nodes import missing_nodes_pmf
-from sim.steps.power import energy_by_bucket, facility_energy
-from sim.units import DAY, ENERGY, HOUR, YEAR
+from ettrick.analysis.fleet import Slice, fleet_ratios
+from ettrick.analysis.targets import target_ratios
+from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, JobResult, Prepared, PreparedJob, Ratio, Result
+from ettrick.sim.formulas.arrays import quantile
+from ettrick.sim.formulas.nodes import missing_nodes_pmf
+from ettrick.sim.steps.power import energy_by_bucket, facility_energy
+from ettrick.sim.units import DAY, ENERGY, HOUR, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sim.steps.power import FacilityEnergy
+    from ettrick.sim.steps.power import FacilityEnergy
 
 # Buckets: where a GPU-second can land.
 
@@ -37,7 +37,7 @@ class BucketWords(NamedTuple):
     lost_to
         What the time of a job goes to, in words that stand after "goes to".
     hue, opacity
-        Colour in charts, as a number for `analysis.page.charts.sheet.hue`.
+        Colour in charts, as a number for `ettrick.analysis.page.charts.sheet.hue`.
     noun
         What there is more or less of, where the label does not say it.
     served

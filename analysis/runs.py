@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
-from analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
-from analysis.metrics import add_times, amounts_of, headline, is_exact, job_ratios, job_spending, ratios
-from analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
-from analysis.statistics.estimates import means
-from analysis.statistics.intervals import doubt_of, mean_estimate, widened
-from analysis.statistics.precision import BATCH, FEWEST, MOST, Precision, RequestError, next_goal
-from sim import (
+from ettrick.analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
+from ettrick.analysis.metrics import add_times, amounts_of, headline, is_exact, job_ratios, job_spending, ratios
+from ettrick.analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
+from ettrick.analysis.statistics.estimates import means
+from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, widened
+from ettrick.analysis.statistics.precision import BATCH, FEWEST, MOST, Precision, RequestError, next_goal
+from ettrick.sim import (
     CLUSTER,
     CLUSTER_BUCKETS,
     JOB_BUCKETS,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sim import FleetResult, JobResult
+    from ettrick.sim import FleetResult, JobResult
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -266,7 +266,7 @@ _WIDTH = len(Ratio._fields)
 
 
 class Table(Sequence[Mapping[str, Ratio]]):
-    """The metrics of all replications, 24 bytes each: a row for each, as `analysis.metrics.ratios` has it."""
+    """The metrics of all replications, 24 bytes each: a row for each, as `ettrick.analysis.metrics.ratios` has it."""
 
     def __init__(self) -> None:
         self._columns: dict[str, array[float]] = {}
@@ -467,7 +467,8 @@ class Ensemble:
     rows
         Metrics, in order of replication.
     controls
-        Control variates of each replication (`analysis.statistics.differences`); empty where they are not known.
+        Control variates of each replication (`ettrick.analysis.statistics.differences`); empty where they are not
+        known.
     results
         The replications themselves, if they were to be kept: each takes some kilobytes.
     precise
@@ -539,7 +540,7 @@ def replicate(
         How many; with `precision`, ignored.
     precision, metric
         Stop where the interval of `metric`, by default that of `headline`, is narrow enough, or can never be; see
-        `analysis.statistics.precision`.
+        `ettrick.analysis.statistics.precision`.
     processes
         Worker processes at most; 0 for one per core. The numbers do not depend on it.
     progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.results.models import (
+from ettrick.analysis.results.models import (
     FORMAT,
     Axis,
     AxisIndex,
@@ -19,27 +19,27 @@ from analysis.results.models import (
     SwingFound,
     VariancePart,
 )
-from analysis.results.run import provenance
-from analysis.statistics.estimates import summarise_ratio
-from analysis.statistics.precision import RequestError
-from analysis.study.designs import OneAtATime, Saltelli
-from analysis.study.questions.sensitivity import tornado
-from analysis.study.questions.sobol import LEAST, indices
-from analysis.study.table import Cell, Table
-from analysis.sweep.sweep import replications_of
-from analysis.sweep.task import blocks
-from sim.scenario.fields import RuleError
-from sim.yamlfile import suggest
+from ettrick.analysis.results.run import provenance
+from ettrick.analysis.statistics.estimates import summarise_ratio
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.study.designs import OneAtATime, Saltelli
+from ettrick.analysis.study.questions.sensitivity import tornado
+from ettrick.analysis.study.questions.sobol import LEAST, indices
+from ettrick.analysis.study.table import Cell, Table
+from ettrick.analysis.sweep.sweep import replications_of
+from ettrick.analysis.sweep.task import blocks
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.study.designs import Design
-    from analysis.study.load import LoadedStudy
-    from analysis.study.questions.sensitivity import Swing, Tornado
-    from analysis.study.questions.sobol import Indices
-    from analysis.study.table import Outcome
-    from analysis.sweep.campaign import Campaign
+    from ettrick.analysis.study.designs import Design
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.study.questions.sensitivity import Swing, Tornado
+    from ettrick.analysis.study.questions.sobol import Indices
+    from ettrick.analysis.study.table import Outcome
+    from ettrick.analysis.sweep.campaign import Campaign
 
 
 def sensitivity_document(found: Sensitivity, *, command: str) -> SensitivityDocument:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from analysis.amounts import amount_text, empty_table, range_text, text_or_dash
-from analysis.results.explained import (
+from ettrick.analysis.amounts import amount_text, empty_table, range_text, text_or_dash
+from ettrick.analysis.results.explained import (
     ExplainedService,
     Readers,
     ServiceAmounts,
@@ -18,11 +18,11 @@ from analysis.results.explained import (
     ServiceTail,
     SpareRow,
 )
-from analysis.results.files import csv_text
-from analysis.results.models import FORMAT
-from analysis.terminal import Page, console
-from sim.scenario.services import ServingLayout
-from sim.steps.serving import (
+from ettrick.analysis.results.files import csv_text
+from ettrick.analysis.results.models import FORMAT
+from ettrick.analysis.terminal import Page, console
+from ettrick.sim.scenario.services import ServingLayout
+from ettrick.sim.steps.serving import (
     cache_room,
     decode,
     handover,
@@ -33,13 +33,13 @@ from sim.steps.serving import (
     time_per_token,
     time_to_first_token,
 )
-from sim.units import DAY, HOUR
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sim import PreparedService
-    from sim.steps.serving import Pools
+    from ettrick.sim import PreparedService
+    from ettrick.sim.steps.serving import Pools
 
 Sort = Literal["gpu", "power", "money"]
 

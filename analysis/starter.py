@@ -9,19 +9,19 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sim
-from analysis.amounts import percent_text
-from analysis.layouts import ROOMY
-from sim import catalog, units
-from sim.catalog import steps
-from sim.yamlfile import suggest
+from ettrick import sim
+from ettrick.analysis.amounts import percent_text
+from ettrick.analysis.layouts import ROOMY
+from ettrick.sim import catalog, units
+from ettrick.sim.catalog import steps
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from analysis.terminal import Progress
-    from sim import Candidate, LayoutSearch
-    from sim.steps import Accelerator, ModelShape, Workload
+    from ettrick.analysis.terminal import Progress
+    from ettrick.sim import Candidate, LayoutSearch
+    from ettrick.sim.steps import Accelerator, ModelShape, Workload
 
 # Lines of YAML with comments.
 

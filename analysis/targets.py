@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.fleet import OF_TARGETS, Slice
-from sim import JOB_BUCKETS, SCHEDULING, SERVICE_SUMS, Bucket, Ratio, window_width
+from ettrick.analysis.fleet import OF_TARGETS, Slice
+from ettrick.sim import JOB_BUCKETS, SCHEDULING, SERVICE_SUMS, Bucket, Ratio, window_width
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sim import Prepared, Result, TargetPlan
+    from ettrick.sim import Prepared, Result, TargetPlan
 
     FloatArray = npt.NDArray[np.float64]
 

@@ -8,13 +8,13 @@ import sys
 import time
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from sim.units import DAY, HOUR
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from sim import Prepared
+    from ettrick.sim import Prepared
 
 
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
@@ -160,7 +160,7 @@ _WHOSE = {
     "scenario": "the scenario's",
     "bundle": "the bundle's",
 }
-"""Whose repair applies, as `sim.failures.source.RepairFrom` has it."""
+"""Whose repair applies, as `ettrick.sim.failures.source.RepairFrom` has it."""
 
 
 def repairs_text(prepared: Prepared) -> str:

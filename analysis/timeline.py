@@ -11,13 +11,13 @@ from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from sim import JOB_BUCKETS, NO_FAILURE, ROOTS, Bucket, Timeline
+from ettrick.sim import JOB_BUCKETS, NO_FAILURE, ROOTS, Bucket, Timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from sim import Prepared, Result
+    from ettrick.sim import Prepared, Result
 
 # The rows of a timeline: processes and threads for jobs, groups of replicas, domains and nodes.
 

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.compare import Variant, compare
-from analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
-from analysis.results.models import FORMAT, DifferenceFound
-from analysis.results.run import provenance, replays_a_log
-from analysis.statistics.differences import Difference, difference
-from analysis.statistics.estimates import contributions, means, summaries
-from sim import MOST_EVENTS, Ratio, catalog, closed_form, prepare, units
-from sim.units import DAY, YEAR
+from ettrick import sim
+from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
+from ettrick.analysis.results.models import FORMAT, DifferenceFound
+from ettrick.analysis.results.run import provenance, replays_a_log
+from ettrick.analysis.statistics.differences import Difference, difference
+from ettrick.analysis.statistics.estimates import contributions, means, summaries
+from ettrick.sim import MOST_EVENTS, Ratio, catalog, closed_form, prepare, units
+from ettrick.sim.units import DAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from analysis.runs import Ensemble
-    from sim import Prepared, Scenario
+    from ettrick.analysis.runs import Ensemble
+    from ettrick.sim import Prepared, Scenario
 
     _Values = npt.NDArray[np.float64]
 

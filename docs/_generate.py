@@ -16,24 +16,24 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias, get_args
 
 import yaml
 
-import sim
-from analysis import api
-from analysis.formula import answered, format_formula, formulas
-from analysis.metrics import METRICS, TIME_SHARE
-from analysis.page.glossary import terms
-from analysis.study.designs import DESIGNS
-from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.model import QUESTIONS
-from analysis.validation.lab import Lab
-from analysis.validation.measures import MEASURES
-from analysis.validation.table import load_table
-from sim import catalog, units, yamlfile
-from sim.input import presets
-from sim.input.scenario import DEFAULTS, Scenario
-from sim.load import completed
-from sim.policies.checkpoint.tiers import Tier
-from sim.policies.detection.kinds import AnyWatcher
-from sim.scenario.laws import LAW_NAMES, Mixture, PlainLaws
+from ettrick import sim
+from ettrick.analysis import api
+from ettrick.analysis.formula import answered, format_formula, formulas
+from ettrick.analysis.metrics import METRICS, TIME_SHARE
+from ettrick.analysis.page.glossary import terms
+from ettrick.analysis.study.designs import DESIGNS
+from ettrick.analysis.study.distributions import DISTRIBUTIONS
+from ettrick.analysis.study.model import QUESTIONS
+from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.measures import MEASURES
+from ettrick.analysis.validation.table import load_table
+from ettrick.sim import catalog, units, yamlfile
+from ettrick.sim.input import presets
+from ettrick.sim.input.scenario import DEFAULTS, Scenario
+from ettrick.sim.load import completed
+from ettrick.sim.policies.checkpoint.tiers import Tier
+from ettrick.sim.policies.detection.kinds import AnyWatcher
+from ettrick.sim.scenario.laws import LAW_NAMES, Mixture, PlainLaws
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.results.explained import (
+from ettrick.analysis.results.explained import (
     DOCUMENTS,
     results_schema,
 )
-from analysis.results.files import in_lines
+from ettrick.analysis.results.files import in_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

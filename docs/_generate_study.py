@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from analysis.results.files import in_lines
-from analysis.study.designs import DESIGNS
-from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.model import QUESTIONS, study_schema
+from ettrick.analysis.results.files import in_lines
+from ettrick.analysis.study.designs import DESIGNS
+from ettrick.analysis.study.distributions import DISTRIBUTIONS
+from ettrick.analysis.study.model import QUESTIONS, study_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

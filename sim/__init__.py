@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.lazy import import_on_use
+from ettrick.sim.lazy import import_on_use
 
 if TYPE_CHECKING:
-    from sim.closed_form.elastic import starved_at_most
-    from sim.closed_form.limits import availability
-    from sim.closed_form.renewal import ClosedForm, closed_form, job_shares
-    from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
-    from sim.compiled.run import why_events
-    from sim.engine.fleet_result import (
+    from ettrick.sim.closed_form.elastic import starved_at_most
+    from ettrick.sim.closed_form.limits import availability
+    from ettrick.sim.closed_form.renewal import ClosedForm, closed_form, job_shares
+    from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
+    from ettrick.sim.compiled.run import why_events
+    from ettrick.sim.engine.fleet_result import (
         BIN_EDGES,
         CLUSTER,
         HISTOGRAMS,
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
         added,
         window_width,
     )
-    from sim.engine.kernel import WorkError
-    from sim.engine.prepared import EngineError, Prepared, PreparedJob, Rates, ServicePlan, TargetPlan
-    from sim.engine.requests import Request, RequestError, replay
-    from sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
-    from sim.input.scenario import Scenario, schema
-    from sim.layouts import Candidate, LayoutSearch, NoLayoutError, job_index
-    from sim.load import (
+    from ettrick.sim.engine.kernel import WorkError
+    from ettrick.sim.engine.prepared import EngineError, Prepared, PreparedJob, Rates, ServicePlan, TargetPlan
+    from ettrick.sim.engine.requests import Request, RequestError, replay
+    from ettrick.sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
+    from ettrick.sim.input.scenario import Scenario, schema
+    from ettrick.sim.layouts import Candidate, LayoutSearch, NoLayoutError, job_index
+    from ettrick.sim.load import (
         ScenarioError,
         Template,
         building_blocks,
@@ -55,16 +55,16 @@ if TYPE_CHECKING:
         shipped,
         template,
     )
-    from sim.plugins import PluginError
-    from sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, SCHEDULING, Bucket
-    from sim.prepare.explained import RecoverySummary, recovery_summary
-    from sim.prepare.placement import Placement, placement
-    from sim.prepare.prepare import examine, prepare
-    from sim.prepare.services import REPLAYED, PreparedService, services_of
-    from sim.prepare.step import check_memory
-    from sim.run import MOST_EVENTS, Shared, check_work, run, trace, with_engine
-    from sim.scenario.fields import PathError
-    from sim.yamlfile import dump
+    from ettrick.sim.plugins import PluginError
+    from ettrick.sim.policies.contracts import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, SCHEDULING, Bucket
+    from ettrick.sim.prepare.explained import RecoverySummary, recovery_summary
+    from ettrick.sim.prepare.placement import Placement, placement
+    from ettrick.sim.prepare.prepare import examine, prepare
+    from ettrick.sim.prepare.services import REPLAYED, PreparedService, services_of
+    from ettrick.sim.prepare.step import check_memory
+    from ettrick.sim.run import MOST_EVENTS, Shared, check_work, run, trace, with_engine
+    from ettrick.sim.scenario.fields import PathError
+    from ettrick.sim.yamlfile import dump
 
 import_on_use(
     __name__,

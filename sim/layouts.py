@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sim import catalog
-from sim.catalog import steps
-from sim.closed_form.renewal import job_shares
-from sim.policies.recovery import Redundant, RestartSmaller, ShrinkRejoin
-from sim.prepare.placement import Site, layout_of, whole_units
-from sim.prepare.prepare import checkpoint_of, examine
-from sim.prepare.step import SLACK, PlacedJob
-from sim.scenario.model import Parallelism
-from sim.steps import StepPlan, ideal_links
-from sim.steps.memory import memory_use
-from sim.steps.plan import Bounds, groupings, layouts, smallest
-from sim.units import DAY
+from ettrick.sim import catalog
+from ettrick.sim.catalog import steps
+from ettrick.sim.closed_form.renewal import job_shares
+from ettrick.sim.policies.recovery import Redundant, RestartSmaller, ShrinkRejoin
+from ettrick.sim.prepare.placement import Site, layout_of, whole_units
+from ettrick.sim.prepare.prepare import checkpoint_of, examine
+from ettrick.sim.prepare.step import SLACK, PlacedJob
+from ettrick.sim.scenario.model import Parallelism
+from ettrick.sim.steps import StepPlan, ideal_links
+from ettrick.sim.steps.memory import memory_use
+from ettrick.sim.steps.plan import Bounds, groupings, layouts, smallest
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.input.scenario import Scenario
-    from sim.scenario.model import JobSpec
-    from sim.steps import Links, Workload
-    from sim.steps.workload import Sharding
+    from ettrick.sim.engine.prepared import Prepared, PreparedJob
+    from ettrick.sim.input.scenario import Scenario
+    from ettrick.sim.scenario.model import JobSpec
+    from ettrick.sim.steps import Links, Workload
+    from ettrick.sim.steps.workload import Sharding
 
 # Why a job has no layout on a number of GPUs, and which numbers and sizes are closest to having one.
 

@@ -13,31 +13,31 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from sim import catalog, plugins, yamlfile
-from sim.catalog import steps
-from sim.cluster import FABRICS, ClusterSpec
-from sim.cluster.spec import NODES_OR_POOLS
-from sim.failures import SOURCES, Replay
-from sim.failures.bundle import Bundle
-from sim.input import complaints, presets
-from sim.input.complaints import kinds_at, tag_of
-from sim.input.scenario import DEFAULTS, REGISTRIES, Scenario
-from sim.policies.checkpoint import CHECKPOINTS
-from sim.policies.detection import DETECTIONS
-from sim.policies.recovery import RECOVERIES
-from sim.policies.repair import LEMONS, REPAIRS
-from sim.prepare.placement import sized
-from sim.prepare.prepare import examine
-from sim.prepare.services import services_of
-from sim.prepare.step import DoesNotFitError, check_memory
-from sim.scenario.fields import PathError, is_of_files
-from sim.yamlfile import value_at
+from ettrick.sim import catalog, plugins, yamlfile
+from ettrick.sim.catalog import steps
+from ettrick.sim.cluster import FABRICS, ClusterSpec
+from ettrick.sim.cluster.spec import NODES_OR_POOLS
+from ettrick.sim.failures import SOURCES, Replay
+from ettrick.sim.failures.bundle import Bundle
+from ettrick.sim.input import complaints, presets
+from ettrick.sim.input.complaints import kinds_at, tag_of
+from ettrick.sim.input.scenario import DEFAULTS, REGISTRIES, Scenario
+from ettrick.sim.policies.checkpoint import CHECKPOINTS
+from ettrick.sim.policies.detection import DETECTIONS
+from ettrick.sim.policies.recovery import RECOVERIES
+from ettrick.sim.policies.repair import LEMONS, REPAIRS
+from ettrick.sim.prepare.placement import sized
+from ettrick.sim.prepare.prepare import examine
+from ettrick.sim.prepare.services import services_of
+from ettrick.sim.prepare.step import DoesNotFitError, check_memory
+from ettrick.sim.scenario.fields import PathError, is_of_files
+from ettrick.sim.yamlfile import value_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sim.steps import Accelerator
-    from sim.yamlfile import Data, Document, Keys, Table
+    from ettrick.sim.steps import Accelerator
+    from ettrick.sim.yamlfile import Data, Document, Keys, Table
 
 _SHORTHAND = ("cluster",)
 
@@ -70,7 +70,7 @@ class ScenarioError(ValueError):
 def shipped(kind: Literal["scenarios", "scenarios/studies", "topologies"]) -> dict[str, Path]:
     """Return the files that come with the program, by name."""
     packaged = Path(__file__).parent / "_data"  # in the wheel, else the checkout
-    root = packaged if packaged.is_dir() else Path(__file__).parents[1]
+    root = packaged if packaged.is_dir() else Path(__file__).resolve().parents[1]
     return {path.stem: path for path in sorted((root / kind).glob("*.yaml"))}
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple, get_args
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sim.yamlfile import Data
+    from ettrick.sim.yamlfile import Data
 
 _PREFIX = "ettrick."
 

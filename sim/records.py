@@ -25,8 +25,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from sim.units import DURATION, parse
-from sim.yamlfile import check_kind
+from ettrick.sim.units import DURATION, parse
+from ettrick.sim.yamlfile import check_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence

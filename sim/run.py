@@ -9,19 +9,19 @@ import pickle
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import plugins
-from sim.engine.kernel import WorkError
-from sim.engine.simulation import simulate
-from sim.failures import draw_trace
-from sim.failures.effects import CRASH
-from sim.prepare.placement import Latest
+from ettrick.sim import plugins
+from ettrick.sim.engine.kernel import WorkError
+from ettrick.sim.engine.simulation import simulate
+from ettrick.sim.failures import draw_trace
+from ettrick.sim.failures.effects import CRASH
+from ettrick.sim.prepare.placement import Latest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sim.engine.prepared import Prepared
-    from sim.engine.result import Result
-    from sim.failures import FailureTrace, Source
+    from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.engine.result import Result
+    from ettrick.sim.failures import FailureTrace, Source
 
 MOST_EVENTS = 1e8
 
@@ -66,7 +66,7 @@ def with_engine(prepared: Prepared, replications: int) -> Prepared:
     EngineError
         If the scenario insists on machine code, and something in it is unknown to that.
     """
-    from sim.compiled import run as compiled
+    from ettrick.sim.compiled import run as compiled
 
     reason = compiled.why_events(prepared, replications)
     if prepared.engine == "compiled":
@@ -90,7 +90,7 @@ def run(
     Parameters
     ----------
     prepared
-        From :func:`sim.prepare`.
+        From :func:`ettrick.sim.prepare`.
     replication
         Index of the replication; any one can be run alone.
     failures
@@ -113,8 +113,8 @@ def run(
     """
     check_work(prepared.expected_events, most_events)
     if prepared.engine == "compiled" and not keeps_timeline:
-        from sim.compiled.run import TooLargeError
-        from sim.compiled.run import simulate as simulate_compiled
+        from ettrick.sim.compiled.run import TooLargeError
+        from ettrick.sim.compiled.run import simulate as simulate_compiled
 
         # Both engines give the same: what outgrows the arrays is simulated by events.
         with contextlib.suppress(TooLargeError):
@@ -156,7 +156,7 @@ class Shared:
         self._last: tuple[Prepared, bytes] | None = None
 
     def trace(self, prepared: Prepared, replication: int) -> FailureTrace:
-        """Return the failures of a replication, as :func:`sim.trace`."""
+        """Return the failures of a replication, as :func:`ettrick.sim.trace`."""
         if self._last is None or self._last[0] is not prepared:
             self._last = prepared, failures_digest(prepared)
         return self.traces.get((self._last[1], replication), lambda: trace(prepared, replication))

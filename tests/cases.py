@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
+from ettrick import sim
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

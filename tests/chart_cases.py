@@ -6,8 +6,8 @@ import math
 import random
 from typing import Any
 
-from analysis.metrics import BUCKETS
-from analysis.page.charts.data import (
+from ettrick.analysis.metrics import BUCKETS
+from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
     Calendar,

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sim import rng
-from sim.policies.checkpoint import Periodic, cliques
-from sim.policies.contracts import Damage, Pace
+from ettrick.sim import rng
+from ettrick.sim.policies.checkpoint import Periodic, cliques
+from ettrick.sim.policies.contracts import Damage, Pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sim.policies.checkpoint import Pause, Rung
-    from sim.policies.contracts import CheckpointStrategy
+    from ettrick.sim.policies.checkpoint import Pause, Rung
+    from ettrick.sim.policies.contracts import CheckpointStrategy
 
 # ----------------------------------------
 # Checkpoints lived through one event at a time, every copy an object with its shards: the rival of the closed form.

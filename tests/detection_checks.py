@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sim import rng
-from sim.policies.contracts import FAULTS
+from ettrick.sim import rng
+from ettrick.sim.policies.contracts import FAULTS
 from tests.intervals import Z, close
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.policies.detection.kinds import Detection
-    from sim.policies.detection.race import DetectionRace
+    from ettrick.sim.policies.detection.kinds import Detection
+    from ettrick.sim.policies.detection.race import DetectionRace
 
 KINDS = ("crash", "hang", "slow", "degrade", "corrupt", "spike")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sim
-from sim.engine.nodes import Place
+from ettrick import sim
+from ettrick.sim.engine.nodes import Place
 from tests.harness import _Watched, trace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.job import Job
-    from sim.failures import FailureTrace
+    from ettrick.sim.engine.job import Job
+    from ettrick.sim.failures import FailureTrace
 
 
 class Watch(_Watched):

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from sim import rng
-from sim.engine.nodes import POOLS, Place
-from sim.engine.simulation import Simulation
-from sim.failures import FailureTrace
-from sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
-from sim.policies.repair import REPAIRS
+from ettrick import sim
+from ettrick.sim import rng
+from ettrick.sim.engine.nodes import POOLS, Place
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.failures import FailureTrace
+from ettrick.sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
+from ettrick.sim.policies.repair import REPAIRS
 from tests.intervals import Z
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.policies.contracts import Course, Memory
-    from sim.policies.repair import LemonPolicy
+    from ettrick.sim.policies.contracts import Course, Memory
+    from ettrick.sim.policies.repair import LemonPolicy
 
 
 def scenario(**changes: Any) -> dict[str, Any]:

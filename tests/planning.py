@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.policies.planner import Planner
-from sim.policies.queue import Pending, Pool, Quota
-from sim.policies.scheduler import Scheduler
+from ettrick.sim.policies.planner import Planner
+from ettrick.sim.policies.queue import Pending, Pool, Quota
+from ettrick.sim.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 import numpy as np
 
-from sim.cluster import FABRIC_PARTS, Edges, Topology, edges
+from ettrick.sim.cluster import FABRIC_PARTS, Edges, Topology, edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from sim import rng
-from sim.engine.prepared import Reserve
-from sim.policies.contracts import (
+from ettrick import sim
+from ettrick.sim import rng
+from ettrick.sim.engine.prepared import Reserve
+from ettrick.sim.policies.contracts import (
     FAULTS,
     Acquire,
     Background,
@@ -27,12 +27,12 @@ from sim.policies.contracts import (
     Run,
     Stall,
 )
-from sim.policies.recovery.base import Hit, check_plan
+from ettrick.sim.policies.recovery.base import Hit, check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.policies.contracts import Plan, Step
+    from ettrick.sim.policies.contracts import Plan, Step
 
 
 def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes: Any) -> None:

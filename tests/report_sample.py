@@ -12,14 +12,13 @@ import networkx as nx
 import numpy as np
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.page.charts import data
-from analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
-from analysis.runs import Tally
-from sim import rng
-from sim.cluster.graph_file import GraphFile
-from sim.scenario.laws import Exponential, Gamma, Lognormal
+from ettrick import cli, sim
+from ettrick.analysis.page.charts import data
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
+from ettrick.analysis.runs import Tally
+from ettrick.sim import rng
+from ettrick.sim.cluster.graph_file import GraphFile
+from ettrick.sim.scenario.laws import Exponential, Gamma, Lognormal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

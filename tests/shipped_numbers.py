@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from typer.testing import CliRunner
 
-import sim
-from analysis.metrics import ratios
-from analysis.study.load import load_study
-from cli import app
+from ettrick import sim
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.study.load import load_study
+from ettrick.cli import app
 from tests.cases import SIMULATED
 from tests.unit.test_study_summary import SHORT, corners
 

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sim.failures import draw_trace
-from sim.failures.source import Domains
-from sim.failures.spread import Victims, hidden_at_start
-from sim.failures.trace import PARTS, life_key
-from sim.failures.variety import fleet_of
+from ettrick.sim.failures import draw_trace
+from ettrick.sim.failures.source import Domains
+from ettrick.sim.failures.spread import Victims, hidden_at_start
+from ettrick.sim.failures.trace import PARTS, life_key
+from ettrick.sim.failures.variety import fleet_of
 from tests.intervals import LEAST, Z, agree, rival_seed
 from tests.pace import sample
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.failures import Source
-    from sim.failures.source import Blast
-    from sim.failures.spread import Size
-    from sim.failures.variety import Frailty, Tempo
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.failures import Source
+    from ettrick.sim.failures.source import Blast
+    from ettrick.sim.failures.spread import Size
+    from ettrick.sim.failures.variety import Frailty, Tempo
+    from ettrick.sim.scenario.law_model import LawModel
 
 # ----------------------------------------
 # A rival of the failure sources: the same words drawn with numpy's own generator, in the plainest way.

@@ -6,12 +6,12 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import sim
-from sim.steps import Accelerator, Constants, Efficiencies, Link, Links, Machine, ModelShape, Workload
+from ettrick import sim
+from ettrick.sim.steps import Accelerator, Constants, Efficiencies, Link, Links, Machine, ModelShape, Workload
 from tests.harness import scenario
 
 if TYPE_CHECKING:
-    from sim.steps import StepPlan
+    from ettrick.sim.steps import StepPlan
 
 """Published steps, sizes and start-up times, where they are present."""
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.policies.contracts import Bucket
 from tests import harness
 
 if TYPE_CHECKING:

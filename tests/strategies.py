@@ -1,4 +1,4 @@
-"""Hypothesis strategies: scenarios as plain data for ``sim.parse``, small and with far too many failures.
+"""Hypothesis strategies: scenarios as plain data for ``ettrick.sim.parse``, small and with far too many failures.
 
 Rates are set from the number of failures that they should cause, so that failures come in every phase of every
 recovery. Times are odd numbers of milliseconds, so that coincidences are rare: ties have tests of their own.
@@ -20,25 +20,25 @@ import pytest
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sim import catalog
-from sim.catalog import steps
-from sim.cluster import FABRIC_PARTS, ClusterSpec
-from sim.cluster.degraded import FabricState
-from sim.cluster.placement import Layout
-from sim.scenario.model import Parallelism
-from sim.steps import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems
-from sim.steps.workload import expert_sizes
+from ettrick.sim import catalog
+from ettrick.sim.catalog import steps
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec
+from ettrick.sim.cluster.degraded import FabricState
+from ettrick.sim.cluster.placement import Layout
+from ettrick.sim.scenario.model import Parallelism
+from ettrick.sim.steps import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems
+from ettrick.sim.steps.workload import expert_sizes
 from tests.harness import _Watched
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    import sim
-    from sim.cluster import Topology
-    from sim.engine.job import Job
-    from sim.engine.lives import Failure
-    from sim.failures import FailureTrace
+    from ettrick import sim
+    from ettrick.sim.cluster import Topology
+    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.failures import FailureTrace
 
 # ----------------------------------------
 # A simulation that recounts its network after every event: who is cut off, where jobs sit, how fast they step.

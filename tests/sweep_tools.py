@@ -16,23 +16,23 @@ import numpy as np
 import yaml
 from numpy.random import default_rng
 
-from analysis.optimize.evaluate import Bench
-from analysis.optimize.problem import problem_of
-from analysis.page.chapters.answers import answers_of
-from analysis.page.model import plain
-from analysis.page.report_data import RUN
-from analysis.page.sourced import Places
-from analysis.results.run import plain as as_data
-from analysis.study.axis import Axis
-from analysis.study.designs import DESIGNS
-from analysis.study.load import LoadedStudy, load_study
-from analysis.study.model import QUESTIONS
-from analysis.study.table import Cell, Outcome, Table
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.document import _axes, _cell
-from analysis.sweep.task import Context, Record, Task, run_task
-from analysis.sweep.workers import Backend, Processes
-from sim import Ratio
+from ettrick.analysis.optimize.evaluate import Bench
+from ettrick.analysis.optimize.problem import problem_of
+from ettrick.analysis.page.chapters.answers import answers_of
+from ettrick.analysis.page.model import plain
+from ettrick.analysis.page.report_data import RUN
+from ettrick.analysis.page.sourced import Places
+from ettrick.analysis.results.run import plain as as_data
+from ettrick.analysis.study.axis import Axis
+from ettrick.analysis.study.designs import DESIGNS
+from ettrick.analysis.study.load import LoadedStudy, load_study
+from ettrick.analysis.study.model import QUESTIONS
+from ettrick.analysis.study.table import Cell, Outcome, Table
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.document import _axes, _cell
+from ettrick.analysis.sweep.task import Context, Record, Task, run_task
+from ettrick.analysis.sweep.workers import Backend, Processes
+from ettrick.sim import Ratio
 from tests import report_sample
 from tests.typed import sweep_of
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
 
-    from analysis.study.amounts import Point
-    from analysis.study.questions.question import Answer
+    from ettrick.analysis.study.amounts import Point
+    from ettrick.analysis.study.questions.question import Answer
 
 # ----------------------------------------
 # Tables of results that a function makes up, so that the right answer to every question is known.
@@ -328,7 +328,7 @@ class Instead(Backend):
 
 def main(folder: Path) -> None:
     """Play tasks that never end on two processes, for tests that interrupt or kill this program."""
-    from analysis.sweep.workers import WorkerPool
+    from ettrick.analysis.sweep.workers import WorkerPool
 
     for _ in WorkerPool(Instead(Processes(2), asleep, folder)).run(numbered(20), CONTEXT):
         pass

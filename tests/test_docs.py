@@ -17,21 +17,20 @@ import pytest
 import typer.main
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis import runs
-from analysis.logs.formats import READERS
-from analysis.results import run as document
-from analysis.results.explained import results_schema
-from analysis.study.designs import DESIGNS
-from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.model import QUESTIONS
-from analysis.validation.table import load_table
-from sim import catalog
-from sim.cluster.spec import FABRICS
-from sim.formulas.goodput import efficiency, young_interval
-from sim.input.scenario import REGISTRIES
-from sim.policies.repair import LEMONS
+from ettrick import cli, sim
+from ettrick.analysis import runs
+from ettrick.analysis.logs.formats import READERS
+from ettrick.analysis.results import run as document
+from ettrick.analysis.results.explained import results_schema
+from ettrick.analysis.study.designs import DESIGNS
+from ettrick.analysis.study.distributions import DISTRIBUTIONS
+from ettrick.analysis.study.model import QUESTIONS
+from ettrick.analysis.validation.table import load_table
+from ettrick.sim import catalog
+from ettrick.sim.cluster.spec import FABRICS
+from ettrick.sim.formulas.goodput import efficiency, young_interval
+from ettrick.sim.input.scenario import REGISTRIES
+from ettrick.sim.policies.repair import LEMONS
 
 ROOT = Path(__file__).resolve().parents[1]
 

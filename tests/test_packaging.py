@@ -145,7 +145,7 @@ def test_folders_of_the_user_do_not_get_in_the_way(wheel: Path, tmp_path: Path) 
 def test_shipped_files_go_by_name_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """To load, to extend, and as a cluster, without the repository."""
     (tmp_path / "mine.yaml").write_text("extends: quickstart\ncluster: h100-100k\n")
-    code = "import sim; print(sim.load('quickstart').cluster.nodes, sim.load('mine.yaml').cluster.nodes)"
+    code = "from ettrick import sim; print(sim.load('quickstart').cluster.nodes, sim.load('mine.yaml').cluster.nodes)"
     answer = run_python(installed, tmp_path, "-c", code)
     assert answer.returncode == 0, answer.stderr
     quickstart, own = map(int, answer.stdout.split())
@@ -154,7 +154,7 @@ def test_shipped_files_go_by_name_from_an_empty_folder(installed: Path, tmp_path
 
 def test_the_validation_table_is_read_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """Its rows, its measures and what is not checked are found without the repository."""
-    code = "from analysis.validation.table import load_table as load; print(len(load().rows), len(load().unchecked))"
+    code = "from ettrick.analysis.validation.table import load_table as t; print(len(t().rows), len(t().unchecked))"
     answer = run_python(installed, tmp_path, "-c", code)
     assert answer.returncode == 0, answer.stderr
     assert all(int(number) > 10 for number in answer.stdout.split())

@@ -12,8 +12,8 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, to_networkx
-from sim.cluster.topology import VERTEX_PARTS, Topology, edges
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, to_networkx
+from ettrick.sim.cluster.topology import VERTEX_PARTS, Topology, edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.cluster.fabric import FabricKind
-    from sim.cluster.topology import Hosts
+    from ettrick.sim.cluster.fabric import FabricKind
+    from ettrick.sim.cluster.topology import Hosts
 
 # ----------------------------------------
 # What graph theory says about a fabric: flows, and who is cut off, by plain searches over the exported graph.

@@ -11,13 +11,13 @@ import re
 import statistics
 from typing import TYPE_CHECKING, Any
 
-from analysis.page.model import Number
+from ettrick.analysis.page.model import Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from analysis.page.model import FirstScreen, Words
+    from ettrick.analysis.page.model import FirstScreen, Words
 
 _FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from analysis.results.models import Part, SweepDocument
-from analysis.results.run import plain
+from ettrick.analysis.results.models import Part, SweepDocument
+from ettrick.analysis.results.run import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.amounts import empty_table, number_of, percent_text
-from analysis.calibrate.fit import errors, expert_priors, fit, mape, sources
-from analysis.calibrate.outcome import (
+from ettrick.analysis.amounts import empty_table, number_of, percent_text
+from ettrick.analysis.calibrate.fit import errors, expert_priors, fit, mape, sources
+from ettrick.analysis.calibrate.outcome import (
     EXCEPTIONS,
     STRONG,
     Check,
@@ -28,15 +28,15 @@ from analysis.calibrate.outcome import (
     utilisation,
     weak_scaling,
 )
-from analysis.calibrate.rows import default_folder
-from analysis.terminal import Progress, console
-from sim import catalog
+from ettrick.analysis.calibrate.rows import default_folder
+from ettrick.analysis.terminal import Progress, console
+from ettrick.sim import catalog
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from analysis.calibrate.outcome import Outcome
-    from analysis.calibrate.rows import Row
+    from ettrick.analysis.calibrate.outcome import Outcome
+    from ettrick.analysis.calibrate.rows import Row
 
 _MARKS = {True: "ok", False: "MISSED", None: ""}
 

@@ -22,17 +22,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from sim.catalog import steps
-from sim.steps import Constants, Efficiencies, Machine, breakdown
-from sim.steps.kernels import products_of
-from sim.steps.memory import INPUT_BYTES
-from sim.steps.time import all_to_all, passes
+from ettrick.sim.catalog import steps
+from ettrick.sim.steps import Constants, Efficiencies, Machine, breakdown
+from ettrick.sim.steps.kernels import products_of
+from ettrick.sim.steps.memory import INPUT_BYTES
+from ettrick.sim.steps.time import all_to_all, passes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from analysis.calibrate.rows import Product, Row
-    from sim.steps.time import Breakdown
+    from ettrick.analysis.calibrate.rows import Product, Row
+    from ettrick.sim.steps.time import Breakdown
 
 # The numbers of the step model while they are being fitted, and what is known of them beforehand.
 

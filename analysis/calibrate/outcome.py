@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import percent_text
-from analysis.calibrate.fit import (
+from ettrick.analysis.amounts import percent_text
+from ettrick.analysis.calibrate.fit import (
     EXPERT_TRIALS,
     LARGE,
     TRIALS,
@@ -42,7 +42,7 @@ from analysis.calibrate.fit import (
     significant,
     sources,
 )
-from analysis.calibrate.rows import (
+from ettrick.analysis.calibrate.rows import (
     BENCHMARKS,
     WEAK,
     Product,
@@ -55,10 +55,10 @@ from analysis.calibrate.rows import (
     read_steps,
     year,
 )
-from sim.catalog import accelerators, models
-from sim.steps import ModelShape, Workload, breakdown, flop_per_token, ideal_links, memory_use
-from sim.steps.plan import BAND90
-from sim.units import HOUR
+from ettrick.sim.catalog import accelerators, models
+from ettrick.sim.steps import ModelShape, Workload, breakdown, flop_per_token, ideal_links, memory_use
+from ettrick.sim.steps.plan import BAND90
+from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

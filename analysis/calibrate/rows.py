@@ -10,15 +10,15 @@ from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
-import sim
-from sim.catalog import accelerators, models
-from sim.scenario.fields import PathError
-from sim.steps import Accelerator, Links, Workload, ideal_links
+from ettrick import sim
+from ettrick.sim.catalog import accelerators, models
+from ettrick.sim.scenario.fields import PathError
+from ettrick.sim.steps import Accelerator, Links, Workload, ideal_links
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from sim.steps.time import Breakdown
+    from ettrick.sim.steps.time import Breakdown
 
 Record: TypeAlias = dict[str, str]
 _Result = TypeVar("_Result")

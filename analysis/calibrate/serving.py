@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from analysis.amounts import empty_table, percent_text
-from analysis.calibrate.fit import mape
-from analysis.calibrate.outcome import error_cells
-from analysis.calibrate.rows import default_folder
-from analysis.terminal import console
-from sim import catalog
-from sim.steps.recommender import recommend
-from sim.steps.serving import (
+from ettrick.analysis.amounts import empty_table, percent_text
+from ettrick.analysis.calibrate.fit import mape
+from ettrick.analysis.calibrate.outcome import error_cells
+from ettrick.analysis.calibrate.rows import default_folder
+from ettrick.analysis.terminal import console
+from ettrick.sim import catalog
+from ettrick.sim.steps.recommender import recommend
+from ettrick.sim.steps.serving import (
     IDLE_GPU,
     Pools,
     Replica,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from sim.steps.hardware import Precision
-    from sim.yamlfile import Table
+    from ettrick.sim.steps.hardware import Precision
+    from ettrick.sim.yamlfile import Table
 
 Array: TypeAlias = "NDArray[np.float64]"
 Record: TypeAlias = dict[str, str]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from analysis.commands import options
-from analysis.commands.terminal import (
+from ettrick.analysis.commands import options
+from ettrick.analysis.commands.terminal import (
     OutputFolder,
     changes,
     command_line,
@@ -27,7 +27,7 @@ from analysis.commands.terminal import (
 )
 
 if TYPE_CHECKING:
-    from analysis.page.model import Report
+    from ettrick.analysis.page.model import Report
 
 FolderArgument = Annotated[
     Path,
@@ -56,10 +56,10 @@ def report(
 
     The answer in plain words comes first, then every number and its source.
     """
-    from analysis.page.build import FORMATS
-    from analysis.page.report_data import ReportError, damage_in_a_line
-    from analysis.terminal import visible
-    from sim import plugins
+    from ettrick.analysis.page.build import FORMATS
+    from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
+    from ettrick.analysis.terminal import visible
+    from ettrick.sim import plugins
 
     ending = out.suffix.lower().removeprefix(".") if out is not None else ""
     kind = format_ or ending or "html"
@@ -92,11 +92,11 @@ def plot(
     quiet: options.QuietOption = False,
 ) -> None:
     """Draw one picture of a report, or list them."""
-    from analysis.page import charts
-    from analysis.page.chapters.listing import terminal_width, wrapped
-    from analysis.page.report_data import ReportError, damage_in_a_line
-    from analysis.terminal import visible
-    from sim.yamlfile import suggest
+    from ettrick.analysis.page import charts
+    from ettrick.analysis.page.chapters.listing import terminal_width, wrapped
+    from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
+    from ettrick.analysis.terminal import visible
+    from ettrick.sim.yamlfile import suggest
 
     if (picture is None) != (out is None):
         refuse("plot: needs both the name of a picture and --out, or neither to list them")
@@ -125,7 +125,7 @@ def _is_report(path: Path) -> bool:
 
 def _size(made: Report, kind: str) -> str:
     """Return how much there is of a report that is written as this."""
-    from analysis.amounts import number_of
+    from ettrick.analysis.amounts import number_of
 
     if kind == "pptx":
         return "5 slides"
@@ -135,9 +135,9 @@ def _size(made: Report, kind: str) -> str:
 
 def _made(folder: Path, *, quiet: bool) -> Report:
     """Return the report of a folder, or end with one line about why there is none."""
-    from analysis.page.build import report_of
-    from analysis.page.report_data import ReportError, damage_in_a_line
-    from analysis.terminal import Progress
+    from ettrick.analysis.page.build import report_of
+    from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
+    from ettrick.analysis.terminal import Progress
 
     before = f"{folder}: "
     with in_a_line(ReportError, before=before), damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
@@ -163,8 +163,8 @@ def explore(
     import threading
     import webbrowser
 
-    import sim
-    from analysis.explore import ExploreError, Explorer, Server
+    from ettrick import sim
+    from ettrick.analysis.explore import ExploreError, Explorer, Server
 
     with mistakes_in_lines(scenario, "scenario"), in_a_line(ExploreError):
         explorer = Explorer(scenario, sim.template(scenario), changes(set_, seed))
@@ -205,13 +205,13 @@ def validate(
 
     The exit status is 1 if a row fails.
     """
-    from analysis.page.chapters import validation
-    from analysis.results.run import render
-    from analysis.terminal import Progress
-    from analysis.validation.lab import Lab
-    from analysis.validation.run import against, describe, seed_of
-    from analysis.validation.run import validate as validate_table
-    from analysis.validation.table import load_table
+    from ettrick.analysis.page.chapters import validation
+    from ettrick.analysis.results.run import render
+    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.run import against, describe, seed_of
+    from ettrick.analysis.validation.run import validate as validate_table
+    from ettrick.analysis.validation.table import load_table
 
     keep = OutputFolder(out, "validate.json", overwrite=overwrite)
     keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))

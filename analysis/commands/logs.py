@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.commands import options
-from analysis.commands.terminal import (
+from ettrick.analysis.commands import options
+from ettrick.analysis.commands.terminal import (
     OutputFolder,
     command_line,
     end,
@@ -22,7 +22,7 @@ from analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.logs.pipeline import Request
+    from ettrick.analysis.logs.pipeline import Request
 
 
 STALE = (
@@ -98,12 +98,12 @@ def fit(
     keep.refuse_others(lambda found: found["name"] == name and ("node_days_up" in found or "batches" in found))
     refuse_temporary_folder()
 
-    from analysis.logs import pipeline
-    from analysis.logs.anonymise import Hider, key_of
-    from analysis.page.chapters import fit as chapter
-    from analysis.page.formats import html, markdown, terminal
-    from analysis.results.run import provenance, render
-    from analysis.terminal import Progress
+    from ettrick.analysis.logs import pipeline
+    from ettrick.analysis.logs.anonymise import Hider, key_of
+    from ettrick.analysis.page.chapters import fit as chapter
+    from ettrick.analysis.page.formats import html, markdown, terminal
+    from ettrick.analysis.results.run import provenance, render
+    from ettrick.analysis.terminal import Progress
 
     if topology_conf and not slurm_conf:
         refuse("--topology-conf: needs --slurm-conf")
@@ -131,7 +131,7 @@ def _request(
     without: list[str], rules: str, name: str,
 ) -> Request:  # fmt: skip
     """Return what is asked for, or end with one line about an option."""
-    from analysis.logs import pipeline
+    from ettrick.analysis.logs import pipeline
 
     stated = {}
     for text in kinds:
@@ -149,8 +149,8 @@ def _request(
 @contextlib.contextmanager
 def _log_errors_in_a_line() -> Iterator[None]:
     """End with one line about what is wrong with logs or a model, or about why no model follows from them."""
-    import sim
-    from analysis.logs import pipeline
+    from ettrick import sim
+    from ettrick.analysis.logs import pipeline
 
     try:
         yield
@@ -192,12 +192,12 @@ def track(
 
     The weeks are kept in weeks.csv of the folder. The exit status is 1 if a regression is confirmed.
     """
-    from analysis.logs import pipeline
-    from analysis.logs import track as tracking
-    from analysis.page.chapters import track as chapter
-    from analysis.page.formats import html, markdown, terminal
-    from analysis.results.run import provenance, render
-    from analysis.terminal import Progress
+    from ettrick.analysis.logs import pipeline
+    from ettrick.analysis.logs import track as tracking
+    from ettrick.analysis.page.chapters import track as chapter
+    from ettrick.analysis.page.formats import html, markdown, terminal
+    from ettrick.analysis.results.run import provenance, render
+    from ettrick.analysis.terminal import Progress
 
     zones, is_quiet = timezone or [], quiet or as_json
     if since and window:

@@ -19,7 +19,7 @@ def complete_shipped(*kinds: Literal["scenarios", "scenarios/studies", "topologi
     """Return what completes the name of a file that comes with Ettrick."""
 
     def found(incomplete: str) -> list[str]:
-        import sim
+        from ettrick import sim
 
         return _begins(itertools.chain(*map(sim.shipped, kinds)), incomplete)
 
@@ -30,7 +30,7 @@ def complete_catalog(table: Literal["accelerators", "models", "bundles", "recove
     """Return what completes a name of the catalog."""
 
     def found(incomplete: str) -> list[str]:
-        from sim import catalog
+        from ettrick.sim import catalog
 
         return _begins(getattr(catalog, table)(), incomplete)
 
@@ -39,14 +39,14 @@ def complete_catalog(table: Literal["accelerators", "models", "bundles", "recove
 
 def complete_kinds(incomplete: str) -> list[str]:
     """Return what kinds of things ``ettrick list`` lists."""
-    from analysis.page.chapters.listing import kinds
+    from ettrick.analysis.page.chapters.listing import kinds
 
     return _begins(kinds(), incomplete)
 
 
 def complete_formulas(incomplete: str) -> list[str]:
     """Return names of questions that a formula answers."""
-    from analysis.formula import formulas
+    from ettrick.analysis.formula import formulas
 
     return _begins(formulas(), incomplete)
 

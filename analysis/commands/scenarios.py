@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from analysis.commands import options
-from analysis.commands.terminal import (
+from ettrick.analysis.commands import options
+from ettrick.analysis.commands.terminal import (
     OutputFolder,
     changes,
     command_line,
@@ -29,10 +29,10 @@ from analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.compare import Loaded, Recipe, Variant
-    from analysis.results.models import RunDocument
-    from analysis.runs import Ensemble
-    from sim import Prepared, Scenario
+    from ettrick.analysis.compare import Loaded, Recipe, Variant
+    from ettrick.analysis.results.models import RunDocument
+    from ettrick.analysis.runs import Ensemble
+    from ettrick.sim import Prepared, Scenario
 
 # The command that simulates a scenario: ettrick run.
 
@@ -101,14 +101,14 @@ def run(
     if named and not described.streams:
         refuse("--tables: tidy tables are of streams of jobs, and the scenario has none")
 
-    import sim
-    from analysis import runs
-    from analysis.page.chapters.run import format_run
-    from analysis.results import files as reasons
-    from analysis.results.fleet import OF_SINGLE_JOBS, TABLES
-    from analysis.results.run import document, render
-    from analysis.statistics.precision import Precision, RequestError
-    from analysis.terminal import Progress
+    from ettrick import sim
+    from ettrick.analysis import runs
+    from ettrick.analysis.page.chapters.run import format_run
+    from ettrick.analysis.results import files as reasons
+    from ettrick.analysis.results.fleet import OF_SINGLE_JOBS, TABLES
+    from ettrick.analysis.results.run import document, render
+    from ettrick.analysis.statistics.precision import Precision, RequestError
+    from ettrick.analysis.terminal import Progress
 
     is_quiet = quiet or as_json
     most = math.inf if yes else sim.MOST_EVENTS
@@ -139,8 +139,8 @@ def run(
     text = render(content)
     shown = text if as_json else format_run(content, prepared)
     if shares and not as_json:
-        from analysis.page.chapters.track import beside
-        from analysis.page.formats import terminal
+        from ettrick.analysis.page.chapters.track import beside
+        from ettrick.analysis.page.formats import terminal
 
         shown += "\n\n" + terminal.write([beside(shares, content.time_shares)])
     stale = ["nodes.csv", *(f"{name}.csv" for name in TABLES)]
@@ -152,8 +152,8 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
     """Return the names of tidy tables, or end with one line about one that is none."""
     if names is None:
         return []
-    from analysis.results.fleet import TABLES
-    from sim.yamlfile import suggest
+    from ettrick.analysis.results.fleet import TABLES
+    from ettrick.sim.yamlfile import suggest
 
     if out is None:
         refuse("--tables: needs --out, the folder to write them to")
@@ -166,8 +166,8 @@ def _tables(names: str | None, out: Path | None) -> list[str]:
 
 def _measured(file: Path) -> dict[str, float]:
     """Return the measured shares of a file of weeks, or end with one line about it."""
-    from analysis.logs import track
-    from sim.records import LogError
+    from ettrick.analysis.logs import track
+    from ettrick.sim.records import LogError
 
     with in_a_line(LogError, before="--measured "):
         found = track.mean_shares(track.rows_of(file))
@@ -176,7 +176,7 @@ def _measured(file: Path) -> dict[str, float]:
 
 def _keeping(described: Scenario, out: Path | None, replications: int | None, *, overwrite: bool) -> OutputFolder:
     """Return where results go, or end with one line if the folder holds those of another scenario, or of more."""
-    from analysis.results.run import scenario_digest
+    from ettrick.analysis.results.run import scenario_digest
 
     keep = OutputFolder(out, "run.json", overwrite=overwrite)
     keep.refuse_others(
@@ -191,9 +191,9 @@ def _beside(
     described: Scenario, found: Ensemble, content: RunDocument, *, has_log: bool, tables: Sequence[str]
 ) -> dict[str, str]:
     """Return the files that lie beside the document."""
-    from analysis.results.files import log_csv
-    from analysis.results.fleet import table_csv
-    from sim import dump
+    from ettrick.analysis.results.files import log_csv
+    from ettrick.analysis.results.fleet import table_csv
+    from ettrick.sim import dump
 
     files = {"scenario.resolved.yaml": dump(described.dump())}
     if has_log:
@@ -242,13 +242,13 @@ def compare(
     quiet: options.QuietOption = False,
 ) -> None:
     """Compare variants on the same failures."""
-    from analysis import compare as variants
-    from analysis.page.chapters import compare as compare_text
-    from analysis.results import files
-    from analysis.results.run import render
-    from analysis.statistics.precision import Precision, RequestError
-    from analysis.terminal import Progress
-    from sim import MOST_EVENTS, EngineError, WorkError
+    from ettrick.analysis import compare as variants
+    from ettrick.analysis.page.chapters import compare as compare_text
+    from ettrick.analysis.results import files
+    from ettrick.analysis.results.run import render
+    from ettrick.analysis.statistics.precision import Precision, RequestError
+    from ettrick.analysis.terminal import Progress
+    from ettrick.sim import MOST_EVENTS, EngineError, WorkError
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
     with in_a_line(RequestError, WorkError, EngineError):
@@ -285,7 +285,7 @@ def _ready(
     wishes: Sequence[Recipe], keep: OutputFolder, asked: int | None, *, split_stores: bool
 ) -> tuple[Loaded, list[Variant]]:
     """Return the variants, and those of them that can be run; or end if none can, or the folder holds others."""
-    from analysis import compare as variants
+    from ettrick.analysis import compare as variants
 
     with mistakes_in_lines():
         loaded = variants.load_variants(wishes, split_stores=split_stores)
@@ -300,7 +300,7 @@ def _ready(
 
 def _refuse_others(keep: OutputFolder, scenarios: Mapping[str, Scenario], asked: int | None) -> None:
     """End with one line if the folder holds a comparison of other scenarios, or of more replications."""
-    from analysis.results.run import scenario_digest
+    from ettrick.analysis.results.run import scenario_digest
 
     mine = {name: scenario_digest(scenario) for name, scenario in scenarios.items()}
     keep.refuse_others(
@@ -340,7 +340,7 @@ def explain(
 
     Every number stands with where it comes from.
     """
-    import sim
+    from ettrick import sim
 
     most = math.inf if yes else sim.MOST_EVENTS
     if worth:
@@ -351,11 +351,11 @@ def explain(
         return
     described = load_scenario(scenario, set_, seed, must_fit=False)
 
-    from analysis.explain import describe
-    from analysis.page.chapters.cluster import format_explanation
-    from analysis.results.run import render
-    from analysis.runs import replicate
-    from analysis.terminal import Progress
+    from ettrick.analysis.explain import describe
+    from ettrick.analysis.page.chapters.cluster import format_explanation
+    from ettrick.analysis.results.run import render
+    from ettrick.analysis.runs import replicate
+    from ettrick.analysis.terminal import Progress
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
@@ -373,7 +373,7 @@ def explain(
 
 def _too_large(prepared: Prepared) -> str | None:
     """Return why a job does not fit into the memory of its accelerators, if it does not."""
-    import sim
+    from ettrick import sim
 
     try:
         sim.check_memory(prepared)
@@ -386,11 +386,11 @@ def _explain_worth(
     described: Scenario, replications: int | None, jobs: int, most_events: float, *, as_json: bool, quiet: bool
 ) -> None:
     """Print what each cause and each knob of a scenario is worth."""
-    import sim
-    from analysis.page.chapters.worth import format_worth
-    from analysis.results.run import render
-    from analysis.terminal import Progress
-    from analysis.worth import worth, worth_document
+    from ettrick import sim
+    from ettrick.analysis.page.chapters.worth import format_worth
+    from ettrick.analysis.results.run import render
+    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.worth import worth, worth_document
 
     count = 16 if replications is None else replications
     if count < 8:
@@ -441,7 +441,7 @@ def kernels(
 
     The exit status is 1 if a kernel of the second measured file is slower than in the first.
     """
-    from analysis.page import charts
+    from ettrick.analysis.page import charts
 
     endings = (".html", *charts.SUFFIXES)
     if out is not None and out.suffix.lower() not in endings:
@@ -454,9 +454,9 @@ def kernels(
             refuse_to_write(path, option, overwrite=overwrite)
     described = load_scenario(scenario, set_, None, must_fit=False)
 
-    import sim
-    from analysis import kernels as content_of
-    from analysis.results.run import render
+    from ettrick import sim
+    from ettrick.analysis import kernels as content_of
+    from ettrick.analysis.results.run import render
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
@@ -469,7 +469,7 @@ def kernels(
     if csv is not None:
         write(csv, content_of.shapes_csv(rows).encode(), "--csv")
     if out is not None and out.suffix.lower() == ".html":
-        from analysis.page.formats import html
+        from ettrick.analysis.page.formats import html
 
         write(out, html.write(content_of.report(content, command_line())))
     elif out is not None:
@@ -533,7 +533,7 @@ def init(
     if topology_conf is not None and slurm_conf is None:
         refuse("--topology-conf: needs --slurm-conf")
     if slurm_conf is not None:
-        from analysis.logs.slurm_conf import SlurmError, scenario
+        from ettrick.analysis.logs.slurm_conf import SlurmError, scenario
 
         for option, reason in _NOT_BESIDE_SLURM.items():
             if _is_stated(context, option):
@@ -547,8 +547,8 @@ def init(
         say(f"{target}: the cluster of {slurm_conf}, {size}; next: ettrick run {target}")
         return
 
-    from analysis.starter import StarterError, Wishes, starter
-    from analysis.terminal import Progress
+    from ettrick.analysis.starter import StarterError, Wishes, starter
+    from ettrick.analysis.terminal import Progress
 
     wishes = Wishes(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
     with in_a_line(StarterError), Progress("layouts", quiet=quiet) as progress:
@@ -565,7 +565,7 @@ topology = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show, 
 @topology.command(name="list")
 def list_topologies() -> None:
     """List the topologies that come with Ettrick."""
-    from analysis.cluster import format_list
+    from ettrick.analysis.cluster import format_list
 
     say(format_list())
 
@@ -577,7 +577,7 @@ def show(
     """Show what a cluster is made of, and what each part takes."""
     described = load_cluster(cluster, set_)
 
-    from analysis.cluster import describe, format_topology
+    from ettrick.analysis.cluster import describe, format_topology
 
     content = describe(described)
     say(json.dumps(content, indent=2, ensure_ascii=False) if as_json else format_topology(content))
@@ -599,8 +599,8 @@ def place(
     """
     described = load_scenario(scenario, set_, None)
 
-    import sim
-    from analysis.cluster import describe_jobs, format_jobs, parts_named
+    from ettrick import sim
+    from ettrick.analysis.cluster import describe_jobs, format_jobs, parts_named
 
     with in_a_line(ValueError, before="--failed "):
         content = describe_jobs(described, parts_named(failed or ()))
@@ -611,7 +611,7 @@ def place(
 @topology.command(name="check")
 def check_topology(cluster: options.ClusterArgument, set_: options.ClusterSetOption = None) -> None:
     """Check a topology file."""
-    from analysis.terminal import visible
+    from ettrick.analysis.terminal import visible
 
     described = load_cluster(cluster, set_)
     nodes, gpus = described.hosts
@@ -628,7 +628,7 @@ def plot(
     overwrite: options.ReplaceOption = False,
 ) -> None:
     """Draw a cluster: its parts, or its tiers if it is large."""
-    from analysis.page import charts
+    from ettrick.analysis.page import charts
 
     if out.suffix.lower() not in charts.SUFFIXES:
         refuse(f"--out {out}: must end in {', '.join(charts.SUFFIXES[:-1])} or {charts.SUFFIXES[-1]}")
@@ -652,7 +652,7 @@ def export(
         refuse_to_write(out, overwrite=overwrite)
     described = load_cluster(cluster, set_)
 
-    from sim.cluster import GRAPH_FORMATS
+    from ettrick.sim.cluster import GRAPH_FORMATS
 
     text = GRAPH_FORMATS[format_](described.build())
     if out is None:

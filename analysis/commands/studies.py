@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from analysis.commands import options
-from analysis.commands.terminal import (
+from ettrick.analysis.commands import options
+from ettrick.analysis.commands.terminal import (
     INTERRUPTED,
     TERMINATED,
     JobEnd,
@@ -31,11 +31,11 @@ from analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.command import Workplace
-    from analysis.sweep.task import Shard
-    from analysis.sweep.workers import Where
-    from analysis.terminal import Progress
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.sweep.command import Workplace
+    from ettrick.analysis.sweep.task import Shard
+    from ettrick.analysis.sweep.workers import Where
+    from ettrick.analysis.terminal import Progress
 
 # What all commands about studies do: read the study, say where it is simulated, and who stopped it.
 
@@ -50,10 +50,10 @@ def load_study(
     yes: bool = False,
 ) -> LoadedStudy:
     """Return a study of which every value can be simulated, or end with one line per mistake."""
-    import sim
-    from analysis.statistics.precision import Precision, RequestError
-    from analysis.study import load
-    from analysis.study.load import first_look
+    from ettrick import sim
+    from ettrick.analysis.statistics.precision import Precision, RequestError
+    from ettrick.analysis.study import load
+    from ettrick.analysis.study.load import first_look
 
     if precision is not None:
         with in_a_line(RequestError, before="--precision: "):
@@ -69,7 +69,7 @@ def load_study(
 
 def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Where:
     """Return where a study is to be simulated, or end with one line about options that do not go together."""
-    from analysis.sweep.workers import Where
+    from ettrick.analysis.sweep.workers import Where
 
     if executor is None:
         executor = "dask" if address or file else "process"
@@ -84,7 +84,7 @@ def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Wh
 
 def shard_of(text: str | None, out: Path | None) -> Shard | None:
     """Return the part of a study that is to be simulated, or end with one line about what is wrong with it."""
-    from analysis.sweep.task import Shard
+    from ettrick.analysis.sweep.task import Shard
 
     if text is None:
         return None
@@ -99,10 +99,10 @@ def running(
     loaded: LoadedStudy, where: Where, out: Path | None, *, overwrite: bool, quiet: bool, shard: Shard | None = None
 ) -> Iterator[Workplace]:
     """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
-    from analysis.sweep.command import TROUBLE, workplace
-    from analysis.sweep.folder import FolderError
-    from analysis.sweep.journal import JournalError
-    from analysis.terminal import Progress
+    from ettrick.analysis.sweep.command import TROUBLE, workplace
+    from ettrick.analysis.sweep.folder import FolderError
+    from ettrick.analysis.sweep.journal import JournalError
+    from ettrick.analysis.terminal import Progress
 
     progress = Progress("tasks", quiet=quiet, lines=True)
     stopped = "stopped: nothing was simulated yet"
@@ -130,7 +130,7 @@ def running(
 
 def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
     """Return what is left of a study that was stopped, in a line."""
-    from analysis.amounts import number_of
+    from ettrick.analysis.amounts import number_of
 
     if out is None:
         return "stopped: nothing is kept; with --out DIR the same command would go on from here"
@@ -167,11 +167,11 @@ def sweep(
     quiet: options.QuietOption = False,
 ) -> None:
     """Run every point of a study and answer its questions."""
-    from analysis.page.chapters.answers import sentences_of
-    from analysis.page.chapters.study import format_sweep
-    from analysis.study.load import against_metrics
-    from analysis.sweep import command
-    from analysis.sweep.document import against_sweep
+    from ettrick.analysis.page.chapters.answers import sentences_of
+    from ettrick.analysis.page.chapters.study import format_sweep
+    from ettrick.analysis.study.load import against_metrics
+    from ettrick.analysis.sweep import command
+    from ettrick.analysis.sweep.document import against_sweep
 
     if replications is not None and precision is not None:
         refuse("--precision: is instead of --replications; give one of them")
@@ -204,8 +204,8 @@ def merge(
 
     The command sweep with the same folder then answers its questions.
     """
-    from analysis.sweep.merge import MergeError
-    from analysis.sweep.merge import merge as put_together
+    from ettrick.analysis.sweep.merge import MergeError
+    from ettrick.analysis.sweep.merge import merge as put_together
 
     with in_a_line(MergeError):
         merged = put_together(folders, out)
@@ -242,12 +242,12 @@ def sensitivity(
 
     Noise is the run-to-run variability: what no knowledge of the inputs takes away.
     """
-    from analysis.metrics import METRICS
-    from analysis.page.chapters.sensitivity import against, format_sensitivity
-    from analysis.sensitivity import sensitivity as find
-    from analysis.sensitivity import sensitivity_document
-    from analysis.sweep.command import keep
-    from sim.yamlfile import suggest
+    from ettrick.analysis.metrics import METRICS
+    from ettrick.analysis.page.chapters.sensitivity import against, format_sensitivity
+    from ettrick.analysis.sensitivity import sensitivity as find
+    from ettrick.analysis.sensitivity import sensitivity_document
+    from ettrick.analysis.sweep.command import keep
+    from ettrick.sim.yamlfile import suggest
 
     if metric and metric not in METRICS:
         refuse(f"--metric {metric}: is no metric{suggest(metric, METRICS)}")
@@ -286,11 +286,11 @@ def optimize(
 
     It is confirmed on failures that were not used to find it.
     """
-    from analysis.optimize.optimize import optimize as find
-    from analysis.optimize.optimize import optimum_document
-    from analysis.optimize.problem import problem_of
-    from analysis.page.chapters.optimum import against, format_optimum
-    from analysis.sweep.command import keep
+    from ettrick.analysis.optimize.optimize import optimize as find
+    from ettrick.analysis.optimize.optimize import optimum_document
+    from ettrick.analysis.optimize.problem import problem_of
+    from ettrick.analysis.page.chapters.optimum import against, format_optimum
+    from ettrick.analysis.sweep.command import keep
 
     loaded = load_study(study, set_, seed, yes=yes)
     with mistakes_in_lines():

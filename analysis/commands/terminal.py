@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from analysis.results.models import Document
-    from sim import ClusterSpec, Scenario
+    from ettrick.analysis.results.models import Document
+    from ettrick.sim import ClusterSpec, Scenario
 
 DONE, NO, WRONG = 0, 1, 2
 """Exit status: done; the answer is no; the input is wrong."""
@@ -67,7 +67,7 @@ def load_scenario(
     skip_bad_rows: bool = False,
 ) -> Scenario:
     """Return a scenario, or end with one line per mistake."""
-    import sim
+    from ettrick import sim
 
     with mistakes_in_lines(name, "scenario"):
         template, texts = sim.template(name), changes(overrides, seed, engine)
@@ -82,7 +82,7 @@ def load_scenario(
 
 def load_cluster(name: str, overrides: list[str] | None) -> ClusterSpec:
     """Return a cluster, or end with one line per mistake."""
-    import sim
+    from ettrick import sim
 
     with mistakes_in_lines():
         return sim.load_cluster(sim.find_cluster(name), overrides or ())
@@ -96,7 +96,7 @@ def changes(overrides: list[str] | None, seed: int | None, engine: str | None = 
 
 def complain(line: str) -> None:
     """Print a line to standard error."""
-    from analysis.terminal import visible
+    from ettrick.analysis.terminal import visible
 
     typer.echo(visible(line), err=True)
 
@@ -110,13 +110,13 @@ def warn(warnings: Sequence[str]) -> None:
 @contextlib.contextmanager
 def mistakes_in_lines(name: str = "", wanted: str = "") -> Iterator[None]:
     """End with one line per mistake of a file; with one line where a study is no scenario, or the other way round."""
-    import sim
+    from ettrick import sim
 
     try:
         yield
     except sim.ScenarioError as error:
         if name:
-            from analysis.study.load import kind_of
+            from ettrick.analysis.study.load import kind_of
 
             kind = kind_of(name)
             if kind and kind != wanted:
@@ -143,7 +143,7 @@ def say(text: str) -> None:
 
     A reader that has left, such as ``head -1``, has seen enough: what was simulated is none the worse for it.
     """
-    from analysis.terminal import styled
+    from ettrick.analysis.terminal import styled
 
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal that does not know a bar shows a question mark.
@@ -178,7 +178,7 @@ def end(reasons: list[str]) -> None:
 
 def refuse_to_write(path: Path, option: str = "--out", *, overwrite: bool) -> None:
     """End with one line if a file could not be written, before anything is done for what is to be in it."""
-    from analysis.results import files
+    from ettrick.analysis.results import files
 
     complaint = files.not_to_be_written(path, overwrite=overwrite)
     if complaint is not None:
@@ -187,7 +187,7 @@ def refuse_to_write(path: Path, option: str = "--out", *, overwrite: bool) -> No
 
 def write(path: Path, content: bytes, option: str = "--out") -> None:
     """Write a file completely or not at all, or end with one line about why that cannot be done."""
-    from analysis.results import files
+    from ettrick.analysis.results import files
 
     complaint = files.write_file(path, content)
     if complaint is not None:
@@ -198,7 +198,7 @@ def show_document(
     content: Document, format_: Callable[[Any], str], out: Path | None, files: list[str], *, as_json: bool
 ) -> None:
     """Print a document as JSON or as text, and where it is kept."""
-    from analysis.results.run import render
+    from ettrick.analysis.results.run import render
 
     say(render(content) if as_json else format_(content))
     if files and not as_json:
@@ -251,7 +251,7 @@ class Commands(TyperGroup):
                 raise
             refuse(f"{max(options, key=len)}: {_in_words(error.message)}")
         except Exception as error:
-            plugins = sys.modules.get("sim.plugins")  # without it no plugin has been loaded
+            plugins = sys.modules.get("ettrick.sim.plugins")  # without it no plugin has been loaded
             found = plugins and (error if isinstance(error, plugins.PluginError) else plugins.blame(error))
             if found is None:
                 raise
@@ -276,7 +276,7 @@ def _in_words(message: str) -> str:
     found = _CHOICES.match(message)
     if found is None:
         return message
-    from sim.yamlfile import suggest
+    from ettrick.sim.yamlfile import suggest
 
     choices = re.findall("'([^']*)'", found["choices"])
     return f"'{found['given']}' is not a choice{suggest(found['given'], choices)}"
@@ -294,7 +294,7 @@ def refuse_temporary_folder() -> None:
     import tempfile
     from pathlib import Path
 
-    from analysis.results import files
+    from ettrick.analysis.results import files
 
     folder = tempfile.gettempdir()
     complaint = files.not_to_be_used(Path(folder))
@@ -321,7 +321,7 @@ class OutputFolder:
         asked
             How much there will be; ``None`` if that is not known yet.
         """
-        from analysis.results import files
+        from ettrick.analysis.results import files
 
         if self.folder is None:
             return
@@ -356,7 +356,7 @@ class OutputFolder:
         stale
             Patterns of files of an earlier run that go away if they are not among these.
         """
-        from analysis.results import files
+        from ettrick.analysis.results import files
 
         complaint = None
         if self.folder is not None:

@@ -18,18 +18,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.logs.slurm_conf import Partition
-from analysis.logs.tables import utc
-from sim.records import LogError, short_name
+from ettrick.analysis.logs.slurm_conf import Partition
+from ettrick.analysis.logs.tables import utc
+from ettrick.sim.records import LogError, short_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from analysis.logs.events import History
-    from analysis.logs.slurm_conf import Site
-    from analysis.logs.tables import Tables
-    from analysis.results.fitted import FitDocument
-    from sim.records import HostLists
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.slurm_conf import Site
+    from ettrick.analysis.logs.tables import Tables
+    from ettrick.analysis.results.fitted import FitDocument
+    from ettrick.sim.records import HostLists
 
 WEEK = 7 * 86400.0
 _WORD = re.compile(r"[\w.@+-]*\w")

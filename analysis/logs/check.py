@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.logs import write
-from analysis.logs.estimate import dispersion, root, split_half
-from analysis.results.fitted import CheckFound
-from sim.units import DAY
+from ettrick import sim
+from ettrick.analysis.logs import write
+from ettrick.analysis.logs.estimate import dispersion, root, split_half
+from ettrick.analysis.results.fitted import CheckFound
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from analysis.logs.events import History
-    from analysis.logs.fit import Fitted
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.fit import Fitted
 
 SIMULATIONS = 100
 

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.statistics.estimates import Estimate as Estimate
-from analysis.statistics.estimates import rate as rate
+from ettrick.analysis.statistics.estimates import Estimate as Estimate
+from ettrick.analysis.statistics.estimates import rate as rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

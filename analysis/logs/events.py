@@ -17,19 +17,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import number_of
-from analysis.logs.kernel import SAME_CODE
-from analysis.logs.tables import XID_IN_TEXT, Event, Exposure, NoModelError, utc
-from sim.records import LogError
-from sim.units import DAY, MINUTE
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.logs.kernel import SAME_CODE
+from ettrick.analysis.logs.tables import XID_IN_TEXT, Event, Exposure, NoModelError, utc
+from ettrick.sim.records import LogError
+from ettrick.sim.units import DAY, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from analysis.logs.tables import Attempt, Rules, Tables
-    from sim.records import HostLists
+    from ettrick.analysis.logs.tables import Attempt, Rules, Tables
+    from ettrick.sim.records import HostLists
 
 CHAIN = 5 * MINUTE
 """Codes of one node that follow within this [s] are one fault."""

@@ -16,14 +16,14 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-import sim
-from analysis.amounts import ranges
-from sim import SCHEDULING, Bucket
+from ettrick import sim
+from ettrick.analysis.amounts import ranges
+from ettrick.sim import SCHEDULING, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim import Prepared, Result, Span
+    from ettrick.sim import Prepared, Result, Span
 
 ORIGIN = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
 """When the simulation begins [s since 1970]: a Monday."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from sim.records import (
+from ettrick.sim.records import (
     CHUNK,
     CLOCKS,
     NOTHING,
@@ -29,16 +29,16 @@ from sim.records import (
     number,
     unit_of,
 )
-from sim.yamlfile import suggest
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from analysis.logs.health import Point, Run, Snapshot
-    from analysis.logs.tables import Attempt, Rules, Sort, Source, Tables
-    from analysis.logs.training import Entry
-    from sim.records import HostLists
+    from ettrick.analysis.logs.health import Point, Run, Snapshot
+    from ettrick.analysis.logs.tables import Attempt, Rules, Sort, Source, Tables
+    from ettrick.analysis.logs.training import Entry
+    from ettrick.sim.records import HostLists
 
 LOOK = 1000
 """Lines that say what kind of log it is."""

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.amounts import number_of
-from analysis.logs import estimate, goodput, onset
-from analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
-from analysis.logs.events import Blame, History, Incidents, largest
-from analysis.logs.goodput import WEEK
-from analysis.logs.tables import NoModelError, utc
-from analysis.results import fitted as found
-from sim.units import DAY
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.logs import estimate, goodput, onset
+from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
+from ettrick.analysis.logs.events import Blame, History, Incidents, largest
+from ettrick.analysis.logs.goodput import WEEK
+from ettrick.analysis.logs.tables import NoModelError, utc
+from ettrick.analysis.results import fitted as found
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from analysis.logs.tables import Event, Rules, Source, Tables
-    from analysis.results.models import Provenance
+    from ettrick.analysis.logs.tables import Event, Rules, Source, Tables
+    from ettrick.analysis.results.models import Provenance
 
 DRAWS = 200
 """Joint draws of the parameters, the best estimate first."""

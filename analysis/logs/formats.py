@@ -15,18 +15,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.logs import files as logs
-from analysis.logs import health, kernel, reconcile, slurm, training
-from analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
-from sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
-from sim.units import YEAR
-from sim.yamlfile import suggest
+from ettrick.analysis.logs import files as logs
+from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
+from ettrick.analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
+from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
+from ettrick.sim.units import YEAR
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
-    from analysis.logs.files import Log, Reading
-    from analysis.logs.tables import Rules, Tables
+    from ettrick.analysis.logs.files import Log, Reading
+    from ettrick.analysis.logs.tables import Rules, Tables
 
 
 def read_files(

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import percent_text
-from analysis.logs import onset
-from analysis.logs.events import largest
-from analysis.logs.tables import utc
-from analysis.results.fitted import TrainingFound
-from sim.units import DAY
+from ettrick.analysis.amounts import percent_text
+from ettrick.analysis.logs import onset
+from ettrick.analysis.logs.events import largest
+from ettrick.analysis.logs.tables import utc
+from ettrick.analysis.results.fitted import TrainingFound
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from analysis.logs.events import History
-    from analysis.logs.tables import Phase, Tables
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.tables import Phase, Tables
 
     FloatArray = NDArray[np.float64]
 

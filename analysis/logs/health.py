@@ -20,17 +20,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import number_of
-from analysis.logs.reconcile import JobStarts, close_by_jobs
-from analysis.logs.tables import Event, Exposure
-from sim.records import LogError, StrayError
-from sim.units import DAY
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.logs.reconcile import JobStarts, close_by_jobs
+from ettrick.analysis.logs.tables import Event, Exposure
+from ettrick.sim.records import LogError, StrayError
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from analysis.logs.files import Log, Reading
-    from analysis.logs.tables import Rules
+    from ettrick.analysis.logs.files import Log, Reading
+    from ettrick.analysis.logs.tables import Rules
 
 AGAIN = 60.0
 """A node that answered goes down again within this [s]: one outage."""

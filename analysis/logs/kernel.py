@@ -16,14 +16,14 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.logs.tables import Event
-from sim.records import EPOCH, LogError, StrayError
+from ettrick.analysis.logs.tables import Event
+from ettrick.sim.records import EPOCH, LogError, StrayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from analysis.logs.files import Log
-    from analysis.logs.tables import Rules
+    from ettrick.analysis.logs.files import Log
+    from ettrick.analysis.logs.tables import Rules
 
 SAME_CODE = 30.0
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""

@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import sim
-from analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, root, two_lognormals
-from analysis.logs.fit import dropped_rows, duration, estimated, file_read, lognormal_law
-from analysis.logs.tables import Dropped, NoModelError, as_csv
-from analysis.results.fitted import AgeFound, BatchFound, CurveFound, LawOfLives, LivesDocument
-from sim.units import DAY
-from sim.units import YEAR as CALENDAR_YEAR
+from ettrick import sim
+from ettrick.analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, root, two_lognormals
+from ettrick.analysis.logs.fit import dropped_rows, duration, estimated, file_read, lognormal_law
+from ettrick.analysis.logs.tables import Dropped, NoModelError, as_csv
+from ettrick.analysis.results.fitted import AgeFound, BatchFound, CurveFound, LawOfLives, LivesDocument
+from ettrick.sim.units import DAY
+from ettrick.sim.units import YEAR as CALENDAR_YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
 
-    from analysis.logs.tables import Life, Tables
-    from analysis.results.models import Provenance
+    from ettrick.analysis.logs.tables import Life, Tables
+    from ettrick.analysis.results.models import Provenance
 
     Array = NDArray[np.float64]
 

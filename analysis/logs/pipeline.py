@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.amounts import name_of, number_of, percent_text
-from analysis.logs import anonymise, check, lives, slurm_conf, workload, write
-from analysis.logs.estimate import mean_cumulative
-from analysis.logs.events import blame, build, incidents
-from analysis.logs.files import Reading
-from analysis.logs.fit import Fitted, exposure_until, fit
-from analysis.logs.formats import read_files
-from analysis.logs.tables import NoModelError, Rules, Tables
-from analysis.results.fitted import BacktestFound, CostFound, CurveFound, FitDocument, LivesDocument
-from sim import yamlfile
-from sim.records import HostLists, LogError
+from ettrick import sim
+from ettrick.analysis.amounts import name_of, number_of, percent_text
+from ettrick.analysis.logs import anonymise, check, lives, slurm_conf, workload, write
+from ettrick.analysis.logs.estimate import mean_cumulative
+from ettrick.analysis.logs.events import blame, build, incidents
+from ettrick.analysis.logs.files import Reading
+from ettrick.analysis.logs.fit import Fitted, exposure_until, fit
+from ettrick.analysis.logs.formats import read_files
+from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
+from ettrick.analysis.results.fitted import BacktestFound, CostFound, CurveFound, FitDocument, LivesDocument
+from ettrick.sim import yamlfile
+from ettrick.sim.records import HostLists, LogError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.logs.events import History
-    from analysis.results.models import Provenance
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.results.models import Provenance
 
     Progress = Callable[[int, int | None], None]
 
@@ -262,8 +262,8 @@ def _simulations(
 
 def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
-    from analysis.metrics import ratios
-    from analysis.statistics.precision import RequestError
+    from ettrick.analysis.metrics import ratios
+    from ettrick.analysis.statistics.precision import RequestError
 
     found: dict[str, Any] = {}
     for at, name in enumerate((write.SCENARIO, "replay.yaml")):
@@ -312,7 +312,7 @@ def moment(text: str, zones: Sequence[str]) -> float:
     """Return a moment of an option [s since 1970]."""
     from zoneinfo import ZoneInfo
 
-    from sim.records import Moments
+    from ettrick.sim.records import Moments
 
     zone = next((ZoneInfo(stated) for stated in reversed(zones) if "=" not in stated), None)
     try:

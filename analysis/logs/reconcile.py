@@ -16,19 +16,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.amounts import number_of
-from analysis.logs.tables import Attempt, Event, utc
-from sim.records import ADDRESS, LogError, same_hosts, short_name
-from sim.units import DAY, YEAR
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.logs.tables import Attempt, Event, utc
+from ettrick.sim.records import ADDRESS, LogError, same_hosts, short_name
+from ettrick.sim.units import DAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from analysis.logs.files import Reading
-    from analysis.logs.health import Point
-    from analysis.logs.tables import Source, Tables
+    from ettrick.analysis.logs.files import Reading
+    from ettrick.analysis.logs.health import Point
+    from ettrick.analysis.logs.tables import Source, Tables
 
     _Floats = NDArray[np.float64]
 

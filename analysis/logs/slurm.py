@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.logs.health import Point
-from analysis.logs.tables import Attempt, Event
-from sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
+from ettrick.analysis.logs.health import Point
+from ettrick.analysis.logs.tables import Attempt, Event
+from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from analysis.logs.files import Log
-    from analysis.logs.tables import Tables
+    from ettrick.analysis.logs.files import Log
+    from ettrick.analysis.logs.tables import Tables
 
 EXPORTS = {
     "node-events": "sacctmgr -P list event all_time event=node "

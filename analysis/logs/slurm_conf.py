@@ -17,11 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sim
-from analysis.amounts import percent_text, ranges
-from sim import catalog
-from sim.records import HostLists, gres_gpus
-from sim.yamlfile import DocumentError, Mark, parse, plain, suggest
+from ettrick import sim
+from ettrick.analysis.amounts import percent_text, ranges
+from ettrick.sim import catalog
+from ettrick.sim.records import HostLists, gres_gpus
+from ettrick.sim.yamlfile import DocumentError, Mark, parse, plain, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -30,21 +30,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis import runs
-from analysis.amounts import percent_text
-from analysis.logs import onset
-from analysis.logs.events import incidents
-from analysis.logs.goodput import LEAST_DRIFT, WEEK, Steps, phases_of
-from analysis.logs.pipeline import history_of, read
-from analysis.logs.tables import utc
-from analysis.metrics import bucket_label
-from analysis.results.files import csv_text
-from analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
-from sim import JOB_BUCKETS, records
-from sim.records import LogError, Table, lines
-from sim.units import DAY
-from sim.yamlfile import suggest
+from ettrick import sim
+from ettrick.analysis import runs
+from ettrick.analysis.amounts import percent_text
+from ettrick.analysis.logs import onset
+from ettrick.analysis.logs.events import incidents
+from ettrick.analysis.logs.goodput import LEAST_DRIFT, WEEK, Steps, phases_of
+from ettrick.analysis.logs.pipeline import history_of, read
+from ettrick.analysis.logs.tables import utc
+from ettrick.analysis.metrics import bucket_label
+from ettrick.analysis.results.files import csv_text
+from ettrick.analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
+from ettrick.sim import JOB_BUCKETS, records
+from ettrick.sim.records import LogError, Table, lines
+from ettrick.sim.units import DAY
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -52,10 +52,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from analysis.logs.events import History
-    from analysis.logs.pipeline import Request
-    from analysis.logs.tables import Tables
-    from analysis.results.models import Provenance
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.pipeline import Request
+    from ettrick.analysis.logs.tables import Tables
+    from ettrick.analysis.results.models import Provenance
 
     Progress = Callable[[int, int | None], None]
     FloatArray = NDArray[np.float64]
@@ -358,7 +358,7 @@ def result_row(folder: Path, model: Model) -> Row:
     LogError
         If it holds no such results, or not those of the job that is tracked.
     """
-    from analysis.results.models import RunDocument
+    from ettrick.analysis.results.models import RunDocument
 
     try:
         found = RunDocument.model_validate_json((folder / "run.json").read_text(encoding="utf-8"))

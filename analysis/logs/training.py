@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.logs.tables import Attempt, Event, Phase
-from sim.records import EPOCH, LogError, since_1970
+from ettrick.analysis.logs.tables import Attempt, Event, Phase
+from ettrick.sim.records import EPOCH, LogError, since_1970
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from analysis.logs.files import Log, Reading
+    from ettrick.analysis.logs.files import Log, Reading
 
 # ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
 

@@ -18,30 +18,30 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.amounts import name_of, percent_text, ranges, time_text
-from analysis.logs import estimate
-from analysis.logs.estimate import SOME, Estimate
-from analysis.logs.events import attempts_of
-from analysis.logs.fit import duration
-from analysis.logs.tables import utc
-from analysis.metrics import ratios
-from analysis.results.files import csv_text
-from analysis.results.fitted import BacktestFound, Estimated, StreamFound
-from analysis.statistics.estimates import t_quantile
-from sim.input.job_trace import read_jobs
-from sim.records import HostLists
-from sim.units import DAY, HOUR, MINUTE
+from ettrick import sim
+from ettrick.analysis.amounts import name_of, percent_text, ranges, time_text
+from ettrick.analysis.logs import estimate
+from ettrick.analysis.logs.estimate import SOME, Estimate
+from ettrick.analysis.logs.events import attempts_of
+from ettrick.analysis.logs.fit import duration
+from ettrick.analysis.logs.tables import utc
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.results.files import csv_text
+from ettrick.analysis.results.fitted import BacktestFound, Estimated, StreamFound
+from ettrick.analysis.statistics.estimates import t_quantile
+from ettrick.sim.input.job_trace import read_jobs
+from ettrick.sim.records import HostLists
+from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from analysis.logs.events import History
-    from analysis.logs.fit import Fitted
-    from analysis.logs.slurm_conf import Site
-    from analysis.logs.tables import Tables
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.fit import Fitted
+    from ettrick.analysis.logs.slurm_conf import Site
+    from ettrick.analysis.logs.tables import Tables
 
     FloatArray = NDArray[np.float64]
 

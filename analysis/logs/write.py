@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import sim
-from analysis.amounts import number_of
-from analysis.logs import workload
-from analysis.logs.estimate import FEW, LEAST_SIGMA
-from analysis.logs.events import largest
-from analysis.logs.fit import duration, lognormal_law, rate_text
-from analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
-from analysis.results.files import csv_text
-from sim.units import DAY, DURATION, parse
+from ettrick import sim
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.logs import workload
+from ettrick.analysis.logs.estimate import FEW, LEAST_SIGMA
+from ettrick.analysis.logs.events import largest
+from ettrick.analysis.logs.fit import duration, lognormal_law, rate_text
+from ettrick.analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
+from ettrick.analysis.results.files import csv_text
+from ettrick.sim.units import DAY, DURATION, parse
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.logs.estimate import Clustering
-    from analysis.logs.events import History
-    from analysis.logs.fit import Fitted
-    from analysis.logs.slurm_conf import Site
-    from analysis.logs.tables import Tables
-    from analysis.logs.workload import Workload
-    from analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawFound
+    from ettrick.analysis.logs.estimate import Clustering
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.fit import Fitted
+    from ettrick.analysis.logs.slurm_conf import Site
+    from ettrick.analysis.logs.tables import Tables
+    from ettrick.analysis.logs.workload import Workload
+    from ettrick.analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawFound
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.optimize.problem import check_metrics
-from analysis.statistics.differences import Difference, difference, ranking_of, ranking_over_draws
-from analysis.statistics.intervals import doubt_of
-from analysis.study.amounts import Point
-from analysis.study.table import Cell, drawn_table, is_probability, predictive_difference, predictive_mean
+from ettrick.analysis.optimize.problem import check_metrics
+from ettrick.analysis.statistics.differences import Difference, difference, ranking_of, ranking_over_draws
+from ettrick.analysis.statistics.intervals import doubt_of
+from ettrick.analysis.study.amounts import Point
+from ettrick.analysis.study.table import Cell, drawn_table, is_probability, predictive_difference, predictive_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.optimize.problem import Aim, Problem
-    from analysis.statistics.differences import Ranking
-    from analysis.statistics.estimates import Interval
-    from analysis.study.amounts import Value
-    from analysis.study.model import Verdict
-    from analysis.sweep.campaign import Campaign
+    from ettrick.analysis.optimize.problem import Aim, Problem
+    from ettrick.analysis.statistics.differences import Ranking
+    from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.model import Verdict
+    from ettrick.analysis.sweep.campaign import Campaign
 
 
 class Estimate(NamedTuple):
@@ -31,8 +31,8 @@ class Estimate(NamedTuple):
 def estimate(cell: Cell, metric: str, *, over_draws: bool) -> Estimate:
     """Return a metric of a cell with its 95 % interval.
 
-    At the central values it is that of `analysis.statistics.intervals.mean_estimate`, over draws that of
-    `analysis.study.table.predictive_mean`.
+    At the central values it is that of `ettrick.analysis.statistics.intervals.mean_estimate`, over draws that of
+    `ettrick.analysis.study.table.predictive_mean`.
     """
     outcomes = cell.drawn if over_draws else (cell.stated,)
     if any(not outcome.metrics.get(metric) for outcome in outcomes):

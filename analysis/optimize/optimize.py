@@ -8,12 +8,21 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import number_of
-from analysis.metrics import PROBABILITIES, is_share
-from analysis.optimize.evaluate import Bench, close, doubt_of_cell, front_of, rank_trials
-from analysis.optimize.problem import Line, draws_of, problem_of
-from analysis.optimize.search import ALL, COARSE, climb, edge_of, formula_answer, search, simulate_all, walk_to_edge
-from analysis.results.models import (
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.metrics import PROBABILITIES, is_share
+from ettrick.analysis.optimize.evaluate import Bench, close, doubt_of_cell, front_of, rank_trials
+from ettrick.analysis.optimize.problem import Line, draws_of, problem_of
+from ettrick.analysis.optimize.search import (
+    ALL,
+    COARSE,
+    climb,
+    edge_of,
+    formula_answer,
+    search,
+    simulate_all,
+    walk_to_edge,
+)
+from ettrick.analysis.results.models import (
     FORMAT,
     Aim,
     AimFound,
@@ -32,22 +41,22 @@ from analysis.results.models import (
     TopFound,
     TrialFound,
 )
-from analysis.results.run import provenance
-from analysis.statistics.estimates import with_width
-from analysis.statistics.intervals import binomial_interval
-from analysis.study.amounts import label_of, settings_text
-from analysis.sweep.sweep import replications_of
-from analysis.sweep.task import blocks
+from ettrick.analysis.results.run import provenance
+from ettrick.analysis.statistics.estimates import with_width
+from ettrick.analysis.statistics.intervals import binomial_interval
+from ettrick.analysis.study.amounts import label_of, settings_text
+from ettrick.analysis.sweep.sweep import replications_of
+from ettrick.analysis.sweep.task import blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from analysis.optimize.evaluate import Member, Trial, TrialRanking
-    from analysis.optimize.search import Edge, FormulaAnswer, Top
-    from analysis.statistics.differences import Difference
-    from analysis.study.amounts import Value
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.campaign import Campaign
+    from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
+    from ettrick.analysis.optimize.search import Edge, FormulaAnswer, Top
+    from ettrick.analysis.statistics.differences import Difference
+    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.sweep.campaign import Campaign
 
 # The answer on failures that had no part in finding it.
 

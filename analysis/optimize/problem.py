@@ -7,21 +7,21 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import sim
-from analysis.metrics import lower_is_better
-from analysis.study.amounts import amounts_of
-from analysis.study.designs import Grid
-from analysis.study.model import condition_of
-from sim.input import complaints
-from sim.yamlfile import suggest
+from ettrick import sim
+from ettrick.analysis.metrics import lower_is_better
+from ettrick.analysis.study.amounts import amounts_of
+from ettrick.analysis.study.designs import Grid
+from ettrick.analysis.study.model import condition_of
+from ettrick.sim.input import complaints
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.study.amounts import Value
-    from analysis.study.axis import Axis
-    from analysis.study.load import LoadedStudy
-    from analysis.study.model import Condition, Optimum
+    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.study.model import Condition, Optimum
 
 # Where an optimum is looked for: what each chosen axis of a study may be.
 

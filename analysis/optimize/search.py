@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.optimize.evaluate import rank_trials
-from analysis.optimize.problem import Line
-from analysis.statistics.estimates import contributions, t_quantile
-from analysis.statistics.precision import RequestError
-from analysis.study.amounts import Point
-from analysis.study.table import drawn_table
+from ettrick import sim
+from ettrick.analysis.optimize.evaluate import rank_trials
+from ettrick.analysis.optimize.problem import Line
+from ettrick.analysis.statistics.estimates import contributions, t_quantile
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.study.amounts import Point
+from ettrick.analysis.study.table import drawn_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
-    from analysis.optimize.evaluate import Bench, Trial
-    from analysis.optimize.problem import Aim
-    from analysis.statistics.estimates import Interval
-    from analysis.study.amounts import Value
+    from ettrick.analysis.optimize.evaluate import Bench, Trial
+    from ettrick.analysis.optimize.problem import Aim
+    from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.analysis.study.amounts import Value
 
     FloatArray = npt.NDArray[np.float64]
 

@@ -6,16 +6,16 @@ import functools
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from analysis.amounts import number_of
-from sim import NO_FAILURE
-from sim.units import YEAR
+from ettrick.analysis.amounts import number_of
+from ettrick.sim import NO_FAILURE
+from ettrick.sim.units import YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.page.model import Section
-    from analysis.page.report_data import Focus, ReportData
-    from analysis.page.sourced import SourcedNumber
+    from ettrick.analysis.page.model import Section
+    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.page.sourced import SourcedNumber
 
 _Share = TypeVar("_Share", float, "SourcedNumber")
 

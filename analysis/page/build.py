@@ -7,9 +7,9 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import capital, form_of, name_of, number_of
-from analysis.page.cells import summary_of
-from analysis.page.chapters import (
+from ettrick.analysis.amounts import capital, form_of, name_of, number_of
+from ettrick.analysis.page.cells import summary_of
+from ettrick.analysis.page.chapters import (
     answers,
     cluster,
     compare,
@@ -27,21 +27,21 @@ from analysis.page.chapters import (
     typical,
     validation,
 )
-from analysis.page.chapters.compare import variant_labels
-from analysis.page.chapters.reproduce import footer
-from analysis.page.formats import html, markdown, slides
-from analysis.page.model import Report, plain
-from analysis.page.report_data import ReportData, read_results
-from analysis.results.fitted import FitDocument, LivesDocument
-from sim import plugins
+from ettrick.analysis.page.chapters.compare import variant_labels
+from ettrick.analysis.page.chapters.reproduce import footer
+from ettrick.analysis.page.formats import html, markdown, slides
+from ettrick.analysis.page.model import Report, plain
+from ettrick.analysis.page.report_data import ReportData, read_results
+from ettrick.analysis.results.fitted import FitDocument, LivesDocument
+from ettrick.sim import plugins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from analysis.amounts import Form
-    from analysis.page.model import FirstScreen, Section
-    from analysis.results.models import CellFound, CellSummary, SweepDocument
+    from ettrick.analysis.amounts import Form
+    from ettrick.analysis.page.model import FirstScreen, Section
+    from ettrick.analysis.results.models import CellFound, CellSummary, SweepDocument
 
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.

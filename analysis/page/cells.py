@@ -7,17 +7,17 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from analysis.amounts import Shown, capital, label_text, number_of, phrase, shown
-from analysis.metrics import lower_is_better
-from analysis.page.charts.data import Scale
-from analysis.results.models import CellSummary
-from sim import units
-from sim.units import DAY, HOUR, MINUTE
+from ettrick.analysis.amounts import Shown, capital, label_text, number_of, phrase, shown
+from ettrick.analysis.metrics import lower_is_better
+from ettrick.analysis.page.charts.data import Scale
+from ettrick.analysis.results.models import CellSummary
+from ettrick.sim import units
+from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.results.models import CellFound, SweepDocument
 
 _Item = TypeVar("_Item")
 _FEW_TICKS = 9

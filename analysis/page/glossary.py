@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.metrics import BUCKETS, METRICS
-from analysis.page.account import cause_name
-from analysis.page.model import plain
-from sim import NO_FAILURE
-from sim.yamlfile import load
+from ettrick.analysis.metrics import BUCKETS, METRICS
+from ettrick.analysis.page.account import cause_name
+from ettrick.analysis.page.model import plain
+from ettrick.sim import NO_FAILURE
+from ettrick.sim.yamlfile import load
 
 if TYPE_CHECKING:
-    from analysis.page.model import FirstScreen
+    from ettrick.analysis.page.model import FirstScreen
 
 
 class Term(NamedTuple):

@@ -1,6 +1,6 @@
 """What a report is, whatever it is written as: an opening for everybody, and sections for who wants to know.
 
-A report holds no markup and no drawings: each format of `analysis.page.build` makes its own of it.
+A report holds no markup and no drawings: each format of `ettrick.analysis.page.build` makes its own of it.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sim
-from analysis.amounts import phrases
-from analysis.fleet import FEWEST_REPLICATIONS
-from analysis.results.fitted import FitDocument, LivesDocument
-from analysis.results.models import (
+from ettrick import sim
+from ettrick.analysis.amounts import phrases
+from ettrick.analysis.fleet import FEWEST_REPLICATIONS
+from ettrick.analysis.results.fitted import FitDocument, LivesDocument
+from ettrick.analysis.results.models import (
     CompareDocument,
     Document,
     DocumentMistakeError,
@@ -28,23 +28,23 @@ from analysis.results.models import (
     read_document,
     with_todays_names,
 )
-from analysis.results.run import checksum, document, scenario_digest
-from analysis.runs import replicate
-from analysis.study.amounts import Point
-from analysis.study.load import RESOLVED, load_study
-from sim import catalog
-from sim.scenario.fields import RuleError
-from sim.steps import checkpoint_size
-from sim.units import DAY
+from ettrick.analysis.results.run import checksum, document, scenario_digest
+from ettrick.analysis.runs import replicate
+from ettrick.analysis.study.amounts import Point
+from ettrick.analysis.study.load import RESOLVED, load_study
+from ettrick.sim import catalog
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.steps import checkpoint_size
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from analysis.runs import Ensemble
-    from analysis.study.axis import Axis
-    from analysis.study.load import LoadedStudy
-    from sim import Prepared, PreparedJob, Result, Scenario
+    from ettrick.analysis.runs import Ensemble
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.sim import Prepared, PreparedJob, Result, Scenario
 
 # ----------------------------------------
 # One scenario of a report, looked at closely: simulated again, for what the results leave out.
@@ -368,7 +368,7 @@ class ReportData:
     @functools.cached_property
     def chosen(self) -> tuple[int, int | None] | None:
         """Which cell of the sweep is looked at closely, and which one it is held against."""
-        from analysis.page.chapters.answers import chosen_cells
+        from ettrick.analysis.page.chapters.answers import chosen_cells
 
         return None if self.sweep is None else chosen_cells(self.sweep)
 
@@ -550,7 +550,7 @@ def at_rate(prepared: Prepared, factor: float) -> Prepared:
 def shares_of(prepared: Prepared) -> dict[str, float] | None:
     """Return the expected shares of the time of all jobs by bucket [-], and nothing else of the closed form.
 
-    Those of `sim.closed_form`, weighted by GPUs as there; ``None`` if no formula describes the recovery.
+    Those of `ettrick.sim.closed_form`, weighted by GPUs as there; ``None`` if no formula describes the recovery.
     """
     formula = sim.job_shares(prepared, only_where_it_applies=False)
     if formula is None:

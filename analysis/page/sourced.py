@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import Form, capital, points_form
-from analysis.page.model import Number
+from ettrick.analysis.amounts import Form, capital, points_form
+from ettrick.analysis.page.model import Number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from analysis.page.model import Words
-    from analysis.statistics.estimates import Interval
+    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.statistics.estimates import Interval
 
 _KEY_OF_A_PLACE = str.maketrans({"~": "~0", "/": "~1"})
 _LETTER = re.compile(r"\b[a-z]\b")
@@ -32,7 +32,7 @@ class SourcedNumber:
     """A number and where it comes from; arithmetic keeps both."""
 
     value: float  # the number [SI]
-    # sources, formula: as of `analysis.page.model.Number`
+    # sources, formula: as of `ettrick.analysis.page.model.Number`
     sources: tuple[str, ...]
     formula: str = "a"
 

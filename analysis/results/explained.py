@@ -7,9 +7,9 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
-from analysis.results import models
-from analysis.results.fitted import FitDocument, LivesDocument, TrackDocument
-from analysis.results.models import (
+from ettrick.analysis.results import models
+from ettrick.analysis.results.fitted import FitDocument, LivesDocument, TrackDocument
+from ettrick.analysis.results.models import (
     ClosedForm,
     Count,
     DifferenceFound,

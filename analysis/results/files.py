@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from analysis.results.models import CompareDocument, JobFound
-    from sim import Result
+    from ettrick.analysis.results.models import CompareDocument, JobFound
+    from ettrick.sim import Result
 
 ELSEWHERE = "name another folder or add --overwrite"  # what helps where a folder holds something else
 _UNFINISHED = ".unfinished"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from analysis.results.models import Count, Document, Number, Part, Provenance, Real, Texts
+from ettrick.analysis.results.models import Count, Document, Number, Part, Provenance, Real, Texts
 
 Answer = Literal["yes", "no", "undecided"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import count_text, number_of, ranges, short_text
-from analysis.fleet import (
+from ettrick.analysis.amounts import count_text, number_of, ranges, short_text
+from ettrick.analysis.fleet import (
     BATCHES,
     BY,
     FEWEST_REPLICATIONS,
@@ -25,22 +25,33 @@ from analysis.fleet import (
     slices,
     tenant_shares,
 )
-from analysis.metrics import METRICS
-from analysis.results import models
-from analysis.results.files import csv_text
-from analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile, with_width
-from analysis.statistics.intervals import possible, widened
-from sim import CLUSTER, CLUSTER_BUCKETS, IDLE, NAMED, NO_FAILURE, OUTCOMES, ROOTS, SERVICE_SUMS, Bucket, services_of
-from sim.units import DAY
+from ettrick.analysis.metrics import METRICS
+from ettrick.analysis.results import models
+from ettrick.analysis.results.files import csv_text
+from ettrick.analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile, with_width
+from ettrick.analysis.statistics.intervals import possible, widened
+from ettrick.sim import (
+    CLUSTER,
+    CLUSTER_BUCKETS,
+    IDLE,
+    NAMED,
+    NO_FAILURE,
+    OUTCOMES,
+    ROOTS,
+    SERVICE_SUMS,
+    Bucket,
+    services_of,
+)
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from analysis.fleet import Weight
-    from analysis.runs import Ensemble
-    from sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
+    from ettrick.analysis.fleet import Weight
+    from ettrick.analysis.runs import Ensemble
+    from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
 
 VIAS = ("direct", "preemption")
 

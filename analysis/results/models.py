@@ -1,6 +1,6 @@
 """What commands find, as frozen models: their dump is the JSON of the commands, and reading it back gives them again.
 
-Those of commands that look at a scenario without leaving a folder are in `analysis.results.explained`.
+Those of commands that look at a scenario without leaving a folder are in `ettrick.analysis.results.explained`.
 
 The reference page and the JSON Schema are written from them. Times are in seconds, GPU-time in GPU-seconds, shares
 between 0 and 1; what the data do not support is null. A key that another version writes beside these is left out on
@@ -26,7 +26,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from sim.yamlfile import dotted, suggest
+from ettrick.sim.yamlfile import dotted, suggest
 
 FORMAT = 1  # format of the documents; those of before it have no number
 

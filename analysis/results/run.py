@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from analysis.fleet import OF_TARGETS, Slice
-from analysis.metrics import METRICS, is_exact, nodes_down
-from analysis.results import models
-from analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
-from analysis.results.step import describe_step, slower
-from analysis.statistics.differences import controlled
-from analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
-from analysis.statistics.intervals import mean_estimate, possible, unseen, widened
-from sim import (
+from ettrick.analysis.fleet import OF_TARGETS, Slice
+from ettrick.analysis.metrics import METRICS, is_exact, nodes_down
+from ettrick.analysis.results import models
+from ettrick.analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
+from ettrick.analysis.results.step import describe_step, slower
+from ettrick.analysis.statistics.differences import controlled
+from ettrick.analysis.statistics.estimates import lower_bound, ratio_interval, summaries, summarise
+from ettrick.analysis.statistics.intervals import mean_estimate, possible, unseen, widened
+from ettrick.sim import (
     CLUSTER_BUCKETS,
     JOB_BUCKETS,
     NO_FAILURE,
@@ -34,18 +34,18 @@ from sim import (
     window_width,
     yamlfile,
 )
-from sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
-from sim.units import DAY
+from ettrick.sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
 
-    from analysis.runs import Ensemble, JobTally, Tally
-    from analysis.statistics.estimates import Interval
-    from sim import Prepared, Ratio, Scenario, TargetPlan
-    from sim.steps.power import Facility, PowerState
+    from ettrick.analysis.runs import Ensemble, JobTally, Tally
+    from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.sim import Prepared, Ratio, Scenario, TargetPlan
+    from ettrick.sim.steps.power import Facility, PowerState
 
 # Those that are always there; time that a job is starved of nodes is where it is known.
 _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")

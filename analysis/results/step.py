@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analysis.results.models import Step
+from ettrick.analysis.results.models import Step
 
 if TYPE_CHECKING:
-    from sim import Prepared, PreparedJob
-    from sim.steps import Workload
+    from ettrick.sim import Prepared, PreparedJob
+    from ettrick.sim.steps import Workload
 
 # The terms of a step, in the order of tables.
 PARTS = {

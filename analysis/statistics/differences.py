@@ -25,17 +25,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.metrics import PROBABILITIES, is_share
-from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile, two_way
-from analysis.statistics.intervals import is_zero_or_one, unseen
-from sim import Bucket, starved_at_most
+from ettrick.analysis.metrics import PROBABILITIES, is_share
+from ettrick.analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile, two_way
+from ettrick.analysis.statistics.intervals import is_zero_or_one, unseen
+from ettrick.sim import Bucket, starved_at_most
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from sim import Prepared, Ratio, Result
+    from ettrick.sim import Prepared, Ratio, Result
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -414,7 +414,7 @@ class Ranking(NamedTuple):
         among them, and so are those with the same values as it.
     replications_to_resolve
         How many replications would leave one alone (and its ties) if means and spreads stay as they are; ``None`` for
-        more than `analysis.statistics.differences.MANY`, and where nothing is left to resolve.
+        more than `ettrick.analysis.statistics.differences.MANY`, and where nothing is left to resolve.
     """
 
     order: tuple[int, ...]
@@ -461,8 +461,8 @@ def ranking_of(rows: Sequence[Sequence[Ratio]], *, lowest: bool, metric: str = "
 def ranking_over_draws(tables: Sequence[FloatArray], *, lowest: bool, is_chance: bool) -> Ranking | None:
     """Return the ranking of several candidates by the mean over draws of what is not known and over runs.
 
-    What a draw changes between two candidates is a part of the doubt, see `analysis.statistics.estimates.two_way`. How
-    many
+    What a draw changes between two candidates is a part of the doubt, see
+    `ettrick.analysis.statistics.estimates.two_way`. How many
     replications would resolve it is not given: more of them do not make the draws more.
 
     Parameters

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sim import Ratio
+    from ettrick.sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
 

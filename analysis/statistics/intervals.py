@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from analysis.metrics import METRICS, PROBABILITIES, is_share
-from analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile
+from ettrick.analysis.metrics import METRICS, PROBABILITIES, is_share
+from ettrick.analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from sim import Ratio
+    from ettrick.sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 A mean, or a difference, is precise enough once the half-width of the interval that is shown is. It is looked at when
 `FEWEST` replications are there, and then at goals that seem to be enough (`next_goal`), so that nothing depends on how
 many processes there are. Replications that are all equal have no interval: of a run that was too rare to be among them
-nothing is known, and it may have none of what the others have (`analysis.statistics.intervals.unseen`).
+nothing is known, and it may have none of what the others have (`ettrick.analysis.statistics.intervals.unseen`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from analysis.metrics import is_share
-from analysis.statistics.intervals import unseen
+from ettrick.analysis.metrics import is_share
+from ettrick.analysis.statistics.intervals import unseen
 
 if TYPE_CHECKING:
-    from analysis.statistics.estimates import Interval
+    from ettrick.analysis.statistics.estimates import Interval
 
 BATCH = 10
 """Replications between two decisions are a multiple of it, so that the number of processes changes nothing."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim import units
+from ettrick.sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, model_validator
 
-from analysis.study.amounts import EXACT, SHORT, Amounts, Value, amounts_of, label_of, number_of, numbers_of, rounded
-from analysis.study.distributions import AnyDistribution, Draws
-from sim.scenario.fields import Model, RuleError
-from sim.yamlfile import suggest
+from ettrick.analysis.study.amounts import (
+    EXACT,
+    SHORT,
+    Amounts,
+    Value,
+    amounts_of,
+    label_of,
+    number_of,
+    numbers_of,
+    rounded,
+)
+from ettrick.analysis.study.distributions import AnyDistribution, Draws
+from ettrick.sim.scenario.fields import Model, RuleError
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union
 
 from pydantic import Field
 
-from analysis.study.amounts import Point
-from sim.scenario.fields import OneOf, RuleError, Strategy
-from sim.yamlfile import suggest
+from ettrick.analysis.study.amounts import Point
+from ettrick.sim.scenario.fields import OneOf, RuleError, Strategy
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from analysis.study.amounts import Value
-    from analysis.study.axis import Axis
+    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.axis import Axis
 
 # What every design has: which combinations of the axes a study looks at, and how many there are.
 

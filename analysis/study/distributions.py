@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import Field, model_validator
 
-from analysis.study.amounts import Amounts, amounts_of, rounded
-from sim.scenario.fields import Model, OneOf, RuleError
+from ettrick.analysis.study.amounts import Amounts, amounts_of, rounded
+from ettrick.sim.scenario.fields import Model, OneOf, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,8 +1,8 @@
 """Files that settings of a scenario name: logs and graphs, which are known by what is in them and not by their names.
 
 The content of clusters and of what is extended is part of a study when it has been read. Files that strategies read
-while a scenario is made are not: their names are strings at a key of :data:`sim.yamlfile.FILE_KEYS`, at the end of a
-path or in a mapping.
+while a scenario is made are not: their names are strings at a key of :data:`ettrick.sim.yamlfile.FILE_KEYS`, at the end
+of a path or in a mapping.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.yamlfile import FILE_KEYS, content_of
+from ettrick.sim.yamlfile import FILE_KEYS, content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
-import sim
-from analysis.metrics import METRICS
-from analysis.study.amounts import label_of, settings_text
-from analysis.study.axis import Axis
-from analysis.study.inputs import Inputs
-from analysis.study.model import Study
-from sim import plugins, records, yamlfile
-from sim.input import complaints
-from sim.yamlfile import FILE_KEYS, Document, DocumentError
+from ettrick import sim
+from ettrick.analysis.metrics import METRICS
+from ettrick.analysis.study.amounts import label_of, settings_text
+from ettrick.analysis.study.axis import Axis
+from ettrick.analysis.study.inputs import Inputs
+from ettrick.analysis.study.model import Study
+from ettrick.sim import plugins, records, yamlfile
+from ettrick.sim.input import complaints
+from ettrick.sim.yamlfile import FILE_KEYS, Document, DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from analysis.study.amounts import Point, Value
-    from sim.yamlfile import Keys
+    from ettrick.analysis.study.amounts import Point, Value
+    from ettrick.sim.yamlfile import Keys
 
 # What a study file says, with the options that change it, and with the files in it that it names.
 
@@ -242,8 +242,8 @@ def _file_label(content: Any) -> str:
 # Files that settings of a scenario name: logs and graphs, which are known by what is in them and not by their names.
 #
 # The content of clusters and of what is extended is part of a study when it has been read. Files that strategies read
-# while a scenario is made are not: their names are strings at a key of :data:`sim.yamlfile.FILE_KEYS`, at the end of a
-# path or in a mapping.
+# while a scenario is made are not: their names are strings at a key of :data:`ettrick.sim.yamlfile.FILE_KEYS`, at the
+# end of a path or in a mapping.
 
 
 RESOLVED = "scenario.resolved.yaml"

@@ -7,26 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union
 
 from pydantic import Field, model_validator
 
-from analysis.amounts import dimension_of
-from analysis.metrics import METRICS, is_share
-from analysis.statistics.precision import Precision, RequestError
-from analysis.study.axis import Axis, check_paths
-from analysis.study.designs import DESIGNS, AnyDesign, Grid
-from analysis.study.distributions import DISTRIBUTIONS
-from analysis.study.questions.along import Crossover, Threshold, Trend
-from analysis.study.questions.best import Best, Compare, Pareto
-from analysis.study.questions.sensitivity import Sensitivity
-from sim import units
-from sim.scenario.fields import Model, OneOf, RuleError
-from sim.yamlfile import suggest
+from ettrick.analysis.amounts import dimension_of
+from ettrick.analysis.metrics import METRICS, is_share
+from ettrick.analysis.statistics.precision import Precision, RequestError
+from ettrick.analysis.study.axis import Axis, check_paths
+from ettrick.analysis.study.designs import DESIGNS, AnyDesign, Grid
+from ettrick.analysis.study.distributions import DISTRIBUTIONS
+from ettrick.analysis.study.questions.along import Crossover, Threshold, Trend
+from ettrick.analysis.study.questions.best import Best, Compare, Pareto
+from ettrick.analysis.study.questions.sensitivity import Sensitivity
+from ettrick.sim import units
+from ettrick.sim.scenario.fields import Model, OneOf, RuleError
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Self
 
-    from analysis.statistics.estimates import Interval
-    from analysis.study.questions.question import Question
-    from sim.yamlfile import Keys
+    from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.analysis.study.questions.question import Question
+    from ettrick.sim.yamlfile import Keys
 
 QUESTIONS: Mapping[str, type[Question]] = {
     "best": Best,
@@ -244,7 +244,7 @@ def study_schema() -> dict[str, Any]:
     """Return the JSON Schema of study files.
 
     It knows the keys and what may stand there. What depends on the scenario, or concerns several keys, is for
-    `analysis.study.load.load_study` and `analysis.study.load.first_look`.
+    `ettrick.analysis.study.load.load_study` and `ettrick.analysis.study.load.first_look`.
     """
     content = Study.model_json_schema()
     registries = (DESIGNS, DISTRIBUTIONS, QUESTIONS)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.metrics import PROBABILITIES, is_share
-from analysis.statistics.differences import Difference
-from analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
-from analysis.statistics.intervals import (
+from ettrick.analysis.metrics import PROBABILITIES, is_share
+from ettrick.analysis.statistics.differences import Difference
+from ettrick.analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
+from ettrick.analysis.statistics.intervals import (
     Estimate,
     binomial_interval,
     is_zero_or_one,
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from analysis.statistics.estimates import Interval, TwoWay
-    from analysis.study.amounts import Point, Value
-    from analysis.study.axis import Axis
-    from sim import Ratio
+    from ettrick.analysis.statistics.estimates import Interval, TwoWay
+    from ettrick.analysis.study.amounts import Point, Value
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -52,7 +52,8 @@ class Outcome:
     metrics
         For each metric that was kept, one ratio per replication; those of replication i are at i.
     controls
-        Control variates of each replication (`analysis.statistics.differences`); empty where they are not known.
+        Control variates of each replication (`ettrick.analysis.statistics.differences`); empty where they are not
+        known.
     formula
         ETTR by the closed form [-]; ``None`` where there is none, or it does not apply.
     censored, never_started
@@ -245,10 +246,10 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
     """Return the mean of a metric over all draws of what is not known, and how sure it is.
 
     Replication i has the same failures in every draw, so neither are draws a sample of their own nor are replications:
-    the error of the mean has a part of each, as in `analysis.statistics.estimates.two_way`. Of a probability its
-    variance is turned into a number of independent trials, whose exact interval this gives. But inputs or failures that
-    none of D draws and R replications met may make all runs fail: so the interval is never surer than that of min(D, R)
-    runs which all end alike, and one run that failed cannot make it surer than none.
+    the error of the mean has a part of each, as in `ettrick.analysis.statistics.estimates.two_way`. Of a probability
+    its variance is turned into a number of independent trials, whose exact interval this gives. But inputs or failures
+    that none of D draws and R replications met may make all runs fail: so the interval is never surer than that of
+    min(D, R) runs which all end alike, and one run that failed cannot make it surer than none.
 
     Returns
     -------

@@ -11,20 +11,20 @@ from array import array
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import sim
-from analysis.runs import Rows
-from analysis.study.table import JobRate, Outcome
-from analysis.sweep.task import Context, Task, blocks, key_of, model_digest
-from sim import Ratio
+from ettrick import sim
+from ettrick.analysis.runs import Rows
+from ettrick.analysis.study.table import JobRate, Outcome
+from ettrick.analysis.sweep.task import Context, Task, blocks, key_of, model_digest
+from ettrick.sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from analysis.study.amounts import Point
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.journal import Journal
-    from analysis.sweep.task import Record
-    from analysis.sweep.workers import WorkerPool
+    from ettrick.analysis.study.amounts import Point
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.sweep.journal import Journal
+    from ettrick.analysis.sweep.task import Record
+    from ettrick.analysis.sweep.workers import WorkerPool
 
 Item = TypeVar("Item")
 _INFINITE = float("inf")

@@ -7,25 +7,25 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import number_of
-from analysis.results.run import render
-from analysis.statistics.precision import RequestError
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.document import sweep_document
-from analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
-from analysis.sweep.journal import Journal, JournalError
-from analysis.sweep.sweep import kept_metrics, simulate, table_of
-from analysis.sweep.task import VersionError
-from analysis.sweep.workers import WorkerError, worker_pool_at
-from sim import WorkError
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.results.run import render
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.document import sweep_document
+from ettrick.analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
+from ettrick.analysis.sweep.journal import Journal, JournalError
+from ettrick.analysis.sweep.sweep import kept_metrics, simulate, table_of
+from ettrick.analysis.sweep.task import VersionError
+from ettrick.analysis.sweep.workers import WorkerError, worker_pool_at
+from ettrick.sim import WorkError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from analysis.results.models import Document, SweepDocument
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.task import Shard
-    from analysis.sweep.workers import Where
+    from ettrick.analysis.results.models import Document, SweepDocument
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.sweep.task import Shard
+    from ettrick.analysis.sweep.workers import Where
 
 TROUBLE = (RequestError, WorkError, JournalError, FolderError, WorkerError, VersionError)
 """What may be wrong with an order to simulate a study, in one line."""

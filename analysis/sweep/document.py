@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from analysis.at_equal import table_lines
-from analysis.results.models import (
+from ettrick.analysis.at_equal import table_lines
+from ettrick.analysis.results.models import (
     FORMAT,
     AnswerFound,
     AxisValue,
@@ -19,17 +19,17 @@ from analysis.results.models import (
     Trouble,
     Warned,
 )
-from analysis.results.run import provenance
-from analysis.study.table import summary_of
-from analysis.sweep.task import model_digest
-from sim import plugins
+from ettrick.analysis.results.run import provenance
+from ettrick.analysis.study.table import summary_of
+from ettrick.analysis.sweep.task import model_digest
+from ettrick.sim import plugins
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.study.load import LoadedStudy
-    from analysis.study.table import Cell, Table
-    from sim import Scenario
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.sim import Scenario
 
 _MOST_NAMED = 10
 """Points that are named when something is wrong with many."""

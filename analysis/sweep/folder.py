@@ -11,25 +11,32 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-import sim
-from analysis.results.files import ELSEWHERE, is_unfinished, made_folder, not_to_be_used, whole_files, write_file
-from analysis.study.amounts import label_of
-from analysis.study.inputs import file_digest, with_files
-from analysis.study.load import RESOLVED
-from analysis.sweep.journal import Journal
-from analysis.sweep.results import has_parquet, write_parquet, write_tables
-from analysis.sweep.task import model_digest
-from sim import yamlfile
-from sim.yamlfile import content_of
+from ettrick import sim
+from ettrick.analysis.results.files import (
+    ELSEWHERE,
+    is_unfinished,
+    made_folder,
+    not_to_be_used,
+    whole_files,
+    write_file,
+)
+from ettrick.analysis.study.amounts import label_of
+from ettrick.analysis.study.inputs import file_digest, with_files
+from ettrick.analysis.study.load import RESOLVED
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.results import has_parquet, write_parquet, write_tables
+from ettrick.analysis.sweep.task import model_digest
+from ettrick.sim import yamlfile
+from ettrick.sim.yamlfile import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
-    from analysis.study.amounts import Point
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.campaign import Campaign
-    from sim.yamlfile import Document, Keys
+    from ettrick.analysis.study.amounts import Point
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.sweep.campaign import Campaign
+    from ettrick.sim.yamlfile import Document, Keys
 
 # A study as it is simulated, in files that can go anywhere: with its options, its scenario, and what that reads.
 
@@ -229,7 +236,7 @@ class StudyFolder:
         text
             Content of ``run.json``.
         campaign, count, metrics
-            See `analysis.sweep.results.write_tables`.
+            See `ettrick.analysis.sweep.results.write_tables`.
         """
         parquet = _PARQUET if has_parquet() else ()
         names = [*_TABLES, *parquet, _RUN]

@@ -10,8 +10,8 @@ import sys
 import zlib
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from analysis.results.files import claim, not_to_be_replaced
-from analysis.sweep.task import RESULTS, Record
+from ettrick.analysis.results.files import claim, not_to_be_replaced
+from ettrick.analysis.sweep.task import RESULTS, Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

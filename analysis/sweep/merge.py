@@ -9,17 +9,17 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analysis.amounts import number_of
-from analysis.results.files import made_folder, not_to_be_used, whole_files
-from analysis.sweep.folder import JOURNAL, STUDY
-from analysis.sweep.journal import Journal, JournalError
-from analysis.sweep.task import Shard
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.results.files import made_folder, not_to_be_used, whole_files
+from ettrick.analysis.sweep.folder import JOURNAL, STUDY
+from ettrick.analysis.sweep.journal import Journal, JournalError
+from ettrick.analysis.sweep.task import Shard
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from analysis.sweep.task import Record
+    from ettrick.analysis.sweep.task import Record
 
 _RESOLVED = "study.resolved.yaml"
 _COPIED = (_RESOLVED, "scenario.resolved.yaml", "input-*")
@@ -224,12 +224,12 @@ def _absent(studies: Any) -> tuple[tuple[int, ...], int] | None:
 
 def _coverage(out: Path, study: dict[str, Any]) -> tuple[int | None, int | None]:
     """Return the number of tasks of a study, and of those that are still to be simulated."""
-    import sim
-    from analysis.study.load import load_study
-    from analysis.sweep.campaign import Campaign
-    from analysis.sweep.sweep import replications_of
-    from analysis.sweep.task import model_digest
-    from analysis.sweep.workers import Serial, WorkerPool
+    from ettrick import sim
+    from ettrick.analysis.study.load import load_study
+    from ettrick.analysis.sweep.campaign import Campaign
+    from ettrick.analysis.sweep.sweep import replications_of
+    from ettrick.analysis.sweep.task import model_digest
+    from ettrick.analysis.sweep.workers import Serial, WorkerPool
 
     try:
         loaded = load_study(out / _RESOLVED)

@@ -12,18 +12,18 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.results.files import is_number, safe_cells
-from analysis.study.table import Cell, Outcome, summary_of
-from analysis.sweep.campaign import outcome_of
+from ettrick.analysis.results.files import is_number, safe_cells
+from ettrick.analysis.study.table import Cell, Outcome, summary_of
+from ettrick.analysis.sweep.campaign import outcome_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from analysis.study.amounts import Point
-    from analysis.study.axis import Axis
-    from analysis.sweep.campaign import Campaign
-    from analysis.sweep.task import Record
+    from ettrick.analysis.study.amounts import Point
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.analysis.sweep.campaign import Campaign
+    from ettrick.analysis.sweep.task import Record
 
 _WHOLE, _NUMBER, _TEXT = "BIGINT", "DOUBLE", "VARCHAR"
 

@@ -8,30 +8,30 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from analysis.at_equal import study_headline
-from analysis.statistics.intervals import doubt_of
-from analysis.statistics.precision import Precision, RequestError, next_goal
-from analysis.study.table import Cell, Table
-from analysis.sweep.campaign import Again
-from sim.yamlfile import suggest
+from ettrick.analysis.at_equal import study_headline
+from ettrick.analysis.statistics.intervals import doubt_of
+from ettrick.analysis.statistics.precision import Precision, RequestError, next_goal
+from ettrick.analysis.study.table import Cell, Table
+from ettrick.analysis.sweep.campaign import Again
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from analysis.study.amounts import Point
-    from analysis.study.load import LoadedStudy
-    from analysis.study.model import PrecisionSpec, Study
-    from analysis.study.table import Outcome
-    from analysis.sweep.campaign import Campaign
-    from analysis.sweep.task import Record, Task
+    from ettrick.analysis.study.amounts import Point
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.study.model import PrecisionSpec, Study
+    from ettrick.analysis.study.table import Outcome
+    from ettrick.analysis.sweep.campaign import Campaign
+    from ettrick.analysis.sweep.task import Record, Task
 
 # Replications until every point is precise enough: more where the mean is not sure, none where it is.
 #
 # A point is looked at only when all replications up to a goal are there, and the next goal follows from what these
 # say.
 # So nothing depends on where they were simulated, on how many at once, or on what the journal had before. The interval
-# is the one that is shown: see `analysis.statistics.intervals`. It is nominal: who stops when a sample looks calm stops
-# a little too early.
+# is the one that is shown: see `ettrick.analysis.statistics.intervals`. It is nominal: who stops when a sample looks
+# calm stops a little too early.
 
 
 class Simulated(NamedTuple):

@@ -15,16 +15,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import sim
-from analysis.metrics import is_exact, ratios, time_shares
-from analysis.statistics.differences import ControlVariates
-from analysis.study.inputs import Inputs, names_files
-from sim import plugins, units
+from ettrick import sim
+from ettrick.analysis.metrics import is_exact, ratios, time_shares
+from ettrick.analysis.statistics.differences import ControlVariates
+from ettrick.analysis.study.inputs import Inputs, names_files
+from ettrick.sim import plugins, units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim import Prepared
+    from ettrick.sim import Prepared
 
 RESULTS = ("ok", "infeasible")
 """Statuses of tasks that need not be simulated again."""
@@ -145,7 +145,7 @@ def source_digest(simulator: Path, package: Path) -> str:
 def key_of(context: Context, changes: Sequence[str], first: int, count: int) -> str:
     """Return the address of an outcome: what the simulator, the scenario, its changes and the replications are.
 
-    The changes have digests in place of names of files, see `analysis.study.load`.
+    The changes have digests in place of names of files, see `ettrick.analysis.study.load`.
     """
     content = json.dumps([context.model, context.digest, list(changes), first, count], ensure_ascii=False)
     return hashlib.blake2b(content.encode(), digest_size=16).hexdigest()

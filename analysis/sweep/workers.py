@@ -25,15 +25,15 @@ from concurrent.futures import (
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.runs import begin_as_worker, cores, deaf, start_method
-from analysis.sweep.task import Record, VersionError, run_task
-from sim.yamlfile import content_of
+from ettrick.analysis.runs import begin_as_worker, cores, deaf, start_method
+from ettrick.analysis.sweep.task import Record, VersionError, run_task
+from ettrick.sim.yamlfile import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
     from multiprocessing.process import BaseProcess
 
-    from analysis.sweep.task import Context, Task
+    from ettrick.analysis.sweep.task import Context, Task
 
 KINDS = ("serial", "process", "dask")
 """Names of the executors."""
@@ -215,7 +215,7 @@ class _Noting:
         self._context: Any = multiprocessing.get_context(start_method())
         if start_method() == "forkserver":
             # Processes then begin with everything imported: a new pool takes a twentieth of a second, not two.
-            self._context.set_forkserver_preload(["__main__", "analysis.sweep.task"])
+            self._context.set_forkserver_preload(["__main__", "ettrick.analysis.sweep.task"])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._context, name)
@@ -273,7 +273,7 @@ class WorkerPool:
     Parameters
     ----------
     backend
-        Where `analysis.sweep.task.run_task` is called; closed by whoever opened it.
+        Where `ettrick.analysis.sweep.task.run_task` is called; closed by whoever opened it.
     """
 
     def __init__(self, backend: Backend) -> None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-import sim
-from analysis.runs import in_order
+from ettrick import sim
+from ettrick.analysis.runs import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from sim import Prepared, Result
+    from ettrick.sim import Prepared, Result
 
 _T = TypeVar("_T")
 

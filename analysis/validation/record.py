@@ -1,4 +1,4 @@
-"""Record a run of the whole table for the reference page: ``python -m analysis.validation.record``.
+"""Record a run of the whole table for the reference page: ``python -m ettrick.analysis.validation.record``.
 
 What was found goes to ``docs/reference/validation.json``, and the page that shows it to ``validation.md`` beside it.
 """
@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.results.files import in_lines
-from analysis.results.run import plain
-from analysis.terminal import Progress, console
-from analysis.validation.lab import Lab
-from analysis.validation.run import HEADS, LABELS, against, cells_of, describe, in_words, validate
-from analysis.validation.table import load_table
+from ettrick.analysis.results.files import in_lines
+from ettrick.analysis.results.run import plain
+from ettrick.analysis.terminal import Progress, console
+from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, describe, in_words, validate
+from ettrick.analysis.validation.table import load_table
 
 if TYPE_CHECKING:
-    from analysis.results.models import ValidateDocument, ValidationGroup, ValidationRow
+    from ettrick.analysis.results.models import ValidateDocument, ValidationGroup, ValidationRow
 
 # The page of a validation in the reference: Markdown.
 

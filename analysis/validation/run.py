@@ -6,18 +6,25 @@ import math
 import secrets
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import number_of
-from analysis.results.models import FORMAT, NotChecked, Together, ValidateDocument, ValidationGroup, ValidationRow
-from analysis.results.run import provenance
-from analysis.validation.measures import MEASURES
-from analysis.validation.table import Table, chosen
-from analysis.validation.verdict import FAMILY, LEAST, Combined, Verdict, combined, failed, judge, skipped
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.results.models import (
+    FORMAT,
+    NotChecked,
+    Together,
+    ValidateDocument,
+    ValidationGroup,
+    ValidationRow,
+)
+from ettrick.analysis.results.run import provenance
+from ettrick.analysis.validation.measures import MEASURES
+from ettrick.analysis.validation.table import Table, chosen
+from ettrick.analysis.validation.verdict import FAMILY, LEAST, Combined, Verdict, combined, failed, judge, skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from analysis.validation.lab import Estimate, Lab
-    from analysis.validation.table import Row
+    from ettrick.analysis.validation.lab import Estimate, Lab
+    from ettrick.analysis.validation.table import Row
 
 
 class Findings(NamedTuple):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias, Typ
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from analysis.validation.measures import MEASURES
-from sim.yamlfile import DocumentError, plain, read
+from ettrick.analysis.validation.measures import MEASURES
+from ettrick.sim.yamlfile import DocumentError, plain, read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -20,13 +20,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from analysis.statistics.estimates import t_upper
+from ettrick.analysis.statistics.estimates import t_upper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.validation.lab import Estimate
-    from analysis.validation.table import Row
+    from ettrick.analysis.validation.lab import Estimate
+    from ettrick.analysis.validation.table import Row
 
 FAMILY = 0.001
 """Probability of a false alarm in the whole table [-]."""

@@ -8,18 +8,18 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-import sim
-from analysis.amounts import empty_table
-from analysis.terminal import console
-from analysis.validation.measures.crossover import (
+from ettrick import sim
+from ettrick.analysis.amounts import empty_table
+from ettrick.analysis.terminal import console
+from ettrick.analysis.validation.measures.crossover import (
     PUBLISHED,
     Rivals,
     expected_crossover,
     published_case,
     simulated_crossover,
 )
-from sim import catalog, units
-from sim.units import DAY
+from ettrick.sim import catalog, units
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

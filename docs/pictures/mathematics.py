@@ -1,7 +1,7 @@
 """Draw theory beside the simulator: ``python docs/pictures/mathematics.py FOLDER``.
 
-Lines are the closed forms of `sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain shapes
-and words, and the same bytes each time.
+Lines are the closed forms of `ettrick.sim.formulas`, dots are simulated jobs with 95 % intervals. The picture is plain
+shapes and words, and the same bytes each time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.statistics.estimates import t_quantile
-from analysis.terminal import console
-from sim import Bucket
-from sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
-from sim.units import DAY, HOUR, MINUTE
+from ettrick import sim
+from ettrick.analysis.statistics.estimates import t_quantile
+from ettrick.analysis.terminal import console
+from ettrick.sim import Bucket
+from ettrick.sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
+from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

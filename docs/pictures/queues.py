@@ -10,12 +10,12 @@ import argparse
 import sys
 from pathlib import Path
 
-import sim
-from analysis.page.charts import draw, render
-from analysis.page.charts.data import Curves, Scale, Series
-from analysis.results.run import document
-from analysis.runs import replicate
-from sim.units import MINUTE
+from ettrick import sim
+from ettrick.analysis.page.charts import draw, render
+from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.results.run import document
+from ettrick.analysis.runs import replicate
+from ettrick.sim.units import MINUTE
 
 LOADS = (0.3, 0.5, 0.7, 0.9, 1.0, 1.1, 1.2)
 

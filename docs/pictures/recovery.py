@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.metrics import BUCKETS
-from analysis.page.charts import render, style
-from analysis.page.charts.sheet import GREY, INK, hue
-from analysis.terminal import console
-from sim import Bucket
-from sim.units import HOUR, MINUTE
+from ettrick import sim
+from ettrick.analysis.metrics import BUCKETS
+from ettrick.analysis.page.charts import render, style
+from ettrick.analysis.page.charts.sheet import GREY, INK, hue
+from ettrick.analysis.terminal import console
+from ettrick.sim import Bucket
+from ettrick.sim.units import HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sim import Span, Timeline
+    from ettrick.sim import Span, Timeline
 
 SPANS = (6.5, 8.5, 15.0)
 

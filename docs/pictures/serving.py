@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-import sim
-from analysis.page.charts import draw, render
-from analysis.page.charts.data import Curves, Dot, Scale, Series
-from analysis.services import describe_service_layouts
-from sim.steps.serving import decode, time_per_token, time_to_first_token
+from ettrick import sim
+from ettrick.analysis.page.charts import draw, render
+from ettrick.analysis.page.charts.data import Curves, Dot, Scale, Series
+from ettrick.analysis.services import describe_service_layouts
+from ettrick.sim.steps.serving import decode, time_per_token, time_to_first_token
 
 SERVICES = {
     "aggregated": [],

@@ -9,13 +9,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.calibrate.fit import as_shipped
-from analysis.calibrate.rows import default_folder, read_mixed, read_steps
-from analysis.page.charts import SUFFIXES, render, style
-from analysis.page.charts.sheet import FAINT, GREY, HUES, INK
-from analysis.terminal import console
-from sim.catalog import steps
-from sim.steps.plan import BAND90
+from ettrick.analysis.calibrate.fit import as_shipped
+from ettrick.analysis.calibrate.rows import default_folder, read_mixed, read_steps
+from ettrick.analysis.page.charts import SUFFIXES, render, style
+from ettrick.analysis.page.charts.sheet import FAINT, GREY, HUES, INK
+from ettrick.analysis.terminal import console
+from ettrick.sim.catalog import steps
+from ettrick.sim.steps.plan import BAND90
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.calibrate.rows import Row
+    from ettrick.analysis.calibrate.rows import Row
 
 _AUTHORS = {
     "megatron_bridge": "Megatron-Bridge",

@@ -5,20 +5,20 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from analysis.page.model import Section
-from analysis.study.amounts import Point
-from analysis.study.designs import Design
-from analysis.study.distributions import Distribution
-from analysis.study.questions.question import Answer, Question, labels_of, mean_of
-from sim.cluster.fabric import FatTree
-from sim.failures.parts import Component
-from sim.policies.checkpoint.tiers import Tier, Tiers
-from sim.policies.detection.kinds import Detection
-from sim.policies.detection.race import DetectionRace
-from sim.policies.detection.watchers import Watcher
-from sim.policies.repair import Simple
-from sim.scenario.fields import Duration, Strategy
-from sim.scenario.laws import Fixed, Law
+from ettrick.analysis.page.model import Section
+from ettrick.analysis.study.amounts import Point
+from ettrick.analysis.study.designs import Design
+from ettrick.analysis.study.distributions import Distribution
+from ettrick.analysis.study.questions.question import Answer, Question, labels_of, mean_of
+from ettrick.sim.cluster.fabric import FatTree
+from ettrick.sim.failures.parts import Component
+from ettrick.sim.policies.checkpoint.tiers import Tier, Tiers
+from ettrick.sim.policies.detection.kinds import Detection
+from ettrick.sim.policies.detection.race import DetectionRace
+from ettrick.sim.policies.detection.watchers import Watcher
+from ettrick.sim.policies.repair import Simple
+from ettrick.sim.scenario.fields import Duration, Strategy
+from ettrick.sim.scenario.laws import Fixed, Law
 
 # Of scenarios.
 

@@ -4,10 +4,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
-from sim.policies.recovery.base import RecoveryStrategy, Return, Span
-from sim.scenario.fields import Duration
-from sim.scenario.laws import Fixed
+from ettrick.sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
+from ettrick.sim.policies.recovery.base import RecoveryStrategy, Return, Span
+from ettrick.sim.scenario.fields import Duration
+from ettrick.sim.scenario.laws import Fixed
 
 
 class RebootFirst(RecoveryStrategy):

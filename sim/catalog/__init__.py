@@ -8,17 +8,17 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from sim import units
-from sim.steps.hardware import PRECISIONS, Accelerator, NodePower
-from sim.steps.recommender import Recommender
-from sim.steps.serving import Engine, ServingConstants
-from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
-from sim.yamlfile import load, suggest
+from ettrick.sim import units
+from ettrick.sim.steps.hardware import PRECISIONS, Accelerator, NodePower
+from ettrick.sim.steps.recommender import Recommender
+from ettrick.sim.steps.serving import Engine, ServingConstants
+from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
+from ettrick.sim.yamlfile import load, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from sim.yamlfile import Data, Table
+    from ettrick.sim.yamlfile import Data, Table
 
 __all__ = [
     "SWITCH_TRAYS",

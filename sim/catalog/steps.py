@@ -8,15 +8,15 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sim.catalog import accelerators
-from sim.steps.hardware import Constants, Efficiencies
-from sim.units import DURATION, parse
-from sim.yamlfile import load
+from ettrick.sim.catalog import accelerators
+from ettrick.sim.steps.hardware import Constants, Efficiencies
+from ettrick.sim.units import DURATION, parse
+from ettrick.sim.yamlfile import load
 
 if TYPE_CHECKING:
-    from sim.steps.hardware import Accelerator
-    from sim.steps.kernels import Benchmarks
-    from sim.yamlfile import Table
+    from ettrick.sim.steps.hardware import Accelerator
+    from ettrick.sim.steps.kernels import Benchmarks
+    from ettrick.sim.yamlfile import Table
 
 LOGITS = 0.7
 
@@ -139,7 +139,7 @@ def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
 
     Where nobody has published measurements of its generation, matrix products of all sizes reach the same share.
     """
-    from sim.steps.kernels import Benchmarks, Product  # what few commands need
+    from ettrick.sim.steps.kernels import Benchmarks, Product  # what few commands need
 
     entries, known = _kernels(), accelerators()
     names = [name for name, entry in known.items() if entry.title == chip.title and name in entries]

@@ -8,24 +8,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim.engine.prepared import Reserve
-from sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
-from sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, repairs_pmf, starvation
-from sim.formulas.queues import base_stock
-from sim.policies.contracts import OF_ONE_RANK, Pace
-from sim.policies.recovery import Ladder, Redundant
-from sim.policies.recovery.base import QUEUE, Hit
-from sim.prepare.failures import prior
-from sim.steps import Impairment, rerouted_pace
+from ettrick.sim.engine.prepared import Reserve
+from ettrick.sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
+from ettrick.sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, repairs_pmf, starvation
+from ettrick.sim.formulas.queues import base_stock
+from ettrick.sim.policies.contracts import OF_ONE_RANK, Pace
+from ettrick.sim.policies.recovery import Ladder, Redundant
+from ettrick.sim.policies.recovery.base import QUEUE, Hit
+from ettrick.sim.prepare.failures import prior
+from ettrick.sim.steps import Impairment, rerouted_pace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.failures import Source
-    from sim.policies.recovery.base import RecoveryStrategy, Wait
-    from sim.policies.recovery.ladder import Rung
-    from sim.policies.repair import Stock
+    from ettrick.sim.engine.prepared import Prepared, PreparedJob
+    from ettrick.sim.failures import Source
+    from ettrick.sim.policies.recovery.base import RecoveryStrategy, Wait
+    from ettrick.sim.policies.recovery.ladder import Rung
+    from ettrick.sim.policies.repair import Stock
 
 _RARE = 1e-4
 
@@ -356,10 +356,10 @@ class Waits(NamedTuple):
 def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
     """Return what a lack of nodes costs a job, nothing if it is negligible; ``None`` if that is not known.
 
-    It is known (`sim.formulas.nodes`) of a scenario's only job that can take any healthy node at once, and whose
-    failures are all waited for in the same way: for as long as it takes, or for some time and then in the queue. Where
-    nothing else is left, nodes may come after a delay too, if the job waits for them. What it does before it asks for
-    nodes passes meanwhile. What is in the queue cannot be hit; nodes fail there as idle ones do.
+    It is known (`ettrick.sim.formulas.nodes`) of a scenario's only job that can take any healthy node at once, and
+    whose failures are all waited for in the same way: for as long as it takes, or for some time and then in the queue.
+    Where nothing else is left, nodes may come after a delay too, if the job waits for them. What it does before it asks
+    for nodes passes meanwhile. What is in the queue cannot be hit; nodes fail there as idle ones do.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Where a closed form does not apply: what it leaves out and can itself estimate, beyond a point of ETTR.
 
 What is left out is estimated to first order, and low rather than high. What causes take whose strikes the form does not
-know is bounded (`sim.closed_form.strikes`).
+know is bounded (`ettrick.sim.closed_form.strikes`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim import catalog, steps
-from sim.closed_form.elastic import (
+from ettrick.sim import catalog, steps
+from ettrick.sim.closed_form.elastic import (
     down_time,
     interrupts,
     lives_and_repairs,
@@ -25,22 +25,22 @@ from sim.closed_form.elastic import (
     rungs_of,
     takes_nodes,
 )
-from sim.closed_form.strikes import down_at_once, pace_where_placed, restart_mean, unknown_costs
-from sim.failures.bundle import Bundle
-from sim.failures.source import KNOWN, OF_ONE_NODE
-from sim.formulas.nodes import missing_nodes_pmf, starvation
-from sim.policies.detection.race import DetectionRace
-from sim.policies.recovery import Ladder
-from sim.policies.recovery.base import QUEUE
-from sim.scenario.laws import Fixed
-from sim.units import DAY
+from ettrick.sim.closed_form.strikes import down_at_once, pace_where_placed, restart_mean, unknown_costs
+from ettrick.sim.failures.bundle import Bundle
+from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE
+from ettrick.sim.formulas.nodes import missing_nodes_pmf, starvation
+from ettrick.sim.policies.detection.race import DetectionRace
+from ettrick.sim.policies.recovery import Ladder
+from ettrick.sim.policies.recovery.base import QUEUE
+from ettrick.sim.scenario.laws import Fixed
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from sim.closed_form.elastic import Waits
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.failures import Source
+    from ettrick.sim.closed_form.elastic import Waits
+    from ettrick.sim.engine.prepared import Prepared, PreparedJob
+    from ettrick.sim.failures import Source
 
 # What a closed form takes for granted and a scenario breaks.
 

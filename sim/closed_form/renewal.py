@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.closed_form.elastic import (
+from ettrick.sim.closed_form.elastic import (
     Waits,
     elastic_form,
     interrupts,
@@ -16,23 +16,23 @@ from sim.closed_form.elastic import (
     takes_nodes,
     waits_for_nodes,
 )
-from sim.closed_form.limits import Extrapolation, broken_assumptions, extrapolated, why_not
-from sim.formulas.arrays import Expansion, decay, real
-from sim.formulas.goodput import FailureClass, Store, shares_of_classes, waste_by_class
-from sim.policies.checkpoint.stores import missing, read
-from sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
-from sim.policies.recovery.base import Hit
+from ettrick.sim.closed_form.limits import Extrapolation, broken_assumptions, extrapolated, why_not
+from ettrick.sim.formulas.arrays import Expansion, decay, real
+from ettrick.sim.formulas.goodput import FailureClass, Store, shares_of_classes, waste_by_class
+from ettrick.sim.policies.checkpoint.stores import missing, read
+from ettrick.sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
+from ettrick.sim.policies.recovery.base import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.failures import Source
-    from sim.formulas.arrays import FloatArray, Number
-    from sim.formulas.goodput import ClassShares
-    from sim.policies.checkpoint.stores import Rung
-    from sim.policies.detection.race import DetectionRace
-    from sim.policies.recovery.base import Return
+    from ettrick.sim.engine.prepared import Prepared, PreparedJob
+    from ettrick.sim.failures import Source
+    from ettrick.sim.formulas.arrays import FloatArray, Number
+    from ettrick.sim.formulas.goodput import ClassShares
+    from ettrick.sim.policies.checkpoint.stores import Rung
+    from ettrick.sim.policies.detection.race import DetectionRace
+    from ettrick.sim.policies.recovery.base import Return
 
 # How long a failure stays unknown when others may follow: whatever is found first ends the wait for all of them.
 #
@@ -219,8 +219,8 @@ class Renewal:
     def _beside_waits(self, job: PreparedJob, found: ClassShares) -> tuple[float, float]:
         """Return what shares of a job that always finds nodes are multiplied by [-], and the share in detection.
 
-        Nodes fail and are repaired whatever the job does, so the two factors multiply (`sim.formulas.nodes`). Failures
-        have to be detected in both, as far as they can happen there.
+        Nodes fail and are repaired whatever the job does, so the two factors multiply (`ettrick.sim.formulas.nodes`).
+        Failures have to be detected in both, as far as they can happen there.
         """
         waits = self._waiting(job)
         each = [real(share) for share in found.detection]
@@ -420,8 +420,8 @@ class ClosedForm:
     assumptions
         What the formula takes for granted and this scenario breaks.
     waste
-        Shares that are not productive [-] by order of the failure rate (`sim.formulas.goodput.ORDERS`), cause and
-        bucket; empty where the formula does not distinguish causes.
+        Shares that are not productive [-] by order of the failure rate (`ettrick.sim.formulas.goodput.ORDERS`), cause
+        and bucket; empty where the formula does not distinguish causes.
     extrapolated
         Bundles of the catalog whose rates were counted on jobs of other sizes.
     """

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.closed_form.elastic import interrupts, takes_nodes
-from sim.failures.source import OF_ONE_NODE
-from sim.policies.recovery.base import Hit
-from sim.policies.recovery.phases import longest
-from sim.steps import Impairment, stated_pace
+from ettrick.sim.closed_form.elastic import interrupts, takes_nodes
+from ettrick.sim.failures.source import OF_ONE_NODE
+from ettrick.sim.policies.recovery.base import Hit
+from ettrick.sim.policies.recovery.phases import longest
+from ettrick.sim.steps import Impairment, stated_pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.failures import Source
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.engine.prepared import Prepared, PreparedJob
+    from ettrick.sim.failures import Source
+    from ettrick.sim.scenario.law_model import LawModel
 
 _GRID = 400
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.cluster.paths import SWITCH_PARTS
-from sim.cluster.switches import ROUNDING, Flow, Reach, numbers
+from ettrick.sim.cluster.paths import SWITCH_PARTS
+from ettrick.sim.cluster.switches import ROUNDING, Flow, Reach, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
 
-    from sim.cluster.paths import Paths
-    from sim.cluster.switches import Capacity, Span, Switches, Touched
+    from ettrick.sim.cluster.paths import Paths
+    from ettrick.sim.cluster.switches import Capacity, Span, Switches, Touched
 
 # What bandwidth is left to each class of nodes, and to each node with dead access cables, kept up to date.
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from sim.cluster.topology import Edges, Hosts
-from sim.scenario.fields import Bandwidth, Count, Model, RuleError, Strategy
+from ettrick.sim.cluster.topology import Edges, Hosts
+from ettrick.sim.scenario.fields import Bandwidth, Count, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

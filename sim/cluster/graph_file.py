@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, TypeAlias, Type
 import numpy as np
 from pydantic import Field
 
-from sim import units
-from sim.cluster.fabric import FabricKind, check_rails
-from sim.cluster.switches import components
-from sim.cluster.topology import CABLES, VERTEX_PARTS, Edges, Hosts, Topology, edges
-from sim.scenario.fields import RuleError
-from sim.yamlfile import content_of
+from ettrick.sim import units
+from ettrick.sim.cluster.fabric import FabricKind, check_rails
+from ettrick.sim.cluster.switches import components
+from ettrick.sim.cluster.topology import CABLES, VERTEX_PARTS, Edges, Hosts, Topology, edges
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.yamlfile import content_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

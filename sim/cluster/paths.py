@@ -8,16 +8,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.cluster.switches import Flow, Reach, ReadOnly, Rows, offsets_of, ranges, rows, switches, units_of, whole_units
-from sim.cluster.topology import CABLES, FABRIC_PARTS, Members, edges
+from ettrick.sim.cluster.switches import (
+    Flow,
+    Reach,
+    ReadOnly,
+    Rows,
+    offsets_of,
+    ranges,
+    rows,
+    switches,
+    units_of,
+    whole_units,
+)
+from ettrick.sim.cluster.topology import CABLES, FABRIC_PARTS, Members, edges
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from numpy.typing import NDArray
 
-    from sim.cluster.switches import Span, Switches
-    from sim.cluster.topology import Edges, Topology
+    from ettrick.sim.cluster.switches import Span, Switches
+    from ettrick.sim.cluster.topology import Edges, Topology
 
 # The access cables of the hosts, sorted by who can stand in for whom.
 #

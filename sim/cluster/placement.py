@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sim.steps.workload import ORDER, coordinate_sizes
+from ettrick.sim.steps.workload import ORDER, coordinate_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from numpy.typing import NDArray
 
-    from sim.scenario.model import Parallelism
-    from sim.steps.workload import GroupKind
+    from ettrick.sim.scenario.model import Parallelism
+    from ettrick.sim.steps.workload import GroupKind
 
 Level: TypeAlias = Literal["scale_up", "leaf", "pod", "cluster"]
 _DOMAINS: tuple[Level, ...] = ("scale_up", "leaf", "pod")

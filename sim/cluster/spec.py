@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, Union
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim import catalog
-from sim.cluster.fabric import DualPlane, FatTree, Some, fitting_tree
-from sim.cluster.graph_file import GraphFile
-from sim.cluster.topology import CABLES, FABRIC_PARTS, Hosts, Topology
-from sim.scenario.fields import Duration, Model, OneOf, RuleError
-from sim.scenario.model import AnyAccelerator
+from ettrick.sim import catalog
+from ettrick.sim.cluster.fabric import DualPlane, FatTree, Some, fitting_tree
+from ettrick.sim.cluster.graph_file import GraphFile
+from ettrick.sim.cluster.topology import CABLES, FABRIC_PARTS, Hosts, Topology
+from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError
+from ettrick.sim.scenario.model import AnyAccelerator
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.cluster.fabric import FabricKind
-    from sim.steps import Accelerator
+    from ettrick.sim.cluster.fabric import FabricKind
+    from ettrick.sim.steps import Accelerator
 
 # Scale-up domains: GPUs that share memory-like links, such as the eight of a board or the 72 of an NVL72 rack.
 

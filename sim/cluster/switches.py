@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.cluster.topology import Edges, Topology
+    from ettrick.sim.cluster.topology import Edges, Topology
 
 Span: TypeAlias = "slice | NDArray[np.int64]"
 """Positions in an array: a slice where they follow each other, because that is faster."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.cluster.paths import Paths
+    from ettrick.sim.cluster.paths import Paths
 
 CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
 
@@ -139,7 +139,7 @@ class Topology:
     @cached_property
     def paths(self) -> Paths:
         """The cables, reduced to who is cut off and how much bandwidth is left."""
-        from sim.cluster.paths import paths
+        from ettrick.sim.cluster.paths import paths
 
         return paths(self)
 

@@ -1,15 +1,15 @@
 """The job in the compiled loop: charging its time, following its plans, giving it nodes.
 
-As `sim.engine.jobs`, `sim.engine.interruptions`, `sim.engine.progress` and `sim.engine.ledger`, with one group of nodes
-that steps at the healthy pace or not at all. Nothing here calls itself: a function that gives the job another plan only
-says so, and :func:`proceed` goes on with it.
+As `ettrick.sim.engine.jobs`, `ettrick.sim.engine.interruptions`, `ettrick.sim.engine.progress` and
+`ettrick.sim.engine.ledger`, with one group of nodes that steps at the healthy pace or not at all. Nothing here calls
+itself: a function that gives the job another plan only says so, and :func:`proceed` goes on with it.
 """
 
 from __future__ import annotations
 
 import math
 
-from sim.compiled.ladders import (
+from ettrick.sim.compiled.ladders import (
     DEAD,
     LOST,
     REBOOTED,
@@ -24,7 +24,7 @@ from sim.compiled.ladders import (
     time_to_work,
     undo_save,
 )
-from sim.compiled.nodes import (
+from ettrick.sim.compiled.nodes import (
     BUCKETS,
     BUSY_CLOCK,
     COLD,
@@ -54,7 +54,7 @@ from sim.compiled.nodes import (
     take_many,
     turn,
 )
-from sim.compiled.state import (
+from ettrick.sim.compiled.state import (
     ACQUIRE,
     AWAY,
     BOTH,
@@ -91,11 +91,11 @@ from sim.compiled.state import (
     notice_of,
     schedule,
 )
-from sim.engine.kernel import order_of
-from sim.policies.checkpoint.periodic import Periodic, advance, time_to
-from sim.policies.contracts import Bucket, CheckpointState
-from sim.policies.recovery.phases import MOST
-from sim.quantiles import quantile
+from ettrick.sim.engine.kernel import order_of
+from ettrick.sim.policies.checkpoint.periodic import Periodic, advance, time_to
+from ettrick.sim.policies.contracts import Bucket, CheckpointState
+from ettrick.sim.policies.recovery.phases import MOST
+from ettrick.sim.quantiles import quantile
 
 CHECKPOINT_STALL, LOST_WORK, DETECTION, RESCHEDULE, RESTORING, STARVED, QUEUED, DEGRADED, AUXILIARY, GIVEN_UP = (
     int(bucket)
@@ -122,7 +122,7 @@ NOT_YET = -math.inf
 
 
 def charge_step(s: Scalars, work: float, stalled: float, at_risk: float) -> None:
-    """Charge stepping; see `sim.engine.ledger.Account.step`."""
+    """Charge stepping; see `ettrick.sim.engine.ledger.Account.step`."""
     table = s.window * BUCKETS * s.causes
     s.table[table] += work * s.gpus
     s.table[table + CHECKPOINT_STALL * s.causes] += stalled

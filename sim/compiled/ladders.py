@@ -1,13 +1,14 @@
 """Ladders in the compiled loop: stores of checkpoints with a rhythm each, and recoveries one after another.
 
-As `sim.policies.checkpoint.ladder` and `sim.policies.recovery.ladder`; the arithmetic of stores is theirs.
+As `ettrick.sim.policies.checkpoint.ladder` and `ettrick.sim.policies.recovery.ladder`; the arithmetic of stores is
+theirs.
 """
 
 from __future__ import annotations
 
-from sim.compiled.state import PROCESSES_KEPT, STORES_KEPT, Scalars
-from sim.policies.checkpoint.ladder import filled, first_due, since_step, since_stop
-from sim.policies.checkpoint.stores import (
+from ettrick.sim.compiled.state import PROCESSES_KEPT, STORES_KEPT, Scalars
+from ettrick.sim.policies.checkpoint.ladder import filled, first_due, since_step, since_stop
+from ettrick.sim.policies.checkpoint.stores import (
     TIE,
     Grid,
     Shelf,
@@ -21,7 +22,7 @@ from sim.policies.checkpoint.stores import (
     without_end,
     work_in,
 )
-from sim.policies.recovery.ladder import SAME_WORK
+from ettrick.sim.policies.recovery.ladder import SAME_WORK
 
 LOST, REBOOTED, DEAD = 1, 2, 4
 """What has happened to a position since the job stepped: its node has left, it has started anew, its process ended."""

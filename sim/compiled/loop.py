@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from sim.compiled.jobs import (
+from ettrick.sim.compiled.jobs import (
     NOT_YET,
     answer,
     end_test,
@@ -20,7 +20,7 @@ from sim.compiled.jobs import (
     take_way_out,
     wait,
 )
-from sim.compiled.nodes import (
+from ettrick.sim.compiled.nodes import (
     BUCKETS,
     HELD_CLOCK,
     IN_REPAIR,
@@ -56,7 +56,7 @@ from sim.compiled.nodes import (
     take_out,
     take_to_repair,
 )
-from sim.compiled.state import (
+from ettrick.sim.compiled.state import (
     ARRIVAL,
     BOTH,
     BOUNDARY,
@@ -104,13 +104,13 @@ from sim.compiled.state import (
     schedule,
     take_next,
 )
-from sim.engine.kernel import order_of
-from sim.engine.lives import RELAPSE
-from sim.engine.silent import ONSET
-from sim.failures.trace import NOTICE
-from sim.policies.contracts import Bucket
-from sim.quantiles import quantile
-from sim.rng import uniform_one
+from ettrick.sim.engine.kernel import order_of
+from ettrick.sim.engine.lives import RELAPSE
+from ettrick.sim.engine.silent import ONSET
+from ettrick.sim.failures.trace import NOTICE
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.quantiles import quantile
+from ettrick.sim.rng import uniform_one
 
 QUEUED = int(Bucket.QUEUED)
 
@@ -179,7 +179,7 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
 
 
 def start(s: Scalars) -> None:
-    """Put the first events on the queue, in the order of `sim.engine.simulation`."""
+    """Put the first events on the queue, in the order of `ettrick.sim.engine.simulation`."""
     schedule(s, s.arrival, ARRIVAL, ON_ARRIVAL, 0, 0, 0, 0, 0, 0.0)
     start_lives(s)
     for index in range(s.outages):
@@ -358,7 +358,7 @@ def drop(s: Scalars, failure: Failure, inside: int, until: float) -> None:
 
 
 def detect(s: Scalars, failure: Failure) -> float:
-    """Return how long it takes until the job knows of a failure [s]; see `sim.policies.detection.race`."""
+    """Return how long it takes until the job knows of a failure [s]; see `ettrick.sim.policies.detection.race`."""
     origin = s.origins[failure.source]
     if is_foreseen(s, failure):
         return 0.0
@@ -643,7 +643,7 @@ def end(s: Scalars, now: float) -> None:
 
 
 # ----------------------------------------
-# The lives of units that are all alike and new at the start, as `sim.failures.trace` draws them.
+# The lives of units that are all alike and new at the start, as `ettrick.sim.failures.trace` draws them.
 
 
 BLOCK = 32

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from sim import plugins, rng
-from sim.compiled import state
-from sim.compiled.ladders import LOST, REBOOTED
-from sim.engine.nodes import PLACES, POOLS, Place
-from sim.policies.checkpoint import Periodic
-from sim.policies.contracts import (
+from ettrick.sim import plugins, rng
+from ettrick.sim.compiled import state
+from ettrick.sim.compiled.ladders import LOST, REBOOTED
+from ettrick.sim.engine.nodes import PLACES, POOLS, Place
+from ettrick.sim.policies.checkpoint import Periodic
+from ettrick.sim.policies.contracts import (
     BLAME_DRAWS,
     FAULTS,
     OF_ONE_RANK,
@@ -30,27 +30,27 @@ from sim.policies.contracts import (
     Save,
     Stall,
 )
-from sim.policies.detection.race import HUMAN
-from sim.policies.recovery.full_restart import FullRestart
-from sim.policies.recovery.hot_spare import HotSpare
-from sim.policies.recovery.ladder import Ladder as Rungs
-from sim.policies.recovery.phases import Members
-from sim.policies.recovery.standby import Standby
-from sim.policies.repair import Tiers
-from sim.scenario.law_model import LawModel
-from sim.scenario.laws import Fixed
+from ettrick.sim.policies.detection.race import HUMAN
+from ettrick.sim.policies.recovery.full_restart import FullRestart
+from ettrick.sim.policies.recovery.hot_spare import HotSpare
+from ettrick.sim.policies.recovery.ladder import Ladder as Rungs
+from ettrick.sim.policies.recovery.phases import Members
+from ettrick.sim.policies.recovery.standby import Standby
+from ettrick.sim.policies.repair import Tiers
+from ettrick.sim.scenario.law_model import LawModel
+from ettrick.sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
-    from sim.engine.prepared import Prepared
-    from sim.failures import Source
-    from sim.input.scenario import AnyRecovery
-    from sim.policies.contracts import Plan, Step
-    from sim.policies.recovery.ladder import Rung
-    from sim.policies.recovery.phases import Held, Phase
+    from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.failures import Source
+    from ettrick.sim.input.scenario import AnyRecovery
+    from ettrick.sim.policies.contracts import Plan, Step
+    from ettrick.sim.policies.recovery.ladder import Rung
+    from ettrick.sim.policies.recovery.phases import Held, Phase
 
 # ----------------------------------------
 # Coverage.
@@ -554,7 +554,7 @@ class Lowered:
     def _stalls(
         self, phases: Held, bucket: Bucket, members: Members, purpose: str, fault: str, *, is_start: bool = False
     ) -> list[dict[str, float]]:
-        """Return phases as steps, as `sim.policies.recovery.phases.steps` makes them; see there."""
+        """Return phases as steps, as `ettrick.sim.policies.recovery.phases.steps` makes them; see there."""
         if isinstance(phases, LawModel):
             row = self._row(Stall(bucket, math.nan))
             self._add_time(phases, purpose, is_start=is_start)

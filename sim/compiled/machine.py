@@ -17,11 +17,11 @@ from numba.extending import get_cython_function_address, intrinsic, overload, re
 from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import from_dtype
 
-from sim import quantiles, rng
-from sim.compiled import jobs, ladders, loop, nodes, state
-from sim.compiled.loop import draw_failures, simulate
-from sim.engine import kernel
-from sim.policies.checkpoint import ladder, periodic, stores
+from ettrick.sim import quantiles, rng
+from ettrick.sim.compiled import jobs, ladders, loop, nodes, state
+from ettrick.sim.compiled.loop import draw_failures, simulate
+from ettrick.sim.engine import kernel
+from ettrick.sim.policies.checkpoint import ladder, periodic, stores
 
 ELEMENTS = {
     "int": np.dtype(np.int64),

@@ -1,13 +1,14 @@
 """Nodes in the compiled loop: clocks and lives, pools, what is open against each node, and its way through repair.
 
-As `sim.engine.lives`, `sim.engine.nodes` and `sim.engine.repair`, with one group of nodes: those of the only job.
+As `ettrick.sim.engine.lives`, `ettrick.sim.engine.nodes` and `ettrick.sim.engine.repair`, with one group of nodes:
+those of the only job.
 """
 
 from __future__ import annotations
 
 import math
 
-from sim.compiled.state import (
+from ettrick.sim.compiled.state import (
     BLAME,
     BUSY,
     DIAGNOSIS,
@@ -37,12 +38,12 @@ from sim.compiled.state import (
     mark_at,
     schedule,
 )
-from sim.engine.kernel import order_of
-from sim.engine.lives import RELAPSE
-from sim.engine.nodes import Place
-from sim.failures.trace import PARTS
-from sim.policies.contracts import BLAME_DRAWS, Bucket
-from sim.rng import uniform_one
+from ettrick.sim.engine.kernel import order_of
+from ettrick.sim.engine.lives import RELAPSE
+from ettrick.sim.engine.nodes import Place
+from ettrick.sim.failures.trace import PARTS
+from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket
+from ettrick.sim.rng import uniform_one
 
 IDLE, SPARE, JOB, REPAIR, WITHHELD = Place.IDLE, Place.SPARE, Place.JOB, Place.REPAIR, Place.WITHHELD
 WARM, COLD = Place.WARM, Place.COLD

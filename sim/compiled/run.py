@@ -17,25 +17,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim import rng
-from sim.compiled import state
-from sim.compiled.lowering import VISITS, Lowered, uncovered
-from sim.engine.ledger import BUCKETS, check_sum
-from sim.engine.lives import Counts
-from sim.engine.nodes import PLACES, POOLS, Place
-from sim.engine.prepared import EngineError
-from sim.engine.result import JobResult, Outage, Result
-from sim.failures.spread import first_onsets, hidden_at_start
-from sim.failures.trace import FailureTrace, draw_trace, with_notices
-from sim.policies.checkpoint import Periodic
-from sim.policies.contracts import Bucket
+from ettrick.sim import rng
+from ettrick.sim.compiled import state
+from ettrick.sim.compiled.lowering import VISITS, Lowered, uncovered
+from ettrick.sim.engine.ledger import BUCKETS, check_sum
+from ettrick.sim.engine.lives import Counts
+from ettrick.sim.engine.nodes import PLACES, POOLS, Place
+from ettrick.sim.engine.prepared import EngineError
+from ettrick.sim.engine.result import JobResult, Outage, Result
+from ettrick.sim.failures.spread import first_onsets, hidden_at_start
+from ettrick.sim.failures.trace import FailureTrace, draw_trace, with_notices
+from ettrick.sim.policies.checkpoint import Periodic
+from ettrick.sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from sim.engine.prepared import Prepared
+    from ettrick.sim.engine.prepared import Prepared
 
 _LISTS = {
     "queue": (state.EVENT, 1),
@@ -116,7 +116,7 @@ def _room(prepared: Prepared) -> int:
 
 def is_cached() -> bool:
     """Return whether the machine code of this version is at hand, in this process or on the disk."""
-    return "sim.compiled.machine" in sys.modules or any(cache_folder().glob("*/*.nbi"))
+    return "ettrick.sim.compiled.machine" in sys.modules or any(cache_folder().glob("*/*.nbi"))
 
 
 def cache_folder() -> Path:
@@ -168,7 +168,7 @@ def machine_code() -> tuple[Callable[[int], None], Callable[[int], None]]:
         warnings.warn(f"the simulation loop is compiled, once for each version: some {_COMPILE:.0f} s", stacklevel=2)
     # By name too: numba has read its settings if somebody else has imported it.
     os.environ["NUMBA_CACHE_DIR"] = importlib.import_module("numba").config.CACHE_DIR = str(folder)
-    machine = importlib.import_module("sim.compiled.machine")
+    machine = importlib.import_module("ettrick.sim.compiled.machine")
     try:
         machine.prepare()
     except Exception as error:  # whatever a damaged file makes numba say

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.engine.kernel import Order
-from sim.quantiles import quantile
-from sim.rng import uniform_one
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.quantiles import quantile
+from ettrick.sim.rng import uniform_one
 
 NO, NODES, PROCESSES, BOTH = 0, 1, 2, 3
 """Who is exposed to failures; the sum of nodes and processes is both."""
@@ -333,7 +333,7 @@ class Scalars:
     latencies: list[float]
     logged: list[Logged]
     downtime: list[Downtime]
-    # Events by what became of them, as `sim.engine.lives.Counts`.
+    # Events by what became of them, as `ettrick.sim.engine.lives.Counts`.
     candidates: int
     suppressed: int
     faults: int
@@ -404,7 +404,7 @@ class Call:
 
 
 class Origin:
-    """A source of failures; see `sim.failures.Source`."""
+    """A source of failures; see `ettrick.sim.failures.Source`."""
 
     of_job: bool
     divisor: int
@@ -455,7 +455,7 @@ class Origin:
 
 
 class Observer:
-    """Who watches, as `sim.policies.detection.race` asks it."""
+    """Who watches, as `ettrick.sim.policies.detection.race` asks it."""
 
     least: float
     coverage: float
@@ -498,7 +498,7 @@ class Step:
 
 
 class Time:
-    """A time of a recovery: fixed, or drawn from a law; see `sim.policies.recovery.phases.Phase`."""
+    """A time of a recovery: fixed, or drawn from a law; see `ettrick.sim.policies.recovery.phases.Phase`."""
 
     seconds: float
     law: int
@@ -520,7 +520,7 @@ class Rung:
 
 
 class Store:
-    """A store of checkpoints, and what it holds: see `sim.policies.checkpoint.stores`, Rung and Shelf."""
+    """A store of checkpoints, and what it holds: see `ettrick.sim.policies.checkpoint.stores`, Rung and Shelf."""
 
     load: float
     fetch: float
@@ -573,7 +573,7 @@ class Entry:
 
 
 class Clock:
-    """Time that runs now and then; see `sim.engine.job.Clock`."""
+    """Time that runs now and then; see `ettrick.sim.engine.job.Clock`."""
 
     is_on: bool
     since: float

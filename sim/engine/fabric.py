@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.cluster.degraded import FabricState
-from sim.engine.kernel import Order
-from sim.engine.nodes import Place
+from ettrick.sim.cluster.degraded import FabricState
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.nodes import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.cluster.degraded import Change
-    from sim.engine.failures import Failures, Inside
-    from sim.engine.job import Footprint, Job
-    from sim.engine.kernel import Call
-    from sim.engine.lives import Failure
-    from sim.engine.prepared import Network
+    from ettrick.sim.cluster.degraded import Change
+    from ettrick.sim.engine.failures import Failures, Inside
+    from ettrick.sim.engine.job import Footprint, Job
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.prepared import Network
 
 
 class Fabric:

@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.fabric import Fabric
-from sim.engine.job import Group
-from sim.engine.kernel import Order, order_of
-from sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, Renewal, SourceInfo
-from sim.engine.nodes import Place
-from sim.engine.rollouts import Rollouts
-from sim.engine.silent import Bugs, HiddenFaults, SilentFaults
-from sim.failures.trace import NOTICE, life_key, with_notices
-from sim.failures.variety import fleet_of
+from ettrick.sim.engine.fabric import Fabric
+from ettrick.sim.engine.job import Group
+from ettrick.sim.engine.kernel import Order, order_of
+from ettrick.sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, Renewal, SourceInfo
+from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.rollouts import Rollouts
+from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
+from ettrick.sim.failures.trace import NOTICE, life_key, with_notices
+from ettrick.sim.failures.variety import fleet_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.engine.job import Job
-    from sim.engine.jobs import Jobs
-    from sim.engine.kernel import Call, Kernel
-    from sim.engine.lives import Lives
-    from sim.engine.nodes import Cluster
-    from sim.engine.power import Power
-    from sim.engine.prepared import Prepared
-    from sim.engine.repair import Repair
-    from sim.engine.stream_job import Allocation
-    from sim.failures.trace import FailureTrace
+    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.lives import Lives
+    from ettrick.sim.engine.nodes import Cluster
+    from ettrick.sim.engine.power import Power
+    from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.engine.repair import Repair
+    from ettrick.sim.engine.stream_job import Allocation
+    from ettrick.sim.failures.trace import FailureTrace
 
 Inside = list[tuple["Group | Allocation", int]]
 

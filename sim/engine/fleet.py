@@ -15,34 +15,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Tally, size_class, window_edges
-from sim.engine.jobs import Queue
-from sim.engine.kernel import Order, WorkError
-from sim.engine.lives import Failure, SourceInfo
-from sim.engine.nodes import Level, Place
-from sim.engine.result import Attempt
-from sim.engine.services import Gang, Service, call_spares
-from sim.engine.stream_job import Allocation, NamedJob, StreamJob
-from sim.engine.stream_saves import StreamSaves
-from sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
-from sim.policies.planner import Planner
-from sim.policies.queue import Pool, Quota
-from sim.scenario.laws import draw
+from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Tally, size_class, window_edges
+from ettrick.sim.engine.jobs import Queue
+from ettrick.sim.engine.kernel import Order, WorkError
+from ettrick.sim.engine.lives import Failure, SourceInfo
+from ettrick.sim.engine.nodes import Level, Place
+from ettrick.sim.engine.result import Attempt
+from ettrick.sim.engine.services import Gang, Service, call_spares
+from ettrick.sim.engine.stream_job import Allocation, NamedJob, StreamJob
+from ettrick.sim.engine.stream_saves import StreamSaves
+from ettrick.sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
+from ettrick.sim.policies.planner import Planner
+from ettrick.sim.policies.queue import Pool, Quota
+from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from sim.engine.fleet_result import FleetResult
-    from sim.engine.job import Group, Job
-    from sim.engine.jobs import Jobs
-    from sim.engine.kernel import Call
-    from sim.engine.prepared import Prepared, PreparedStream
-    from sim.failures import Source
-    from sim.policies.contracts import PoolName
-    from sim.policies.queue import Pending
-    from sim.scenario.streams import Arrival, Tenant
+    from ettrick.sim.engine.fleet_result import FleetResult
+    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.prepared import Prepared, PreparedStream
+    from ettrick.sim.failures import Source
+    from ettrick.sim.policies.contracts import PoolName
+    from ettrick.sim.policies.queue import Pending
+    from ettrick.sim.scenario.streams import Arrival, Tenant
 
 _PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
     Bucket.PRODUCTIVE.value,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sim.engine.ledger import check_sum
-from sim.policies.contracts import JOB_BUCKETS, NO_FAILURE, Bucket
+from ettrick.sim.engine.ledger import check_sum
+from ettrick.sim.policies.contracts import JOB_BUCKETS, NO_FAILURE, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from sim import plugins, rng
-from sim.engine.kernel import Order
-from sim.policies.contracts import (
+from ettrick.sim import plugins, rng
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.policies.contracts import (
     OF_ONE_RANK,
     Background,
     Bucket,
@@ -19,17 +19,17 @@ from sim.policies.contracts import (
     Run,
     Save,
 )
-from sim.policies.recovery.base import check_plan
-from sim.scenario.laws import draw
+from ettrick.sim.policies.recovery.base import check_plan
+from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.engine.job import Group, Job
-    from sim.engine.jobs import Jobs
-    from sim.engine.kernel import Call
-    from sim.engine.lives import Failure
-    from sim.policies.contracts import Exposure, Plan
+    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.policies.contracts import Exposure, Plan
 
 
 class Interruptions:

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from sim.cluster.switches import Reach
-from sim.policies.contracts import Acquire, Bucket, Pace, Plan, Restoration, Run
-from sim.steps import Impairment, rerouted_pace, stated_pace
+from ettrick.sim.cluster.switches import Reach
+from ettrick.sim.policies.contracts import Acquire, Bucket, Pace, Plan, Restoration, Run
+from ettrick.sim.steps import Impairment, rerouted_pace, stated_pace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sim.engine.ledger import Account
-    from sim.engine.lives import Failure, Life
-    from sim.engine.prepared import Network, PreparedJob
-    from sim.engine.repair import RepairJob
-    from sim.engine.silent import SilentFault
-    from sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
-    from sim.policies.recovery import Redundant
+    from ettrick.sim.engine.ledger import Account
+    from ettrick.sim.engine.lives import Failure, Life
+    from ettrick.sim.engine.prepared import Network, PreparedJob
+    from ettrick.sim.engine.repair import RepairJob
+    from ettrick.sim.engine.silent import SilentFault
+    from ettrick.sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
+    from ettrick.sim.policies.recovery import Redundant
 
 
 Segment: TypeAlias = tuple[int, float] | tuple[int, float, int]

@@ -1,7 +1,7 @@
 """Jobs: charging their time, carrying plans out step by step, and giving them nodes.
 
-What a failure does to them stands in :mod:`sim.engine.interruptions`, how far their work gets in
-:mod:`sim.engine.progress`.
+What a failure does to them stands in :mod:`ettrick.sim.engine.interruptions`, how far their work gets in
+:mod:`ettrick.sim.engine.progress`.
 """
 
 from __future__ import annotations
@@ -9,31 +9,42 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from sim.engine.interruptions import Interruptions
-from sim.engine.job import Group, Job
-from sim.engine.kernel import Order
-from sim.engine.ledger import Account
-from sim.engine.progress import Paces, Restores, Steps
-from sim.engine.stores import Stores
-from sim.policies.checkpoint import Ladder
-from sim.policies.contracts import Acquire, Background, Bucket, Evict, QueuedJob, Requeue, Restore, Run, Save, Stall
-from sim.policies.recovery import Redundant
-from sim.policies.recovery.base import check_plan
+from ettrick.sim.engine.interruptions import Interruptions
+from ettrick.sim.engine.job import Group, Job
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.ledger import Account
+from ettrick.sim.engine.progress import Paces, Restores, Steps
+from ettrick.sim.engine.stores import Stores
+from ettrick.sim.policies.checkpoint import Ladder
+from ettrick.sim.policies.contracts import (
+    Acquire,
+    Background,
+    Bucket,
+    Evict,
+    QueuedJob,
+    Requeue,
+    Restore,
+    Run,
+    Save,
+    Stall,
+)
+from ettrick.sim.policies.recovery import Redundant
+from ettrick.sim.policies.recovery.base import check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.engine.failures import Failures
-    from sim.engine.fleet import Fleet
-    from sim.engine.job import Segment
-    from sim.engine.kernel import Call, Kernel
-    from sim.engine.lives import Failure
-    from sim.engine.nodes import Cluster
-    from sim.engine.power import Power
-    from sim.engine.prepared import Prepared
-    from sim.engine.repair import Repair
-    from sim.engine.result import Recorder
-    from sim.policies.contracts import Exposure, Plan
+    from ettrick.sim.engine.failures import Failures
+    from ettrick.sim.engine.fleet import Fleet
+    from ettrick.sim.engine.job import Segment
+    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.nodes import Cluster
+    from ettrick.sim.engine.power import Power
+    from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.engine.repair import Repair
+    from ettrick.sim.engine.result import Recorder
+    from ettrick.sim.policies.contracts import Exposure, Plan
 
 _TIMED = (Stall, Restore, Save)
 
@@ -101,7 +112,7 @@ class Jobs:
         self.fleet: Fleet | None = None
         """The queue, where streams of jobs share it."""
         if prepared.has_queue:
-            from sim.engine.fleet import Fleet
+            from ettrick.sim.engine.fleet import Fleet
 
             self.fleet = Fleet(self)
         self.queue = Queue(self) if self.fleet is None else self.fleet

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.policies.contracts import Bucket
+from ettrick.sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

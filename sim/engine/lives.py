@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import rng
-from sim.engine.kernel import order_of
-from sim.failures.spread import Victims
-from sim.scenario.laws import Fixed, draw
+from ettrick.sim import rng
+from ettrick.sim.engine.kernel import order_of
+from ettrick.sim.failures.spread import Victims
+from ettrick.sim.scenario.laws import Fixed, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.engine.job import Clock, Group
-    from sim.engine.kernel import Call, Kernel
-    from sim.engine.prepared import Prepared
-    from sim.engine.stream_job import Allocation
-    from sim.failures.source import Source
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.engine.job import Clock, Group
+    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.engine.stream_job import Allocation
+    from ettrick.sim.failures.source import Source
+    from ettrick.sim.scenario.law_model import LawModel
 
 
 NEVER = math.inf, 0

@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from sim.policies.contracts import Bucket
+from ettrick.sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from sim.engine.job import Group, Job
-    from sim.engine.ledger import Account
-    from sim.engine.lives import Lives
-    from sim.engine.prepared import Prepared, Reserve, Units
-    from sim.engine.stream_job import Allocation
+    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.ledger import Account
+    from ettrick.sim.engine.lives import Lives
+    from ettrick.sim.engine.prepared import Prepared, Reserve, Units
+    from ettrick.sim.engine.stream_job import Allocation
 
 # ----------------------------------------
 # Where a node can be, and what a stay out of service is charged to.
 
 
 class Place:
-    """Where a node is; numbers as in :class:`sim.engine.kernel.Order`."""
+    """Where a node is; numbers as in :class:`ettrick.sim.engine.kernel.Order`."""
 
     IDLE = 0
     SPARE = 1

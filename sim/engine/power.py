@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.engine.kernel import Order
-from sim.policies.contracts import CLUSTER_BUCKETS, Bucket
-from sim.steps.power import energy_by_bucket
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.policies.contracts import CLUSTER_BUCKETS, Bucket
+from ettrick.sim.steps.power import energy_by_bucket
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.engine.job import Group, Job
-    from sim.engine.kernel import Call
-    from sim.engine.simulation import Simulation
+    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.simulation import Simulation
 
 
 class Drawn(NamedTuple):

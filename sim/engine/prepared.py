@@ -1,4 +1,4 @@
-"""What all replications of a scenario share, worked out once by ``sim.prepare``."""
+"""What all replications of a scenario share, worked out once by ``ettrick.sim.prepare``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from sim.policies.detection.race import DetectionRace
-from sim.scenario.law_model import LawModel
-from sim.scenario.laws import Fixed
-from sim.units import DAY, YEAR
+from ettrick.sim.policies.detection.race import DetectionRace
+from ettrick.sim.scenario.law_model import LawModel
+from ettrick.sim.scenario.laws import Fixed
+from ettrick.sim.units import DAY, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from sim.cluster.paths import Paths
-    from sim.failures import Source
-    from sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
-    from sim.policies.checkpoint import Ladder, Periodic
-    from sim.policies.queue import Pool
-    from sim.policies.repair import Stock
-    from sim.scenario.model import CostSpec
-    from sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
-    from sim.steps import StepPlan
-    from sim.steps.power import Facility
+    from ettrick.sim.cluster.paths import Paths
+    from ettrick.sim.failures import Source
+    from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
+    from ettrick.sim.policies.checkpoint import Ladder, Periodic
+    from ettrick.sim.policies.queue import Pool
+    from ettrick.sim.policies.repair import Stock
+    from ettrick.sim.scenario.model import CostSpec
+    from ettrick.sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
+    from ettrick.sim.steps import StepPlan
+    from ettrick.sim.steps.power import Facility
 
 
 class EngineError(ValueError):
@@ -240,7 +240,7 @@ class SavePlan(NamedTuple):
 
     A save stops the job for `save` and is durable `drain` [s] later; a restore takes `restore`. The first save after
     a start comes `head` [s] earlier. Where saves share the store, `transfer` and `save_share` are those
-    of a `sim.policies.checkpoint.stores.Rung`.
+    of a `ettrick.sim.policies.checkpoint.stores.Rung`.
     """
 
     interval: float
@@ -502,7 +502,7 @@ class Prepared:
     """How long a job stands still while nodes that join it are checked [s]; without it nobody checks them."""
     upkeep: Upkeep = Upkeep()
     expected_events: float = 0.0
-    """Events of one replication, about: see `sim.prepare.failures.expected_events`."""
+    """Events of one replication, about: see `ettrick.sim.prepare.failures.expected_events`."""
     engine: Literal["auto", "events", "compiled"] = "auto"
     """What simulates its replications; where nobody has decided yet (``auto``), events do."""
     engine_reason: str = ""

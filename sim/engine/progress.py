@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from sim.engine.kernel import Order
-from sim.policies.contracts import Damage, Keeps
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.policies.contracts import Damage, Keeps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.engine.job import Group, Job, Taint
-    from sim.engine.jobs import Jobs
-    from sim.engine.kernel import Call
+    from ettrick.sim.engine.job import Group, Job, Taint
+    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.kernel import Call
 
 _NOT_YET = -math.inf
 """End of a job that is not worked out, because an event that looks again comes before."""

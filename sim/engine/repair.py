@@ -8,26 +8,26 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sim import rng
-from sim.engine.kernel import Order
-from sim.engine.lives import RELAPSE
-from sim.engine.nodes import Level, Place
-from sim.engine.result import PartUse
-from sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
-from sim.scenario.laws import draw
+from ettrick.sim import rng
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.lives import RELAPSE
+from ettrick.sim.engine.nodes import Level, Place
+from ettrick.sim.engine.result import PartUse
+from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
+from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.engine.failures import Failures
-    from sim.engine.job import Group
-    from sim.engine.jobs import Jobs
-    from sim.engine.kernel import Call, Kernel
-    from sim.engine.lives import Counts, Failure
-    from sim.engine.nodes import Cluster
-    from sim.engine.prepared import PartPlan, Prepared
-    from sim.engine.stream_job import Allocation
-    from sim.policies.contracts import Memory
+    from ettrick.sim.engine.failures import Failures
+    from ettrick.sim.engine.job import Group
+    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.lives import Counts, Failure
+    from ettrick.sim.engine.nodes import Cluster
+    from ettrick.sim.engine.prepared import PartPlan, Prepared
+    from ettrick.sim.engine.stream_job import Allocation
+    from ettrick.sim.policies.contracts import Memory
 
 
 @dataclass(slots=True, eq=False)

@@ -1,9 +1,9 @@
 """A replica request by request: admission, chunked prefill, decoding, eviction; times to first token and per token.
 
 An iteration reads up to `chunk` tokens of prompts and makes one token for every sequence that is being decoded; both
-take the times of :mod:`sim.steps.serving`. While no prompt waits, nothing is decided until a sequence ends, a request
-arrives or room runs out, and the iterations until then are one sum: the time of a step is affine in the tokens of
-context, which grow by the same number in each.
+take the times of :mod:`ettrick.sim.steps.serving`. While no prompt waits, nothing is decided until a sequence ends, a
+request arrives or room runs out, and the iterations until then are one sum: the time of a step is affine in the tokens
+of context, which grow by the same number in each.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.steps.serving import cache_room, decode, least_prefill, prefill
+from ettrick.sim.steps.serving import cache_room, decode, least_prefill, prefill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from sim.steps.serving import Replica
+    from ettrick.sim.steps.serving import Replica
 
 
 _TWO_SIDED = 1.96

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.policies.contracts import JOB_BUCKETS, SCHEDULING, Bucket
+from ettrick.sim.policies.contracts import JOB_BUCKETS, SCHEDULING, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from sim.engine.fleet_result import FleetResult
-    from sim.engine.job import Group, Job
-    from sim.engine.lives import Failure
-    from sim.engine.power import Drawn
+    from ettrick.sim.engine.fleet_result import FleetResult
+    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.power import Drawn
 
 
 class Outage(NamedTuple):
@@ -40,7 +40,8 @@ class Attempt(NamedTuple):
     submit
         When it was first submitted [s].
     state
-        One of `sim.engine.fleet_result.OUTCOMES`: how it ended, or ``node_fail`` or ``preempted`` if it queues again.
+        One of `ettrick.sim.engine.fleet_result.OUTCOMES`: how it ended, or ``node_fail`` or ``preempted`` if it queues
+        again.
     cause, via
         Root cause that stopped it, as in the tables, and whether that was direct (0) or another job (1).
     lost

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sim.engine.kernel import Order
-from sim.engine.lives import Failure
-from sim.policies.contracts import Bucket, Stall
-from sim.units import DAY
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.lives import Failure
+from ettrick.sim.policies.contracts import Bucket, Stall
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.failures import Failures
-    from sim.engine.job import Job
-    from sim.engine.kernel import Call
-    from sim.engine.lives import SourceInfo
-    from sim.failures.planned import Rollout
-    from sim.policies.contracts import Plan
+    from ettrick.sim.engine.failures import Failures
+    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.lives import SourceInfo
+    from ettrick.sim.failures.planned import Rollout
+    from ettrick.sim.policies.contracts import Plan
 
 
 _ROLLBACK = 1

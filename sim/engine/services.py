@@ -11,20 +11,20 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from sim.engine.fleet_result import DIRECT, SERVICE_SUMS, size_class
-from sim.engine.kernel import Order
-from sim.engine.lives import SourceInfo
-from sim.engine.stream_job import StreamJob
-from sim.policies.contracts import Bucket
-from sim.scenario.streams import Arrival
+from ettrick.sim.engine.fleet_result import DIRECT, SERVICE_SUMS, size_class
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.lives import SourceInfo
+from ettrick.sim.engine.stream_job import StreamJob
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.scenario.streams import Arrival
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.fleet import Fleet
-    from sim.engine.kernel import Call
-    from sim.engine.lives import Failure
-    from sim.engine.prepared import ServicePlan
+    from ettrick.sim.engine.fleet import Fleet
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.prepared import ServicePlan
 
 (
     _SECONDS, _OFFERED, _SERVED, _IN_SLO, _REJECTED, _FAILED, _MOVED, _IN_FLIGHT, _TOKENS_LOST, _RECOMPUTED, _CAPACITY,

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim import rng
-from sim.engine.job import Group, Taint
-from sim.engine.kernel import Order, order_of
-from sim.engine.lives import RELAPSE, Failure, Life
-from sim.failures.spread import first_onsets, hidden_at_start
-from sim.failures.trace import PARTS, ROUNDS
-from sim.policies.checkpoint import Periodic
-from sim.policies.checkpoint.stores import whole
-from sim.scenario.laws import draw
+from ettrick.sim import rng
+from ettrick.sim.engine.job import Group, Taint
+from ettrick.sim.engine.kernel import Order, order_of
+from ettrick.sim.engine.lives import RELAPSE, Failure, Life
+from ettrick.sim.failures.spread import first_onsets, hidden_at_start
+from ettrick.sim.failures.trace import PARTS, ROUNDS
+from ettrick.sim.policies.checkpoint import Periodic
+from ettrick.sim.policies.checkpoint.stores import whole
+from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.engine.failures import Failures
-    from sim.engine.job import Job
-    from sim.engine.kernel import Call
-    from sim.engine.lives import SourceInfo
+    from ettrick.sim.engine.failures import Failures
+    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.lives import SourceInfo
 
 # ----------------------------------------
 # Silent faults: nodes that go on, slowly or wrongly, until somebody notices.

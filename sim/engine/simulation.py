@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim import rng
-from sim.engine.failures import Failures
-from sim.engine.jobs import Jobs
-from sim.engine.kernel import Kernel, Order
-from sim.engine.ledger import Account
-from sim.engine.lives import Counts, Lives
-from sim.engine.nodes import Cluster
-from sim.engine.power import Power
-from sim.engine.repair import Repair
-from sim.engine.result import JobResult, Outage, Recorder, Result
+from ettrick.sim import rng
+from ettrick.sim.engine.failures import Failures
+from ettrick.sim.engine.jobs import Jobs
+from ettrick.sim.engine.kernel import Kernel, Order
+from ettrick.sim.engine.ledger import Account
+from ettrick.sim.engine.lives import Counts, Lives
+from ettrick.sim.engine.nodes import Cluster
+from ettrick.sim.engine.power import Power
+from ettrick.sim.engine.repair import Repair
+from ettrick.sim.engine.result import JobResult, Outage, Recorder, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from sim.engine.kernel import Call
-    from sim.engine.prepared import Prepared
-    from sim.failures.trace import FailureTrace
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.failures.trace import FailureTrace
 
 
 class Simulation:
@@ -45,7 +45,7 @@ class Simulation:
         keeps_timeline: bool = False,
     ) -> None:
         if prepared.has_queue:
-            from sim.engine.fleet import pooled
+            from ettrick.sim.engine.fleet import pooled
 
             prepared = pooled(prepared)
         self.prepared = prepared

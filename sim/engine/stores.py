@@ -10,18 +10,18 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sim.engine.kernel import Order
-from sim.engine.stream_job import StreamJob
-from sim.failures.source import CONTENTION
-from sim.policies.checkpoint import Ladder, LadderState
-from sim.policies.contracts import Bucket, Restore, Save
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.stream_job import StreamJob
+from ettrick.sim.failures.source import CONTENTION
+from ettrick.sim.policies.checkpoint import Ladder, LadderState
+from ettrick.sim.policies.contracts import Bucket, Restore, Save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.engine.job import Group, Job
-    from sim.engine.jobs import Jobs
-    from sim.engine.kernel import Call
+    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.kernel import Call
 
 _DONE = 1e-9
 

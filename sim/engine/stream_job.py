@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.engine.fleet_result import DIRECT
-from sim.engine.job import Clock
-from sim.policies.queue import Pending
+from ettrick.sim.engine.fleet_result import DIRECT
+from ettrick.sim.engine.job import Clock
+from ettrick.sim.policies.queue import Pending
 
 if TYPE_CHECKING:
-    from sim.engine.job import Job
-    from sim.engine.lives import Failure, SourceInfo
-    from sim.engine.prepared import PreparedStream
-    from sim.engine.repair import RepairJob
-    from sim.scenario.streams import Arrival
+    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.lives import Failure, SourceInfo
+    from ettrick.sim.engine.prepared import PreparedStream
+    from ettrick.sim.engine.repair import RepairJob
+    from ettrick.sim.scenario.streams import Arrival
 
 
 class Allocation:

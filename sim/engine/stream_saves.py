@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from sim.engine.fleet_result import DIRECT
-from sim.engine.kernel import Order
-from sim.engine.stores import Transfer
-from sim.policies.contracts import Bucket
+from ettrick.sim.engine.fleet_result import DIRECT
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.stores import Transfer
+from ettrick.sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.engine.fleet import Fleet
-    from sim.engine.kernel import Call
-    from sim.engine.stream_job import StreamJob
+    from ettrick.sim.engine.fleet import Fleet
+    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.stream_job import StreamJob
 
 
 class StreamSaves:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sim.failures.parts import Bug, Component, Defect, Incident, JobLevel, LossSpike, Preemption
-from sim.failures.planned import Maintenance, Rollout
-from sim.failures.replay import Replay, read_log
-from sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source
-from sim.failures.trace import FailureTrace, draw_trace
+from ettrick.sim.failures.parts import Bug, Component, Defect, Incident, JobLevel, LossSpike, Preemption
+from ettrick.sim.failures.planned import Maintenance, Rollout
+from ettrick.sim.failures.replay import Replay, read_log
+from ettrick.sim.failures.source import Blast, Clock, Hidden, Renews, Residue, Source
+from ettrick.sim.failures.trace import FailureTrace, draw_trace
 
 SOURCES = {
     "component": Component,

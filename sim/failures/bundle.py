@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from sim.failures.parts import Component, Defect, Incident, JobLevel
-from sim.failures.source import Clock, Renews
-from sim.scenario.fields import Fraction, RuleError, Strategy
-from sim.scenario.laws import Law
+from ettrick.sim.failures.parts import Component, Defect, Incident, JobLevel
+from ettrick.sim.failures.source import Clock, Renews
+from ettrick.sim.scenario.fields import Fraction, RuleError, Strategy
+from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.failures.parts import Cause
-    from sim.policies.repair import RepairStrategy
-    from sim.yamlfile import Data, Table
+    from ettrick.sim.failures.parts import Cause
+    from ettrick.sim.policies.repair import RepairStrategy
+    from ettrick.sim.yamlfile import Data, Table
 
 _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, "defect": Defect, "job": JobLevel}
 

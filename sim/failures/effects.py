@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field
 from pydantic_core import core_schema
 
-from sim.scenario.fields import Duration, Fraction, Model, OneOf
-from sim.scenario.laws import Law
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf
+from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.scenario.law_model import LawModel
 
 Fault: TypeAlias = Literal[
     "process",
@@ -31,7 +31,7 @@ Fault: TypeAlias = Literal[
     "planned",
 ]
 
-"""The keys of :data:`sim.policies.contracts.FAULTS`, as a type."""
+"""The keys of :data:`ettrick.sim.policies.contracts.FAULTS`, as a type."""
 
 Aftermath: TypeAlias = Literal["process", "reboot"]
 

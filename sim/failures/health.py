@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
-from sim import catalog
-from sim.failures.effects import Fault
-from sim.policies.detection.race import DetectionRace, Observer
-from sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError
-from sim.scenario.laws import Law, Uniform
+from ettrick.sim import catalog
+from ettrick.sim.failures.effects import Fault
+from ettrick.sim.policies.detection.race import DetectionRace, Observer
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError
+from ettrick.sim.scenario.laws import Law, Uniform
 
 if TYPE_CHECKING:
-    from sim.failures.source import Source
-    from sim.yamlfile import Data
+    from ettrick.sim.failures.source import Source
+    from ettrick.sim.yamlfile import Data
 
 FALSE_ALARM = "false_alarm"
 """The cause of what false alarms cost."""

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
-from sim.failures.source import KNOWN, Blast, Clock, Hidden, Renews, Residue, Source, slots_per_node
-from sim.failures.spread import Size
-from sim.failures.variety import Batch, Covariate, Frailty, Tempo, Variety
-from sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
-from sim.scenario.laws import Exponential, Law
+from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
+from ettrick.sim.failures.source import KNOWN, Blast, Clock, Hidden, Renews, Residue, Source, slots_per_node
+from ettrick.sim.failures.spread import Size
+from ettrick.sim.failures.variety import Batch, Covariate, Frailty, Tempo, Variety
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
+from ettrick.sim.scenario.laws import Exponential, Law
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.failures.effects import EffectModel
-    from sim.scenario.law_model import LawModel
-    from sim.yamlfile import Table
+    from ettrick.sim.failures.effects import EffectModel
+    from ettrick.sim.scenario.law_model import LawModel
+    from ettrick.sim.yamlfile import Table
 
 
 class Cause(Strategy, ABC):

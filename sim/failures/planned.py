@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim.failures.source import KNOWN, Recorded, Source, slots_per_node
-from sim.scenario.fields import Duration, Model, RuleError, Strategy
+from ettrick.sim.failures.source import KNOWN, Recorded, Source, slots_per_node
+from ettrick.sim.scenario.fields import Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from sim import catalog, units
-from sim.failures.effects import Fault
-from sim.failures.source import Recorded, Source
-from sim.records import NOTHING, HostLists, LogError, Table, Times, lines, same_hosts, unit_of
-from sim.scenario.fields import Model, RuleError, Strategy
-from sim.scenario.laws import Law
+from ettrick.sim import catalog, units
+from ettrick.sim.failures.effects import Fault
+from ettrick.sim.failures.source import Recorded, Source
+from ettrick.sim.records import NOTHING, HostLists, LogError, Table, Times, lines, same_hosts, unit_of
+from ettrick.sim.scenario.fields import Model, RuleError, Strategy
+from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sim import rng
-from sim.failures.effects import CRASH
-from sim.failures.variety import Variety
-from sim.policies.contracts import Bucket
-from sim.scenario.laws import Fixed
+from ettrick.sim import rng
+from ettrick.sim.failures.effects import CRASH
+from ettrick.sim.failures.variety import Variety
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from sim.failures.effects import Aftermath, EffectModel, Fault
-    from sim.failures.planned import Rollout
-    from sim.failures.spread import Size
-    from sim.failures.variety import Tempo
-    from sim.policies.detection.race import DetectionRace
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.failures.effects import Aftermath, EffectModel, Fault
+    from ettrick.sim.failures.planned import Rollout
+    from ettrick.sim.failures.spread import Size
+    from ettrick.sim.failures.variety import Tempo
+    from ettrick.sim.policies.detection.race import DetectionRace
+    from ettrick.sim.scenario.law_model import LawModel
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
 
@@ -175,7 +175,7 @@ class Source:
     detection_race
         Who notices a fault, and when; ``None`` if it stays undetected. Worked out from the scenario's detection, or
         `detection`. fault
-        Class of its faults, one of :data:`sim.policies.contracts.FAULTS`.
+        Class of its faults, one of :data:`ettrick.sim.policies.contracts.FAULTS`.
     damage
         What a failure does to the nodes that it does not take out of their job.
     planned

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim import rng
-from sim.scenario.fields import Fraction, Model, RuleError
+from ettrick.sim import rng
+from ettrick.sim.scenario.fields import Fraction, Model, RuleError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.failures.source import Blast, Source
+    from ettrick.sim.failures.source import Blast, Source
 
 
 class Size(Model):

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sim import rng
-from sim.failures.spread import Victims, hidden_at_start
-from sim.failures.variety import BANDS, Fleet, fleet_of
-from sim.quantiles import biased_quantile
+from ettrick.sim import rng
+from ettrick.sim.failures.spread import Victims, hidden_at_start
+from ettrick.sim.failures.variety import BANDS, Fleet, fleet_of
+from ettrick.sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from sim.failures.source import Source
+    from ettrick.sim.failures.source import Source
 
     _Numbers: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 

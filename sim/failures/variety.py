@@ -26,16 +26,16 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from sim import rng
-from sim.quantiles import age_at_hazard, biased_quantile, cumulative_hazard, hazard_number, quantile
-from sim.scenario.fields import Duration, Fraction, Model, RuleError
-from sim.scenario.laws import Law
+from ettrick.sim import rng
+from ettrick.sim.quantiles import age_at_hazard, biased_quantile, cumulative_hazard, hazard_number, quantile
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError
+from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.failures.source import Source
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.failures.source import Source
+    from ettrick.sim.scenario.law_model import LawModel
 
 
 class Frailty(Model):

@@ -8,8 +8,8 @@ the rate ``gamma = 1 / (M R)``.
 * The others *stall* for c, which a failure starts over, and go on. When a group is back, those that step stall for j.
 * A failure or a return costs those who step the step in flight.
 * With fewer than `fewest` groups left, and at every failure of another kind (mean time between those N), the job
-  restarts from its newest durable checkpoint after u, as in `sim.formulas.goodput`. Where none is left it does so when
-  one has its nodes.
+  restarts from its newest durable checkpoint after u, as in `ettrick.sim.formulas.goodput`. Where none is left it does
+  so when one has its nodes.
 
 Seen from one group: it is in place for 1 / gamma on average and away for a busy period, which makes it in place for a
 share ``q = exp(-gamma (W + a)) / (1 + gamma d)`` of the time. While it is, the others, which fail at
@@ -25,9 +25,9 @@ import math
 
 import numpy as np
 
-from sim.formulas.arrays import FloatArray, expected_shortfall, mean_decay, non_negative, positive, real, whole
-from sim.formulas.goodput import expected_shares
-from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from ettrick.sim.formulas.arrays import FloatArray, expected_shortfall, mean_decay, non_negative, positive, real, whole
+from ettrick.sim.formulas.goodput import expected_shares
+from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 
 
 def share_in_place(rate: float, away: float, downtime: float = 0.0) -> float:

@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.formulas.arrays import Expansion, FloatArray, Number, Values, decay, mean_decay, non_negative, plain, positive
+from ettrick.sim.formulas.arrays import (
+    Expansion,
+    FloatArray,
+    Number,
+    Values,
+    decay,
+    mean_decay,
+    non_negative,
+    plain,
+    positive,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -387,8 +397,8 @@ def _mean_survival(x: FloatArray) -> FloatArray:
 #     E = \frac{\lambda \tau e^{-\lambda w}\, \phi}{(e^{\lambda (\tau + b)} - 1)(1 + \lambda D)}
 #
 # is exact for one store: with restarts of one fixed length u, ``phi = exp(-lambda u)``, it is
-# `sim.formulas.efficiency`. All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for nodes,
-# stragglers, lost domains.
+# `ettrick.sim.formulas.efficiency`. All times [s]; shares of the job's wall clock [-]. Not in it: queueing, waits for
+# nodes, stragglers, lost domains.
 #
 # References
 # Own derivation, by the memorylessness of the time to the next failure and of its class. Several stores: own, as first
@@ -750,7 +760,7 @@ def waste_by_class(
         Failures of the job, lambda [1/s].
     classes
         The classes of failures at a rate, which restarts and pauses depend on. It is asked with a number and with an
-        `Expansion`; `sim.formulas.arrays.decay` bears both.
+        `Expansion`; `ettrick.sim.formulas.arrays.decay` bears both.
     stores
         As for `shares_of_classes`.
 

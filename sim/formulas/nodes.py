@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.formulas.arrays import (
+from ettrick.sim.formulas.arrays import (
     FloatArray,
     Values,
     enough_probability,
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 #
 # Two families: nodes that are all exposed and are down or not (`missing_nodes_pmf`: binomial, beta-binomial); repairs
 # that start at a rate that does not fall when nodes are down (`repairs_pmf`: Poisson, negative binomial). A *law* is an
-# array with the probabilities of 0, 1, 2, ... nodes down; `sim.formulas.arrays` reads it. Long-run values, not the way
-# there from a fresh cluster. Times [s], rates [1/s], probabilities [-].
+# array with the probabilities of 0, 1, 2, ... nodes down; `ettrick.sim.formulas.arrays` reads it. Long-run values, not
+# the way there from a fresh cluster. Times [s], rates [1/s], probabilities [-].
 
 
 def steady_unavailability(life: Values, repair: Values) -> Values:
@@ -162,9 +162,9 @@ def _dispersion(values: npt.ArrayLike, nodes: npt.ArrayLike = np.inf) -> FloatAr
 # A pool is R *required* nodes and s *spares*; it is short when more than s nodes are down. The *level* [-] is the share
 # of time for which it must not be. Spares are *hot* if they fail like the others (they are powered, or do other work)
 # and *cold* if they cannot fail before they are used. Swapping a node is immediate, and a node that is back is as good
-# as new. Laws are arrays with the probabilities of 0, 1, ..., R + s nodes down: `sim.formulas.arrays` reads them
-# (`enough_probability`, `expected_shortfall`, `exceedance`). Long-run values. Times [s], rates [1/s], probabilities
-# [-].
+# as new. Laws are arrays with the probabilities of 0, 1, ..., R + s nodes down: `ettrick.sim.formulas.arrays` reads
+# them (`enough_probability`, `expected_shortfall`, `exceedance`). Long-run values. Times [s], rates [1/s],
+# probabilities [-].
 #
 # Independence is the assumption to doubt: of 400 nodes of InfiniteHBD 31 were down at P99, where independent nodes with
 # the same mean give 17. Give a dispersion, or a run that has the bursts.
@@ -375,7 +375,7 @@ def _at_least(law: FloatArray, lost: int) -> float:
 #
 # * Everybody waits for a *downtime* d, until the failure is known; failures meanwhile merge into it. Its repair begins.
 # * If a spare is up it steps in at once. If none is, the job is *starved*: it waits for the first node that returns.
-# * A *restart* u follows, and cycles of computing and saving, as in `sim.formulas.goodput`.
+# * A *restart* u follows, and cycles of computing and saving, as in `ettrick.sim.formulas.goodput`.
 #
 # Without downtime this is exact. Nodes fail whatever the job does, so k is a birth-death chain of its own (its law
 # needs the mean of repairs only: independent nodes, or BCMP), and the job is starved exactly while k > s. On the clock

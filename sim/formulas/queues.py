@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.formulas.arrays import inside, non_negative, positive, whole
-from sim.formulas.nodes import fewest, repairs_pmf
+from ettrick.sim.formulas.arrays import inside, non_negative, positive, whole
+from ettrick.sim.formulas.nodes import fewest, repairs_pmf
 
 
 def erlang_c(servers: int, offered: float) -> float:

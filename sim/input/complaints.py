@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args,
 
 from pydantic import BaseModel, WithJsonSchema
 
-from sim import yamlfile
-from sim.scenario.fields import OneOf, RuleError
+from ettrick.sim import yamlfile
+from ettrick.sim.scenario.fields import OneOf, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
 
-    from sim.yamlfile import Data, Document, Keys
+    from ettrick.sim.yamlfile import Data, Document, Keys
 
 _WANTED = {
     "string_type": "text",

@@ -20,19 +20,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim import records, units
-from sim.failures.replay import column_unit
-from sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, Times, state_of
-from sim.scenario.fields import RuleError
-from sim.scenario.streams import OUTCOMES, TraceColumns
-from sim.yamlfile import shown
+from ettrick.sim import records, units
+from ettrick.sim.failures.replay import column_unit
+from ettrick.sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, Times, state_of
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.scenario.streams import OUTCOMES, TraceColumns
+from ettrick.sim.yamlfile import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
-    from sim.scenario.streams import JobTrace
+    from ettrick.sim.scenario.streams import JobTrace
 
     Row = dict[str, str]
 

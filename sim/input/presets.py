@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sim import catalog, yamlfile
-from sim.policies.detection import DETECTIONS
-from sim.yamlfile import value_at
+from ettrick.sim import catalog, yamlfile
+from ettrick.sim.policies.detection import DETECTIONS
+from ettrick.sim.yamlfile import value_at
 
 if TYPE_CHECKING:
-    from sim.yamlfile import Data, Document, Keys, Mark, Table
+    from ettrick.sim.yamlfile import Data, Document, Keys, Mark, Table
 
 FROM_PRESET: Keys = ("checkpoint", "from_preset")
 """Whether a scenario asks for the stores of its preset."""

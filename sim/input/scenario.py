@@ -12,31 +12,31 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, Unio
 
 from pydantic import BaseModel, Field, create_model, model_validator
 
-from sim import catalog, units
-from sim.cluster import ClusterSpec
-from sim.failures import SOURCES
-from sim.failures.bundle import Bundle
-from sim.failures.health import Health
-from sim.policies.checkpoint import CHECKPOINTS, Tiers
-from sim.policies.detection import DETECTIONS
-from sim.policies.recovery import RECOVERIES
-from sim.policies.repair import REPAIRS, Stock
-from sim.policies.scheduler import SCHEDULERS, Scheduler
-from sim.scenario.fields import Duration, Model, OneOf, RuleError
-from sim.scenario.model import OF_JOBS, OF_SERVICES, CostSpec, JobSpec, PowerSpec, Spares, Target
-from sim.scenario.services import ServiceSpec
-from sim.scenario.streams import AnyStream, Partition, Tenant
+from ettrick.sim import catalog, units
+from ettrick.sim.cluster import ClusterSpec
+from ettrick.sim.failures import SOURCES
+from ettrick.sim.failures.bundle import Bundle
+from ettrick.sim.failures.health import Health
+from ettrick.sim.policies.checkpoint import CHECKPOINTS, Tiers
+from ettrick.sim.policies.detection import DETECTIONS
+from ettrick.sim.policies.recovery import RECOVERIES
+from ettrick.sim.policies.repair import REPAIRS, Stock
+from ettrick.sim.policies.scheduler import SCHEDULERS, Scheduler
+from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError
+from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, CostSpec, JobSpec, PowerSpec, Spares, Target
+from ettrick.sim.scenario.services import ServiceSpec
+from ettrick.sim.scenario.streams import AnyStream, Partition, Tenant
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.failures import Maintenance, Replay, Rollout
-    from sim.failures.parts import Cause
-    from sim.policies.detection.kinds import Detection
-    from sim.policies.recovery.base import RecoveryStrategy
-    from sim.policies.repair import Simple
-    from sim.policies.repair import Tiers as RepairTiers
-    from sim.yamlfile import Data, Table
+    from ettrick.sim.failures import Maintenance, Replay, Rollout
+    from ettrick.sim.failures.parts import Cause
+    from ettrick.sim.policies.detection.kinds import Detection
+    from ettrick.sim.policies.recovery.base import RecoveryStrategy
+    from ettrick.sim.policies.repair import Simple
+    from ettrick.sim.policies.repair import Tiers as RepairTiers
+    from ettrick.sim.yamlfile import Data, Table
 
 DEFAULTS = {
     "cluster.fabric": "fat-tree",
@@ -246,7 +246,7 @@ class Scenario(Model):
         return self.model_copy(update={"jobs": (*self.jobs[:index], job, *self.jobs[index + 1 :])})
 
     def dump(self) -> Table:
-        """Return plain data that ``sim.load`` reads back to an equal scenario."""
+        """Return plain data that ``ettrick.sim.load`` reads back to an equal scenario."""
         data = self.model_dump(mode="json", exclude_none=True)
         return {key: value for key, value in data.items() if value or key not in _MAY_BE_EMPTY}
 

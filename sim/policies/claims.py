@@ -1,6 +1,6 @@
 """Where a job fits, and who has to go for it: free nodes, quotas, the order of the queue, preemption and claims.
 
-The lower half of :mod:`sim.policies.planner`, which decides when these are asked.
+The lower half of :mod:`ettrick.sim.policies.planner`, which decides when these are asked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sim.policies.queue import (
+from ettrick.sim.policies.queue import (
     INF,
     Lane,
     Ordered,
@@ -28,8 +28,8 @@ from sim.policies.queue import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sim.policies.queue import Place
-    from sim.policies.scheduler import Scheduler
+    from ettrick.sim.policies.queue import Place
+    from ettrick.sim.policies.scheduler import Scheduler
 
 
 class Claims:

@@ -22,14 +22,14 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sim.policies.claims import Claims
-from sim.policies.queue import INF, Profile, Quota, Share, next_multiple
+from ettrick.sim.policies.claims import Claims
+from ettrick.sim.policies.queue import INF, Profile, Quota, Share, next_multiple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim.policies.queue import Lane, Pending, Place, Pool
-    from sim.policies.scheduler import Scheduler
+    from ettrick.sim.policies.queue import Lane, Pending, Place, Pool
+    from ettrick.sim.policies.scheduler import Scheduler
 
 _TOO_FEW = ("too_few", "exempt")
 """Reasons of idle nodes that a reservation takes the place of, once it keeps a job from them."""

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import Field, model_validator
 
-from sim.formulas.queues import mean_wait
-from sim.policies.contracts import Course, Visit
-from sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError, Strategy
-from sim.scenario.laws import Fixed, Law, draw
-from sim.scenario.model import Money
-from sim.units import DAY
+from ettrick.sim.formulas.queues import mean_wait
+from ettrick.sim.policies.contracts import Course, Visit
+from ettrick.sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError, Strategy
+from ettrick.sim.scenario.laws import Fixed, Law, draw
+from ettrick.sim.scenario.model import Money
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.policies.contracts import Memory, NodeView
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.policies.contracts import Memory, NodeView
+    from ettrick.sim.scenario.law_model import LawModel
 
 
 class Simple(Strategy):

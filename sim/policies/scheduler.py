@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from sim import catalog
-from sim.scenario.fields import Count, Duration, Model, RuleError, Strategy
+from ettrick.sim import catalog
+from ettrick.sim.scenario.fields import Count, Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import QueuedJob
+    from ettrick.sim.policies.contracts import QueuedJob
 
 Preset = Literal["fifo", "sjf", "easy", "conservative", "slurm", "kueue"]
 

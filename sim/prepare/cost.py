@@ -6,23 +6,23 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import catalog, units
-from sim.engine.prepared import Level, Upkeep
-from sim.failures.source import CAP, HEAT
-from sim.prepare.failures import causes_of
-from sim.scenario.fields import PathError
-from sim.scenario.model import PowerSpec
-from sim.steps.hardware import NodePower
-from sim.steps.power import Facility, board_share, capped_pace, capped_share, facility_energy
+from ettrick.sim import catalog, units
+from ettrick.sim.engine.prepared import Level, Upkeep
+from ettrick.sim.failures.source import CAP, HEAT
+from ettrick.sim.prepare.failures import causes_of
+from ettrick.sim.scenario.fields import PathError
+from ettrick.sim.scenario.model import PowerSpec
+from ettrick.sim.steps.hardware import NodePower
+from ettrick.sim.steps.power import Facility, board_share, capped_pace, capped_share, facility_energy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from sim.failures import Source
-    from sim.input.scenario import Scenario
-    from sim.prepare.placement import Site
-    from sim.scenario.model import Curtailment
-    from sim.scenario.streams import Profile
+    from ettrick.sim.failures import Source
+    from ettrick.sim.input.scenario import Scenario
+    from ettrick.sim.prepare.placement import Site
+    from ettrick.sim.scenario.model import Curtailment
+    from ettrick.sim.scenario.streams import Profile
 
 _SWITCHES = ("leaf", "spine", "core")
 

@@ -6,23 +6,23 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from sim import plugins
-from sim.policies.contracts import FAULTS
-from sim.policies.recovery import RECOVERIES, Ladder
-from sim.policies.recovery.phases import Members, mean
-from sim.prepare.failures import prior
-from sim.scenario.law_model import LawModel
-from sim.scenario.laws import Fixed
+from ettrick.sim import plugins
+from ettrick.sim.policies.contracts import FAULTS
+from ettrick.sim.policies.recovery import RECOVERIES, Ladder
+from ettrick.sim.policies.recovery.phases import Members, mean
+from ettrick.sim.prepare.failures import prior
+from ettrick.sim.scenario.law_model import LawModel
+from ettrick.sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.failures import Source
-    from sim.input.scenario import AnyRecovery
-    from sim.policies.recovery.ladder import Rung
-    from sim.policies.recovery.phases import Held
-    from sim.yamlfile import Table
+    from ettrick.sim.engine.prepared import Prepared, PreparedJob
+    from ettrick.sim.failures import Source
+    from ettrick.sim.input.scenario import AnyRecovery
+    from ettrick.sim.policies.recovery.ladder import Rung
+    from ettrick.sim.policies.recovery.phases import Held
+    from ettrick.sim.yamlfile import Table
 
 _Who: TypeAlias = Literal["job", "swapped", "replica", "start"]
 
@@ -140,7 +140,7 @@ class RecoverySummary:
     strategy, summary
         Name of the strategy, and a sentence about it.
     classes
-        The faults of the scenario by class, in the order of :data:`sim.policies.contracts.FAULTS`.
+        The faults of the scenario by class, in the order of :data:`ettrick.sim.policies.contracts.FAULTS`.
     rungs
         Rungs of a ladder; empty for other strategies.
     stages

@@ -7,29 +7,29 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sim import catalog
-from sim.cluster import FABRIC_PARTS, FatTree
-from sim.engine.prepared import PartPlan
-from sim.failures import Replay
-from sim.failures.bundle import Bundle, of_node
-from sim.failures.health import FALSE_ALARM
-from sim.failures.source import KNOWN, OF_ONE_NODE, Source
-from sim.policies.detection.race import DetectionRace
-from sim.policies.repair import Simple
-from sim.prepare.placement import Latest
-from sim.scenario.fields import PathError, RuleError
-from sim.scenario.laws import Exponential
-from sim.units import DAY
+from ettrick.sim import catalog
+from ettrick.sim.cluster import FABRIC_PARTS, FatTree
+from ettrick.sim.engine.prepared import PartPlan
+from ettrick.sim.failures import Replay
+from ettrick.sim.failures.bundle import Bundle, of_node
+from ettrick.sim.failures.health import FALSE_ALARM
+from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, Source
+from ettrick.sim.policies.detection.race import DetectionRace
+from ettrick.sim.policies.repair import Simple
+from ettrick.sim.prepare.placement import Latest
+from ettrick.sim.scenario.fields import PathError, RuleError
+from ettrick.sim.scenario.laws import Exponential
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from sim.cluster import ClusterSpec
-    from sim.failures import Maintenance, Rollout
-    from sim.failures.health import Health
-    from sim.failures.parts import Cause
-    from sim.failures.source import RepairFrom
-    from sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
+    from ettrick.sim.cluster import ClusterSpec
+    from ettrick.sim.failures import Maintenance, Rollout
+    from ettrick.sim.failures.health import Health
+    from ettrick.sim.failures.parts import Cause
+    from ettrick.sim.failures.source import RepairFrom
+    from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
 
 _MOST_STRETCHES = 1_000_000
 
@@ -195,7 +195,7 @@ def causes_of(
     Raises
     ------
     ValueError
-        As `sim.failures.bundle.Bundle.expand`.
+        As `ettrick.sim.failures.bundle.Bundle.expand`.
     """
     if isinstance(choice, Replay):
         return []

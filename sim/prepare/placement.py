@@ -12,26 +12,34 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from sim import catalog, steps
-from sim.cluster import FABRIC_PARTS, ClusterSpec
-from sim.cluster.placement import Layout, bandwidths, cost_of_crossing, loss_of_host, positions, spans, stranded_gpus
-from sim.engine.nodes import gather, spread
-from sim.engine.prepared import Network, Units
-from sim.policies.recovery import Narrow, Redundant, RestartSmaller, ShrinkRejoin
-from sim.scenario.fields import PathError, RuleError
+from ettrick.sim import catalog, steps
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec
+from ettrick.sim.cluster.placement import (
+    Layout,
+    bandwidths,
+    cost_of_crossing,
+    loss_of_host,
+    positions,
+    spans,
+    stranded_gpus,
+)
+from ettrick.sim.engine.nodes import gather, spread
+from ettrick.sim.engine.prepared import Network, Units
+from ettrick.sim.policies.recovery import Narrow, Redundant, RestartSmaller, ShrinkRejoin
+from ettrick.sim.scenario.fields import PathError, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from sim.cluster import Topology
-    from sim.cluster.placement import HostLoss, Span
-    from sim.failures import Source
-    from sim.input.scenario import AnyCheckpoint, AnyRecovery, Scenario
-    from sim.scenario.model import AnyAccelerator, JobSpec, Parallelism
-    from sim.steps import Accelerator, Link, Links, Workload
-    from sim.steps.workload import GroupKind
+    from ettrick.sim.cluster import Topology
+    from ettrick.sim.cluster.placement import HostLoss, Span
+    from ettrick.sim.failures import Source
+    from ettrick.sim.input.scenario import AnyCheckpoint, AnyRecovery, Scenario
+    from ettrick.sim.scenario.model import AnyAccelerator, JobSpec, Parallelism
+    from ettrick.sim.steps import Accelerator, Link, Links, Workload
+    from ettrick.sim.steps.workload import GroupKind
 
 # What scenarios that differ in a few values have in common is kept: points of a study come one after another.
 
@@ -583,8 +591,8 @@ def _left(
     """Return what is left to the node that fares worst [-], by how far it sends, and how many nodes are cut off."""
     if not failed:
         return {}, 0
-    from sim.cluster.degraded import FabricState
-    from sim.cluster.switches import Reach
+    from ettrick.sim.cluster.degraded import FabricState
+    from ettrick.sim.cluster.switches import Reach
 
     state = FabricState(topology.paths)
     for part, unit in failed:

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim import catalog, steps
-from sim.cluster import FABRIC_PARTS
-from sim.engine.prepared import Prepared, PreparedJob, Reserve, TargetPlan
-from sim.failures.health import CHECK
-from sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
-from sim.policies.checkpoint import Pause
-from sim.policies.recovery import Ladder as LadderOfRungs
-from sim.policies.recovery import Redundant
-from sim.prepare.cost import power_warnings, upkeep_of
-from sim.prepare.failures import (
+from ettrick.sim import catalog, steps
+from ettrick.sim.cluster import FABRIC_PARTS
+from ettrick.sim.engine.prepared import Prepared, PreparedJob, Reserve, TargetPlan
+from ettrick.sim.failures.health import CHECK
+from ettrick.sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
+from ettrick.sim.policies.checkpoint import Pause
+from ettrick.sim.policies.recovery import Ladder as LadderOfRungs
+from ettrick.sim.policies.recovery import Redundant
+from ettrick.sim.prepare.cost import power_warnings, upkeep_of
+from ettrick.sim.prepare.failures import (
     build_sources,
     expected_events,
     failure_warnings,
@@ -30,28 +30,28 @@ from sim.prepare.failures import (
     repair_of,
     unforeseen,
 )
-from sim.prepare.placement import Site, layout_warnings, pool_warnings, seats, surplus_nodes, whole_units
-from sim.prepare.services import plan_of, services_of
-from sim.prepare.step import (
+from ettrick.sim.prepare.placement import Site, layout_warnings, pool_warnings, seats, surplus_nodes, whole_units
+from ettrick.sim.prepare.services import plan_of, services_of
+from ettrick.sim.prepare.step import (
     PlacedJob,
     check_memory,
     pool_paces,
     relative_capacity,
     step_warnings,
 )
-from sim.prepare.streams import prepare_streams
-from sim.scenario.fields import PathError, RuleError
-from sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork, Work
+from ettrick.sim.prepare.streams import prepare_streams
+from ettrick.sim.scenario.fields import PathError, RuleError
+from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork, Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim.engine.prepared import PreparedStream, ServicePlan, Upkeep
-    from sim.failures import Source
-    from sim.input.scenario import AnyCheckpoint, Scenario
-    from sim.policies.checkpoint import Ladder, Periodic
-    from sim.scenario.model import JobSpec
-    from sim.steps.hardware import Precision
+    from ettrick.sim.engine.prepared import PreparedStream, ServicePlan, Upkeep
+    from ettrick.sim.failures import Source
+    from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
+    from ettrick.sim.policies.checkpoint import Ladder, Periodic
+    from ettrick.sim.scenario.model import JobSpec
+    from ettrick.sim.steps.hardware import Precision
 
 _last: Prepared | None = None
 """What was examined last: who has loaded a scenario prepares it next."""

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sim import catalog, records, rng
-from sim.engine.fleet_result import window_width
-from sim.engine.prepared import PreparedStream, Rates, SavePlan, ServicePlan
-from sim.engine.requests import Request, RequestError, replay, room_and_needs
-from sim.formulas.nodes import groups_with_spares, with_interruptions
-from sim.prepare.failures import prior
-from sim.prepare.placement import Latest, Site, chip_of
-from sim.prepare.step import DoesNotFitError
-from sim.records import Times
-from sim.scenario.fields import PathError
-from sim.scenario.services import PromptPool
-from sim.scenario.streams import Cost
-from sim.steps.serving import (
+from ettrick.sim import catalog, records, rng
+from ettrick.sim.engine.fleet_result import window_width
+from ettrick.sim.engine.prepared import PreparedStream, Rates, SavePlan, ServicePlan
+from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
+from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
+from ettrick.sim.prepare.failures import prior
+from ettrick.sim.prepare.placement import Latest, Site, chip_of
+from ettrick.sim.prepare.step import DoesNotFitError
+from ettrick.sim.records import Times
+from ettrick.sim.scenario.fields import PathError
+from ettrick.sim.scenario.services import PromptPool
+from ettrick.sim.scenario.streams import Cost
+from ettrick.sim.steps.serving import (
     BYTES,
     IDLE_GPU,
     Pools,
@@ -39,22 +39,22 @@ from sim.steps.serving import (
     reading_rate,
     time_per_token,
 )
-from sim.units import DAY, MINUTE, YEAR
-from sim.yamlfile import shown
+from ettrick.sim.units import DAY, MINUTE, YEAR
+from ettrick.sim.yamlfile import shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from sim.engine.prepared import Prepared
-    from sim.engine.requests import Served
-    from sim.failures import Source
-    from sim.formulas.nodes import Standing
-    from sim.scenario.services import Lengths, ServiceSpec, ServingLayout
-    from sim.scenario.streams import Arrival
-    from sim.steps.hardware import Precision
-    from sim.yamlfile import Keys
+    from ettrick.sim.engine.prepared import Prepared
+    from ettrick.sim.engine.requests import Served
+    from ettrick.sim.failures import Source
+    from ettrick.sim.formulas.nodes import Standing
+    from ettrick.sim.scenario.services import Lengths, ServiceSpec, ServingLayout
+    from ettrick.sim.scenario.streams import Arrival
+    from ettrick.sim.steps.hardware import Precision
+    from ettrick.sim.yamlfile import Keys
 
 _COLUMNS = {
     "t_s": ("t_s", "timestamp"),

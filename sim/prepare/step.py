@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim import catalog, steps
-from sim.catalog.steps import calibrated_sigma, constants, efficiencies, of_software, widened
-from sim.prepare.placement import chip_of
-from sim.scenario.fields import PathError
+from ettrick.sim import catalog, steps
+from ettrick.sim.catalog.steps import calibrated_sigma, constants, efficiencies, of_software, widened
+from ettrick.sim.prepare.placement import chip_of
+from ettrick.sim.scenario.fields import PathError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from sim.cluster import ClusterSpec
-    from sim.engine.prepared import Prepared, PreparedJob
-    from sim.prepare.placement import Site
-    from sim.scenario.model import AnySoftware, Batch, Execution, JobSpec, Parallelism
-    from sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
+    from ettrick.sim.cluster import ClusterSpec
+    from ettrick.sim.engine.prepared import Prepared, PreparedJob
+    from ettrick.sim.prepare.placement import Site
+    from ettrick.sim.scenario.model import AnySoftware, Batch, Execution, JobSpec, Parallelism
+    from ettrick.sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
 SLACK = 1.1
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import core_schema
 
-from sim import units
+from ettrick.sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
-    from sim.yamlfile import Data, Table
+    from ettrick.sim.yamlfile import Data, Table
 
 
 class RuleError(ValueError):
@@ -100,7 +100,7 @@ class OneOf:
     Parameters
     ----------
     kind
-        Under which other packages bring more of them (`sim.plugins`); without it, they cannot.
+        Under which other packages bring more of them (`ettrick.sim.plugins`); without it, they cannot.
     models
         The models of the union, which have to be stated with a kind: who looks for more may come before the validator.
     """
@@ -128,7 +128,7 @@ class OneOf:
 
     def _validated(self, value: Data, validate: Data) -> Data:
         """Return the model of a value, that of another package where none that is built in has the name."""
-        from sim import plugins
+        from ettrick.sim import plugins
 
         try:
             model = self._brought(value)
@@ -152,7 +152,7 @@ class OneOf:
         name = self._name(value)
         if not self._kind or not isinstance(name, str) or name in self._models:
             return None
-        from sim import plugins
+        from ettrick.sim import plugins
 
         alike = tuple(self._models.values())
         plugin = plugins.found().get(self._kind, {}).get(name)
@@ -164,7 +164,7 @@ class OneOf:
 
     def others(self, value: Data) -> tuple[type[BaseModel], ...]:
         """Return the models of other packages that have been imported, with those that a value names, or its items."""
-        from sim import plugins
+        from ettrick.sim import plugins
 
         for item in value if isinstance(value, list) else [value]:
             with contextlib.suppress(plugins.PluginError):
@@ -174,7 +174,7 @@ class OneOf:
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         models = self._models
         if self._kind:
-            from sim import plugins
+            from ettrick.sim import plugins
 
             others, lines = plugins.usable(self._kind, tuple(self._models.values()))
             models = models | others

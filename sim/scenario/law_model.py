@@ -2,7 +2,7 @@
 
 A law is a distribution of a time X >= 0, drawn by its inverse CDF. Laws are put together through their cumulative
 hazard -ln P(X > x): nearly P(X <= x) where that is small, and the logarithm of a small P(X > x), so that neither tail
-is rounded away. Draws are evaluated one by one by the functions of `sim.quantiles`; vectors serve integrals.
+is rounded away. Draws are evaluated one by one by the functions of `ettrick.sim.quantiles`; vectors serve integrals.
 
 References
 ----------
@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, ClassVar, Self
 import numpy as np
 from pydantic import ConfigDict, model_validator
 
-from sim import quantiles, units
-from sim.scenario.fields import Model
-from sim.units import YEAR
+from ettrick.sim import quantiles, units
+from ettrick.sim.scenario.fields import Model
+from ettrick.sim.units import YEAR
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.yamlfile import Data, Table
+    from ettrick.sim.yamlfile import Data, Table
 
 
 def hazard_of(below: NDArray[np.float64], above: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -134,7 +134,7 @@ class LawModel(Model, ABC):
     @property
     @abstractmethod
     def parameters(self) -> tuple[float, ...]:
-        """The law as `sim.quantiles` reads it."""
+        """The law as `ettrick.sim.quantiles` reads it."""
 
     @abstractmethod
     def cumulative_hazard(self, x: NDArray[np.float64]) -> NDArray[np.float64]:

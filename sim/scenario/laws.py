@@ -15,9 +15,9 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 from pydantic_core import core_schema
 
-from sim import quantiles, units
-from sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, quantity_schema
-from sim.scenario.law_model import GammaPower, LawModel, Steps, hazard_of
+from ettrick.sim import quantiles, units
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, quantity_schema
+from ettrick.sim.scenario.law_model import GammaPower, LawModel, Steps, hazard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-    from sim.yamlfile import Data, Table
+    from ettrick.sim.yamlfile import Data, Table
 
-# The laws with a name and a few parameters of their own; the families that they share are in `sim.scenario.law_model`.
+# The laws with a name and a few parameters of their own; the families that they share are in
+# `ettrick.sim.scenario.law_model`.
 
 
 def _require_one(**parameters: float | None) -> None:
@@ -292,7 +293,7 @@ class Piecewise(LawModel):
 
     @functools.cached_property
     def parameters(self) -> tuple[float, ...]:
-        """The pieces, and what is lived and who dies in them: `sim.quantiles` says in which order."""
+        """The pieces, and what is lived and who dies in them: `ettrick.sim.quantiles` says in which order."""
         starts = [0.0, *self.breaks]
         lengths = [end - start for start, end in itertools.pairwise([*starts, math.inf])]
         rates = [piece.rate for piece in self.hazards]
@@ -378,7 +379,7 @@ class Mixture(LawModel):
 
     @functools.cached_property
     def parameters(self) -> tuple[float, ...]:
-        """Shares, breaks and the parts' own parameters: `sim.quantiles` says in which order."""
+        """Shares, breaks and the parts' own parameters: `ettrick.sim.quantiles` says in which order."""
         times = sorted(set(self.breaks))
         parts: list[float] = []
         table: list[float] = []

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from sim import units
-from sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, RuleError, Size
-from sim.scenario.streams import Profile
-from sim.steps.hardware import Precision
-from sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
-from sim.steps.workload import (
+from ettrick.sim import units
+from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, RuleError, Size
+from ettrick.sim.scenario.streams import Profile
+from ettrick.sim.steps.hardware import Precision
+from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
+from ettrick.sim.steps.workload import (
     ORDER,
     GroupKind,
     Loss,
@@ -28,8 +28,8 @@ from sim.steps.workload import (
 )
 
 if TYPE_CHECKING:
-    from sim.steps.hardware import Accelerator
-    from sim.yamlfile import Table
+    from ettrick.sim.steps.hardware import Accelerator
+    from ettrick.sim.yamlfile import Table
 
 # What a user may say of a model that is not in the catalog.
 

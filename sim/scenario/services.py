@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import core_schema
 
-from sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, rate_of_whole
-from sim.scenario.model import AnyModel
-from sim.scenario.streams import Profile
-from sim.steps.hardware import Precision
+from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, rate_of_whole
+from ettrick.sim.scenario.model import AnyModel
+from ettrick.sim.scenario.streams import Profile
+from ettrick.sim.steps.hardware import Precision
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, Typ
 from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
 from pydantic_core import core_schema
 
-from sim import units
-from sim.scenario.fields import Count, Duration, Model, OneOf, RuleError, rate_of_whole
-from sim.scenario.laws import Law
+from ettrick.sim import units
+from ettrick.sim.scenario.fields import Count, Duration, Model, OneOf, RuleError, rate_of_whole
+from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
-    from sim.yamlfile import Data
+    from ettrick.sim.yamlfile import Data
 
 Outcome = Literal["completed", "failed", "cancelled"]
 OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled")

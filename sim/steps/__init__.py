@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.lazy import import_on_use
+from ettrick.sim.lazy import import_on_use
 
 if TYPE_CHECKING:
-    from sim.steps.hardware import PRECISIONS, Accelerator, Constants, Efficiencies, Link, Links, NodePower, ideal_links
-    from sim.steps.memory import MemoryUse, checkpoint_size, memory_use, remedies
-    from sim.steps.plan import StepPlan, communicator_time, start_time
-    from sim.steps.shape import Experts, LatentAttention, ModelShape, flop_per_token, step_time_from_mfu
-    from sim.steps.time import Breakdown, Impairment, Machine, breakdown, impaired, rerouted_pace, stated_pace
-    from sim.steps.workload import Problem, Workload, problems
+    from ettrick.sim.steps.hardware import (
+        PRECISIONS,
+        Accelerator,
+        Constants,
+        Efficiencies,
+        Link,
+        Links,
+        NodePower,
+        ideal_links,
+    )
+    from ettrick.sim.steps.memory import MemoryUse, checkpoint_size, memory_use, remedies
+    from ettrick.sim.steps.plan import StepPlan, communicator_time, start_time
+    from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, flop_per_token, step_time_from_mfu
+    from ettrick.sim.steps.time import Breakdown, Impairment, Machine, breakdown, impaired, rerouted_pace, stated_pace
+    from ettrick.sim.steps.workload import Problem, Workload, problems
 
 import_on_use(
     __name__,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
-from sim.steps.workload import ORDER, coordinate_sizes
+from ettrick.sim.steps.workload import ORDER, coordinate_sizes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sim.steps.workload import GroupKind, Workload
+    from ettrick.sim.steps.workload import GroupKind, Workload
 
 Precision: TypeAlias = Literal["bf16", "fp8", "mxfp8", "nvfp4"]
 

@@ -1,7 +1,7 @@
 r"""What a step is made of: matrix products, attention, element-wise passes and collectives, with the time of each.
 
-The times of the kernels of a term add up to the term of `sim.steps.time.breakdown`. That model has one efficiency for
-all matrix products, fitted to whole steps; how their time divides among them follows from their sizes:
+The times of the kernels of a term add up to the term of `ettrick.sim.steps.time.breakdown`. That model has one
+efficiency for all matrix products, fitted to whole steps; how their time divides among them follows from their sizes:
 
 .. math:: t = \frac{2 m n k}{e\, \Pi} + \frac{\text{bytes}}{c\, H} + t_0
 
@@ -15,8 +15,8 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from sim.steps.memory import INPUT_BYTES, activations
-from sim.steps.time import (
+from ettrick.sim.steps.memory import INPUT_BYTES, activations
+from ettrick.sim.steps.time import (
     all_to_all,
     cheap_again,
     heads_exchange,
@@ -30,9 +30,9 @@ from sim.steps.time import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sim.steps.hardware import Link
-    from sim.steps.plan import StepPlan
-    from sim.steps.workload import Workload
+    from ettrick.sim.steps.hardware import Link
+    from ettrick.sim.steps.plan import StepPlan
+    from ettrick.sim.steps.workload import Workload
 
 Kind: TypeAlias = Literal["gemm", "attention", "elementwise", "collective", "wait"]
 

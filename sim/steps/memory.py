@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sim.steps.workload import LOSS_BYTES, STATE_BYTES, divisors, problems
+from ettrick.sim.steps.workload import LOSS_BYTES, STATE_BYTES, divisors, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim.steps.shape import ModelShape
-    from sim.steps.workload import Module, Workload
+    from ettrick.sim.steps.shape import ModelShape
+    from ettrick.sim.steps.workload import Module, Workload
 
 
 class Activations(NamedTuple):

@@ -9,16 +9,16 @@ from itertools import product
 from math import gcd
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.steps.memory import MemoryUse, memory_use
-from sim.steps.shape import flop_per_token
-from sim.steps.time import Breakdown, Impairment, breakdown, impaired
-from sim.steps.workload import divisors, even_pieces, expert_sizes, problems
+from ettrick.sim.steps.memory import MemoryUse, memory_use
+from ettrick.sim.steps.shape import flop_per_token
+from ettrick.sim.steps.time import Breakdown, Impairment, breakdown, impaired
+from ettrick.sim.steps.workload import divisors, even_pieces, expert_sizes, problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sim.steps.time import Machine
-    from sim.steps.workload import Module, Recompute, Schedule, Sharding, Workload
+    from ettrick.sim.steps.time import Machine
+    from ettrick.sim.steps.workload import Module, Recompute, Schedule, Sharding, Workload
 
 BAND90 = 1.6449
 

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sim.steps.hardware import NodePower
+    from ettrick.sim.steps.hardware import NodePower
 
 
 class PowerState(NamedTuple):

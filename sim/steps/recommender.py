@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.steps.serving import BYTES
+from ettrick.sim.steps.serving import BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.steps.hardware import Accelerator, Precision
-    from sim.steps.serving import ServingConstants
-    from sim.steps.shape import Amount
+    from ettrick.sim.steps.hardware import Accelerator, Precision
+    from ettrick.sim.steps.serving import ServingConstants
+    from ettrick.sim.steps.shape import Amount
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from sim.steps.power import board_share, capped_pace
+from ettrick.sim.steps.power import board_share, capped_pace
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sim.steps.hardware import Accelerator, Precision
-    from sim.steps.shape import Amount, ModelShape
+    from ettrick.sim.steps.hardware import Accelerator, Precision
+    from ettrick.sim.steps.shape import Amount, ModelShape
 
 _Number = TypeVar("_Number")
 
@@ -622,7 +622,7 @@ def power(replica: Replica, batch: Amount, requests: Requests) -> Amount:
 def pace_under_cap(replica: Replica, requests: Requests) -> float:
     """Return the pace of a replica whose boards are capped, relative to full clocks [-]: with all that it has room for.
 
-    As that of training (`sim.steps.power.capped_pace`) at the share that the cap leaves of what it would draw.
+    As that of training (`ettrick.sim.steps.power.capped_pace`) at the share that the cap leaves of what it would draw.
     """
     chip = replica.chip
     if chip.cap is None or chip.power is None:

@@ -13,14 +13,14 @@ from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.steps.memory import activations, stage_activations
-from sim.steps.workload import CHEAP
+from ettrick.sim.steps.memory import activations, stage_activations
+from ettrick.sim.steps.workload import CHEAP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.steps.hardware import Accelerator, Constants, Efficiencies, Link, Links
-    from sim.steps.workload import Module, Workload
+    from ettrick.sim.steps.hardware import Accelerator, Constants, Efficiencies, Link, Links
+    from ettrick.sim.steps.workload import Module, Workload
 
 # The time of one layer and one microbatch on one GPU, forward and backward together, term by term.
 #

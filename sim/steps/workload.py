@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.steps.shape import ModelShape
+    from ettrick.sim.steps.shape import ModelShape
 
 # How the ranks of a layout are numbered and divided: coordinates, divisors, and what divides next to what does not.
 

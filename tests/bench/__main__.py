@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import simpy
 
-import sim
+from ettrick import sim
 from tests.bench.fleets import fleet_rows
 from tests.bench.logs import log_rows
 from tests.bench.startup import startup_rows

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sim
-from sim.steps.serving import time_per_token
+from ettrick import sim
+from ettrick.sim.steps.serving import time_per_token
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -13,13 +13,13 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from analysis.logs import pipeline
-from analysis.logs.events import incidents
-from analysis.logs.fit import fit
-from analysis.results.run import provenance
-from sim.failures import Replay
-from sim.input.job_trace import read_jobs
-from sim.scenario.streams import JobTrace
+from ettrick.analysis.logs import pipeline
+from ettrick.analysis.logs.events import incidents
+from ettrick.analysis.logs.fit import fit
+from ettrick.analysis.results.run import provenance
+from ettrick.sim.failures import Replay
+from ettrick.sim.input.job_trace import read_jobs
+from ettrick.sim.scenario.streams import JobTrace
 from tests import log_writers
 
 if TYPE_CHECKING:

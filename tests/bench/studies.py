@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import sim
-from analysis.compare import Variant, compare
-from analysis.runs import replicate
-from analysis.statistics.differences import controlled
-from analysis.study.load import load_study
-from analysis.sweep.campaign import Again, Campaign
-from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Where, worker_pool_at
+from ettrick import sim
+from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.runs import replicate
+from ettrick.analysis.statistics.differences import controlled
+from ettrick.analysis.study.load import load_study
+from ettrick.analysis.sweep.campaign import Again, Campaign
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.workers import Where, worker_pool_at
 
 # ----------------------------------------
 # What control variates are worth: replications that the same interval takes without, relative to with.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from analysis.page.formats import html
+from ettrick.analysis.page.formats import html
 from tests.browser.example import example_report
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from analysis.page.charts import data
-from analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
+from ettrick.analysis.page.charts import data
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
 
 EVIL = 'A & B <script>alert(1)</script> "quoted" </style> $x$ é'
 
@@ -44,7 +44,7 @@ EXPLORER = {
     "start": {"x": 0, "series": 1, "at": [0, 0, 1]},
 }
 
-"""Data of the explorer as `analysis.page.build` makes them: three axes, two metrics, a cell that cannot run."""
+"""Data of the explorer as `ettrick.analysis.page.build` makes them: three axes, two metrics, a cell that cannot run."""
 
 
 def _charts() -> dict[str, object]:

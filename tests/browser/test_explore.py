@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from analysis.explore import Explorer, Server
+from ettrick import sim
+from ettrick.analysis.explore import Explorer, Server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.page.formats import html
-from analysis.page.model import FirstScreen, Report
+from ettrick.analysis.page.formats import html
+from ettrick.analysis.page.model import FirstScreen, Report
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.pace import one_in
 

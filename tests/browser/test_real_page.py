@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.amounts import form_of
+from ettrick.analysis.amounts import form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tests.harness import prepared
 
 if TYPE_CHECKING:
-    import sim
+    from ettrick import sim
 
 FloatArray = NDArray[np.float64]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import sim
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.policies.contracts import Bucket
 from tests.harness import prepared
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.engine.simulation import Simulation
-from sim.failures.spread import hidden_at_start
-from sim.policies.contracts import Bucket
-from sim.scenario.laws import Lognormal, Weibull
+from ettrick import sim
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.failures.spread import hidden_at_start
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.scenario.laws import Lognormal, Weibull
 from tests.cases import cases
 from tests.harness import play as play_by_hand
 from tests.harness import prepared, scenario, seconds, trace

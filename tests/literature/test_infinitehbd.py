@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-import sim
-from analysis.logs.estimate import split_half
-from sim import catalog, yamlfile
+from ettrick import sim
+from ettrick.analysis.logs.estimate import split_half
+from ettrick.sim import catalog, yamlfile
 from tests.literature.acceptance import (
     AcceptanceStatistics,
     acceptance_statistics,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from analysis.calibrate.fit import Array, large_mape, mape, sources
-from analysis.calibrate.outcome import (
+from ettrick.analysis.calibrate.fit import Array, large_mape, mape, sources
+from ettrick.analysis.calibrate.outcome import (
     CALCULON,
     EXCEPTIONS,
     MEGATRON,
@@ -28,9 +28,9 @@ from analysis.calibrate.outcome import (
     recompute_ratios,
     utilisation,
 )
-from analysis.calibrate.rows import Row, Steps, default_folder, read_mixed, read_steps
-from sim.catalog import steps
-from sim.steps import Machine, breakdown
+from ettrick.analysis.calibrate.rows import Row, Steps, default_folder, read_mixed, read_steps
+from ettrick.sim.catalog import steps
+from ettrick.sim.steps import Machine, breakdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.calibrate.rows import default_folder
-from analysis.validation.lab import Lab
-from analysis.validation.measures import MEASURES
-from analysis.validation.measures.nodes import LOG, STATISTICS, Faults
-from analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
-from analysis.validation.run import validate
-from analysis.validation.table import load_table
-from analysis.validation.verdict import judge
+from ettrick import sim
+from ettrick.analysis.calibrate.rows import default_folder
+from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.measures import MEASURES
+from ettrick.analysis.validation.measures.nodes import LOG, STATISTICS, Faults
+from ettrick.analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
+from ettrick.analysis.validation.run import validate
+from ettrick.analysis.validation.table import load_table
+from ettrick.analysis.validation.verdict import judge
 from tests.cases import cases
 from tests.literature.acceptance import acceptance_statistics
 from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
-    from analysis.validation.table import Row
-    from analysis.validation.verdict import Verdict
+    from ettrick.analysis.validation.table import Row
+    from ettrick.analysis.validation.verdict import Verdict
 
 GROUPS = ("recovery", "presets", "steps", "sizes", "collectives", "spares", "weaker")
 
@@ -195,7 +195,7 @@ def test_failures_by_hand_come_when_they_are_written() -> None:
 
 def test_rows_are_played_without_reference_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     """Where the tables of published steps are not there, the rows that need them are skipped, and no others fail."""
-    from analysis.validation.measures import steps
+    from ettrick.analysis.validation.measures import steps
 
     monkeypatch.setattr(steps, "default_folder", lambda: tmp_path)
     steps.forget()
@@ -213,8 +213,8 @@ def test_rows_are_played_without_reference_data(monkeypatch: pytest.MonkeyPatch,
 @pytest.mark.skipif(not default_folder().exists(), reason="skipped: reference data not present")
 def test_errors_are_those_of_the_shipped_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a quarter of the traffic of activations, and without launches, the rows of steps are red."""
-    from analysis.validation.measures import steps
-    from sim.catalog import steps as catalog_steps
+    from ettrick.analysis.validation.measures import steps
+    from ettrick.sim.catalog import steps as catalog_steps
 
     constants = replace(catalog_steps.constants(), touches=0.5, launch=0.0, overhead=0.0)
     monkeypatch.setattr(catalog_steps, "constants", lambda: constants)

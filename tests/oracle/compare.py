@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.policies.contracts import NO_FAILURE, Bucket
+from ettrick.sim.policies.contracts import NO_FAILURE, Bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    import sim
+    from ettrick import sim
 
 Row = tuple[int, int, int, str]
 

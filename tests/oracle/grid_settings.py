@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from sim.formulas.arrays import real
-from sim.formulas.elastic import elastic_shares, share_in_place
-from sim.formulas.goodput import FailureClass, Store, expected_shares, first_order_efficiency, shares_of_classes
-from sim.policies.contracts import Bucket
+from ettrick.sim.formulas.arrays import real
+from ettrick.sim.formulas.elastic import elastic_shares, share_in_place
+from ettrick.sim.formulas.goodput import FailureClass, Store, expected_shares, first_order_efficiency, shares_of_classes
+from ettrick.sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.oracle.theory.nodes import starved_shares
 from tests.pace import SEED
@@ -25,7 +25,7 @@ from tests.pace import SEED
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import sim
+    from ettrick import sim
 
 # ----------------------------------------
 # A job of a grid, what theory says of it, and how far a simulation of it may be away whatever the number of draws.

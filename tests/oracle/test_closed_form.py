@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.policies.recovery.base import Span
-from sim.scenario.laws import Fixed
+from ettrick import sim
+from ettrick.sim.policies.recovery.base import Span
+from ettrick.sim.scenario.laws import Fixed
 from tests.harness import prepared
 from tests.intervals import Z, student
 from tests.pace import SEED, one_in

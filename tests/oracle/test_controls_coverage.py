@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-import sim
-from analysis.statistics.differences import ControlVariates, of_pair, of_values
-from analysis.statistics.estimates import mean_interval
+from ettrick import sim
+from ettrick.analysis.statistics.differences import ControlVariates, of_pair, of_values
+from ettrick.analysis.statistics.estimates import mean_interval
 from tests.harness import prepared
 from tests.pace import SEED, one_in
 

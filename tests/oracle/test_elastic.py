@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
+from ettrick import sim
 from tests import pace
 from tests.oracle import compare, elastic
 

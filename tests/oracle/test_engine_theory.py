@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.formulas.goodput import efficiency, expected_shares, expected_wallclock, optimal_interval, young_interval
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.formulas.goodput import (
+    efficiency,
+    expected_shares,
+    expected_wallclock,
+    optimal_interval,
+    young_interval,
+)
+from ettrick.sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.intervals import Z, student
 from tests.pace import SEED, one_in

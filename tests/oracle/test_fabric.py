@@ -11,12 +11,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import sim
-from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from sim.cluster.degraded import Change, FabricState
-from sim.cluster.paths import Paths, paths
-from sim.cluster.switches import Reach
-from sim.engine.simulation import Simulation
+from ettrick import sim
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
+from ettrick.sim.cluster.degraded import Change, FabricState
+from ettrick.sim.cluster.paths import Paths, paths
+from ettrick.sim.cluster.switches import Reach
+from ettrick.sim.engine.simulation import Simulation
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import LEAST, close

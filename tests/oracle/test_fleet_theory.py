@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.validation.lab import Lab
-from analysis.validation.measures import MEASURES, fleet
-from analysis.validation.table import load_table
-from analysis.validation.verdict import judge
-from sim import rng
-from sim.failures.trace import life_key
-from sim.formulas.queues import erlang_c
+from ettrick import sim
+from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.measures import MEASURES, fleet
+from ettrick.analysis.validation.table import load_table
+from ettrick.analysis.validation.verdict import judge
+from ettrick.sim import rng
+from ettrick.sim.failures.trace import life_key
+from ettrick.sim.formulas.queues import erlang_c
 from tests.cases import cases
 from tests.intervals import student
 from tests.pace import SEED
@@ -23,7 +23,7 @@ from tests.pace import SEED
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from analysis.validation.lab import Estimate
+    from ettrick.analysis.validation.lab import Estimate
 
     FloatArray = NDArray[np.float64]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-import sim
+from ettrick import sim
 from tests.cases import cases
 from tests.oracle import fleets
 from tests.pace import IS_FULL, SEED

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-import sim
-from sim.formulas.goodput import efficiency, predicted_efficiency, young_interval
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.formulas.goodput import efficiency, predicted_efficiency, young_interval
+from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import play, prepared
 from tests.intervals import Z, student

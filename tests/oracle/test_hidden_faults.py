@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from sim.failures.spread import hidden_at_start
+from ettrick import sim
+from ettrick.sim.failures.spread import hidden_at_start
 from tests.cases import cases
 from tests.harness import play, prepared, trace
 from tests.intervals import LEAST, Z, agree, close, rival_seed

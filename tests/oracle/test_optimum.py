@@ -14,22 +14,23 @@ import numpy as np
 import pytest
 import yaml
 
-import sim
-from analysis.metrics import job_ratios
-from analysis.optimize.optimize import Found, optimize
-from analysis.optimize.search import place
-from analysis.results.run import plain
-from analysis.sensitivity import sensitivity, sensitivity_document
-from analysis.statistics.estimates import t_quantile
-from analysis.study.axis import Axis
-from analysis.study.designs import Saltelli
-from analysis.study.load import load_study
-from analysis.study.questions.sobol import Indices, indices, variance_parts
-from analysis.study.table import Cell, Outcome, Table
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
-from analysis.validation.measures.crossover import (
+from docs.pictures.crossover import STORES, at_scale, fewest_replicas, main
+from ettrick import sim
+from ettrick.analysis.metrics import job_ratios
+from ettrick.analysis.optimize.optimize import Found, optimize
+from ettrick.analysis.optimize.search import place
+from ettrick.analysis.results.run import plain
+from ettrick.analysis.sensitivity import sensitivity, sensitivity_document
+from ettrick.analysis.statistics.estimates import t_quantile
+from ettrick.analysis.study.axis import Axis
+from ettrick.analysis.study.designs import Saltelli
+from ettrick.analysis.study.load import load_study
+from ettrick.analysis.study.questions.sobol import Indices, indices, variance_parts
+from ettrick.analysis.study.table import Cell, Outcome, Table
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
+from ettrick.analysis.validation.measures.crossover import (
     Crossing,
     Rivals,
     expected_crossover,
@@ -37,10 +38,9 @@ from analysis.validation.measures.crossover import (
     published_case,
     simulated_crossover,
 )
-from docs.pictures.crossover import STORES, at_scale, fewest_replicas, main
-from sim import Ratio
-from sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
-from sim.policies.contracts import Bucket
+from ettrick.sim import Ratio
+from ettrick.sim.formulas.goodput import daly_interval, efficiency, optimal_interval, young_interval
+from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import prepared
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from analysis.study.amounts import Point
+    from ettrick.analysis.study.amounts import Point
 
     Floats = NDArray[np.float64]
     Function = Callable[[Floats], Floats]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from sim.closed_form.elastic import lives_and_repairs
-from sim.formulas.nodes import starvation
-from sim.formulas.queues import base_stock, best_stock
+from ettrick import sim
+from ettrick.sim.closed_form.elastic import lives_and_repairs
+from ettrick.sim.formulas.nodes import starvation
+from ettrick.sim.formulas.queues import base_stock, best_stock
 from tests.cases import cases
 from tests.harness import play, prepared, seconds, trace
 from tests.intervals import student

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from sim.steps import Accelerator, Impairment, Machine, Workload, breakdown, impaired
-from sim.steps.memory import activation_memory, activations
-from sim.steps.time import logits_time, stages
+from ettrick.sim.steps import Accelerator, Impairment, Machine, Workload, breakdown, impaired
+from ettrick.sim.steps.memory import activation_memory, activations
+from ettrick.sim.steps.time import logits_time, stages
 from tests.cases import cases
 from tests.pipeline_rival import Played, interleaved, one_forward_one_backward, play, zero_bubble
 from tests.step_cases import CHIP, SHAPE, bare_machine, workload

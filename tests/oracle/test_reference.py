@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pytest
 
-import sim
-from sim.failures import FailureTrace
+from ettrick import sim
+from ettrick.sim.failures import FailureTrace
 from tests.cases import cases
 from tests.reference.model import Outcome, Setup, play
 

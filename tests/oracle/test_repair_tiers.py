@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.formulas.nodes import crew_limited_pmf
+from ettrick import sim
+from ettrick.sim.formulas.nodes import crew_limited_pmf
 from tests.harness import prepared
 from tests.intervals import Z, student
 from tests.pace import one_in

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.metrics import ratios
-from sim.engine.prepared import Rates
-from sim.engine.requests import Request, replay
+from ettrick import sim
+from ettrick.analysis.metrics import ratios
+from ettrick.sim.engine.prepared import Rates
+from ettrick.sim.engine.requests import Request, replay
 from tests.cases import cases
 from tests.pace import SEED
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from sim import Prepared, Result
+    from ettrick.sim import Prepared, Result
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -236,14 +236,14 @@ def test_prompts_of_a_reader_that_fails(tmp_path: Path, failover: str) -> None:
 
 def sim_batch(service: sim.PreparedService, rate: float) -> float:
     """Return the sequences in flight of a replica at a rate [1/s]."""
-    from sim.steps.serving import batch_of_load
+    from ettrick.sim.steps.serving import batch_of_load
 
     return batch_of_load(service.replica, service.requests, rate)
 
 
 def sim_prefill(service: sim.PreparedService, length: float) -> float:
     """Return the time to read a prompt with half of an answer of some length [s]."""
-    from sim.steps.serving import prefill
+    from ettrick.sim.steps.serving import prefill
 
     return float(prefill(service.replica, 1155 + length / 2))
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.results.run import document
-from analysis.runs import replicate
-from analysis.services import describe_service
-from sim.engine.prepared import Rates
-from sim.prepare import services as prepared_services
-from sim.units import YEAR
+from ettrick import sim
+from ettrick.analysis.results.run import document
+from ettrick.analysis.runs import replicate
+from ettrick.analysis.services import describe_service
+from ettrick.sim.engine.prepared import Rates
+from ettrick.sim.prepare import services as prepared_services
+from ettrick.sim.units import YEAR
 from tests.oracle.services import Outage, Replica, Simulator
 from tests.pace import IS_FULL, SEED
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-import sim
-from sim import rng
-from sim.engine.simulation import Simulation
-from sim.failures import SOURCES, Blast, Component, draw_trace
-from sim.failures.source import Domains
-from sim.failures.spread import Size, Victims
-from sim.failures.variety import Tempo, fleet_of
-from sim.scenario.laws import Exponential, Fixed, Lognormal, Weibull
+from ettrick import sim
+from ettrick.sim import rng
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.failures import SOURCES, Blast, Component, draw_trace
+from ettrick.sim.failures.source import Domains
+from ettrick.sim.failures.spread import Size, Victims
+from ettrick.sim.failures.variety import Tempo, fleet_of
+from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Weibull
 from tests.cases import cases
 from tests.harness import play, prepared, trace
 from tests.intervals import LEAST, Z, agree, close
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from sim.engine.result import Outage
-    from sim.failures import Source
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.engine.result import Outage
+    from ettrick.sim.failures import Source
+    from ettrick.sim.scenario.law_model import LawModel
 
     Numbers: TypeAlias = NDArray[np.float64]
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-import sim
-from analysis.metrics import ratios
-from analysis.statistics.differences import ControlVariates, controlled, ranking_of
-from analysis.statistics.estimates import contributions, mean_interval
-from analysis.statistics.intervals import mean_estimate
-from sim import Ratio
+from ettrick import sim
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.statistics.differences import ControlVariates, controlled, ranking_of
+from ettrick.analysis.statistics.estimates import contributions, mean_interval
+from ettrick.analysis.statistics.intervals import mean_estimate
+from ettrick.sim import Ratio
 from tests.pace import SEED
 
 if TYPE_CHECKING:

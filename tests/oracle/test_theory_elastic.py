@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.formulas.elastic import elastic_shares, mean_wait, replicated_mtti, share_in_place
-from sim.formulas.goodput import expected_shares
-from sim.formulas.nodes import steady_unavailability
-from sim.policies.contracts import Bucket
-from sim.steps import Impairment
+from ettrick import sim
+from ettrick.sim.formulas.elastic import elastic_shares, mean_wait, replicated_mtti, share_in_place
+from ettrick.sim.formulas.goodput import expected_shares
+from ettrick.sim.formulas.nodes import steady_unavailability
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.steps import Impairment
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import Z, student

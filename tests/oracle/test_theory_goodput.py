@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from sim.formulas.goodput import (
+from ettrick.sim.formulas.goodput import (
     daly_interval,
     efficiency,
     expected_shares,

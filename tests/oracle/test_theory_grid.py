@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
+from ettrick import sim
 from tests.oracle.grid_settings import FAMILIES, GRID
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from sim.formulas.goodput import expected_shares
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.formulas.goodput import expected_shares
+from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import rival_seed

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 from scipy import integrate, linalg, stats
 
-import sim
-from sim.formulas.arrays import enough_probability, exceedance, expected_shortfall, quantile
-from sim.formulas.goodput import expected_shares
-from sim.formulas.nodes import (
+from ettrick import sim
+from ettrick.sim.formulas.arrays import enough_probability, exceedance, expected_shortfall, quantile
+from ettrick.sim.formulas.goodput import expected_shares
+from ettrick.sim.formulas.nodes import (
     crew_limited_pmf,
     domain_law,
     expected_pace,
@@ -29,9 +29,9 @@ from sim.formulas.nodes import (
     starvation,
     steady_unavailability,
 )
-from sim.policies.contracts import Bucket, JobView
-from sim.policies.recovery import Narrow
-from sim.scenario.laws import Weibull
+from ettrick.sim.policies.contracts import Bucket, JobView
+from ettrick.sim.policies.recovery import Narrow
+from ettrick.sim.scenario.laws import Weibull
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import Z, rival_seed

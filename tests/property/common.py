@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-import sim
-from sim.engine.simulation import Simulation
+from ettrick import sim
+from ettrick.sim.engine.simulation import Simulation
 from tests.pace import IS_FULL, SEED, budget
 
 if TYPE_CHECKING:

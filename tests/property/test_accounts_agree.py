@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.policies.contracts import Bucket
 from tests.harness import play, prepared, trace
 from tests.pace import SEED, sample
 

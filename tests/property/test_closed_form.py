@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.closed_form.strikes import expected_renewals
-from sim.scenario.laws import Exponential, Fixed, Gamma
+from ettrick import sim
+from ettrick.sim.closed_form.strikes import expected_renewals
+from ettrick.sim.scenario.laws import Exponential, Fixed, Gamma
 from tests import harness
 from tests.cases import cases
 from tests.pace import SEED

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-import sim
-from sim import catalog
-from sim.compiled import loop, nodes, run, state
-from sim.compiled.lowering import uncovered
-from sim.engine.simulation import Simulation
-from sim.rng import uniform_one
+from ettrick import sim
+from ettrick.sim import catalog
+from ettrick.sim.compiled import loop, nodes, run, state
+from ettrick.sim.compiled.lowering import uncovered
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.rng import uniform_one
 from tests import harness
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import laws, maybe, moments, scenarios, seconds, times
@@ -28,7 +28,7 @@ from tests.strategies import laws, maybe, moments, scenarios, seconds, times
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sim.engine.kernel import Kernel
+    from ettrick.sim.engine.kernel import Kernel
 
 pytest.importorskip("numba")
 
@@ -396,7 +396,7 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def first_difference(prepared: sim.Prepared, replication: int) -> str:
     """Return the first event that one engine plays and the other does not."""
-    from sim.compiled.run import Bench
+    from ettrick.sim.compiled.run import Bench
 
     trace = sim.trace(prepared, replication)
     bench = Bench(prepared)
@@ -488,7 +488,7 @@ def no_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("no_code")
 def test_a_damaged_cache_is_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one warning, and the loop is compiled anew."""
-    from sim.compiled import machine
+    from ettrick.sim.compiled import machine
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     damaged = run.cache_folder() / "here" / "code.nbi"
@@ -509,7 +509,7 @@ def test_a_damaged_cache_is_thrown_away(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("no_code")
 def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one warning; the processes that this one starts find the other folder."""
-    from sim.compiled import machine
+    from ettrick.sim.compiled import machine
 
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -525,10 +525,10 @@ def test_a_cache_that_cannot_be_written_is_replaced(tmp_path: Path, monkeypatch:
 def test_a_truncated_file_of_machine_code_is_compiled_anew(tmp_path: Path) -> None:
     """In a process of its own, with real files: compiled, damaged, compiled anew, and the same result."""
     program = (
-        "import sim; from dataclasses import replace;"
+        "from ettrick import sim; from dataclasses import replace;"
         "p = replace(sim.prepare(sim.load(sim.find('quickstart'))), engine='compiled'); print(sim.run(p, 0).counts)"
     )
-    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(Path(sim.__file__).parents[1])}
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": str(Path(sim.__file__).parents[2])}
 
     def call() -> tuple[str, str]:
         done = subprocess.run(
@@ -577,7 +577,7 @@ def test_arrays_beyond_the_cap_are_left_to_events(monkeypatch: pytest.MonkeyPatc
 
 def test_arrays_that_are_too_small_are_made_larger() -> None:
     """A replication that overflows its arrays is simulated again, to the same result."""
-    from sim.compiled.run import Bench
+    from ettrick.sim.compiled.run import Bench
 
     prepared = sim.prepare(sim.load(sim.find("quickstart"), ["failures.0.rate=200 per 1000 node-day"]))
     bench = Bench(dataclasses.replace(prepared, expected_events=-1100.0))

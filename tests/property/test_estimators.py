@@ -11,19 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
-from analysis.logs import check, estimate, lives, pipeline, write
-from analysis.logs.estimate import ClusterModel, Spells
-from analysis.logs.lives import Lives
-from analysis.logs.tables import NoModelError, utc
-from analysis.results.models import Provenance
+from ettrick import sim
+from ettrick.analysis.logs import check, estimate, lives, pipeline, write
+from ettrick.analysis.logs.estimate import ClusterModel, Spells
+from ettrick.analysis.logs.lives import Lives
+from ettrick.analysis.logs.tables import NoModelError, utc
+from ettrick.analysis.results.models import Provenance
 from tests.log_writers import START, name
 from tests.property.common import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.logs.estimate import Clustering
+    from ettrick.analysis.logs.estimate import Clustering
 
 Array = Any
 

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.fleet import fleet_ratios
-from analysis.metrics import is_share
-from analysis.targets import kept
-from sim.engine.fleet import Fleet
-from sim.engine.fleet_result import JOB_SUMS, NAMED, FleetResult, LedgerKey
-from sim.engine.prepared import TargetPlan
-from sim.policies.contracts import Bucket
-from sim.scenario.streams import Arrival, Chain
+from ettrick import sim
+from ettrick.analysis.fleet import fleet_ratios
+from ettrick.analysis.metrics import is_share
+from ettrick.analysis.targets import kept
+from ettrick.sim.engine.fleet import Fleet
+from ettrick.sim.engine.fleet_result import JOB_SUMS, NAMED, FleetResult, LedgerKey
+from ettrick.sim.engine.prepared import TargetPlan
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.scenario.streams import Arrival, Chain
 from tests.harness import scenario
 from tests.pace import SEED, budget
 from tests.unit.test_fleet import INF, arrival, stream

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sim.policies.claims import Claims
-from sim.policies.queue import Ordered, Pool, Profile, Quota, nodes_of
+from ettrick.sim.policies.claims import Claims
+from ettrick.sim.policies.queue import Ordered, Pool, Profile, Quota, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from sim.policies.planner import Planner
-    from sim.policies.queue import Pending
+    from ettrick.sim.policies.planner import Planner
+    from ettrick.sim.policies.queue import Pending
 
 GPUS = 4
 

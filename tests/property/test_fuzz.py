@@ -23,9 +23,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import cli
-import sim
-from sim import yamlfile
+from ettrick import cli, sim
+from ettrick.sim import yamlfile
 from tests import report_sample
 from tests.pace import SEED
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
-from sim.cluster import FABRIC_PARTS
+from ettrick import sim
+from ettrick.sim.cluster import FABRIC_PARTS
 from tests import harness
 from tests.property.common import examples, prepare
 from tests.strategies import Networked, scenarios

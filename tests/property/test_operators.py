@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
-from analysis.metrics import spending
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.analysis.metrics import spending
+from ettrick.sim.policies.contracts import Bucket
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples
 from tests.strategies import Draw, maybe, moments, seconds, times

@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from analysis.logs import pipeline
-from analysis.logs.pipeline import Request
-from analysis.logs.tables import NoModelError
-from sim.failures import Replay
-from sim.input.job_trace import read_jobs
-from sim.records import LogError
-from sim.scenario.fields import RuleError
-from sim.scenario.streams import JobTrace
-from sim.units import DAY
+from ettrick.analysis.logs import pipeline
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.tables import NoModelError
+from ettrick.sim.failures import Replay
+from ettrick.sim.input.job_trace import read_jobs
+from ettrick.sim.records import LogError
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.scenario.streams import JobTrace
+from ettrick.sim.units import DAY
 from tests import log_writers
 from tests.log_writers import START, Fault, drawn, name
 from tests.pace import SEED, one_in

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
-from sim.cluster.placement import Layout, loss_of_host, positions, spans, stranded_gpus
-from sim.engine.nodes import PackedPool, Place
-from sim.engine.prepared import Units
-from sim.engine.simulation import Simulation
-from sim.scenario.model import Parallelism
+from ettrick import sim
+from ettrick.sim.cluster.placement import Layout, loss_of_host, positions, spans, stranded_gpus
+from ettrick.sim.engine.nodes import PackedPool, Place
+from ettrick.sim.engine.prepared import Units
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.scenario.model import Parallelism
 from tests import harness
 from tests.cases import cases
 from tests.harness import _Watched
@@ -25,7 +25,7 @@ from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import Group, Job
 
 # ----------------------------------------
 # Placement of ranks against a walk over all of them in plain Python, for layouts of any order.

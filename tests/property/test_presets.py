@@ -15,19 +15,19 @@ import numpy as np
 import pytest
 from scipy.stats import poisson
 
-import sim
-from sim import catalog
-from sim.engine.nodes import Place
-from sim.engine.simulation import Simulation
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim import catalog
+from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.policies.contracts import Bucket
 from tests import harness
 from tests.pace import SEED, budget, one_in
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
-    from sim.engine.job import Group
-    from sim.engine.lives import Failure
-    from sim.failures import FailureTrace
+    from ettrick.sim.engine.job import Group
+    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.failures import FailureTrace
 
 PRESETS = list(catalog.recoveries())
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
-from sim.policies.contracts import Bucket
-from sim.policies.recovery import Redundant
+from ettrick import sim
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.policies.recovery import Redundant
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples
 from tests.strategies import Draw, maybe, moments, repairs, seconds, times

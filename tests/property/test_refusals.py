@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
+from ettrick import sim
 from tests import harness
 from tests.cases import cases
 from tests.property.common import Scenario, examples, play

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
+from ettrick import sim
 from tests.property.common import Scenario, at_its_best, examples, is_even, larger, play, prepare, slowest
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from sim.failures import FailureTrace, Source
+    from ettrick.sim.failures import FailureTrace, Source
 
 
 @examples(130)

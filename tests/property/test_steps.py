@@ -12,18 +12,28 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from sim import catalog
-from sim.catalog import steps
-from sim.steps import Breakdown, Impairment, StepPlan, Workload, breakdown, impaired, memory_use, problems, remedies
-from sim.steps.memory import activation_memory
+from ettrick.sim import catalog
+from ettrick.sim.catalog import steps
+from ettrick.sim.steps import (
+    Breakdown,
+    Impairment,
+    StepPlan,
+    Workload,
+    breakdown,
+    impaired,
+    memory_use,
+    problems,
+    remedies,
+)
+from ettrick.sim.steps.memory import activation_memory
 from tests.property.common import examples
 from tests.strategies import layouts, machines, workloads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sim.steps import Machine, Problem
-    from sim.steps.workload import Schedule, Sharding
+    from ettrick.sim.steps import Machine, Problem
+    from ettrick.sim.steps.workload import Schedule, Sharding
 
 SLACK = 1 + 1e-9
 

@@ -10,8 +10,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import sim
-from analysis.study.load import LoadedStudy, first_look, load_study
+from ettrick import sim
+from ettrick.analysis.study.load import LoadedStudy, first_look, load_study
 from tests.unit.bad_input import BASE
 
 TIMES = ["30 s", "7 min", "10 min", "90 min", "2 h", "0.5 d"]

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import sim
-from analysis.worth import KNOBS, METRICS, changes_of, worth
+from ettrick import sim
+from ettrick.analysis.worth import KNOBS, METRICS, changes_of, worth
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from analysis.results.explained import WorthGroup
-    from sim.failures import Source
+    from ettrick.analysis.results.explained import WorthGroup
+    from ettrick.sim.failures import Source
 
 Life = tuple[str, int, int]
 

@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-import sim
-from sim.failures.replay import Columns, Log, read_log
+from ettrick import sim
+from ettrick.sim.failures.replay import Columns, Log, read_log
 from tests.harness import prepared
 from tests.literature.acceptance import acceptance_statistics, percentile_of_count, time_by_nodes_down
 

@@ -15,10 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import sim
-from sim.input.job_trace import Jobs, read_jobs
-from sim.scenario.laws import Lognormal
-from sim.scenario.streams import Generated, JobTrace
+from ettrick import sim
+from ettrick.sim.input.job_trace import Jobs, read_jobs
+from ettrick.sim.scenario.laws import Lognormal
+from ettrick.sim.scenario.streams import Generated, JobTrace
 
 FOLDER = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "fleet"
 

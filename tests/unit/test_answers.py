@@ -12,20 +12,20 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from analysis.amounts import Form, form_of
-from analysis.statistics.estimates import mean_interval, t_quantile
-from analysis.study.model import QUESTIONS
-from analysis.study.questions.along import Curve
-from analysis.study.questions.best import front_of
-from analysis.study.questions.question import is_log
-from analysis.study.table import JobRate
-from sim.scenario.fields import RuleError
+from ettrick.analysis.amounts import Form, form_of
+from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
+from ettrick.analysis.study.model import QUESTIONS
+from ettrick.analysis.study.questions.along import Curve
+from ettrick.analysis.study.questions.best import front_of
+from ettrick.analysis.study.questions.question import is_log
+from ettrick.analysis.study.table import JobRate
+from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
 from tests.sweep_tools import ask, broken, common_noise, table_of, worded
 
 if TYPE_CHECKING:
-    from analysis.study.questions.question import Answer
-    from analysis.study.table import Table
+    from ettrick.analysis.study.questions.question import Answer
+    from ettrick.analysis.study.table import Table
 
 SPARES = {"title": "hot spares", "noun": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}
 

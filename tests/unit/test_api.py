@@ -14,12 +14,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis import api
-from analysis.logs import pipeline
-from analysis.results.fitted import FitDocument
-from analysis.results.models import CompareDocument, RunDocument, SweepDocument
+from ettrick import cli, sim
+from ettrick.analysis import api
+from ettrick.analysis.logs import pipeline
+from ettrick.analysis.results.fitted import FitDocument
+from ettrick.analysis.results.models import CompareDocument, RunDocument, SweepDocument
 from tests import report_sample
 from tests.cases import cases
 
@@ -89,7 +88,7 @@ def test_the_surface_is_pinned() -> None:
 def test_an_import_brings_nothing_heavy() -> None:
     """Who imports the API waits for no simulator, no scipy and no matplotlib."""
     heavy = "{'sim', 'scipy', 'numpy', 'matplotlib', 'networkx', 'pydantic', 'typer'}"
-    line = f"import analysis.api, sys; print({heavy} & set(sys.modules))"
+    line = f"import ettrick.analysis.api, sys; print({heavy} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", line], text=True).strip() == "set()"
 
 

@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.at_equal import Equal, headline_at_equal, study_headline, table_lines
-from analysis.compare import Variant, compare
-from analysis.compare import compare_document as typed_compare_document
-from analysis.metrics import METRICS, job_ratios, job_spending, ratios
-from analysis.page.chapters.compare import format_comparison as typed_format_comparison
-from analysis.results.models import CompareDocument
-from analysis.statistics.precision import RequestError
-from analysis.study.amounts import Point, Value
-from analysis.study.axis import Axis
-from analysis.study.load import load_study
-from analysis.study.table import Cell, Outcome, Table
+from ettrick import cli, sim
+from ettrick.analysis.at_equal import Equal, headline_at_equal, study_headline, table_lines
+from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.compare import compare_document as typed_compare_document
+from ettrick.analysis.metrics import METRICS, job_ratios, job_spending, ratios
+from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
+from ettrick.analysis.results.models import CompareDocument
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.study.amounts import Point, Value
+from ettrick.analysis.study.axis import Axis
+from ettrick.analysis.study.load import load_study
+from ettrick.analysis.study.table import Cell, Outcome, Table
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from analysis.study.load import LoadedStudy
+    from ettrick.analysis.study.load import LoadedStudy
 
 compare_document = as_plain(typed_compare_document)
 

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import cli
-import sim
-from sim import yamlfile
+from ettrick import cli, sim
+from ettrick.sim import yamlfile
 from tests.cases import cases
 from tests.unit.bad_input import (
     BASE,

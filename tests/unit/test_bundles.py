@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim import catalog
-from sim.failures.bundle import Bundle
-from sim.input.scenario import REGISTRIES
-from sim.scenario.laws import Fixed
+from ettrick import sim
+from ettrick.sim import catalog
+from ettrick.sim.failures.bundle import Bundle
+from ettrick.sim.input.scenario import REGISTRIES
+from ettrick.sim.scenario.laws import Fixed
 from tests.cases import cases
 
 SITE = "jobs=[{name: train, gpus: 2688, step_time: 10 s}]"

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import sim
-from sim import catalog
-from sim.scenario.model import ModelSpec
-from sim.steps.shape import flop_per_token
+from ettrick import sim
+from ettrick.sim import catalog
+from ettrick.sim.scenario.model import ModelSpec
+from ettrick.sim.steps.shape import flop_per_token
 from tests.cases import cases
 from tests.reference_tables import rows
 

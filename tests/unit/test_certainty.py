@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.amounts import people_form, percent_text, range_text
-from analysis.compare import Variant, compare, compare_document
-from analysis.metrics import METRICS, is_exact
-from analysis.optimize.optimize import optimize, optimum_document
-from analysis.page.chapters.compare import format_comparison
-from analysis.page.chapters.inputs import more_runs
-from analysis.page.chapters.optimum import format_optimum
-from analysis.page.chapters.run import format_run
-from analysis.page.chapters.sensitivity import _more_rows, _share
-from analysis.page.sourced import Estimate as Sourced
-from analysis.page.sourced import SourcedNumber, apart
-from analysis.results.models import IndexEstimate
-from analysis.results.run import document, plain
-from analysis.runs import replicate, replications_of
-from analysis.statistics.differences import difference
-from analysis.statistics.intervals import doubt_of, mean_estimate, unseen
-from analysis.statistics.precision import Precision, RequestError, next_goal
-from analysis.study.load import first_look
-from analysis.targets import Kept, _metrics
-from sim import Ratio
-from sim.engine.requests import Served
+from ettrick import sim
+from ettrick.analysis.amounts import people_form, percent_text, range_text
+from ettrick.analysis.compare import Variant, compare, compare_document
+from ettrick.analysis.metrics import METRICS, is_exact
+from ettrick.analysis.optimize.optimize import optimize, optimum_document
+from ettrick.analysis.page.chapters.compare import format_comparison
+from ettrick.analysis.page.chapters.inputs import more_runs
+from ettrick.analysis.page.chapters.optimum import format_optimum
+from ettrick.analysis.page.chapters.run import format_run
+from ettrick.analysis.page.chapters.sensitivity import _more_rows, _share
+from ettrick.analysis.page.sourced import Estimate as Sourced
+from ettrick.analysis.page.sourced import SourcedNumber, apart
+from ettrick.analysis.results.models import IndexEstimate
+from ettrick.analysis.results.run import document, plain
+from ettrick.analysis.runs import replicate, replications_of
+from ettrick.analysis.statistics.differences import difference
+from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, unseen
+from ettrick.analysis.statistics.precision import Precision, RequestError, next_goal
+from ettrick.analysis.study.load import first_look
+from ettrick.analysis.targets import Kept, _metrics
+from ettrick.sim import Ratio
+from ettrick.sim.engine.requests import Served
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 from tests.pace import one_in

@@ -24,13 +24,25 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.text import Text
 
-import sim
-from analysis.amounts import decimals_of, number_text, signed_number
-from analysis.page import charts
-from analysis.page.charts.cluster import PLAIN, Drawing, draw_parts, draw_tiers, is_small
-from analysis.page.charts.cluster import Text as Text_
-from analysis.page.charts.data import Bar, Bars, Calendar, Change, Curves, HeatMap, Phase, Scale, Series, Waterfall
-from analysis.page.charts.sheet import (
+from docs.pictures import recovery
+from ettrick import sim
+from ettrick.analysis.amounts import decimals_of, number_text, signed_number
+from ettrick.analysis.page import charts
+from ettrick.analysis.page.charts.cluster import PLAIN, Drawing, draw_parts, draw_tiers, is_small
+from ettrick.analysis.page.charts.cluster import Text as Text_
+from ettrick.analysis.page.charts.data import (
+    Bar,
+    Bars,
+    Calendar,
+    Change,
+    Curves,
+    HeatMap,
+    Phase,
+    Scale,
+    Series,
+    Waterfall,
+)
+from ettrick.analysis.page.charts.sheet import (
     FAINT,
     GREY,
     HUES,
@@ -49,11 +61,10 @@ from analysis.page.charts.sheet import (
     width_of,
     wrapped,
 )
-from analysis.page.charts.tables import color_of
-from docs.pictures import recovery
-from sim import JOB_BUCKETS, Topology
-from sim.cluster import ClusterSpec, Edges, FatTree, Hosts, edges
-from sim.cluster.fabric import DualPlane
+from ettrick.analysis.page.charts.tables import color_of
+from ettrick.sim import JOB_BUCKETS, Topology
+from ettrick.sim.cluster import ClusterSpec, Edges, FatTree, Hosts, edges
+from ettrick.sim.cluster.fabric import DualPlane
 from tests.cases import cases
 from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
 from tests.pace import one_in
@@ -63,7 +74,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from sim.cluster import FabricKind
+    from ettrick.sim.cluster import FabricKind
 
 PALETTE = {color.lower() for color in (*HUES, *RAMP, INK, GREY, FAINT, ON_LIGHT, ON_DARK, "#ffffff")}
 
@@ -143,7 +154,7 @@ def test_the_same_picture_is_the_same_bytes_in_another_process() -> None:
     """Neither a second time nor another process, with other hashes, changes a byte."""
     names = ["curves"]
     program = (
-        "import hashlib; from analysis.page.charts import draw, render; from tests.chart_cases import CASES\n"
+        "import hashlib; from ettrick.analysis.page.charts import draw, render; from tests.chart_cases import CASES\n"
         f"for name in {names!r}: print(hashlib.sha256(render(draw(CASES[name]), '.svg')).hexdigest())"
     )
     environment = {**os.environ, "PYTHONHASHSEED": "1"}

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.formulas.goodput import daly_interval, optimal_interval, young_interval
-from sim.policies.checkpoint import Ladder, Periodic, Rung, Tiers, cliques
-from sim.policies.checkpoint.ladder import choose
-from sim.policies.checkpoint.stores import Shelf, Source, clique_of, missing
-from sim.policies.contracts import CheckpointState, Damage, Pace
-from sim.scenario.fields import RuleError
+from ettrick.sim.formulas.goodput import daly_interval, optimal_interval, young_interval
+from ettrick.sim.policies.checkpoint import Ladder, Periodic, Rung, Tiers, cliques
+from ettrick.sim.policies.checkpoint.ladder import choose
+from ettrick.sim.policies.checkpoint.stores import Shelf, Source, clique_of, missing
+from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace
+from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
 from tests.checkpoint_checks import check_checkpoint
 from tests.pace import one_in

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.policies.checkpoint import Ladder, Pause, Periodic, Rung
-from sim.policies.checkpoint.stores import TIE, Grid, after, before, reach
-from sim.policies.contracts import Damage, Pace
+from ettrick.sim.policies.checkpoint import Ladder, Pause, Periodic, Rung
+from ettrick.sim.policies.checkpoint.stores import TIE, Grid, after, before, reach
+from ettrick.sim.policies.contracts import Damage, Pace
 from tests.cases import cases
 from tests.checkpoint_checks import check_checkpoint, marks
 from tests.pace import one_in

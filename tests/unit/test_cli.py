@@ -18,13 +18,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis import runs
-from analysis.results import files
-from analysis.results.run import scenario_digest
-from sim import records
-from sim.engine.simulation import Simulation
+from ettrick import cli, sim
+from ettrick.analysis import runs
+from ettrick.analysis.results import files
+from ettrick.analysis.results.run import scenario_digest
+from ettrick.sim import records
+from ettrick.sim.engine.simulation import Simulation
 from tests import report_sample
 from tests.cases import cases
 

@@ -12,23 +12,23 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from analysis.explain import describe as typed_describe
-from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
-from analysis.page.chapters.run import extrapolated_texts as typed_extrapolated_texts
-from analysis.page.chapters.run import format_run as typed_format_run
-from analysis.results.explained import ExplainDocument
-from analysis.results.models import ClosedForm, RunDocument
-from analysis.results.run import describe_closed_form as typed_describe_closed_form
-from analysis.results.run import document as typed_document
-from analysis.runs import replicate
-from sim.closed_form.limits import SUPERLINEAR
-from sim.closed_form.renewal import Unknown
-from sim.formulas.arrays import Expansion
-from sim.policies.detection.race import DetectionRace, Observer
-from sim.policies.recovery.base import Span
-from sim.policies.recovery.phases import longest
-from sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
+from ettrick import sim
+from ettrick.analysis.explain import describe as typed_describe
+from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
+from ettrick.analysis.page.chapters.run import extrapolated_texts as typed_extrapolated_texts
+from ettrick.analysis.page.chapters.run import format_run as typed_format_run
+from ettrick.analysis.results.explained import ExplainDocument
+from ettrick.analysis.results.models import ClosedForm, RunDocument
+from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.runs import replicate
+from ettrick.sim.closed_form.limits import SUPERLINEAR
+from ettrick.sim.closed_form.renewal import Unknown
+from ettrick.sim.formulas.arrays import Expansion
+from ettrick.sim.policies.detection.race import DetectionRace, Observer
+from ettrick.sim.policies.recovery.base import Span
+from ettrick.sim.policies.recovery.phases import longest
+from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
 from tests import report_sample
 from tests.cases import cases
 from tests.intervals import Z

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 import yaml
 
-import sim
-from analysis.metrics import ratios
-from sim.cluster import FABRICS, ClusterSpec, edges, to_networkx
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.analysis.metrics import ratios
+from ettrick.sim.cluster import FABRICS, ClusterSpec, edges, to_networkx
+from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import _Watched, losses, play, prepared, seconds, trace

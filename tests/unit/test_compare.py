@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from analysis import runs
-from analysis.compare import Comparison, Recipe, Variant, Variation, compare, load_variants, recipes, split
-from analysis.compare import compare_document as typed_compare_document
-from analysis.page.chapters.compare import format_comparison as typed_format_comparison
-from analysis.results.models import CompareDocument
-from analysis.results.run import render
-from analysis.runs import replicate
-from analysis.statistics.differences import MANY, difference, replications_to_resolve
-from analysis.statistics.estimates import mean_interval, means
-from analysis.statistics.precision import Precision, RequestError
-from sim import Ratio
+from ettrick import sim
+from ettrick.analysis import runs
+from ettrick.analysis.compare import Comparison, Recipe, Variant, Variation, compare, load_variants, recipes, split
+from ettrick.analysis.compare import compare_document as typed_compare_document
+from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
+from ettrick.analysis.results.models import CompareDocument
+from ettrick.analysis.results.run import render
+from ettrick.analysis.runs import replicate
+from ettrick.analysis.statistics.differences import MANY, difference, replications_to_resolve
+from ettrick.analysis.statistics.estimates import mean_interval, means
+from ettrick.analysis.statistics.precision import Precision, RequestError
+from ettrick.sim import Ratio
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain

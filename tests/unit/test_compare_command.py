@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.amounts import points_text
-from analysis.page.chapters.compare import format_comparison as typed_format_comparison
-from analysis.results.models import CompareDocument
+from ettrick import cli, sim
+from ettrick.analysis.amounts import points_text
+from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
+from ettrick.analysis.results.models import CompareDocument
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import of_plain
@@ -296,7 +295,7 @@ def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.Mo
     scenario = serving(scenario)
     reached = call(scenario, "--vary", "spares.hot=1,2", "--precision", "50pt", "--json")
     assert (reached.exit_code, json.loads(reached.stdout)["replications"]) == (DONE, 30)
-    monkeypatch.setattr("analysis.compare.MOST", 30)
+    monkeypatch.setattr("ettrick.analysis.compare.MOST", 30)
     result = call(scenario, "--vary", "spares.hot=1,2", "--precision", "0.0001pt")
     assert result.exit_code == NO
     assert result.stderr == "--precision 0.0001pt: not reached in 30 replications\n"

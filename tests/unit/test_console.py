@@ -17,19 +17,19 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from analysis.page.chapters.listing import format_inventory
-from analysis.page.chapters.run import format_run as typed_format_run
-from analysis.results.models import RunDocument
-from analysis.results.run import document as typed_document
-from analysis.runs import band, replicate
-from analysis.terminal import Progress
-from cli import app
+from ettrick.analysis.page.chapters.listing import format_inventory
+from ettrick.analysis.page.chapters.run import format_run as typed_format_run
+from ettrick.analysis.results.models import RunDocument
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.runs import band, replicate
+from ettrick.analysis.terminal import Progress
+from ettrick.cli import app
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
-    import sim
+    from ettrick import sim
 
 document = as_plain(typed_document)
 
@@ -271,7 +271,7 @@ RUN = "from cli import app; app(['run', 'quickstart', '--replications', '2', '--
 
 LIST = """
 import os
-from analysis.page.chapters.listing import format_inventory
+from ettrick.analysis.page.chapters.listing import format_inventory
 print(format_inventory(), end="|next|")
 os.environ["NO_COLOR"] = "1"
 print(format_inventory(), end="|next|")
@@ -281,7 +281,7 @@ print(format_inventory())
 
 BAR = """
 import time
-from analysis.terminal import Progress
+from ettrick.analysis.terminal import Progress
 with Progress("quiet", quiet=True) as quiet, Progress("layouts", quiet=False) as progress:
     for each in (quiet, progress):
         each(1, 9)

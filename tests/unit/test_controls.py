@@ -13,23 +13,23 @@ import pytest
 from scipy.stats import binom
 from scipy.stats import t as student
 
-import sim
-from analysis.page.chapters.run import format_run as typed_format_run
-from analysis.results.models import RunDocument
-from analysis.results.run import document as typed_document
-from analysis.runs import replicate
-from analysis.statistics.differences import ControlVariates, controlled, difference, of_values
-from analysis.statistics.intervals import mean_estimate
-from analysis.statistics.precision import FEWEST, Precision, RequestError
-from analysis.study.amounts import Point
-from analysis.study.inputs import Inputs
-from analysis.study.model import PrecisionSpec
-from analysis.study.table import Outcome
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.journal import Journal
-from analysis.sweep.sweep import Simulated, _excess, next_goal, simulate_until
-from analysis.sweep.task import Record
-from sim import Ratio
+from ettrick import sim
+from ettrick.analysis.page.chapters.run import format_run as typed_format_run
+from ettrick.analysis.results.models import RunDocument
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.runs import replicate
+from ettrick.analysis.statistics.differences import ControlVariates, controlled, difference, of_values
+from ettrick.analysis.statistics.intervals import mean_estimate
+from ettrick.analysis.statistics.precision import FEWEST, Precision, RequestError
+from ettrick.analysis.study.amounts import Point
+from ettrick.analysis.study.inputs import Inputs
+from ettrick.analysis.study.model import PrecisionSpec
+from ettrick.analysis.study.table import Outcome
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.sweep import Simulated, _excess, next_goal, simulate_until
+from ettrick.analysis.sweep.task import Record
+from ettrick.sim import Ratio
 from tests.cases import cases
 from tests.harness import prepared
 from tests.intervals import Z
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from analysis.sweep.task import Context, Task
+    from ettrick.analysis.sweep.task import Context, Task
 
 # Replications go where they are needed, and how many does not depend on who simulates them or when.
 

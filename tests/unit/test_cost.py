@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
-from analysis.metrics import job_spending, ratios, spending
-from analysis.page.chapters.run import format_run as typed_format_run
-from analysis.results.models import RunDocument
-from analysis.results.run import cost_content, energy_content
-from analysis.results.run import document as typed_document
-from analysis.runs import replicate
-from sim import catalog
-from sim.steps.hardware import NodePower
-from sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
+from ettrick import sim
+from ettrick.analysis.metrics import job_spending, ratios, spending
+from ettrick.analysis.page.chapters.run import format_run as typed_format_run
+from ettrick.analysis.results.models import RunDocument
+from ettrick.analysis.results.run import cost_content, energy_content
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.runs import replicate
+from ettrick.sim import catalog
+from ettrick.sim.steps.hardware import NodePower
+from ettrick.sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power
 from tests import report_sample
 from tests.cases import cases
 from tests.reference_tables import rows

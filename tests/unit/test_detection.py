@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sim.cluster import FABRIC_PARTS
-from sim.failures import SOURCES
-from sim.policies.detection import Latency, Observers
-from sim.scenario.laws import Fixed
+from ettrick.sim.cluster import FABRIC_PARTS
+from ettrick.sim.failures import SOURCES
+from ettrick.sim.policies.detection import Latency, Observers
+from ettrick.sim.scenario.laws import Fixed
 from tests.cases import cases
 from tests.detection_checks import KINDS, check_detection, times
 from tests.intervals import Z
 from tests.pace import one_in
 
 if TYPE_CHECKING:
-    from sim.failures import Source
-    from sim.policies.detection.kinds import Detection
+    from ettrick.sim.failures import Source
+    from ettrick.sim.policies.detection.kinds import Detection
 
 ALL = (
     "in-band",

@@ -12,11 +12,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.metrics import ratios
-from analysis.statistics.estimates import means
-from sim.policies.contracts import Bucket
-from sim.policies.detection.race import DetectionRace, Observer
-from sim.scenario.laws import Empirical, Exponential, Fixed, Gamma, Lognormal, Mixture, MixturePart, Uniform, Weibull
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.statistics.estimates import means
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.policies.detection.race import DetectionRace, Observer
+from ettrick.sim.scenario.laws import (
+    Empirical,
+    Exponential,
+    Fixed,
+    Gamma,
+    Lognormal,
+    Mixture,
+    MixturePart,
+    Uniform,
+    Weibull,
+)
 from tests.cases import cases
 from tests.detection_checks import marks, times
 from tests.harness import losses, play, prepared, seconds
@@ -28,8 +38,8 @@ from tests.unit.test_planned import care
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import sim
-    from sim.scenario.law_model import LawModel
+    from ettrick import sim
+    from ettrick.sim.scenario.law_model import LawModel
 
 # ----------------------------------------
 # Jobs that are told beforehand that they have to stop, by hand: maintenance with notice, and preemption.

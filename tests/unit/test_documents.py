@@ -17,14 +17,14 @@ import yaml
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-import sim
-from analysis.results.explained import results_schema
-from analysis.results.models import FORMAT, DocumentMistakeError, Often, read_document
-from analysis.results.run import _plain, plain, render, scenario_digest
-from analysis.results.run import document as typed_document
-from analysis.runs import Ensemble, replicate
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, yamlfile
-from sim.yamlfile import (
+from ettrick import sim
+from ettrick.analysis.results.explained import results_schema
+from ettrick.analysis.results.models import FORMAT, DocumentMistakeError, Often, read_document
+from ettrick.analysis.results.run import _plain, plain, render, scenario_digest
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.runs import Ensemble, replicate
+from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, yamlfile
+from ettrick.sim.yamlfile import (
     Document,
     DocumentError,
     Mark,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import _Watched, exactly, losses, play, prepared, seconds
 from tests.intervals import Z

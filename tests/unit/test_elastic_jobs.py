@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import sim
+from ettrick import sim
 from tests.cases import cases
 from tests.harness import play, scenario
 from tests.oracle.compare import table

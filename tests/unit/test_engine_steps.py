@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.metrics import ratios
-from analysis.statistics.estimates import means
-from sim.policies.contracts import Acquire, Background, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
+from ettrick import sim
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.statistics.estimates import means
+from ettrick.sim.policies.contracts import Acquire, Background, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
 from tests.cases import cases
 from tests.engine_watch import Watch, watch
 from tests.harness import exactly, losses, play, prepared, seconds, trace

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from sim.failures.source import CONTENTION
-from sim.policies.contracts import Acquire, Background, Bucket, Restore, Run, Stall
+from ettrick import sim
+from ettrick.sim.failures.source import CONTENTION
+from ettrick.sim.policies.contracts import Acquire, Background, Bucket, Restore, Run, Stall
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.intervals import Z

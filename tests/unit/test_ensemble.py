@@ -21,19 +21,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from analysis import runs
-from analysis.compare import Variant, compare
-from analysis.metrics import ratios
-from analysis.results.run import document as typed_document
-from analysis.results.run import render
-from analysis.runs import Ensemble, band, replicate
-from analysis.statistics.differences import ControlVariates
-from analysis.statistics.estimates import means
-from analysis.statistics.precision import FEWEST, Precision, RequestError
-from sim import Prepared, Ratio
-from sim.scenario.laws import Lognormal
-from sim.units import DAY
+from ettrick import sim
+from ettrick.analysis import runs
+from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.results.run import render
+from ettrick.analysis.runs import Ensemble, band, replicate
+from ettrick.analysis.statistics.differences import ControlVariates
+from ettrick.analysis.statistics.estimates import means
+from ettrick.analysis.statistics.precision import FEWEST, Precision, RequestError
+from ettrick.sim import Prepared, Ratio
+from ettrick.sim.scenario.laws import Lognormal
+from ettrick.sim.units import DAY
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 from tests.pace import one_in

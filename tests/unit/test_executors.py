@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.sweep import workers
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.journal import Journal
-from analysis.sweep.task import Shard, VersionError, run_task
-from analysis.sweep.workers import Backend, Processes, Serial, Where, WorkerError, WorkerPool, worker_pool_at
+from ettrick.analysis.sweep import workers
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.task import Shard, VersionError, run_task
+from ettrick.analysis.sweep.workers import Backend, Processes, Serial, Where, WorkerError, WorkerPool, worker_pool_at
 from tests import sweep_tools
 from tests.cases import cases
 from tests.pace import one_in
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from concurrent.futures import Future
 
-    from analysis.sweep.task import Task
+    from ettrick.analysis.sweep.task import Task
 
 # The pool: what becomes of tasks, whatever becomes of the processes that play them.
 
@@ -459,7 +459,7 @@ def test_a_scheduler_without_workers_is_given_up_after_a_while(monkeypatch: pyte
     client.workers = 0
     place.check()
     monkeypatch.setattr(workers, "_NO_WORKERS", -1.0)
-    monkeypatch.setattr("analysis.sweep.workers._LOOK", 0.01)
+    monkeypatch.setattr("ettrick.analysis.sweep.workers._LOOK", 0.01)
     with pytest.raises(WorkerError, match=r"^there: the scheduler has no workers"):
         next(WorkerPool(place).run(numbered(1), CONTEXT))
     assert client.cancelled == [client.remote]

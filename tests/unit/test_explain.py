@@ -13,21 +13,20 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.explain import describe as typed_describe
-from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
-from analysis.page.chapters.run import converges as typed_converges
-from analysis.page.chapters.run import explained_formula
-from analysis.page.formats import terminal
-from analysis.results.explained import ExplainDocument
-from analysis.results.models import ClosedForm
-from analysis.results.run import _simulated as typed_simulated
-from analysis.results.run import describe_closed_form as typed_describe_closed_form
-from analysis.results.run import document as typed_document
-from analysis.runs import replicate
-from sim import Ratio
-from sim.catalog import models
+from ettrick import cli, sim
+from ettrick.analysis.explain import describe as typed_describe
+from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
+from ettrick.analysis.page.chapters.run import converges as typed_converges
+from ettrick.analysis.page.chapters.run import explained_formula
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.results.explained import ExplainDocument
+from ettrick.analysis.results.models import ClosedForm
+from ettrick.analysis.results.run import _simulated as typed_simulated
+from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.runs import replicate
+from ettrick.sim import Ratio
+from ettrick.sim.catalog import models
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain

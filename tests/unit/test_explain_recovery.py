@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-import sim
-from analysis.explain import describe as typed_describe
-from analysis.page.chapters.cluster import format_explanation as typed_format_explanation
-from analysis.results.explained import ExplainDocument
-from sim.catalog import recoveries, recovery
-from sim.policies.contracts import FAULTS
-from sim.policies.recovery import RECOVERIES
-from sim.policies.recovery.phases import Phase
-from sim.prepare.explained import STAGES
-from sim.scenario.law_model import LawModel
+from ettrick import sim
+from ettrick.analysis.explain import describe as typed_describe
+from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
+from ettrick.analysis.results.explained import ExplainDocument
+from ettrick.sim.catalog import recoveries, recovery
+from ettrick.sim.policies.contracts import FAULTS
+from ettrick.sim.policies.recovery import RECOVERIES
+from ettrick.sim.policies.recovery.phases import Phase
+from ettrick.sim.prepare.explained import STAGES
+from ettrick.sim.scenario.law_model import LawModel
 from tests import report_sample
 from tests.cases import cases
 from tests.recovery_checks import mean_times

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
+from ettrick import sim
 from tests.cases import cases
 from tests.harness import exactly, losses, play, prepared, seconds, trace
 from tests.intervals import Z

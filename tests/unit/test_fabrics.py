@@ -14,10 +14,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-import sim
-from sim.cluster import ClusterSpec, Edges, Topology, to_networkx
-from sim.cluster.fabric import DualPlane, downlinks, fewest_switches, uplinks
-from sim.cluster.topology import FABRIC_PARTS, Hosts, edges
+from ettrick import sim
+from ettrick.sim.cluster import ClusterSpec, Edges, Topology, to_networkx
+from ettrick.sim.cluster.fabric import DualPlane, downlinks, fewest_switches, uplinks
+from ettrick.sim.cluster.topology import FABRIC_PARTS, Hosts, edges
 from tests.cases import cases
 from tests.harness import play, prepared, seconds
 from tests.intervals import Z

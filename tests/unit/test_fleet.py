@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from sim.engine.fleet_result import IDLE, NAMED, ROOTS
-from sim.engine.prepared import PreparedStream, SavePlan
-from sim.policies.contracts import Bucket
-from sim.scenario.streams import Arrival, Chain, Cost
+from ettrick import sim
+from ettrick.sim.engine.fleet_result import IDLE, NAMED, ROOTS
+from ettrick.sim.engine.prepared import PreparedStream, SavePlan
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.scenario.streams import Arrival, Chain, Cost
 from tests.cases import cases
 from tests.harness import scenario, trace
 

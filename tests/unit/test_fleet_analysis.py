@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from analysis import timeline
-from analysis.compare import Variant, compare
-from analysis.fleet import (
+from ettrick import sim
+from ettrick.analysis import timeline
+from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.fleet import (
     BATCHES,
     ON_QUEUE,
     QueueLine,
@@ -29,17 +29,17 @@ from analysis.fleet import (
     queue_line,
     tenant_shares,
 )
-from analysis.metrics import METRICS
-from analysis.page.build import report_of
-from analysis.page.chapters.run import format_run
-from analysis.results.fleet import growth_of
-from analysis.results.models import RunDocument, Summary
-from analysis.results.run import document, render
-from analysis.runs import Gathering, replicate
-from analysis.study.model import Study
-from sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
-from sim.engine.fleet_result import DIRECT, PREEMPTION, Tally
-from sim.units import HOUR
+from ettrick.analysis.metrics import METRICS
+from ettrick.analysis.page.build import report_of
+from ettrick.analysis.page.chapters.run import format_run
+from ettrick.analysis.results.fleet import growth_of
+from ettrick.analysis.results.models import RunDocument, Summary
+from ettrick.analysis.results.run import document, render
+from ettrick.analysis.runs import Gathering, replicate
+from ettrick.analysis.study.model import Study
+from ettrick.sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
+from ettrick.sim.engine.fleet_result import DIRECT, PREEMPTION, Tally
+from ettrick.sim.units import HOUR
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import IS_FULL, sample
@@ -370,7 +370,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
     changes = ["horizon=1 d", "warmup=0 s", "failures.0.scale=20", "scheduler.preempt.mode=requeue"]
     changes += ["streams.0.load=0.4", *(f"streams.{place}.tenant=product" for place in (0, 1))]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("sim.prepare.services"), "_REPLAYED", 2000)
+        patch.setattr(importlib.import_module("ettrick.sim.prepare.services"), "_REPLAYED", 2000)
         return sim.prepare(sim.load(str(path), changes))
 
 

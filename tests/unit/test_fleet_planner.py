@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sim.policies.planner import Planner
-from sim.policies.queue import Pending, Pool, Quota
-from sim.policies.scheduler import Scheduler
+from ettrick.sim.policies.planner import Planner
+from ettrick.sim.policies.queue import Pending, Pool, Quota
+from ettrick.sim.policies.scheduler import Scheduler
 from tests.cases import cases
 from tests.planning import Replay, Work
 

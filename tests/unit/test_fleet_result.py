@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim import Bucket
-from sim.engine.fleet_result import (
+from ettrick.sim import Bucket
+from ettrick.sim.engine.fleet_result import (
     BIN_EDGES,
     CLUSTER,
     DIRECT,
@@ -25,7 +25,7 @@ from sim.engine.fleet_result import (
     size_class,
     window_edges,
 )
-from sim.engine.ledger import LedgerError
+from ettrick.sim.engine.ledger import LedgerError
 from tests.cases import cases
 
 EDGES = (100.0, 200.0, 300.0)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from sim.policies.claims import Claims
-from sim.scenario.streams import Chain
+from ettrick import sim
+from ettrick.sim.policies.claims import Claims
+from ettrick.sim.scenario.streams import Chain
 from tests.cases import cases
 from tests.unit.test_fleet import INF, arrival, charged, play
 

@@ -13,13 +13,13 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-import cli
-from analysis.formula import _ANSWERS, FormulaError, answered, format_formula, format_question, formulas
-from analysis.results.explained import FormulaDocument, results_schema
-from analysis.results.models import read_document
-from analysis.results.run import plain, render
-from sim.formulas.arrays import real
-from sim.formulas.goodput import FailureClass, Store, efficiency, shares_of_classes
+from ettrick import cli
+from ettrick.analysis.formula import _ANSWERS, FormulaError, answered, format_formula, format_question, formulas
+from ettrick.analysis.results.explained import FormulaDocument, results_schema
+from ettrick.analysis.results.models import read_document
+from ettrick.analysis.results.run import plain, render
+from ettrick.sim.formulas.arrays import real
+from ettrick.sim.formulas.goodput import FailureClass, Store, efficiency, shares_of_classes
 from tests.cases import cases
 from tests.oracle.theory.multilevel import multilevel_shares
 

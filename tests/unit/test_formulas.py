@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-import sim
 from docs.pictures.mathematics import PICTURE, efficiency_of, main, simulated
-from sim.formulas.arrays import Expansion, decay, mean_decay, real
-from sim.formulas.goodput import (
+from ettrick import sim
+from ettrick.sim.formulas.arrays import Expansion, decay, mean_decay, real
+from ettrick.sim.formulas.goodput import (
     ORDERS,
     ClassShares,
     FailureClass,
@@ -34,7 +34,7 @@ from tests.oracle.theory.multilevel import multilevel_shares
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.formulas.arrays import Number
+    from ettrick.sim.formulas.arrays import Number
 
 # ----------------------------------------
 # The page of the mathematics: its picture is current, it names all of the theory, and what it derives is so.

@@ -14,10 +14,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, graph_file, to_networkx
-from sim.cluster.fabric import DualPlane
-from sim.cluster.topology import FABRIC_PARTS
-from sim.scenario.fields import RuleError
+from ettrick.sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, graph_file, to_networkx
+from ettrick.sim.cluster.fabric import DualPlane
+from ettrick.sim.cluster.topology import FABRIC_PARTS
+from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
 from tests.report_sample import (
     Document,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from sim.cluster import FabricKind
-    from sim.cluster.graph_file import GraphFile
+    from ettrick.sim.cluster import FabricKind
+    from ettrick.sim.cluster.graph_file import GraphFile
 
 # ----------------------------------------
 # Export as a graph: nothing is lost, other programs read it, and it can be imported again.

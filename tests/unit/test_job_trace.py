@@ -13,12 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import cli
-import sim
-from sim.input.job_trace import Jobs, read_jobs
-from sim.records import LogError
-from sim.scenario.fields import RuleError
-from sim.scenario.streams import OUTCOMES, JobTrace
+from ettrick import cli, sim
+from ettrick.sim.input.job_trace import Jobs, read_jobs
+from ettrick.sim.records import LogError
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.scenario.streams import OUTCOMES, JobTrace
 from tests import harness
 from tests.cases import cases
 from tests.pace import budget
@@ -521,7 +520,7 @@ def test_backfill_needs_limits(tmp_path: Path) -> None:
 
 def test_files_are_found_from_the_scenario_and_known_by_content(tmp_path: Path) -> None:
     """A relative name counts from the file of the scenario; a digest follows what is in the trace, not where it is."""
-    from analysis.results.run import scenario_digest
+    from ettrick.analysis.results.run import scenario_digest
 
     digests = []
     for folder, rows in (("a", "0,8,60"), ("b", "0,8,60"), ("c", "0,8,61")):

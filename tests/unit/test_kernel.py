@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.engine.kernel import Call, Kernel, Order
-from sim.engine.ledger import Account, LedgerError
-from sim.engine.simulation import Simulation
-from sim.policies.contracts import Bucket, QueuedJob
-from sim.policies.scheduler import SCHEDULERS, Scheduler
+from ettrick import sim
+from ettrick.sim.engine.kernel import Call, Kernel, Order
+from ettrick.sim.engine.ledger import Account, LedgerError
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.policies.contracts import Bucket, QueuedJob
+from ettrick.sim.policies.scheduler import SCHEDULERS, Scheduler
 from tests.cases import cases
 from tests.harness import check_scheduler, play, prepared, seconds, trace
 

@@ -14,9 +14,9 @@ from numpy.testing import assert_allclose
 from pydantic import TypeAdapter, ValidationError
 from scipy import integrate, special, stats
 
-from sim import quantiles, rng
-from sim.scenario.fields import Model
-from sim.scenario.laws import (
+from ettrick.sim import quantiles, rng
+from ettrick.sim.scenario.fields import Model
+from ettrick.sim.scenario.laws import (
     Empirical,
     Exponential,
     Fixed,
@@ -35,7 +35,7 @@ from tests.cases import cases
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.scenario.law_model import LawModel
 
 HOUR = 3600.0
 

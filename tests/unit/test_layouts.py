@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.layouts import describe_layouts as typed_describe_layouts
-from analysis.layouts import format_layouts as typed_format_layouts
-from analysis.results.explained import LayoutsDocument
-from sim import catalog
-from sim.cluster.placement import Layout
-from sim.layouts import failure_sets
-from sim.scenario.model import Parallelism
-from sim.steps import Experts, ModelShape, Workload, memory_use, problems
-from sim.steps.plan import Bounds, layouts, smallest
-from sim.steps.workload import divisors
+from ettrick import cli, sim
+from ettrick.analysis.layouts import describe_layouts as typed_describe_layouts
+from ettrick.analysis.layouts import format_layouts as typed_format_layouts
+from ettrick.analysis.results.explained import LayoutsDocument
+from ettrick.sim import catalog
+from ettrick.sim.cluster.placement import Layout
+from ettrick.sim.layouts import failure_sets
+from ettrick.sim.scenario.model import Parallelism
+from ettrick.sim.steps import Experts, ModelShape, Workload, memory_use, problems
+from ettrick.sim.steps.plan import Bounds, layouts, smallest
+from ettrick.sim.steps.workload import divisors
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
 

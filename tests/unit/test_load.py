@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-import sim
-from sim import yamlfile
-from sim.load import choices_first
+from ettrick import sim
+from ettrick.sim import yamlfile
+from ettrick.sim.load import choices_first
 from tests.cases import cases
 from tests.unit.bad_input import BASE
 
@@ -268,10 +268,10 @@ def test_loading_is_light() -> None:
     """Reading a scenario, by name or with mistakes, imports none of the slow packages."""
     program = (
         "import sys, sim\n"
-        "sim.load(sim.find('quickstart'))\n"
-        "sim.load(sim.find('llama3-405b-54d'))\n"
+        "ettrick.sim.load(sim.find('quickstart'))\n"
+        "ettrick.sim.load(sim.find('llama3-405b-54d'))\n"
         "sim.schema()\n"
-        "try: sim.load(sim.find('quickstart'), ['horizn=3'])\n"
+        "try: ettrick.sim.load(sim.find('quickstart'), ['horizn=3'])\n"
         "except sim.ScenarioError: pass\n"
         "print(*sorted({'scipy', 'matplotlib', 'networkx', 'pandas'} & {name.split('.')[0] for name in sys.modules}))"
     )
@@ -295,10 +295,10 @@ def test_the_package_imports_nothing_by_itself() -> None:
         "print(*sorted(name for name in sys.modules if name.startswith('sim.')))\n"
         "print(*{'numpy', 'pydantic', 'yaml', 'simpy', 'typer'} & set(sys.modules))"
     )
-    assert loaded_after(program) == "sim.lazy"
+    assert loaded_after(program) == "ettrick.sim.lazy"
 
 
-@pytest.mark.parametrize("package", ["sim", "sim.steps"])
+@pytest.mark.parametrize("package", ["sim", "ettrick.sim.steps"])
 def test_every_public_name_is_imported_on_use(package: str) -> None:
     """What a package that imports on use promises to have is there, also where a module has the name of a function."""
     program = (
@@ -315,8 +315,8 @@ def test_only_the_kinds_of_a_scenario_are_built() -> None:
     """The validators made for a scenario are of the kinds that it names; the engine and the step model stay away."""
     program = (
         "import sys, sim\n"
-        "sim.load(sim.find('quickstart'))\n"
-        "from sim.scenario.fields import Model\n"
+        "ettrick.sim.load(sim.find('quickstart'))\n"
+        "from ettrick.sim.scenario.fields import Model\n"
         "def walk(part):\n"
         "    if isinstance(part, dict):\n"
         "        built.add(part['cls']) if part.get('type') == 'model' else None\n"
@@ -329,12 +329,13 @@ def test_only_the_kinds_of_a_scenario_are_built() -> None:
         "    every.add(kind)\n"
         "    kinds += kind.__subclasses__()\n"
         "    walk(kind.__pydantic_core_schema__) if kind.__pydantic_complete__ else None\n"
-        "from sim.failures import SOURCES\n"
-        "from sim.policies.recovery import RECOVERIES\n"
+        "from ettrick.sim.failures import SOURCES\n"
+        "from ettrick.sim.policies.recovery import RECOVERIES\n"
         "names = {kind.__name__ for kind in built}\n"
         "print(*(name for name, kind in {**SOURCES, **RECOVERIES}.items() if kind.__name__ in names))\n"
         "print(len(built) < len(every) / 2)\n"
-        "heavy = {'sim.engine.simulation', 'sim.closed_form', 'sim.steps.time', 'sim.cluster.paths', 'simpy'}\n"
+        "heavy = {'ettrick.sim.engine.simulation', 'ettrick.sim.closed_form', 'ettrick.sim.steps.time',"
+        " 'ettrick.sim.cluster.paths', 'simpy'}\n"
         "print(*heavy & set(sys.modules))"
     )
     assert loaded_after(program) == "component hot-spare\nTrue"

@@ -22,16 +22,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import cli
-from analysis.logs import check, pipeline
-from analysis.logs.anonymise import Hider
-from analysis.logs.events import blame, incidents
-from analysis.logs.fit import spells_of
-from analysis.logs.formats import READERS
-from analysis.logs.kernel import XID
-from analysis.logs.pipeline import Request
-from analysis.logs.tables import NoModelError
-from sim.records import HostLists, LogError, Moments
+from ettrick import cli
+from ettrick.analysis.logs import check, pipeline
+from ettrick.analysis.logs.anonymise import Hider
+from ettrick.analysis.logs.events import blame, incidents
+from ettrick.analysis.logs.fit import spells_of
+from ettrick.analysis.logs.formats import READERS
+from ettrick.analysis.logs.kernel import XID
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.tables import NoModelError
+from ettrick.sim.records import HostLists, LogError, Moments
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import START, Fault, drawn, kubernetes, name, nvsentinel, slurmctld, utc, write
@@ -40,8 +40,8 @@ from tests.pace import SEED, budget
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.logs.events import History
-    from analysis.logs.tables import Tables
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.tables import Tables
 
 DAY = 86400.0
 
@@ -1082,8 +1082,8 @@ def test_no_name_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     simulated = check.simulated
     monkeypatch.setattr(check, "simulated", lambda fit, entries, _, progress: simulated(fit, entries, 4, progress))
     monkeypatch.setattr(pipeline, "COSTS", 1)
-    monkeypatch.setattr("analysis.logs.fit.DRAWS", 5)
-    monkeypatch.setattr("analysis.logs.workload.REPLICATIONS", 2)
+    monkeypatch.setattr("ettrick.analysis.logs.fit.DRAWS", 5)
+    monkeypatch.setattr("ettrick.analysis.logs.workload.REPLICATIONS", 2)
     files = secret_files(tmp_path)
     host, partition = SECRET["host"], SECRET["partition"]
     (slurm := tmp_path / "slurm.conf").write_text(

@@ -19,18 +19,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import sim
-from analysis.logs import check, estimate, export, pipeline, write
-from analysis.logs.estimate import Clustering, ClusterModel, Estimate, Spells, Verdict
-from analysis.logs.events import incidents
-from analysis.logs.fit import _findings, _trend, fit, spells_of, spread
-from analysis.logs.pipeline import Request
-from analysis.logs.tables import NoModelError, utc
-from analysis.results.fitted import CostFound, LivesDocument
-from analysis.results.models import Provenance
-from analysis.study.load import first_look, load_study
-from cli import app
-from sim.units import DURATION, parse
+from ettrick import sim
+from ettrick.analysis.logs import check, estimate, export, pipeline, write
+from ettrick.analysis.logs.estimate import Clustering, ClusterModel, Estimate, Spells, Verdict
+from ettrick.analysis.logs.events import incidents
+from ettrick.analysis.logs.fit import _findings, _trend, fit, spells_of, spread
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.tables import NoModelError, utc
+from ettrick.analysis.results.fitted import CostFound, LivesDocument
+from ettrick.analysis.results.models import Provenance
+from ettrick.analysis.study.load import first_look, load_study
+from ettrick.cli import app
+from ettrick.sim.units import DURATION, parse
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import drawn
@@ -40,7 +40,7 @@ from tests.property.common import examples
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.logs.pipeline import Outcome
+    from ettrick.analysis.logs.pipeline import Outcome
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -533,7 +533,7 @@ def test_lanl_has_persistent_bad_nodes(system: str, nodes: int) -> None:
 @pytest.mark.timeout(300)
 def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """The truth of an independent program lies in the intervals: rates, relapse, incidents, restart, goodput."""
-    monkeypatch.setattr("analysis.logs.workload.REPLICATIONS", 6)
+    monkeypatch.setattr("ettrick.analysis.logs.workload.REPLICATIONS", 6)
     folder = DATA / "logs" / "synthetic_A"
     names = ("sacct.txt.gz", "node_events.txt.gz", "kernel.log.gz", "train.jsonl.gz")
     request = Request([str(folder / n) for n in names], str(folder / "inventory.csv.gz"), ["America/Chicago"])
@@ -773,7 +773,7 @@ def test_intervals_from_a_format_cover(form: str, tmp_path: Path, monkeypatch: p
     # Why failures cluster is not asked for, and would take most of the time.
     of_counts = ClusterModel.fit
     monkeypatch.setattr(ClusterModel, "fit", lambda model, _name, _start=None: of_counts(model, "poisson"))
-    monkeypatch.setattr("analysis.logs.fit.DRAWS", 5)
+    monkeypatch.setattr("ettrick.analysis.logs.fit.DRAWS", 5)
     truth = {"gpu_memory": 4.0, "nic": 2.0, "not_responding": 4.0}
     inside, ratio = dict.fromkeys([*truth, "repair"], 0), dict.fromkeys([*truth, "repair"], 0.0)
     for seed in range(200):

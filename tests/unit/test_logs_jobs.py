@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.logs import pipeline, workload
-from analysis.logs.pipeline import Request
-from analysis.logs.workload import EARLY, LONGER, WHOLE, Job, log_normal_work
-from analysis.results.models import Provenance
-from analysis.study.load import first_look, load_study
-from sim.input.job_trace import read_jobs
-from sim.scenario.streams import JobTrace
+from ettrick import sim
+from ettrick.analysis.logs import pipeline, workload
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.workload import EARLY, LONGER, WHOLE, Job, log_normal_work
+from ettrick.analysis.results.models import Provenance
+from ettrick.analysis.study.load import first_look, load_study
+from ettrick.sim.input.job_trace import read_jobs
+from ettrick.sim.scenario.streams import JobTrace
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import START, drawn
@@ -26,8 +26,8 @@ from tests.pace import SEED
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.logs.pipeline import Outcome
-    from analysis.results.fitted import BacktestFound
+    from ettrick.analysis.logs.pipeline import Outcome
+    from ettrick.analysis.results.fitted import BacktestFound
 
 MADE = Provenance(version="", python="", numpy="", command="")
 

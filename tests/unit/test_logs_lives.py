@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import sim
-from analysis.logs import estimate
-from analysis.logs import lives as laws
-from analysis.logs.lives import Lives
-from cli import app
+from ettrick import sim
+from ettrick.analysis.logs import estimate
+from ettrick.analysis.logs import lives as laws
+from ettrick.analysis.logs.lives import Lives
+from ettrick.cli import app
 from tests.cases import cases
 from tests.intervals import Z
 from tests.pace import SEED

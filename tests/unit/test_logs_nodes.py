@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.logs import pipeline
-from analysis.logs.anonymise import Hider
-from analysis.logs.pipeline import Request
-from sim.records import LogError
+from ettrick.analysis.logs import pipeline
+from ettrick.analysis.logs.anonymise import Hider
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.sim.records import LogError
 from tests.cases import cases
 from tests.log_writers import START, utc, write
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.logs.events import History
-    from analysis.logs.tables import Tables
+    from ettrick.analysis.logs.events import History
+    from ettrick.analysis.logs.tables import Tables
 
 HOUR = 3600.0
 

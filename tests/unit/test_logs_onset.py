@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from analysis.logs import fit, goodput, onset, pipeline
-from analysis.logs.pipeline import Request
-from analysis.logs.tables import Phase, Tables, utc
+from ettrick.analysis.logs import fit, goodput, onset, pipeline
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.tables import Phase, Tables, utc
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import CODES, START, Fault, drawn
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis.logs.events import History
+    from ettrick.analysis.logs.events import History
 
 DAY = 86400.0
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analysis.logs import pipeline
-from analysis.logs.pipeline import Request
-from sim.records import LogError, count, duration, flag
+from ettrick.analysis.logs import pipeline
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.sim.records import LogError, count, duration, flag
 from tests.cases import cases
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analysis.logs.tables import Tables
+    from ettrick.analysis.logs.tables import Tables
 
 H = 3600.0
 

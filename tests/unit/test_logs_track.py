@@ -14,15 +14,15 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from analysis.logs import track
-from analysis.logs.goodput import Steps
-from analysis.logs.pipeline import Request
-from analysis.logs.tables import Phase
-from analysis.results.fitted import Tracked, WeekFound
-from analysis.results.models import Provenance
-from cli import app
-from sim import JOB_BUCKETS
-from sim.records import LogError
+from ettrick.analysis.logs import track
+from ettrick.analysis.logs.goodput import Steps
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.tables import Phase
+from ettrick.analysis.results.fitted import Tracked, WeekFound
+from ettrick.analysis.results.models import Provenance
+from ettrick.cli import app
+from ettrick.sim import JOB_BUCKETS
+from ettrick.sim.records import LogError
 from tests.cases import cases
 from tests.pace import SEED
 

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.logs import goodput, pipeline
-from analysis.logs.pipeline import Request
-from analysis.page.chapters import fit as chapter
-from analysis.page.formats import terminal
-from analysis.results.models import Provenance
-from sim.records import LogError
+from ettrick.analysis.logs import goodput, pipeline
+from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.page.chapters import fit as chapter
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.results.models import Provenance
+from ettrick.sim.records import LogError
 from tests.cases import cases
 from tests.pace import SEED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from analysis.logs.tables import Tables
-    from analysis.results.fitted import TrainingFound
+    from ettrick.analysis.logs.tables import Tables
+    from ettrick.analysis.results.fitted import TrainingFound
 
 BEGIN = 1740823200.0
 """2025-03-01T10:00:00Z."""

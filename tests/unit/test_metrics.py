@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import sim
-from analysis import amounts as module
-from analysis.amounts import (
+from ettrick import sim
+from ettrick.analysis import amounts as module
+from ettrick.analysis.amounts import (
     PERCENT,
     capital,
     cell_forms,
@@ -29,15 +29,15 @@ from analysis.amounts import (
     points_text,
     signed_text,
 )
-from analysis.compare import Variant, compare, compare_document
-from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, job_ratios, nodes_down, ratios, time_shares
-from analysis.page.chapters.compare import _metrics
-from analysis.page.charts.tables import color_of
-from analysis.page.glossary import bucket_words, metric_words
-from analysis.results.models import CompareDocument
-from analysis.results.run import render
-from analysis.statistics.estimates import lower_bound, means, summaries
-from sim import Bucket, JobResult, Prepared, Ratio, Result
+from ettrick.analysis.compare import Variant, compare, compare_document
+from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, job_ratios, nodes_down, ratios, time_shares
+from ettrick.analysis.page.chapters.compare import _metrics
+from ettrick.analysis.page.charts.tables import color_of
+from ettrick.analysis.page.glossary import bucket_words, metric_words
+from ettrick.analysis.results.models import CompareDocument
+from ettrick.analysis.results.run import render
+from ettrick.analysis.statistics.estimates import lower_bound, means, summaries
+from ettrick.sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 

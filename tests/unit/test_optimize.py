@@ -15,25 +15,25 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-import sim
-from analysis.optimize.evaluate import Estimate, estimate, front_of, rank_trials
-from analysis.optimize.optimize import _counted, optimize, optimum_document, replications_to_hold
-from analysis.optimize.problem import Line, Options, problem_of
-from analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
-from analysis.page.chapters.optimum import against as against_document
-from analysis.page.chapters.optimum import format_optimum
-from analysis.results.models import OptimizeDocument
-from analysis.results.run import render
-from analysis.statistics.estimates import mean_interval, t_quantile
-from analysis.statistics.precision import RequestError
-from analysis.study.amounts import Point
-from analysis.study.model import condition_of
-from analysis.study.table import Cell, Outcome
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.journal import Journal
-from analysis.sweep.task import run_task
-from analysis.sweep.workers import Serial, WorkerPool
-from sim import Ratio, units
+from ettrick import sim
+from ettrick.analysis.optimize.evaluate import Estimate, estimate, front_of, rank_trials
+from ettrick.analysis.optimize.optimize import _counted, optimize, optimum_document, replications_to_hold
+from ettrick.analysis.optimize.problem import Line, Options, problem_of
+from ettrick.analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
+from ettrick.analysis.page.chapters.optimum import against as against_document
+from ettrick.analysis.page.chapters.optimum import format_optimum
+from ettrick.analysis.results.models import OptimizeDocument
+from ettrick.analysis.results.run import render
+from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.study.amounts import Point
+from ettrick.analysis.study.model import condition_of
+from ettrick.analysis.study.table import Cell, Outcome
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.task import run_task
+from ettrick.analysis.sweep.workers import Serial, WorkerPool
+from ettrick.sim import Ratio, units
 from tests.cases import cases
 from tests.sweep_tools import INTERVAL, FakeCampaign, bench_of, study_of
 from tests.typed import of_plain
@@ -42,10 +42,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
-    from analysis.optimize.evaluate import Bench
-    from analysis.optimize.optimize import Found
-    from analysis.study.load import LoadedStudy
-    from analysis.sweep.task import Context, Record, Task
+    from ettrick.analysis.optimize.evaluate import Bench
+    from ettrick.analysis.optimize.optimize import Found
+    from ettrick.analysis.study.load import LoadedStudy
+    from ettrick.analysis.sweep.task import Context, Record, Task
 
 SPARES: dict[str, Any] = {"spares.hot": {"range": {"min": 0, "max": 2, "step": 1}}}
 

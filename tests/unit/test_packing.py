@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-import sim
-from sim.cluster.placement import Layout
-from sim.engine.nodes import Level, Place, Pool, gather, spread
-from sim.engine.simulation import Simulation
-from sim.failures.spread import Size
-from sim.policies.recovery.full_restart import FullRestart
+from ettrick import sim
+from ettrick.sim.cluster.placement import Layout
+from ettrick.sim.engine.nodes import Level, Place, Pool, gather, spread
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.failures.spread import Size
+from ettrick.sim.policies.recovery.full_restart import FullRestart
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
 from tests.source_checks import size_law
@@ -26,7 +26,7 @@ from tests.source_checks import size_law
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from ettrick.sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 RARE_SAVES = {"tiers": [{"interval": "10 d", "mode": "blocking", "write": "0 s", "restore": "0 s"}]}
 

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from sim.cluster.degraded import Change, FabricState
-from sim.cluster.paths import paths
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
+from ettrick.sim.cluster.degraded import Change, FabricState
+from ettrick.sim.cluster.paths import paths
 from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sim.cluster.paths import Paths
+    from ettrick.sim.cluster.paths import Paths
 
 
 def built(nodes: int, **fabric: object) -> Topology:

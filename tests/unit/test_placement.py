@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from sim.cluster.placement import Layout, Span, bandwidths, cost_of_crossing, loss_of_host, spans, stranded_gpus
-from sim.scenario.fields import RuleError
-from sim.scenario.model import Parallelism
+from ettrick.sim.cluster.placement import Layout, Span, bandwidths, cost_of_crossing, loss_of_host, spans, stranded_gpus
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.scenario.model import Parallelism
 from tests.cases import cases
 
 NIC, NVLINK = 50e9, 450e9

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sim.policies.contracts import (
+from ettrick.sim.policies.contracts import (
     Acquire,
     Background,
     Bucket,
@@ -31,7 +31,7 @@ from tests.cases import cases
 from tests.harness import exactly, losses, play, prepared, seconds
 
 if TYPE_CHECKING:
-    import sim
+    from ettrick import sim
 
 EXACT = 1e-9
 

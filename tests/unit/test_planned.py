@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds, trace
 from tests.intervals import Z

@@ -17,14 +17,14 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-import sim
-from analysis.page.build import report_of
-from analysis.study.load import load_study
-from analysis.study.model import Study, study_schema
-from analysis.sweep.task import model_digest
-from cli import app
-from sim import plugins
-from sim.compiled.lowering import uncovered
+from ettrick import sim
+from ettrick.analysis.page.build import report_of
+from ettrick.analysis.study.load import load_study
+from ettrick.analysis.study.model import Study, study_schema
+from ettrick.analysis.sweep.task import model_digest
+from ettrick.cli import app
+from ettrick.sim import plugins
+from ettrick.sim.compiled.lowering import uncovered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -43,17 +43,17 @@ class Mine{base}({base}):
 """
 
 KINDS = {
-    "failures": ("sim.failures.parts", "Component", "component"),
-    "checkpoint": ("sim.policies.checkpoint", "Tiers", "tiers"),
-    "observers": ("sim.policies.detection.watchers", "Heartbeat", "heartbeat"),
-    "detection": ("sim.policies.detection", "Observers", "observers"),
-    "recovery": ("sim.policies.recovery", "HotSpare", "hot-spare"),
-    "repair": ("sim.policies.repair", "Tiers", "tiers"),
-    "lemons": ("sim.policies.repair", "Threshold", "threshold"),
-    "fabric": ("sim.cluster.fabric", "FatTree", "fat-tree"),
-    "vary": ("analysis.study.distributions", "Uniform", "uniform"),
-    "design": ("analysis.study.designs", "LatinHypercube", "latin-hypercube"),
-    "questions": ("analysis.study.questions.best", "Best", "best"),
+    "failures": ("ettrick.sim.failures.parts", "Component", "component"),
+    "checkpoint": ("ettrick.sim.policies.checkpoint", "Tiers", "tiers"),
+    "observers": ("ettrick.sim.policies.detection.watchers", "Heartbeat", "heartbeat"),
+    "detection": ("ettrick.sim.policies.detection", "Observers", "observers"),
+    "recovery": ("ettrick.sim.policies.recovery", "HotSpare", "hot-spare"),
+    "repair": ("ettrick.sim.policies.repair", "Tiers", "tiers"),
+    "lemons": ("ettrick.sim.policies.repair", "Threshold", "threshold"),
+    "fabric": ("ettrick.sim.cluster.fabric", "FatTree", "fat-tree"),
+    "vary": ("ettrick.analysis.study.distributions", "Uniform", "uniform"),
+    "design": ("ettrick.analysis.study.designs", "LatinHypercube", "latin-hypercube"),
+    "questions": ("ettrick.analysis.study.questions.best", "Best", "best"),
 }
 """A built-in strategy of each kind: its module, its class, its name."""
 
@@ -152,8 +152,8 @@ def _const(part: dict[str, Any]) -> str:
 
 RECOVERY = """
 from typing import Literal
-from sim.policies.contracts import *
-from sim.policies.recovery.base import RecoveryStrategy
+from ettrick.sim.policies.contracts import *
+from ettrick.sim.policies.recovery.base import RecoveryStrategy
 
 class Mine(RecoveryStrategy):
     use: Literal["mine"] = "mine"
@@ -168,7 +168,7 @@ BROKEN = {
     "raise SystemExit(3)": "SystemExit: 3",
     "import a_module_that_is_not_there": "ModuleNotFoundError: No module named 'a_module_that_is_not_there'",
     "Other = 3": "AttributeError",
-    "Mine = 3": "it is no subclass of sim.policies.recovery.base.RecoveryStrategy",
+    "Mine = 3": "it is no subclass of ettrick.sim.policies.recovery.base.RecoveryStrategy",
     RECOVERY.replace('Literal["mine"] = "mine"', "str"): 'it needs the field use: Literal["mine"] = "mine"',
     RECOVERY.format(body="return (Run(),), memory").replace("_start", "_begin"): "it lacks _start",
 }
@@ -249,7 +249,7 @@ def test_nothing_is_looked_for_before_it_is_asked_for(bring: Callable[..., str])
 def test_its_keys_are_checked_like_those_of_what_is_built_in(bring: Callable[..., str]) -> None:
     """What was written for another choice is dropped; an unknown key and a wrong value are named with their place."""
     source = RECOVERY.format(body="pass").replace('= "mine"', '= "mine"\n    launch: Duration')
-    bring("recovery", "mine", f"from sim.scenario.fields import Duration{source}", "Mine")
+    bring("recovery", "mine", f"from ettrick.sim.scenario.fields import Duration{source}", "Mine")
     sim.load("quickstart", ["recovery.use=mine", "recovery.launch=3 min"])
     for change, rule in {
         "{use: mine, lauch: 3 min}": "recovery.lauch: unknown key 'lauch'; did you mean 'launch'?",
@@ -306,7 +306,8 @@ def test_reports_have_its_chapters_and_formats(bring: Callable[..., str], tmp_pa
     assert result.exit_code == 0, result.output
     plain = len(report_of(tmp_path / "r").sections)
     chapter = (
-        "from analysis.page.model import Section\ndef mine(data):\n    return Section('mine', 'Mine', ('by hand',))\n"
+        "from ettrick.analysis.page.model import Section\n"
+        "def mine(data):\n    return Section('mine', 'Mine', ('by hand',))\n"
     )
     bring("chapters", "mine", chapter, "mine")
     broken = bring("chapters", "broken", "def mine(data):\n    return data.nothing\n", "mine")
@@ -423,9 +424,9 @@ def test_an_error_is_blamed_on_the_plugin_that_raised_it(bring: Callable[..., st
     source = """
 from typing import Literal
 from pydantic import field_validator
-from analysis.study.questions.question import Question
-from sim.policies.detection.kinds import Latency
-from sim.policies.repair import Simple
+from ettrick.analysis.study.questions.question import Question
+from ettrick.sim.policies.detection.kinds import Latency
+from ettrick.sim.policies.repair import Simple
 
 class Detect(Latency):
     use: Literal["mine"] = "mine"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import sim
-from sim import catalog
-from sim.prepare.services import services_of
-from sim.scenario.fields import PathError
+from ettrick import sim
+from ettrick.sim import catalog
+from ettrick.sim.prepare.services import services_of
+from ettrick.sim.scenario.fields import PathError
 from tests.cases import cases
 
 MODEL: dict[str, Any] = {

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.metrics import provisioned, spending
-from sim.failures.source import CAP, HEAT
+from ettrick import sim
+from ettrick.analysis.metrics import provisioned, spending
+from ettrick.sim.failures.source import CAP, HEAT
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds
 from tests.unit.test_engine_stores import HOST, software

@@ -6,14 +6,16 @@ of 200 s. Random phases take the times of :data:`tests.stories.FIXED`, all other
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from sim import Bucket, catalog
+from ettrick.sim import Bucket, catalog
 from tests.cases import cases
 from tests.stories import FIXED, Story, of_preset, worded
+
+if TYPE_CHECKING:
+    from ettrick import sim
 
 SOFTWARE, HOST, GPU, HANG = range(4)
 

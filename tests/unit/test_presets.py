@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-import sim
-from sim import catalog, yamlfile
-from sim.input import presets
-from sim.input.scenario import DEFAULTS, Scenario, schema
-from sim.load import completed
-from sim.policies.contracts import FAULTS
-from sim.policies.detection import DETECTIONS
-from sim.policies.recovery.phases import Members, Phase, mean
+from ettrick import sim
+from ettrick.sim import catalog, yamlfile
+from ettrick.sim.input import presets
+from ettrick.sim.input.scenario import DEFAULTS, Scenario, schema
+from ettrick.sim.load import completed
+from ettrick.sim.policies.contracts import FAULTS
+from ettrick.sim.policies.detection import DETECTIONS
+from ettrick.sim.policies.recovery.phases import Members, Phase, mean
 from tests.cases import cases
 from tests.unit.bad_input import BASE
 

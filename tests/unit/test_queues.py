@@ -7,7 +7,7 @@ import math
 import pytest
 from scipy import optimize, stats
 
-from sim.formulas.queues import erlang_c, gang_saturation, mean_wait, pool_empty
+from ettrick.sim.formulas.queues import erlang_c, gang_saturation, mean_wait, pool_empty
 from tests.cases import cases
 
 

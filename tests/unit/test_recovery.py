@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from sim import rng
-from sim.policies.contracts import (
+from ettrick.sim import rng
+from ettrick.sim.policies.contracts import (
     FAULTS,
     Acquire,
     Background,
@@ -24,12 +24,12 @@ from sim.policies.contracts import (
     Run,
     Stall,
 )
-from sim.policies.recovery import RECOVERIES, HotSpare, Narrow, RestartSmaller, ShrinkRejoin
-from sim.policies.recovery.base import Absence, Hit
-from sim.policies.recovery.phases import Members, Phase, longest, mean, steps, total
-from sim.policies.recovery.restart_smaller import Restarts
-from sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
-from sim.steps.plan import communicator_time
+from ettrick.sim.policies.recovery import RECOVERIES, HotSpare, Narrow, RestartSmaller, ShrinkRejoin
+from ettrick.sim.policies.recovery.base import Absence, Hit
+from ettrick.sim.policies.recovery.phases import Members, Phase, longest, mean, steps, total
+from ettrick.sim.policies.recovery.restart_smaller import Restarts
+from ettrick.sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
+from ettrick.sim.steps.plan import communicator_time
 from tests.cases import cases
 from tests.harness import exactly, losses, play, prepared, seconds
 from tests.intervals import Z

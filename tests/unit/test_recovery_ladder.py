@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sim.policies.contracts import (
+from ettrick.sim.policies.contracts import (
     Acquire,
     Bucket,
     ClusterView,
@@ -20,9 +20,9 @@ from sim.policies.contracts import (
     Run,
     Stall,
 )
-from sim.policies.recovery import Ladder
-from sim.policies.recovery.base import Hit
-from sim.policies.recovery.ladder import Backoff, LadderMemory
+from ettrick.sim.policies.recovery import Ladder
+from ettrick.sim.policies.recovery.base import Hit
+from ettrick.sim.policies.recovery.ladder import Backoff, LadderMemory
 from tests.harness import exactly, losses, play, prepared, seconds
 from tests.recovery_checks import check_recovery, mean_times
 

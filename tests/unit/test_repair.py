@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from sim.policies.contracts import Bucket, NodeView
-from sim.policies.repair import LEMONS, Score, Threshold, Tiers
+from ettrick import sim
+from ettrick.sim.policies.contracts import Bucket, NodeView
+from ettrick.sim.policies.repair import LEMONS, Score, Threshold, Tiers
 from tests.cases import cases
 from tests.harness import check_lemons, check_repair, play, prepared, trace
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-import sim
-from sim.failures import Replay
-from sim.failures.replay import Columns, read_log
+from ettrick import sim
+from ettrick.sim.failures import Replay
+from ettrick.sim.failures.replay import Columns, read_log
 from tests.cases import cases
 from tests.harness import prepared, seconds
 from tests.intervals import LEAST, close
@@ -22,7 +22,7 @@ from tests.intervals import LEAST, close
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sim.failures.replay import Log
+    from ettrick.sim.failures.replay import Log
 
 HEADER = "unit,start,end,cause\n"
 

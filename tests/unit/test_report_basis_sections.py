@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pydantic import ValidationError
 
-import sim
-from analysis.page.chapters import inputs as basis
-from analysis.page.chapters import reproduce, validation
-from analysis.page.chapters import scale as frontier
-from analysis.page.chapters.inputs import BASES, LABELS, stated_inputs
-from analysis.page.chapters.reproduce import footer
-from analysis.page.chapters.scale import BASES as KNOWN
-from analysis.page.chapters.scale import (
+from ettrick import sim
+from ettrick.analysis.page.chapters import inputs as basis
+from ettrick.analysis.page.chapters import reproduce, validation
+from ettrick.analysis.page.chapters import scale as frontier
+from ettrick.analysis.page.chapters.inputs import BASES, LABELS, stated_inputs
+from ettrick.analysis.page.chapters.reproduce import footer
+from ettrick.analysis.page.chapters.scale import BASES as KNOWN
+from ettrick.analysis.page.chapters.scale import (
     FACTORS,
     SCALES,
     Requirement,
@@ -29,22 +29,22 @@ from analysis.page.chapters.scale import (
     measured_points,
     waiting,
 )
-from analysis.page.model import Grid, Picture
-from analysis.page.report_data import Focus, ReportData, Results, at_rate, at_size, interruption_rates
-from analysis.results import run as documents
-from analysis.results.models import RunDocument
-from analysis.results.run import document, render
-from analysis.runs import replicate
-from analysis.study.axis import Axis
-from analysis.validation.run import conventions
+from ettrick.analysis.page.model import Grid, Picture
+from ettrick.analysis.page.report_data import Focus, ReportData, Results, at_rate, at_size, interruption_rates
+from ettrick.analysis.results import run as documents
+from ettrick.analysis.results.models import RunDocument
+from ettrick.analysis.results.run import document, render
+from ettrick.analysis.runs import replicate
+from ettrick.analysis.study.axis import Axis
+from ettrick.analysis.validation.run import conventions
 from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from analysis.page.model import Section
-    from sim import Prepared, Scenario
+    from ettrick.analysis.page.model import Section
+    from ettrick.sim import Prepared, Scenario
 
 SOFTWARE = '{use: job, name: software, rate: 1 per 10 job-day, source: "a log of ours", events: 12}'
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from analysis.page import build
-from analysis.page.report_data import ReportData, ReportError, read_results
+from ettrick.analysis.page import build
+from ettrick.analysis.page.report_data import ReportData, ReportError, read_results
 from tests import report_sample
 from tests.cases import cases
 

@@ -23,18 +23,18 @@ from matplotlib.textpath import TextPath
 from pptx import Presentation
 from pptx.util import Length
 
-from analysis.amounts import form_of
-from analysis.page.build import explorer_data
-from analysis.page.charts import data
-from analysis.page.charts.data import Bar, Bars
-from analysis.page.charts.sheet import HUES, INK, ON_DARK, ON_LIGHT, RAMP
-from analysis.page.formats import html as page
-from analysis.page.formats import markdown, slides
-from analysis.page.formats.html import PAGE_DARK, inline_svg, paints
-from analysis.page.formats.markdown import escaped
-from analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
-from analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section, plain
-from analysis.page.report_data import ReportError
+from ettrick.analysis.amounts import form_of
+from ettrick.analysis.page.build import explorer_data
+from ettrick.analysis.page.charts import data
+from ettrick.analysis.page.charts.data import Bar, Bars
+from ettrick.analysis.page.charts.sheet import HUES, INK, ON_DARK, ON_LIGHT, RAMP
+from ettrick.analysis.page.formats import html as page
+from ettrick.analysis.page.formats import markdown, slides
+from ettrick.analysis.page.formats.html import PAGE_DARK, inline_svg, paints
+from ettrick.analysis.page.formats.markdown import escaped
+from ettrick.analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section, plain
+from ettrick.analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
 from tests.report_sample import CHARTS, picture, report
@@ -479,9 +479,9 @@ def test_each_picture_is_there_as_a_table() -> None:
 
 def test_a_table_of_many_places_says_how_many_it_shows() -> None:
     """A curve of a thousand places is an even choice of them with both ends, and says so."""
-    from analysis.page.charts.data import Curves, Scale, Series
-    from analysis.page.formats.markdown import table_of
-    from analysis.page.model import Picture
+    from ettrick.analysis.page.charts.data import Curves, Scale, Series
+    from ettrick.analysis.page.formats.markdown import table_of
+    from ettrick.analysis.page.model import Picture
 
     x = tuple(float(place) for place in range(1000))
     chart = Curves("It grows", Scale("x"), Scale("y"), (Series("", x, x),))

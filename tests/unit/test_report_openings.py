@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analysis.amounts import COUNT, PERCENT, POINTS
-from analysis.page.build import OPENINGS
-from analysis.page.chapters.inputs import EXACTLY
-from analysis.page.glossary import terms
-from analysis.page.model import Number, plain
-from analysis.page.report_data import ReportData, read_results
-from analysis.page.sourced import Places, SourcedNumber, number, ranged, total, worded
+from ettrick.analysis.amounts import COUNT, PERCENT, POINTS
+from ettrick.analysis.page.build import OPENINGS
+from ettrick.analysis.page.chapters.inputs import EXACTLY
+from ettrick.analysis.page.glossary import terms
+from ettrick.analysis.page.model import Number, plain
+from ettrick.analysis.page.report_data import ReportData, read_results
+from ettrick.analysis.page.sourced import Places, SourcedNumber, number, ranged, total, worded
 from tests.report_sample import SMALL, YAML, call
 from tests.trace_numbers import check_number, check_opening, check_words, quotes
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from analysis.page.model import FirstScreen, Words
+    from ettrick.analysis.page.model import FirstScreen, Words
 
 STUDY = """
 name: how-often

@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from analysis.cluster import describe
-from analysis.metrics import nodes_down
-from analysis.page.account import account_of
-from analysis.page.chapters import cluster as step
-from analysis.page.chapters import run, typical
-from analysis.page.chapters.typical import DAY, phases_of
-from analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
-from analysis.page.model import Picture, Section, plain
-from analysis.page.report_data import Focus
-from analysis.results import run as documents
-from analysis.results.models import Step
-from analysis.statistics.estimates import mean_interval
-from sim import JOB_BUCKETS, Bucket
-from sim.engine.result import Milestone, Outage, Span, Timeline
+from ettrick import sim
+from ettrick.analysis.cluster import describe
+from ettrick.analysis.metrics import nodes_down
+from ettrick.analysis.page.account import account_of
+from ettrick.analysis.page.chapters import cluster as step
+from ettrick.analysis.page.chapters import run, typical
+from ettrick.analysis.page.chapters.typical import DAY, phases_of
+from ettrick.analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
+from ettrick.analysis.page.model import Picture, Section, plain
+from ettrick.analysis.page.report_data import Focus
+from ettrick.analysis.results import run as documents
+from ettrick.analysis.results.models import Step
+from ettrick.analysis.statistics.estimates import mean_interval
+from ettrick.sim import JOB_BUCKETS, Bucket
+from ettrick.sim.engine.result import Milestone, Outage, Span, Timeline
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import SEED

@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-import cli
-from analysis.page.chapters.answer import Rows
-from analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
-from analysis.page.chapters.study import drivers, edge, first_screen
-from analysis.page.model import plain
-from analysis.page.report_data import RUN, ReportData, Results, read_results
-from analysis.page.sourced import Estimate, Places, SourcedNumber, between, bracket
-from analysis.results.run import plain as plain_data
+from ettrick import cli
+from ettrick.analysis.page.chapters.answer import Rows
+from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
+from ettrick.analysis.page.chapters.study import drivers, edge, first_screen
+from ettrick.analysis.page.model import plain
+from ettrick.analysis.page.report_data import RUN, ReportData, Results, read_results
+from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber, between, bracket
+from ettrick.analysis.results.run import plain as plain_data
 from tests import trace_numbers
 from tests.cases import cases
 from tests.typed import sweep_of
 
 if TYPE_CHECKING:
-    from analysis.page.chapters.answer import AnswerText
-    from analysis.page.model import FirstScreen
+    from ettrick.analysis.page.chapters.answer import AnswerText
+    from ettrick.analysis.page.model import FirstScreen
 
 STUDY = """\
 name: every-question

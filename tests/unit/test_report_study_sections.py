@@ -14,24 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.amounts import ends_of, phrases, shown
-from analysis.page.cells import Axis, axes_of, lines_along
-from analysis.page.chapters import answers, compare, finish, optimum
-from analysis.page.chapters import sensitivity as drivers
-from analysis.page.chapters import study as curves
-from analysis.page.chapters.answer import front_data
-from analysis.page.chapters.compare import bridge_of
-from analysis.page.chapters.curves import MOST_LINES, few_lines
-from analysis.page.chapters.finish import Sample, chance_curve, samples_along
-from analysis.page.chapters.sensitivity import drawn_ends
-from analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
-from analysis.page.model import Grid, Picture, Section, plain
-from analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
-from analysis.results import run as documents
-from analysis.results.models import SensitivityDocument
-from analysis.results.run import plain as plain_data
-from analysis.statistics.differences import difference
-from sim import JOB_BUCKETS
+from ettrick.analysis.amounts import ends_of, phrases, shown
+from ettrick.analysis.page.cells import Axis, axes_of, lines_along
+from ettrick.analysis.page.chapters import answers, compare, finish, optimum
+from ettrick.analysis.page.chapters import sensitivity as drivers
+from ettrick.analysis.page.chapters import study as curves
+from ettrick.analysis.page.chapters.answer import front_data
+from ettrick.analysis.page.chapters.compare import bridge_of
+from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
+from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
+from ettrick.analysis.page.chapters.sensitivity import drawn_ends
+from ettrick.analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
+from ettrick.analysis.page.model import Grid, Picture, Section, plain
+from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
+from ettrick.analysis.results import run as documents
+from ettrick.analysis.results.models import SensitivityDocument
+from ettrick.analysis.results.run import plain as plain_data
+from ettrick.analysis.statistics.differences import difference
+from ettrick.sim import JOB_BUCKETS
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import PROVENANCE, sweep_of

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.engine.requests import Request, RequestError, Served, _Loop, replay
-from sim.formulas.queues import mean_wait
-from sim.steps.serving import (
+from ettrick.sim.engine.requests import Request, RequestError, Served, _Loop, replay
+from ettrick.sim.formulas.queues import mean_wait
+from ettrick.sim.steps.serving import (
     Replica,
     Requests,
     batch_of_load,

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from sim import rng
+from ettrick.sim import rng
 from tests.cases import cases
 
 MASK = (1 << 64) - 1

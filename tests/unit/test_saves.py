@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from analysis.results.run import document
-from analysis.runs import replicate
-from sim.policies.contracts import Bucket
-from sim.run import with_engine
+from ettrick import sim
+from ettrick.analysis.results.run import document
+from ettrick.analysis.runs import replicate
+from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.run import with_engine
 from tests.cases import cases
 from tests.harness import prepared, seconds, trace
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from analysis.metrics import ratios
-from sim.engine.nodes import Place
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.analysis.metrics import ratios
+from ettrick.sim.engine.nodes import Place
+from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from sim.engine.simulation import Simulation
+    from ettrick.sim.engine.simulation import Simulation
 
 NVL72 = """\
 name: nvl72

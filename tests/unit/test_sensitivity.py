@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from analysis.page.chapters import sensitivity as chapter
-from analysis.results.models import SensitivityDocument
-from analysis.results.run import render
-from analysis.sensitivity import sensitivity, sensitivity_document
-from analysis.statistics.precision import RequestError
-from analysis.study.axis import Axis
-from analysis.study.designs import OneAtATime, Saltelli
-from analysis.study.load import load_study
-from analysis.study.questions.sensitivity import Tornado, tornado
-from analysis.study.questions.sobol import estimates, indices
-from analysis.study.table import Cell, Outcome, Table
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.journal import Journal
-from analysis.sweep.workers import Where, worker_pool_at
-from sim import Ratio
+from ettrick.analysis.page.chapters import sensitivity as chapter
+from ettrick.analysis.results.models import SensitivityDocument
+from ettrick.analysis.results.run import render
+from ettrick.analysis.sensitivity import sensitivity, sensitivity_document
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.study.axis import Axis
+from ettrick.analysis.study.designs import OneAtATime, Saltelli
+from ettrick.analysis.study.load import load_study
+from ettrick.analysis.study.questions.sensitivity import Tornado, tornado
+from ettrick.analysis.study.questions.sobol import estimates, indices
+from ettrick.analysis.study.table import Cell, Outcome, Table
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.workers import Where, worker_pool_at
+from ettrick.sim import Ratio
 from tests.cases import cases
 from tests.typed import of_plain
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from analysis.study.amounts import Point
+    from ettrick.analysis.study.amounts import Point
 
 AXES = {
     "x": Axis.model_validate({"title": "the first", "distribution": {"use": "uniform", "min": 0.0, "max": 1.0}}),

@@ -13,19 +13,19 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import sim
-from analysis.services import _basis, describe_service
-from cli import app
-from sim.formulas.nodes import groups_with_spares
-from sim.steps.serving import decode, handover, largest_batch, power, prefill, reading_rate, time_per_token
-from sim.yamlfile import dump
+from ettrick import sim
+from ettrick.analysis.services import _basis, describe_service
+from ettrick.cli import app
+from ettrick.sim.formulas.nodes import groups_with_spares
+from ettrick.sim.steps.serving import decode, handover, largest_batch, power, prefill, reading_rate, time_per_token
+from ettrick.sim.yamlfile import dump
 from tests.cases import cases
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from sim import PreparedService
+    from ettrick.sim import PreparedService
 
 HOUR = 3600.0
 
@@ -36,7 +36,7 @@ POOLED = {"prefill": {"replicas": 27, "parallelism": {"tensor": 2}}}
 def short_replays() -> Iterator[None]:
     """Let a replay have a fifth of its requests: shares in SLO are to a per mille then."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(importlib.import_module("sim.prepare.services"), "_REPLAYED", 4000)
+        patch.setattr(importlib.import_module("ettrick.sim.prepare.services"), "_REPLAYED", 4000)
         yield
 
 

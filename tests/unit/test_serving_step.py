@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.calibrate import serving as calibrate
-from sim import catalog
-from sim.steps.recommender import recommend
-from sim.steps.serving import (
+from ettrick.analysis.calibrate import serving as calibrate
+from ettrick.sim import catalog
+from ettrick.sim.steps.recommender import recommend
+from ettrick.sim.steps.serving import (
     BYTES,
     Pools,
     Replica,

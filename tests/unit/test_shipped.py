@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import sim
-from analysis.page.chapters.listing import PLUGINS, format_inventory, kinds
-from cli import app
-from sim import yamlfile
-from sim.prepare import placement
-from sim.run import TRACES
+from ettrick import sim
+from ettrick.analysis.page.chapters.listing import PLUGINS, format_inventory, kinds
+from ettrick.cli import app
+from ettrick.sim import yamlfile
+from ettrick.sim.prepare import placement
+from ettrick.sim.run import TRACES
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 from tests.pace import SEED, one_in
@@ -55,8 +55,8 @@ def test_every_command_answers_or_says_why_not(
 ) -> None:
     """On any scenario that comes with Ettrick a command answers, or ends with a line: never with a traceback."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("analysis.explore.Server.serve_forever", lambda *_, **__: None)
-    monkeypatch.setattr("analysis.explore.Explorer.compile", lambda _: None)
+    monkeypatch.setattr("ettrick.analysis.explore.Server.serve_forever", lambda *_, **__: None)
+    monkeypatch.setattr("ettrick.analysis.explore.Explorer.compile", lambda _: None)
     words = [word.replace("@short", "horizon=12 h").replace("@", name) for word in command.split()]
     result = CliRunner().invoke(app, words)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception

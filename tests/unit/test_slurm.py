@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from typer.testing import CliRunner
 
-import sim
-from analysis.logs.slurm_conf import site
-from analysis.page.chapters.inputs import stated_inputs
-from cli import app
-from sim.records import gres_gpus
+from ettrick import sim
+from ettrick.analysis.logs.slurm_conf import site
+from ettrick.analysis.page.chapters.inputs import stated_inputs
+from ettrick.cli import app
+from ettrick.sim.records import gres_gpus
 from tests.cases import cases
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scipy import stats
 
-import sim
-from sim.engine.nodes import Place
-from sim.engine.simulation import Simulation
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import _Watched, exactly, play, prepared, seconds, trace
 from tests.intervals import Z

@@ -11,10 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-import sim
-from analysis.commands.scenarios import init
-from analysis.starter import StarterError, Wishes, quoted, starter
-from sim import catalog, yamlfile
+from ettrick import sim
+from ettrick.analysis.commands.scenarios import init
+from ettrick.analysis.starter import StarterError, Wishes, quoted, starter
+from ettrick.sim import catalog, yamlfile
 from tests.pace import one_in
 
 if TYPE_CHECKING:

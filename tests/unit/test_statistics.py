@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-from analysis.results.run import document as typed_document
-from analysis.runs import replicate
-from analysis.statistics.differences import MANY, Ranking, difference, ranking_of, ranking_over_draws
-from analysis.statistics.estimates import (
+from ettrick.analysis.results.run import document as typed_document
+from ettrick.analysis.runs import replicate
+from ettrick.analysis.statistics.differences import MANY, Ranking, difference, ranking_of, ranking_over_draws
+from ettrick.analysis.statistics.estimates import (
     Summary,
     mean_interval,
     quantile,
@@ -23,7 +23,7 @@ from analysis.statistics.estimates import (
     summarise_ratio,
     two_way,
 )
-from analysis.statistics.intervals import (
+from ettrick.analysis.statistics.intervals import (
     bca_interval,
     binomial_interval,
     exact_interval,
@@ -31,12 +31,12 @@ from analysis.statistics.intervals import (
     possible,
     unseen,
 )
-from sim import Ratio, rng
-from sim.engine.lives import Numbers
-from sim.failures import Source
-from sim.failures.trace import life_key
-from sim.failures.variety import Frailty, Variety, fleet_of
-from sim.scenario.laws import Weibull
+from ettrick.sim import Ratio, rng
+from ettrick.sim.engine.lives import Numbers
+from ettrick.sim.failures import Source
+from ettrick.sim.failures.trace import life_key
+from ettrick.sim.failures.variety import Frailty, Variety, fleet_of
+from ettrick.sim.scenario.laws import Weibull
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain

@@ -15,10 +15,11 @@ import yaml
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.calibrate.__main__ import main
-from analysis.calibrate.fit import (
+from docs.pictures.steps import StepErrors, draw_step_errors, panels
+from docs.pictures.steps import main as main_
+from ettrick import cli, sim
+from ettrick.analysis.calibrate.__main__ import main
+from ettrick.analysis.calibrate.fit import (
     SCALE,
     Fold,
     Key,
@@ -36,7 +37,7 @@ from analysis.calibrate.fit import (
     rounded,
     sources,
 )
-from analysis.calibrate.outcome import (
+from ettrick.analysis.calibrate.outcome import (
     Outcome,
     assume,
     band_sigma,
@@ -45,16 +46,14 @@ from analysis.calibrate.outcome import (
     coverage,
     scatter,
 )
-from analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_steps
-from analysis.metrics import ratios
-from analysis.page import charts
-from docs.pictures.steps import StepErrors, draw_step_errors, panels
-from docs.pictures.steps import main as main_
-from sim import catalog
-from sim.catalog import accelerators, models, steps
-from sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links
-from sim.steps.plan import BAND90
-from sim.yamlfile import load
+from ettrick.analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_steps
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.page import charts
+from ettrick.sim import catalog
+from ettrick.sim.catalog import accelerators, models, steps
+from ettrick.sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links
+from ettrick.sim.steps.plan import BAND90
+from ettrick.sim.yamlfile import load
 from tests.cases import cases
 from tests.harness import play, prepared
 from tests.step_cases import FLAT, LLAMA, MIXTRAL, NARROW, described, examined, job_of, plan_of

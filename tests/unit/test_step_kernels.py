@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.kernels import (
+from ettrick import cli, sim
+from ettrick.analysis.kernels import (
     compared,
     describe_kernels,
     format_kernels,
@@ -26,11 +25,11 @@ from analysis.kernels import (
     roofline,
     shapes_csv,
 )
-from sim import catalog
-from sim.catalog import steps
-from sim.steps import StepPlan, Workload, ideal_links, problems
-from sim.steps.kernels import Benchmarks, Kernel, Product, calibrated, kernels
-from sim.steps.time import Machine
+from ettrick.sim import catalog
+from ettrick.sim.catalog import steps
+from ettrick.sim.steps import StepPlan, Workload, ideal_links, problems
+from ettrick.sim.steps.kernels import Benchmarks, Kernel, Product, calibrated, kernels
+from ettrick.sim.steps.time import Machine
 from tests.cases import cases
 from tests.intervals import Z
 from tests.reference_tables import rows as reference_rows

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sim import catalog
-from sim.steps import (
+from ettrick.sim import catalog
+from ettrick.sim.steps import (
     Experts,
     Link,
     MemoryUse,
@@ -24,8 +24,8 @@ from sim.steps import (
     problems,
     rerouted_pace,
 )
-from sim.steps.memory import activation_memory, activations
-from sim.steps.workload import CHEAP
+from ettrick.sim.steps.memory import activation_memory, activations
+from ettrick.sim.steps.workload import CHEAP
 from tests.cases import cases
 from tests.step_cases import BARE, CHIP, SHAPE, bare_machine, workload
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from analysis.metrics import ratios
-from sim import catalog
-from sim.catalog import steps
-from sim.steps import (
+from ettrick import sim
+from ettrick.analysis.metrics import ratios
+from ettrick.sim import catalog
+from ettrick.sim.catalog import steps
+from ettrick.sim.steps import (
     Breakdown,
     Constants,
     Experts,
@@ -29,7 +29,7 @@ from sim.steps import (
     start_time,
     step_time_from_mfu,
 )
-from sim.steps.time import rate
+from ettrick.sim.steps.time import rate
 from tests.cases import cases
 from tests.harness import losses, play, scenario, seconds
 from tests.reference_tables import rows
@@ -48,7 +48,7 @@ from tests.step_cases import (
 )
 
 if TYPE_CHECKING:
-    from sim.steps import Workload
+    from ettrick.sim.steps import Workload
 
 EXACT = 1e-9
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-import sim
-from sim.prepare.streams import mean_rate
-from sim.scenario.streams import Arrival, PowersOfTwo
+from ettrick import sim
+from ettrick.sim.prepare.streams import mean_rate
+from ettrick.sim.scenario.streams import Arrival, PowersOfTwo
 from tests.cases import cases
 from tests.intervals import LEAST, Z, close
 from tests.pace import SEED
@@ -357,8 +357,8 @@ def test_a_million_jobs_take_seconds() -> None:
 
 def test_explain_says_what_streams_ask_for() -> None:
     """Offered load is rate times GPU-time over the GPUs without spares, of all streams and of each."""
-    from analysis.explain import describe
-    from analysis.page.chapters.cluster import format_explanation
+    from ettrick.analysis.explain import describe
+    from ettrick.analysis.page.chapters.cluster import format_explanation
 
     prepared = sim.prepare(
         scenario({**SMALL, "gpus": {"8": 1, "64": 1}}, {**SMALL, "name": "t", "work": "1 h"}, spares={"hot": 4})
@@ -376,7 +376,7 @@ def test_explain_says_what_streams_ask_for() -> None:
 
 def test_explain_says_where_gangs_saturate() -> None:
     """Jobs of a node and of all nodes, with exponential run times of one mean, saturate strict FIFO by the formula."""
-    from analysis.explain import describe
+    from ettrick.analysis.explain import describe
 
     work = {"use": "exponential", "mean": "1 h"}
     rows = [{**SMALL, "gpus": {"8": 9, "64": 1}, "work": work}]

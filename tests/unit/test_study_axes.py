@@ -16,18 +16,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-import sim
-from analysis.study.amounts import amounts_of, numbers_of
-from analysis.study.axis import Axis, Range
-from analysis.study.designs import DESIGNS, Design
-from analysis.study.distributions import DISTRIBUTIONS, Between
-from analysis.study.load import first_look, load_study
-from analysis.study.model import QUESTIONS, study_schema
-from sim import units, yamlfile
+from ettrick import sim
+from ettrick.analysis.study.amounts import amounts_of, numbers_of
+from ettrick.analysis.study.axis import Axis, Range
+from ettrick.analysis.study.designs import DESIGNS, Design
+from ettrick.analysis.study.distributions import DISTRIBUTIONS, Between
+from ettrick.analysis.study.load import first_look, load_study
+from ettrick.analysis.study.model import QUESTIONS, study_schema
+from ettrick.sim import units, yamlfile
 from tests.cases import cases
 
 if TYPE_CHECKING:
-    from analysis.study.amounts import Point
+    from ettrick.analysis.study.amounts import Point
 
 U = np.array([0.001, 0.05, 0.25, 0.4, 0.5, 0.75, 0.95, 0.999])
 

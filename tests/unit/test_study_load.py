@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-import sim
-from analysis.results.run import checksum
-from analysis.study import load as looking
-from analysis.study.load import LoadedStudy, against_metrics, find_study, first_look, load_study
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.folder import StudyFolder
-from analysis.sweep.journal import Journal
-from analysis.sweep.task import Context, Task, run_task
-from analysis.sweep.workers import Serial, WorkerPool
-from sim.cluster import GRAPH_FORMATS
+from ettrick import sim
+from ettrick.analysis.results.run import checksum
+from ettrick.analysis.study import load as looking
+from ettrick.analysis.study.load import LoadedStudy, against_metrics, find_study, first_look, load_study
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.folder import StudyFolder
+from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.task import Context, Task, run_task
+from ettrick.analysis.sweep.workers import Serial, WorkerPool
+from ettrick.sim.cluster import GRAPH_FORMATS
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
@@ -27,7 +27,7 @@ from tests.unit.bad_input import BASE
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.study.amounts import Point
+    from ettrick.analysis.study.amounts import Point
 
 
 # Mistakes in orders to simulate a study: a line that names the option, status 2, and no folder that holds nothing.

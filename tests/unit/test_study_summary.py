@@ -13,15 +13,23 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
-import sim
-from analysis.at_equal import study_headline
-from analysis.metrics import ratios
-from analysis.statistics.estimates import mean_interval, quantile
-from analysis.study.amounts import Point
-from analysis.study.load import load_study
-from analysis.study.table import FEWEST_DRAWS, Cell, Outcome, Table, predictive_difference, predictive_mean, summary_of
-from analysis.sweep.sweep import kept_metrics
-from sim import Ratio
+from ettrick import sim
+from ettrick.analysis.at_equal import study_headline
+from ettrick.analysis.metrics import ratios
+from ettrick.analysis.statistics.estimates import mean_interval, quantile
+from ettrick.analysis.study.amounts import Point
+from ettrick.analysis.study.load import load_study
+from ettrick.analysis.study.table import (
+    FEWEST_DRAWS,
+    Cell,
+    Outcome,
+    Table,
+    predictive_difference,
+    predictive_mean,
+    summary_of,
+)
+from ettrick.analysis.sweep.sweep import kept_metrics
+from ettrick.sim import Ratio
 from tests.cases import cases
 
 if TYPE_CHECKING:
@@ -29,7 +37,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from analysis.study.load import LoadedStudy
+    from ettrick.analysis.study.load import LoadedStudy
 
 # The studies that come with the program: each can be simulated, says what it assumes, and gets an answer in words.
 

@@ -16,22 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-import sim
-from analysis.page.chapters import study as chapter
-from analysis.results.models import SweepDocument
-from analysis.results.run import render, scenario_digest
-from analysis.study.load import LoadedStudy, load_study
-from analysis.study.table import summary_of
-from analysis.sweep import folder as module
-from analysis.sweep.campaign import Campaign
-from analysis.sweep.document import against_sweep as typed_against_sweep
-from analysis.sweep.document import sweep_document
-from analysis.sweep.folder import FolderError, StudyFolder
-from analysis.sweep.journal import Journal, JournalError
-from analysis.sweep.results import Column, has_parquet, write_parquet, write_tables
-from analysis.sweep.task import Record, Task
-from sim import yamlfile
-from sim.cluster import GRAPH_FORMATS
+from ettrick import sim
+from ettrick.analysis.page.chapters import study as chapter
+from ettrick.analysis.results.models import SweepDocument
+from ettrick.analysis.results.run import render, scenario_digest
+from ettrick.analysis.study.load import LoadedStudy, load_study
+from ettrick.analysis.study.table import summary_of
+from ettrick.analysis.sweep import folder as module
+from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.document import against_sweep as typed_against_sweep
+from ettrick.analysis.sweep.document import sweep_document
+from ettrick.analysis.sweep.folder import FolderError, StudyFolder
+from ettrick.analysis.sweep.journal import Journal, JournalError
+from ettrick.analysis.sweep.results import Column, has_parquet, write_parquet, write_tables
+from ettrick.analysis.sweep.task import Record, Task
+from ettrick.sim import yamlfile
+from ettrick.sim.cluster import GRAPH_FORMATS
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 from tests.sweep_tools import broken, common_noise, table_of
@@ -43,7 +43,7 @@ format_sweep = of_plain(chapter.format_sweep, SweepDocument)
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from analysis.study.table import Table
+    from ettrick.analysis.study.table import Table
 
 # The document of a study has every number that its text and any report need, and says what is wrong with them.
 

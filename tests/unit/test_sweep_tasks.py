@@ -23,20 +23,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import analysis
-import sim
-from analysis.amounts import number_of
-from analysis.study.load import load_study
-from analysis.sweep import merge as merging
-from analysis.sweep import task as module
-from analysis.sweep.campaign import Campaign, outcome_of
-from analysis.sweep.folder import StudyFolder
-from analysis.sweep.journal import Journal, JournalError
-from analysis.sweep.merge import MergeError, merge
-from analysis.sweep.sweep import REPLICATIONS, replications_of
-from analysis.sweep.task import MAKERS, Record, Shard, run_task, source_digest
-from analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
-from sim import Ratio, yamlfile
+from ettrick import analysis, sim
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.study.load import load_study
+from ettrick.analysis.sweep import merge as merging
+from ettrick.analysis.sweep import task as module
+from ettrick.analysis.sweep.campaign import Campaign, outcome_of
+from ettrick.analysis.sweep.folder import StudyFolder
+from ettrick.analysis.sweep.journal import Journal, JournalError
+from ettrick.analysis.sweep.merge import MergeError, merge
+from ettrick.analysis.sweep.sweep import REPLICATIONS, replications_of
+from ettrick.analysis.sweep.task import MAKERS, Record, Shard, run_task, source_digest
+from ettrick.analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
+from ettrick.sim import Ratio, yamlfile
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import one_in
@@ -45,7 +44,7 @@ from tests.sweep_tools import comparable, small_study, tasks_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from analysis.study.table import Outcome
+    from ettrick.analysis.study.table import Outcome
 
 # The journal of a study: whatever happens to the program, the disk or the file, what was written whole is there.
 
@@ -218,7 +217,7 @@ def test_where_there_can_be_no_journal_the_error_is_a_line(tmp_path: Path) -> No
 def test_two_programs_never_write_to_one_journal(tmp_path: Path) -> None:
     """The second is refused in a line as long as the first is there; killed, it leaves nothing that is locked."""
     path = tmp_path / "journal"
-    program = "import pathlib, sys\nfrom analysis.sweep.journal import Journal\n"
+    program = "import pathlib, sys\nfrom ettrick.analysis.sweep.journal import Journal\n"
     program += "journal = Journal(pathlib.Path(sys.argv[1]))\nprint('open', flush=True)\nsys.stdin.read()"
     with subprocess.Popen(
         [sys.executable, "-c", program, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

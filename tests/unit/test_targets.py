@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import sim
-from analysis.metrics import METRICS, ratios
-from analysis.statistics.intervals import binomial_interval, exact_interval
-from analysis.study.model import condition_of
-from analysis.targets import kept
-from cli import app
-from sim import Ratio
-from sim.engine.prepared import Rates
+from ettrick import sim
+from ettrick.analysis.metrics import METRICS, ratios
+from ettrick.analysis.statistics.intervals import binomial_interval, exact_interval
+from ettrick.analysis.study.model import condition_of
+from ettrick.analysis.targets import kept
+from ettrick.cli import app
+from ettrick.sim import Ratio
+from ettrick.sim.engine.prepared import Rates
 from tests.cases import cases
 from tests.oracle.test_services import outage, ready, scenario
 from tests.pace import SEED

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import sim
-from analysis.results.files import write_file
-from analysis.timeline import STEPPING, chrome_trace, encoded
-from sim.engine.result import Mark, Milestone, Outage, Span, Timeline
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.analysis.results.files import write_file
+from ettrick.analysis.timeline import STEPPING, chrome_trace, encoded
+from ettrick.sim.engine.result import Mark, Milestone, Outage, Span, Timeline
+from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
 from tests.harness import prepared, seconds, trace

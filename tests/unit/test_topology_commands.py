@@ -11,9 +11,8 @@ import networkx as nx
 import pytest
 from typer.testing import CliRunner
 
-import cli
-import sim
-from cli import app
+from ettrick import cli, sim
+from ettrick.cli import app
 from tests import report_sample
 from tests.cases import cases
 

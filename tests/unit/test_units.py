@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.units import (
+from ettrick.sim.units import (
     BANDWIDTH,
     DURATION,
     ENERGY,

@@ -11,23 +11,23 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from analysis.page.chapters.validation import format_validation as typed_format_validation
-from analysis.results.models import ValidateDocument, ValidationRow
-from analysis.results.run import plain
-from analysis.validation import record
-from analysis.validation.lab import Estimate, Lab
-from analysis.validation.measures import MEASURES
-from analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
-from analysis.validation.run import cells_of as typed_cells_of
-from analysis.validation.table import Group, Row, Table, chosen, load_table
-from analysis.validation.verdict import SKIPPED
-from cli import app
+from ettrick.analysis.page.chapters.validation import format_validation as typed_format_validation
+from ettrick.analysis.results.models import ValidateDocument, ValidationRow
+from ettrick.analysis.results.run import plain
+from ettrick.analysis.validation import record
+from ettrick.analysis.validation.lab import Estimate, Lab
+from ettrick.analysis.validation.measures import MEASURES
+from ettrick.analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
+from ettrick.analysis.validation.run import cells_of as typed_cells_of
+from ettrick.analysis.validation.table import Group, Row, Table, chosen, load_table
+from ettrick.analysis.validation.verdict import SKIPPED
+from ettrick.cli import app
 from tests.cases import cases
 from tests.typed import of_plain
 from tests.unit.test_validation_verdicts import row
 
 if TYPE_CHECKING:
-    import sim
+    from ettrick import sim
 
 # What is shown of a validation: text and Markdown of one document, and the recorded run of the reference.
 

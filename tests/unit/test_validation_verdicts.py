@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from analysis.validation import verdict
-from analysis.validation.lab import Estimate, Lab
-from analysis.validation.run import validate
-from analysis.validation.table import Row, load_table
-from analysis.validation.verdict import FAMILY, combined, judge, skipped
-from sim import rng
-from sim.policies.repair import REPAIRS
-from sim.scenario.laws import Fixed
+from ettrick.analysis.validation import verdict
+from ettrick.analysis.validation.lab import Estimate, Lab
+from ettrick.analysis.validation.run import validate
+from ettrick.analysis.validation.table import Row, load_table
+from ettrick.analysis.validation.verdict import FAMILY, combined, judge, skipped
+from ettrick.sim import rng
+from ettrick.sim.policies.repair import REPAIRS
+from ettrick.sim.scenario.laws import Fixed
 from tests.cases import cases
 from tests.intervals import LEAST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from sim import Prepared
+    from ettrick.sim import Prepared
 
 # The validation table sees defects: each one that is built in on purpose turns a row red, which passes without it.
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-import sim
-from sim.engine.kernel import Order
-from sim.engine.nodes import Place
-from sim.engine.prepared import Units
-from sim.engine.simulation import Simulation
-from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
-from sim.policies.contracts import Bucket
+from ettrick import sim
+from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.prepared import Units
+from ettrick.sim.engine.simulation import Simulation
+from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
 from tests.harness import _Watched, exactly, play, prepared, seconds, trace
 from tests.intervals import Z, close
@@ -24,7 +24,7 @@ from tests.pace import SEED
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
+    from ettrick.sim.policies.contracts import ClusterView, FailureView, JobView, Memory, Plan
 
 ALWAYS = {"law": {"use": "exponential", "mean": "1000 d"}, "renews": "never"}
 

@@ -11,20 +11,19 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-import cli
-import sim
-from analysis.page.chapters.worth import format_worth as typed_format_worth
-from analysis.results.explained import WorthDocument, WorthRow
-from analysis.worth import KNOBS, Change, Worth, _gain, changes_of, worth
-from analysis.worth import worth_document as typed_worth_document
-from sim import Ratio, catalog, units
-from sim.formulas.goodput import optimal_interval
+from ettrick import cli, sim
+from ettrick.analysis.page.chapters.worth import format_worth as typed_format_worth
+from ettrick.analysis.results.explained import WorthDocument, WorthRow
+from ettrick.analysis.worth import KNOBS, Change, Worth, _gain, changes_of, worth
+from ettrick.analysis.worth import worth_document as typed_worth_document
+from ettrick.sim import Ratio, catalog, units
+from ettrick.sim.formulas.goodput import optimal_interval
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
-    from analysis.statistics.differences import Difference
+    from ettrick.analysis.statistics.differences import Difference
 
 worth_document = as_plain(typed_worth_document)
 

@@ -8,7 +8,7 @@ import statistics
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
     Form,
@@ -20,24 +20,35 @@ from analysis.amounts import (
     people_form,
     time_form,
 )
-from analysis.metrics import lower_is_better
-from analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
-from analysis.page.chapters.curves import curves_picture, known_lines
-from analysis.page.chapters.inputs import more_runs
-from analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
-from analysis.page.glossary import metric_words
-from analysis.page.model import Picture, grid, plain
-from analysis.page.sourced import Estimate, Places, SourcedNumber, apart, either, line, listed, number, sentence, span
-from analysis.statistics.estimates import contributions
-from sim import Ratio
+from ettrick.analysis.metrics import lower_is_better
+from ettrick.analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
+from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
+from ettrick.analysis.page.chapters.inputs import more_runs
+from ettrick.analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
+from ettrick.analysis.page.glossary import metric_words
+from ettrick.analysis.page.model import Picture, grid, plain
+from ettrick.analysis.page.sourced import (
+    Estimate,
+    Places,
+    SourcedNumber,
+    apart,
+    either,
+    line,
+    listed,
+    number,
+    sentence,
+    span,
+)
+from ettrick.analysis.statistics.estimates import contributions
+from ettrick.sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from analysis.page.cells import Axis
-    from analysis.page.charts.data import Range
-    from analysis.page.model import Grid, Words
-    from analysis.results.models import SweepDocument
+    from ettrick.analysis.page.cells import Axis
+    from ettrick.analysis.page.charts.data import Range
+    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.results.models import SweepDocument
 
     Draw = Callable[[str], Picture | None]
 
@@ -496,7 +507,7 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
     """
     import numpy as np
 
-    from analysis.study.questions.best import front_of
+    from ettrick.analysis.study.questions.best import front_of
 
     metrics = _best_apart(content)
     if metrics is None or not rows or len(axes_of(content)) == 0:

@@ -12,7 +12,7 @@ import statistics
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
     Form,
@@ -25,8 +25,8 @@ from analysis.amounts import (
     number_of,
     time_form,
 )
-from analysis.metrics import lower_is_better
-from analysis.page.cells import (
+from ettrick.analysis.metrics import lower_is_better
+from ettrick.analysis.page.cells import (
     band_text,
     best_of,
     has_bands,
@@ -36,7 +36,7 @@ from analysis.page.cells import (
     status_text,
     summary_of,
 )
-from analysis.page.chapters.answer import (
+from ettrick.analysis.page.chapters.answer import (
     KEY,
     MOST_ROWS,
     AnswerText,
@@ -49,11 +49,11 @@ from analysis.page.chapters.answer import (
     front_data,
     intervals,
 )
-from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.glossary import metric_words
-from analysis.page.model import Column, Grid, Number, Picture, Section, grid, joined, plain
-from analysis.page.report_data import RUN
-from analysis.page.sourced import (
+from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.glossary import metric_words
+from ettrick.analysis.page.model import Column, Grid, Number, Picture, Section, grid, joined, plain
+from ettrick.analysis.page.report_data import RUN
+from ettrick.analysis.page.sourced import (
     Estimate,
     Places,
     SourcedNumber,
@@ -67,17 +67,17 @@ from analysis.page.sourced import (
     whole,
     worded,
 )
-from analysis.results.models import AnswerFound
-from sim.units import HOUR
+from ettrick.analysis.results.models import AnswerFound
+from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.page.cells import Axis
-    from analysis.page.chapters.answer import Draw
-    from analysis.page.model import Words
-    from analysis.page.report_data import ReportData
-    from analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.page.cells import Axis
+    from ettrick.analysis.page.chapters.answer import Draw
+    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.page.report_data import ReportData
+    from ettrick.analysis.results.models import CellFound, SweepDocument
 
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
 

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
-from analysis.page.account import of_focus
-from analysis.page.chapters.run import explained_formula, layout_text
-from analysis.page.chapters.services import service_sections
-from analysis.page.charts.data import Part, Stack
-from analysis.page.formats import terminal
-from analysis.page.model import Picture, Section, grid
-from analysis.results import explained
-from analysis.results.step import PARTS, unit_text
+from ettrick.analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
+from ettrick.analysis.page.account import of_focus
+from ettrick.analysis.page.chapters.run import explained_formula, layout_text
+from ettrick.analysis.page.chapters.services import service_sections
+from ettrick.analysis.page.charts.data import Part, Stack
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.results import explained
+from ettrick.analysis.results.step import PARTS, unit_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from analysis.page.model import Grid
-    from analysis.page.report_data import Focus
-    from analysis.results.models import Step
-    from sim import Topology
+    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.page.report_data import Focus
+    from ettrick.analysis.results.models import Step
+    from ettrick.sim import Topology
 
     Rows = list[tuple[str, str]]
 

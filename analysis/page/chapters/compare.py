@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
     PERCENT,
@@ -27,31 +27,31 @@ from analysis.amounts import (
     shown,
     text_or_dash,
 )
-from analysis.compare import by_value
-from analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
-from analysis.page.account import requested_share
-from analysis.page.cells import axes_of
-from analysis.page.chapters.answers import chosen_cells
-from analysis.page.chapters.inputs import more_runs, not_covered, stated, variability
-from analysis.page.charts.data import Change, Interval, Intervals, Waterfall
-from analysis.page.formats import terminal
-from analysis.page.glossary import bucket_words, glossed, metric_words
-from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Places, number, span, worded
-from analysis.statistics.differences import MANY, Difference, difference
-from analysis.statistics.intervals import unseen
-from sim import JOB_BUCKETS, Ratio
-from sim.units import HOUR, YEAR
+from ettrick.analysis.compare import by_value
+from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
+from ettrick.analysis.page.account import requested_share
+from ettrick.analysis.page.cells import axes_of
+from ettrick.analysis.page.chapters.answers import chosen_cells
+from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated, variability
+from ettrick.analysis.page.charts.data import Change, Interval, Intervals, Waterfall
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
+from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.sourced import Places, number, span, worded
+from ettrick.analysis.statistics.differences import MANY, Difference, difference
+from ettrick.analysis.statistics.intervals import unseen
+from ettrick.sim import JOB_BUCKETS, Ratio
+from ettrick.sim.units import HOUR, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from analysis.amounts import Form, Shown
-    from analysis.page.model import Grid, Words
-    from analysis.page.report_data import Focus, ReportData
-    from analysis.page.sourced import Estimate, SourcedNumber
-    from analysis.results.models import Behind, CompareDocument, DifferenceFound, RankingFound, VariantFound
-    from sim import Result
+    from ettrick.analysis.amounts import Form, Shown
+    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.page.sourced import Estimate, SourcedNumber
+    from ettrick.analysis.results.models import Behind, CompareDocument, DifferenceFound, RankingFound, VariantFound
+    from ettrick.sim import Result
 
 # ----------------------------------------
 # The first screen.

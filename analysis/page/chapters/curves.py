@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.amounts import Shown, capital, ends_of, label_text, number_of, verb
-from analysis.metrics import lower_is_better
-from analysis.page.cells import (
+from ettrick.analysis.amounts import Shown, capital, ends_of, label_text, number_of, verb
+from ettrick.analysis.metrics import lower_is_better
+from ettrick.analysis.page.cells import (
     Axis,
     Line,
     axes_of,
@@ -22,14 +22,14 @@ from analysis.page.cells import (
     running,
     summary_of,
 )
-from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.model import Picture, grid
+from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.model import Picture, grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.page.model import Grid
-    from analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.results.models import CellFound, SweepDocument
 
 
 def known_lines(content: SweepDocument, axis: Axis, metric: Shown) -> list[Line]:

@@ -6,21 +6,21 @@ import bisect
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import PERCENT, capital, number_of
-from analysis.page.cells import axes_of, evenly
-from analysis.page.chapters.answers import chosen_cells
-from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.model import Picture, Section, grid
-from analysis.statistics.intervals import binomial_interval
-from sim.units import DAY
+from ettrick.analysis.amounts import PERCENT, capital, number_of
+from ettrick.analysis.page.cells import axes_of, evenly
+from ettrick.analysis.page.chapters.answers import chosen_cells
+from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.statistics.intervals import binomial_interval
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.page.cells import Axis
-    from analysis.page.model import Grid
-    from analysis.page.report_data import Focus, ReportData
-    from analysis.results.models import SweepDocument
+    from ettrick.analysis.page.cells import Axis
+    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.results.models import SweepDocument
 
 METRIC = "time_to_work"
 

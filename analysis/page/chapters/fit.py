@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from analysis.amounts import capital, name_of, number_of, percent_text, time_text
-from analysis.page.account import cause_name
-from analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
-from analysis.page.model import FirstScreen, Picture, Report, Section, grid
-from analysis.results.fitted import FitDocument
-from sim.units import DAY
+from ettrick.analysis.amounts import capital, name_of, number_of, percent_text, time_text
+from ettrick.analysis.page.account import cause_name
+from ettrick.analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
+from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from ettrick.analysis.results.fitted import FitDocument
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.results.fitted import (
+    from ettrick.analysis.results.fitted import (
         BacktestFound,
         BatchFound,
         ClusteringFound,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     OF_HUNDRED,
     PERCENT,
@@ -23,30 +23,37 @@ from analysis.amounts import (
     time_form,
     time_text,
 )
-from analysis.compare import differences
-from analysis.fleet import Slice
-from analysis.metrics import BUCKETS, METRICS, bucket_label
-from analysis.page.account import cause_name
-from analysis.page.chapters.compare import names_apart, variant_labels
-from analysis.page.chapters.inputs import not_covered, stated
-from analysis.page.chapters.run import jobs_table
-from analysis.page.charts.data import Bar, Bars, Curves, Part, Scale, Series, Stack
-from analysis.page.glossary import glossed
-from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Places, line, number, sentence, worded
-from analysis.results.fleet import interval_method
-from analysis.results.models import RunDocument
-from sim import JOB_BUCKETS, NO_FAILURE
-from sim.units import DAY, HOUR
+from ettrick.analysis.compare import differences
+from ettrick.analysis.fleet import Slice
+from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label
+from ettrick.analysis.page.account import cause_name
+from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
+from ettrick.analysis.page.chapters.inputs import not_covered, stated
+from ettrick.analysis.page.chapters.run import jobs_table
+from ettrick.analysis.page.charts.data import Bar, Bars, Curves, Part, Scale, Series, Stack
+from ettrick.analysis.page.glossary import glossed
+from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.sourced import Places, line, number, sentence, worded
+from ettrick.analysis.results.fleet import interval_method
+from ettrick.analysis.results.models import RunDocument
+from ettrick.sim import JOB_BUCKETS, NO_FAILURE
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.amounts import Shown
-    from analysis.page.model import Grid, Words
-    from analysis.page.report_data import ReportData
-    from analysis.results.models import DifferenceFound, FleetFound, GroupFound, StopsFound, Summary, VariantFound
-    from analysis.statistics.differences import Difference
+    from ettrick.analysis.amounts import Shown
+    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.report_data import ReportData
+    from ettrick.analysis.results.models import (
+        DifferenceFound,
+        FleetFound,
+        GroupFound,
+        StopsFound,
+        Summary,
+        VariantFound,
+    )
+    from ettrick.analysis.statistics.differences import Difference
 
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 

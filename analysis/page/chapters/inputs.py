@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
-from analysis.page.charts.data import Part, Stack
-from analysis.page.model import Picture, Section, grid
-from analysis.page.report_data import SENSITIVITY
-from analysis.page.sourced import number, ranged
-from analysis.results.step import unit_text
-from sim import catalog, units, yamlfile
+from ettrick.analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
+from ettrick.analysis.page.charts.data import Part, Stack
+from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.page.report_data import SENSITIVITY
+from ettrick.analysis.page.sourced import number, ranged
+from ettrick.analysis.results.step import unit_text
+from ettrick.sim import catalog, units, yamlfile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from analysis.amounts import Form
-    from analysis.page.model import Grid, Words
-    from analysis.page.report_data import ReportData
-    from analysis.page.sourced import Estimate, Places, SourcedNumber
-    from analysis.results.models import RunDocument, Step
-    from analysis.study.axis import Axis
-    from sim import Prepared, Scenario
-    from sim.yamlfile import Keys
+    from ettrick.analysis.amounts import Form
+    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.report_data import ReportData
+    from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber
+    from ettrick.analysis.results.models import RunDocument, Step
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.sim import Prepared, Scenario
+    from ettrick.sim.yamlfile import Keys
 
 # What a value rests on, and what that means.
 BASES = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-import sim
-from analysis.terminal import Page, console
+from ettrick import sim
+from ettrick.analysis.terminal import Page, console
 
 _WIDEST_NAMES = 0.4  # share of the width that names may take; longer ones have a line of their own
 

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
     capital,
@@ -20,24 +20,24 @@ from analysis.amounts import (
     points_form,
     shown,
 )
-from analysis.optimize.optimize import why
-from analysis.page.account import currency_of
-from analysis.page.cells import Axis
-from analysis.page.chapters.inputs import more_runs, not_covered, stated
-from analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
-from analysis.page.formats import terminal
-from analysis.page.glossary import glossed, metric_words
-from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.report_data import OPTIMIZE
-from analysis.page.sourced import Places, SourcedNumber, line, number, sentence, span, worded
+from ettrick.analysis.optimize.optimize import why
+from ettrick.analysis.page.account import currency_of
+from ettrick.analysis.page.cells import Axis
+from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
+from ettrick.analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.glossary import glossed, metric_words
+from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.report_data import OPTIMIZE
+from ettrick.analysis.page.sourced import Places, SourcedNumber, line, number, sentence, span, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from analysis.amounts import Form, Shown
-    from analysis.page.model import Grid, Words
-    from analysis.page.report_data import ReportData
-    from analysis.results.models import Aim, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
+    from ettrick.analysis.amounts import Form, Shown
+    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.report_data import ReportData
+    from ettrick.analysis.results.models import Aim, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analysis.page.model import Section, grid
+from ettrick.analysis.page.model import Section, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from analysis.page.report_data import ReportData
+    from ettrick.analysis.page.report_data import ReportData
 
 _DIGESTS = {"scenario_sha256": "scenario, SHA-256", "model": "simulator, digest"}
 _STUDY = "DIR/study.resolved.yaml"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
     OF_HUNDRED,
@@ -37,9 +37,9 @@ from analysis.amounts import (
     time_form,
     time_text,
 )  # fmt: skip
-from analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
-from analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
-from analysis.page.charts.data import (
+from ettrick.analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
+from ettrick.analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
+from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
     Change,
@@ -51,34 +51,34 @@ from analysis.page.charts.data import (
     Stack,
     Waterfall,
 )  # fmt: skip
-from analysis.page.formats import terminal
-from analysis.page.glossary import bucket_words, cause_words, glossed
-from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.sourced import Estimate, Places, SourcedNumber, number, ranged, total, worded
-from analysis.results.models import NodesDown
-from analysis.results.run import replays_a_log
-from analysis.results.step import stores_of
-from analysis.statistics.differences import FEWEST_EVENTS
-from analysis.statistics.estimates import ratio_interval
-from analysis.statistics.intervals import unseen
-from analysis.terminal import repairs_text
-from sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
-from sim.formulas.arrays import exceedance
-from sim.formulas.nodes import missing_nodes_pmf
-from sim.units import DAY, HOUR
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.glossary import bucket_words, cause_words, glossed
+from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber, number, ranged, total, worded
+from ettrick.analysis.results.models import NodesDown
+from ettrick.analysis.results.run import replays_a_log
+from ettrick.analysis.results.step import stores_of
+from ettrick.analysis.statistics.differences import FEWEST_EVENTS
+from ettrick.analysis.statistics.estimates import ratio_interval
+from ettrick.analysis.statistics.intervals import unseen
+from ettrick.analysis.terminal import repairs_text
+from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
+from ettrick.sim.formulas.arrays import exceedance
+from ettrick.sim.formulas.nodes import missing_nodes_pmf
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from analysis.page.account import Account
-    from analysis.page.model import Grid, Number, Words
-    from analysis.page.report_data import Focus, ReportData
-    from analysis.results.explained import LayoutFound
-    from analysis.results.models import ClosedForm, RunDocument
-    from sim import Prepared, PreparedJob, Result, Scenario
-    from sim.scenario.model import Parallelism
+    from ettrick.analysis.page.account import Account
+    from ettrick.analysis.page.model import Grid, Number, Words
+    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.results.explained import LayoutFound
+    from ettrick.analysis.results.models import ClosedForm, RunDocument
+    from ettrick.sim import Prepared, PreparedJob, Result, Scenario
+    from ettrick.sim.scenario.model import Parallelism
 
 # ----------------------------------------
 # The first screen.
@@ -137,8 +137,8 @@ class _Run(NamedTuple):
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
     # Of reports: a run in a terminal does not wait for what reads studies.
-    from analysis.page.chapters import fleet, services
-    from analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
+    from ettrick.analysis.page.chapters import fleet, services
+    from ettrick.analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
 
     if report_data.run.fleet is not None:
         return fleet.first_screen(report_data)
@@ -1154,11 +1154,11 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     tables: list[Grid | None] = []
     promised, is_fleet = None, document.fleet is not None
     if is_fleet:
-        from analysis.page.chapters import fleet
+        from ettrick.analysis.page.chapters import fleet
 
         tables += fleet.terminal_tables(document)
     if document.per_service or document.per_target:
-        from analysis.page.chapters import services
+        from ettrick.analysis.page.chapters import services
 
         tables += services.terminal_tables(document) if document.per_service else []
         promised = services.targets_table(document)

@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import sim
-from analysis.amounts import PERCENT, Form, ends_of, listed, time_text
-from analysis.page.cells import running, summary_of
-from analysis.page.chapters.run import TOO_FAR, distance
-from analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
-from analysis.page.model import Picture, Section, grid
-from analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
-from sim import units
-from sim.units import HOUR, MINUTE
-from sim.yamlfile import load
+from ettrick import sim
+from ettrick.analysis.amounts import PERCENT, Form, ends_of, listed, time_text
+from ettrick.analysis.page.cells import running, summary_of
+from ettrick.analysis.page.chapters.run import TOO_FAR, distance
+from ettrick.analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
+from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
+from ettrick.sim import units
+from ettrick.sim.units import HOUR, MINUTE
+from ettrick.sim.yamlfile import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from analysis.page.charts.data import Range
-    from analysis.page.model import Grid
-    from analysis.page.report_data import Focus, Rates, ReportData
-    from analysis.results.models import SweepDocument
-    from sim import Prepared, PreparedJob
+    from ettrick.analysis.page.charts.data import Range
+    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.page.report_data import Focus, Rates, ReportData
+    from ettrick.analysis.results.models import SweepDocument
+    from ettrick.sim import Prepared, PreparedJob
 
 # ----------------------------------------
 # The scenario of a report at other sizes: what a formula says there, and what was simulated.

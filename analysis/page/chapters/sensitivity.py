@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
     WIDE,
@@ -22,26 +22,26 @@ from analysis.amounts import (
     points_form,
     shown,
 )
-from analysis.page.account import currency_of
-from analysis.page.cells import summary_of
-from analysis.page.chapters.compare import difference_note
-from analysis.page.chapters.inputs import more_runs, not_covered
-from analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
-from analysis.page.formats import terminal
-from analysis.page.glossary import glossed, metric_words
-from analysis.page.model import FirstScreen, Picture, Section, grid, joined
-from analysis.page.report_data import SENSITIVITY
-from analysis.page.sourced import Places, line, number, ranged, span, worded
-from analysis.results.models import DifferenceFound, SensitivityDocument
+from ettrick.analysis.page.account import currency_of
+from ettrick.analysis.page.cells import summary_of
+from ettrick.analysis.page.chapters.compare import difference_note
+from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
+from ettrick.analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.glossary import glossed, metric_words
+from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.report_data import SENSITIVITY
+from ettrick.analysis.page.sourced import Places, line, number, ranged, span, worded
+from ettrick.analysis.results.models import DifferenceFound, SensitivityDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from analysis.amounts import Form, Shown
-    from analysis.page.model import Words
-    from analysis.page.report_data import ReportData
-    from analysis.page.sourced import Estimate
-    from analysis.results.models import AxisIndex, IndexEstimate, SwingFound
+    from ettrick.analysis.amounts import Form, Shown
+    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.page.report_data import ReportData
+    from ettrick.analysis.page.sourced import Estimate
+    from ettrick.analysis.results.models import AxisIndex, IndexEstimate, SwingFound
 
 _MOST_BARS = 10
 

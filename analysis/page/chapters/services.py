@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     OF_HUNDRED,
     PERCENT,
@@ -18,23 +18,23 @@ from analysis.amounts import (
     text_or_dash,
     time_text,
 )
-from analysis.metrics import BUCKETS, METRICS, bucket_label
-from analysis.page.account import cause_name
-from analysis.page.chapters.inputs import not_covered, stated
-from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.glossary import glossed
-from analysis.page.model import FirstScreen, Picture, Section, grid
-from analysis.page.sourced import Places, number, worded
-from sim.units import DAY
+from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label
+from ettrick.analysis.page.account import cause_name
+from ettrick.analysis.page.chapters.inputs import not_covered, stated
+from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.glossary import glossed
+from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid
+from ettrick.analysis.page.sourced import Places, number, worded
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analysis.metrics import Metric
-    from analysis.page.model import Grid, Words
-    from analysis.page.report_data import ReportData
-    from analysis.results.explained import ExplainedService
-    from analysis.results.models import RunDocument, ServiceFound
+    from ettrick.analysis.metrics import Metric
+    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.report_data import ReportData
+    from ettrick.analysis.results.explained import ExplainedService
+    from ettrick.analysis.results.models import RunDocument, ServiceFound
 
 # What a run of services came to: tables for the terminal and for pages.
 

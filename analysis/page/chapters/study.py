@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
     POINTS,
@@ -20,8 +20,8 @@ from analysis.amounts import (
     points_form,
     verb,
 )
-from analysis.metrics import TIME_SHARE, lower_is_better
-from analysis.page.cells import (
+from ettrick.analysis.metrics import TIME_SHARE, lower_is_better
+from ettrick.analysis.page.cells import (
     Axis,
     axes_of,
     best_of,
@@ -37,26 +37,26 @@ from analysis.page.cells import (
     status_text,
     summary_of,
 )
-from analysis.page.chapters import sensitivity
-from analysis.page.chapters.answer import Asked, Rows, asked_text
-from analysis.page.chapters.answers import all_results, answers_of
-from analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from analysis.page.chapters.inputs import EXACTLY, chance, not_covered, not_known, stated, variability
-from analysis.page.charts.data import HeatMap, Interval, Intervals
-from analysis.page.formats import terminal
-from analysis.page.glossary import bucket_words, glossed, metric_words
-from analysis.page.model import FirstScreen, Picture, Section, grid, joined, plain
-from analysis.page.report_data import RUN
-from analysis.page.sourced import Estimate, Places, between, line, listed, number, sentence, worded
-from sim import JOB_BUCKETS, catalog
+from ettrick.analysis.page.chapters import sensitivity
+from ettrick.analysis.page.chapters.answer import Asked, Rows, asked_text
+from ettrick.analysis.page.chapters.answers import all_results, answers_of
+from ettrick.analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
+from ettrick.analysis.page.chapters.inputs import EXACTLY, chance, not_covered, not_known, stated, variability
+from ettrick.analysis.page.charts.data import HeatMap, Interval, Intervals
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
+from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined, plain
+from ettrick.analysis.page.report_data import RUN
+from ettrick.analysis.page.sourced import Estimate, Places, between, line, listed, number, sentence, worded
+from ettrick.sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from analysis.page.chapters.answer import AnswerText
-    from analysis.page.model import Words
-    from analysis.page.report_data import ReportData
-    from analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.page.chapters.answer import AnswerText
+    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.page.report_data import ReportData
+    from ettrick.analysis.results.models import CellFound, SweepDocument
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.amounts import number_of, percent_text
-from analysis.metrics import bucket_label
-from analysis.page.charts.data import Curves, Scale, Series
-from analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from ettrick.analysis.amounts import number_of, percent_text
+from ettrick.analysis.metrics import bucket_label
+from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from analysis.results.fitted import AlarmFound, TrackDocument, Tracked
+    from ettrick.analysis.results.fitted import AlarmFound, TrackDocument, Tracked
 
 _LABELS = {
     "productive": "productive time", "outages": "outages of nodes", "unavailability": "share of nodes down",

@@ -6,20 +6,20 @@ import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import PERCENT, ends_of, number_of, time_text
-from analysis.metrics import bucket_label
-from analysis.page.account import cause_name, of_focus
-from analysis.page.charts.data import Calendar, Phase
-from analysis.page.model import Picture, Section, grid
-from analysis.timeline import STEPPING
-from sim import JOB_BUCKETS
-from sim.units import DAY
+from ettrick.analysis.amounts import PERCENT, ends_of, number_of, time_text
+from ettrick.analysis.metrics import bucket_label
+from ettrick.analysis.page.account import cause_name, of_focus
+from ettrick.analysis.page.charts.data import Calendar, Phase
+from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.timeline import STEPPING
+from ettrick.sim import JOB_BUCKETS
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from analysis.page.report_data import Focus
-    from sim import Prepared, Result, Timeline
+    from ettrick.analysis.page.report_data import Focus
+    from ettrick.sim import Prepared, Result, Timeline
 
 # ----------------------------------------
 # What a job did when, phase by phase, with the training that a rollback threw away.

@@ -6,22 +6,22 @@ import string
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from analysis.amounts import COUNT, PERCENT, Form, listed
-from analysis.page.charts.data import Bar, Bars
-from analysis.page.formats import terminal
-from analysis.page.glossary import glossed
-from analysis.page.model import Column, FirstScreen, Grid, Picture, Section, grid, joined
-from analysis.page.sourced import Places, SourcedNumber, number, total
-from analysis.results.models import ValidateDocument
-from analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
-from sim import catalog
+from ettrick.analysis.amounts import COUNT, PERCENT, Form, listed
+from ettrick.analysis.page.charts.data import Bar, Bars
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.glossary import glossed
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Picture, Section, grid, joined
+from ettrick.analysis.page.sourced import Places, SourcedNumber, number, total
+from ettrick.analysis.results.models import ValidateDocument
+from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
+from ettrick.sim import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from analysis.page.model import Words
-    from analysis.page.report_data import Focus, ReportData
-    from analysis.results.models import ValidationGroup
+    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.results.models import ValidationGroup
 
 _ROOT = Path(__file__).resolve().parents[3]
 

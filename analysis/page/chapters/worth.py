@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.amounts import (
+from ettrick.analysis.amounts import (
     COUNT,
     amount_text,
     money_form,
@@ -16,16 +16,16 @@ from analysis.amounts import (
     text_or_dash,
     time_form,
 )
-from analysis.page.formats import terminal
-from analysis.page.model import Column, Grid, Section
-from analysis.statistics.differences import MANY
-from sim.units import HOUR
+from ettrick.analysis.page.formats import terminal
+from ettrick.analysis.page.model import Column, Grid, Section
+from ettrick.analysis.statistics.differences import MANY
+from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from analysis.results.explained import WorthDocument, WorthGroup, WorthRow
-    from analysis.results.models import DifferenceFound
+    from ettrick.analysis.results.explained import WorthDocument, WorthGroup, WorthRow
+    from ettrick.analysis.results.models import DifferenceFound
 
 # Names of rows as people say them; the others stay as they are.
 _KNOBS = {

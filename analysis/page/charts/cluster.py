@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from analysis.page.charts.sheet import INK, chart_kind, hue
-from sim import Topology, edges
+from ettrick.analysis.page.charts.sheet import INK, chart_kind, hue
+from ettrick.sim import Topology, edges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

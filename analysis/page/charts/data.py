@@ -13,7 +13,7 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.metrics import bucket_label
+from ettrick.analysis.metrics import bucket_label
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

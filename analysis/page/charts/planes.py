@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import with_unit
-from analysis.page.charts.data import Contours, Curves, Front
-from analysis.page.charts.sheet import (
+from ettrick.analysis.amounts import with_unit
+from ettrick.analysis.page.charts.data import Contours, Curves, Front
+from ettrick.analysis.page.charts.sheet import (
     BLUE,
     FAINT,
     GREY,
@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from analysis.page.charts.data import Dot, FrontPoint, Range, Scale, Series
-    from analysis.page.charts.sheet import Plane
+    from ettrick.analysis.page.charts.data import Dot, FrontPoint, Range, Scale, Series
+    from ettrick.analysis.page.charts.sheet import Plane
 
 # ----------------------------------------
 # Curves over a common axis.

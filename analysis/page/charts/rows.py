@@ -6,9 +6,9 @@ import math
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
-from analysis.page.charts.data import Bars, Intervals, Scale, Stack, Tornado, Waterfall
-from analysis.page.charts.sheet import (
+from ettrick.analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
+from ettrick.analysis.page.charts.data import Bars, Intervals, Scale, Stack, Tornado, Waterfall
+from ettrick.analysis.page.charts.sheet import (
     BLUE,
     GREEN,
     GREY,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from analysis.page.charts.data import Range, Swing
+    from ettrick.analysis.page.charts.data import Range, Swing
 
 
 def _open_rows(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
-from analysis.amounts import decimals_of, number_text, with_unit
-from analysis.page.charts.data import Scale
+from ettrick.analysis.amounts import decimals_of, number_text, with_unit
+from ettrick.analysis.page.charts.data import Scale
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from analysis.page.charts.data import Range, Scale
+    from ettrick.analysis.page.charts.data import Range, Scale
 
 # ----------------------------------------
 # Colours of all pictures, and formats of their files.

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from analysis.amounts import decimals_of, number_text, with_unit
-from analysis.metrics import BUCKETS, bucket_label
-from analysis.page.charts.data import Calendar, HeatMap, Scale
-from analysis.page.charts.sheet import (
+from ettrick.analysis.amounts import decimals_of, number_text, with_unit
+from ettrick.analysis.metrics import BUCKETS, bucket_label
+from ettrick.analysis.page.charts.data import Calendar, HeatMap, Scale
+from ettrick.analysis.page.charts.sheet import (
     FAINT,
     INK,
     LINE,
@@ -33,8 +33,8 @@ from analysis.page.charts.sheet import (
     width_of,
     wrapped,
 )
-from sim import units
-from sim.units import HOUR
+from ettrick.sim import units
+from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

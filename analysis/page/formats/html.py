@@ -9,10 +9,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from analysis.page.charts import CONTROLS, NARROW, draw, render
-from analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP, WIDTH
-from analysis.page.formats.markdown import table_of
-from analysis.page.model import Number, Picture
+from ettrick.analysis.page.charts import CONTROLS, NARROW, draw, render
+from ettrick.analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP, WIDTH
+from ettrick.analysis.page.formats.markdown import table_of
+from ettrick.analysis.page.model import Number, Picture
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-    from analysis.page.model import FirstScreen, Report, Words
+    from ettrick.analysis.page.model import FirstScreen, Report, Words
 
 # ----------------------------------------
 # Colours of a page in the light and in the dark.

@@ -6,15 +6,15 @@ import math
 import re
 from typing import TYPE_CHECKING
 
-from analysis.amounts import number_text
-from analysis.page.charts.data import Value
-from analysis.page.model import Column, Grid, plain
+from ettrick.analysis.amounts import number_text
+from ettrick.analysis.page.charts.data import Value
+from ettrick.analysis.page.model import Column, Grid, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from analysis.page.charts.data import Cell, Table
-    from analysis.page.model import FirstScreen, Picture, Report, Section, Words
+    from ettrick.analysis.page.charts.data import Cell, Table
+    from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, Words
 
 # ----------------------------------------
 # What a picture shows, as a table: for formats that hold no pictures, and for pictures that have no table.

@@ -11,18 +11,18 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from analysis.page.charts import CHARTS
-from analysis.page.charts.sheet import BLUE, FAINT, GREY, INK, ORANGE, hue
-from analysis.page.formats.markdown import digits_of, table_of
-from analysis.page.model import Grid, Picture, plain
-from analysis.page.report_data import ReportError
+from ettrick.analysis.page.charts import CHARTS
+from ettrick.analysis.page.charts.sheet import BLUE, FAINT, GREY, INK, ORANGE, hue
+from ettrick.analysis.page.formats.markdown import digits_of, table_of
+from ettrick.analysis.page.model import Grid, Picture, plain
+from ettrick.analysis.page.report_data import ReportError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from analysis.page.charts.data import Scale, SlideChart, SlideSeries
-    from analysis.page.charts.sheet import Kind
-    from analysis.page.model import Report, Words
+    from ettrick.analysis.page.charts.data import Scale, SlideChart, SlideSeries
+    from ettrick.analysis.page.charts.sheet import Kind
+    from ettrick.analysis.page.model import Report, Words
 
 _BRIDGE = "bridge"  # the picture that says best what drives a difference, where there is one
 _MOST_LINES = 40

@@ -7,17 +7,17 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING
 
-from analysis.amounts import bar_text, empty_table, label_grid
-from analysis.page.formats.markdown import table_of
-from analysis.page.model import Column, Grid, plain
-from analysis.terminal import Page, console
+from ettrick.analysis.amounts import bar_text, empty_table, label_grid
+from ettrick.analysis.page.formats.markdown import table_of
+from ettrick.analysis.page.model import Column, Grid, plain
+from ettrick.analysis.terminal import Page, console
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.table import Table
 
-    from analysis.page.model import Section
+    from ettrick.analysis.page.model import Section
 
 _WIDTH = 200  # columns where nobody says how many: a table that is cut helps nobody
 _LEAST_WIDTH = 40  # columns that anybody is taken to have

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from analysis.amounts import capital, dimension_of, form_of, name_of, number_of
-from analysis.statistics.differences import difference_data, ranking_of
-from analysis.statistics.estimates import contributions
-from analysis.study.questions.question import (
+from ettrick.analysis.amounts import capital, dimension_of, form_of, name_of, number_of
+from ettrick.analysis.statistics.differences import difference_data, ranking_of
+from ettrick.analysis.statistics.estimates import contributions
+from ettrick.analysis.study.questions.question import (
     METRIC,
     Answer,
     Question,
@@ -27,20 +27,20 @@ from analysis.study.questions.question import (
     silence,
     versus,
 )
-from analysis.study.table import FEWEST_DRAWS, CellSummary, summary_of
-from sim import units
-from sim.scenario.fields import RuleError
+from ettrick.analysis.study.table import FEWEST_DRAWS, CellSummary, summary_of
+from ettrick.sim import units
+from ettrick.sim.scenario.fields import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from analysis.amounts import Form
-    from analysis.statistics.differences import Difference, Ranking
-    from analysis.statistics.estimates import Interval
-    from analysis.study.axis import Axis
-    from analysis.study.questions.question import Line
-    from analysis.study.table import Cell, Table
+    from ettrick.analysis.amounts import Form
+    from ettrick.analysis.statistics.differences import Difference, Ranking
+    from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.analysis.study.questions.question import Line
+    from ettrick.analysis.study.table import Cell, Table
 
 # Where a curve that is known at some values, each with its interval, crosses a level.
 
@@ -515,7 +515,7 @@ class Stage(NamedTuple):
     open
         Those that may be best too; empty where it is resolved who is.
     ranking
-        Of all together, as `analysis.study.questions.best` has it; ``None`` of a single replication.
+        Of all together, as `ettrick.analysis.study.questions.best` has it; ``None`` of a single replication.
     """
 
     label: str

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, model_validator
 
-from analysis.amounts import listed, name_of
-from analysis.statistics.differences import difference_data, ranking_of
-from analysis.statistics.estimates import contributions, t_quantile, with_width
-from analysis.study.questions.along import reason_of
-from analysis.study.questions.question import (
+from ettrick.analysis.amounts import listed, name_of
+from ettrick.analysis.statistics.differences import difference_data, ranking_of
+from ettrick.analysis.statistics.estimates import contributions, t_quantile, with_width
+from ettrick.analysis.study.questions.along import reason_of
+from ettrick.analysis.study.questions.question import (
     METRIC,
     Answer,
     Line,
@@ -25,8 +25,8 @@ from analysis.study.questions.question import (
     silence,
     versus,
 )
-from sim.scenario.fields import RuleError
-from sim.yamlfile import suggest
+from ettrick.sim.scenario.fields import RuleError
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from analysis.statistics.differences import Ranking
-    from analysis.study.axis import Axis
-    from analysis.study.table import Cell, Table
+    from ettrick.analysis.statistics.differences import Ranking
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.analysis.study.table import Cell, Table
 
     FloatArray = npt.NDArray[np.float64]
     Flags = npt.NDArray[np.bool_]

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import Field
 
-from analysis.metrics import METRICS, lower_is_better
-from analysis.statistics.differences import difference, of_pair
-from sim.scenario.fields import Model, RuleError
-from sim.yamlfile import suggest
+from ettrick.analysis.metrics import METRICS, lower_is_better
+from ettrick.analysis.statistics.differences import difference, of_pair
+from ettrick.sim.scenario.fields import Model, RuleError
+from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analysis.statistics.differences import Difference
-    from analysis.study.axis import Axis
-    from analysis.study.table import Cell, Table
-    from sim import Ratio
+    from ettrick.analysis.statistics.differences import Difference
+    from ettrick.analysis.study.axis import Axis
+    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.sim import Ratio
 
 
 class Answer(NamedTuple):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from analysis.amounts import capital, name_of
-from analysis.statistics.differences import difference_data
-from analysis.statistics.precision import RequestError
-from analysis.study.questions.question import METRIC, Answer, Question, silence, versus
-from analysis.study.table import summary_of
+from ettrick.analysis.amounts import capital, name_of
+from ettrick.analysis.statistics.differences import difference_data
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.study.questions.question import METRIC, Answer, Question, silence, versus
+from ettrick.analysis.study.table import summary_of
 
 if TYPE_CHECKING:
-    from analysis.statistics.differences import Difference
-    from analysis.study.amounts import Value
-    from analysis.study.questions.sobol import Indices
-    from analysis.study.table import Cell, Outcome, Table
+    from ettrick.analysis.statistics.differences import Difference
+    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.questions.sobol import Indices
+    from ettrick.analysis.study.table import Cell, Outcome, Table
 
 
 class Sensitivity(Question):
@@ -64,7 +64,7 @@ class Sensitivity(Question):
 
     def _indices(self, table: Table, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
-        from analysis.study.questions.sobol import indices
+        from ettrick.analysis.study.questions.sobol import indices
 
         try:
             found = indices(table, metric)
@@ -167,7 +167,7 @@ class Swing(NamedTuple):
     def replications_to_resolve(self) -> int | None:
         """Replications with which the first change would be resolved if it stays as it is; ``None`` for far too many.
 
-        See `analysis.statistics.differences.replications_to_resolve`; nothing is missing where a change is
+        See `ettrick.analysis.statistics.differences.replications_to_resolve`; nothing is missing where a change is
         resolved already.
         """
         needed = [move.change.replications_to_resolve for move in self.moves if move.change is not None]

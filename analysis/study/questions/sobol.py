@@ -15,18 +15,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from analysis.statistics.estimates import contributions, t_quantile
-from analysis.statistics.precision import RequestError
-from analysis.study.questions.question import common_rows
+from ettrick.analysis.statistics.estimates import contributions, t_quantile
+from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.study.questions.question import common_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
-    from analysis.statistics.estimates import Interval
-    from analysis.study.amounts import Value
-    from analysis.study.table import Cell, Table
+    from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.table import Cell, Table
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -292,7 +292,7 @@ def indices(table: Table, metric: str) -> Indices:
     Raises
     ------
     RequestError
-        If too many points have no result; see `analysis.study.questions.sobol.layout_of`.
+        If too many points have no result; see `ettrick.analysis.study.questions.sobol.layout_of`.
 
     References
     ----------

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analysis.validation.measures import crossover, fleet, jobs, nodes, oracle, recovery, services, steps
+from ettrick.analysis.validation.measures import crossover, fleet, jobs, nodes, oracle, recovery, services, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from analysis.validation.lab import Estimate
+    from ettrick.analysis.validation.lab import Estimate
 
 __all__ = ["MEASURES"]
 

@@ -7,8 +7,8 @@ and all for the stall j when it is back. To first order elasticity pays if
 
 .. math:: \frac{a}{R} + \frac{R - 1}{R} (c + T) + j < u + r + \frac{\tau + b}{2} + w
 
-Detection is the same for both. Below, both sides are exact as far as `sim.formulas.goodput` and `sim.formulas.elastic`
-are, or simulated on the same failures. All times [s].
+Detection is the same for both. Below, both sides are exact as far as `ettrick.sim.formulas.goodput` and
+`ettrick.sim.formulas.elastic` are, or simulated on the same failures. All times [s].
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.validation.lab import Estimate, estimate, seconds
-from sim.formulas.elastic import elastic_shares
-from sim.formulas.goodput import expected_shares
-from sim.units import DAY, HOUR
+from ettrick import sim
+from ettrick.analysis.validation.lab import Estimate, estimate, seconds
+from ettrick.sim.formulas.elastic import elastic_shares
+from ettrick.sim.formulas.goodput import expected_shares
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import Lab
 
     FloatArray = NDArray[np.float64]
 

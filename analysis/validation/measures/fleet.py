@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.validation.lab import Estimate, bare, estimate, seconds
-from sim.units import DAY, HOUR
+from ettrick import sim
+from ettrick.analysis.validation.lab import Estimate, bare, estimate, seconds
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
 
-    from analysis.validation.lab import Lab
-    from sim import Prepared
+    from ettrick.analysis.validation.lab import Lab
+    from ettrick.sim import Prepared
 
     FloatArray = npt.NDArray[np.float64]
 

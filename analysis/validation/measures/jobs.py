@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import sim
-from analysis.validation.lab import Estimate, bare, estimate, seconds
-from sim import Bucket
-from sim.formulas.goodput import (
+from ettrick import sim
+from ettrick.analysis.validation.lab import Estimate, bare, estimate, seconds
+from ettrick.sim import Bucket
+from ettrick.sim.formulas.goodput import (
     daly_interval,
     efficiency,
     expected_wallclock,
@@ -18,15 +18,15 @@ from sim.formulas.goodput import (
     optimal_interval,
     young_interval,
 )
-from sim.units import DAY, HOUR, MINUTE
+from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from analysis.validation.lab import Lab
-    from sim import Prepared, Result
+    from ettrick.analysis.validation.lab import Lab
+    from ettrick.sim import Prepared, Result
 
 
 def one_job(

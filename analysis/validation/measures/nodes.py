@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.logs import estimate as estimators
-from analysis.logs import lives
-from analysis.logs.check import STATISTICS, Faults
-from analysis.logs.lives import Lives
-from analysis.validation.lab import Estimate, bare, estimate
-from sim.formulas.arrays import enough_probability
-from sim.formulas.nodes import (
+from ettrick import sim
+from ettrick.analysis.logs import estimate as estimators
+from ettrick.analysis.logs import lives
+from ettrick.analysis.logs.check import STATISTICS, Faults
+from ettrick.analysis.logs.lives import Lives
+from ettrick.analysis.validation.lab import Estimate, bare, estimate
+from ettrick.sim.formulas.arrays import enough_probability
+from ettrick.sim.formulas.nodes import (
     crew_limited_pmf,
     groups_with_spares,
     missing_nodes_pmf,
@@ -26,15 +26,15 @@ from sim.formulas.nodes import (
     spares_needed,
     steady_unavailability,
 )
-from sim.units import DAY, HOUR
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from analysis.validation.lab import Lab
-    from sim import Prepared, Result
+    from ettrick.analysis.validation.lab import Lab
+    from ettrick.sim import Prepared, Result
 
     FloatArray = NDArray[np.float64]
 

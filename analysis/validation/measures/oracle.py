@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import sim
-from analysis.validation.lab import bare, estimate, seconds
-from sim import Bucket
-from sim.formulas.elastic import elastic_shares, replicated_mtti
-from sim.formulas.goodput import expected_shares, predicted_efficiency
-from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
-from sim.formulas.queues import base_stock
-from sim.units import DAY, HOUR
+from ettrick import sim
+from ettrick.analysis.validation.lab import bare, estimate, seconds
+from ettrick.sim import Bucket
+from ettrick.sim.formulas.elastic import elastic_shares, replicated_mtti
+from ettrick.sim.formulas.goodput import expected_shares, predicted_efficiency
+from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from ettrick.sim.formulas.queues import base_stock
+from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from analysis.validation.lab import Estimate, Lab
+    from ettrick.analysis.validation.lab import Estimate, Lab
 
 
 _BUCKETS = {

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-import sim
-from analysis.validation.lab import Estimate, bare, estimate
-from sim import units
-from sim.units import DAY, MINUTE
+from ettrick import sim
+from ettrick.analysis.validation.lab import Estimate, bare, estimate
+from ettrick.sim import units
+from ettrick.sim.units import DAY, MINUTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
-    from analysis.validation.lab import Lab
-    from sim import Prepared, Result
+    from ettrick.analysis.validation.lab import Lab
+    from ettrick.sim import Prepared, Result
 
 
 # Small scenarios, failures written by hand, and the phases that the simulator makes of them.

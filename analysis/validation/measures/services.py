@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import sim
-from analysis.calibrate import serving
-from analysis.calibrate.fit import mape
-from analysis.calibrate.rows import default_folder
-from analysis.services import describe_service
-from analysis.validation.lab import Estimate, estimate
-from sim import Rates, Request, replay
-from sim.formulas.arrays import enough_probability
-from sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
-from sim.steps.serving import Requests, batch_of_load, largest_batch, largest_rate
+from ettrick import sim
+from ettrick.analysis.calibrate import serving
+from ettrick.analysis.calibrate.fit import mape
+from ettrick.analysis.calibrate.rows import default_folder
+from ettrick.analysis.services import describe_service
+from ettrick.analysis.validation.lab import Estimate, estimate
+from ettrick.sim import Rates, Request, replay
+from ettrick.sim.formulas.arrays import enough_probability
+from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
+from ettrick.sim.steps.serving import Requests, batch_of_load, largest_batch, largest_rate
 
 if TYPE_CHECKING:
-    from analysis.calibrate.serving import Measured
-    from analysis.validation.lab import Lab
-    from sim import Prepared
+    from ettrick.analysis.calibrate.serving import Measured
+    from ettrick.analysis.validation.lab import Lab
+    from ettrick.sim import Prepared
 
 _REPLAYED = 6000
 """Requests of a replay, a tenth of them before it counts [-]."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-import sim
-from analysis.calibrate.fit import Array, Numbers, as_shipped, large_mape, mape, sources
-from analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, deepseek_row, recompute_ratios, utilisation
-from analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
-from analysis.validation.lab import Estimate, bare, estimate
-from sim.catalog import accelerators, models, steps
-from sim.steps import (
+from ettrick import sim
+from ettrick.analysis.calibrate.fit import Array, Numbers, as_shipped, large_mape, mape, sources
+from ettrick.analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, deepseek_row, recompute_ratios, utilisation
+from ettrick.analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
+from ettrick.analysis.validation.lab import Estimate, bare, estimate
+from ettrick.sim.catalog import accelerators, models, steps
+from ettrick.sim.steps import (
     Link,
     Links,
     Machine,
@@ -30,14 +30,14 @@ from sim.steps import (
     rerouted_pace,
     start_time,
 )
-from sim.units import HOUR
+from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analysis.calibrate.outcome import Anchor
-    from analysis.calibrate.rows import Row
-    from analysis.validation.lab import Lab
+    from ettrick.analysis.calibrate.outcome import Anchor
+    from ettrick.analysis.calibrate.rows import Row
+    from ettrick.analysis.validation.lab import Lab
 
 
 def _table(name: str) -> None:

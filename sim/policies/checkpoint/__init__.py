@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sim.policies.checkpoint.ladder import Ladder, LadderState, Pause
-from sim.policies.checkpoint.periodic import Periodic
-from sim.policies.checkpoint.stores import Rung, cliques
-from sim.policies.checkpoint.tiers import Tier, Tiers
+from ettrick.sim.policies.checkpoint.ladder import Ladder, LadderState, Pause
+from ettrick.sim.policies.checkpoint.periodic import Periodic
+from ettrick.sim.policies.checkpoint.stores import Rung, cliques
+from ettrick.sim.policies.checkpoint.tiers import Tier, Tiers
 
 __all__ = ["CHECKPOINTS", "Ladder", "LadderState", "Pause", "Periodic", "Rung", "Tier", "Tiers", "cliques"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.policies.checkpoint.stores import (
+from ettrick.sim.policies.checkpoint.stores import (
     TIE,
     Grid,
     Reading,
@@ -34,7 +34,7 @@ from sim.policies.checkpoint.stores import (
     without_end,
     work_in,
 )
-from sim.policies.contracts import Damage, Pace, Restoration
+from ettrick.sim.policies.contracts import Damage, Pace, Restoration
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

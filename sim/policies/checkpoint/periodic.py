@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from sim.policies.checkpoint.stores import TIE, Rung, in_flight, whole, whole_steps
-from sim.policies.contracts import CheckpointState, Damage, Pace, Restoration
+from ettrick.sim.policies.checkpoint.stores import TIE, Rung, in_flight, whole, whole_steps
+from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace, Restoration
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, MutableSequence, Sequence
 
-    from sim.policies.contracts import Damage
+    from ettrick.sim.policies.contracts import Damage
 
 # Work that stops a job again and again: series of it, each due after so much stepping. Where some are due at the same
 # instant, stepping stops once, for as long as all of them take.
@@ -66,8 +66,8 @@ class Grid(NamedTuple):
 
     and it goes on from there when those due at x are over too.
 
-    The functions below, like those of :mod:`sim.policies.checkpoint.ladder` over numbers and shelves, run on tuples and
-    lists in the event engine and on arrays in the compiled loop.
+    The functions below, like those of :mod:`ettrick.sim.policies.checkpoint.ladder` over numbers and shelves, run on
+    tuples and lists in the event engine and on arrays in the compiled loop.
     """
 
     series: int

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from sim import units
-from sim.policies.checkpoint.ladder import Ladder
-from sim.policies.checkpoint.periodic import Periodic
-from sim.policies.checkpoint.stores import Rung, StoreName
-from sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy
+from ettrick.sim import units
+from ettrick.sim.policies.checkpoint.ladder import Ladder
+from ettrick.sim.policies.checkpoint.periodic import Periodic
+from ettrick.sim.policies.checkpoint.stores import Rung, StoreName
+from ettrick.sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sim.policies.checkpoint.ladder import Pause
+    from ettrick.sim.policies.checkpoint.ladder import Pause
 
 RULES = ("young", "daly", "optimal")
 
@@ -292,7 +292,7 @@ class Tier(Model):
                     ("interval",),
                     f"interval '{rule}' balances the stall of a save against lost work, and here saves are free",
                 )
-            from sim.formulas import goodput
+            from ettrick.sim.formulas import goodput
 
             formula = {
                 "young": goodput.young_interval,

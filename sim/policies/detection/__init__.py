@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.policies.detection.kinds import Latency, Observers
+from ettrick.sim.policies.detection.kinds import Latency, Observers
 
 __all__ = ["DETECTIONS", "Latency", "Observers"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 from pydantic import Field, field_validator
 
-from sim.policies.detection.race import DetectionRace
-from sim.policies.detection.watchers import (
+from ettrick.sim.policies.detection.race import DetectionRace
+from ettrick.sim.policies.detection.watchers import (
     SILENT,
     CollectiveTimeout,
     Heartbeat,
@@ -20,11 +20,11 @@ from sim.policies.detection.watchers import (
     Slurm,
     Straggler,
 )
-from sim.scenario.fields import Model, OneOf, RuleError, Strategy
-from sim.scenario.laws import Fixed, Law
+from ettrick.sim.scenario.fields import Model, OneOf, RuleError, Strategy
+from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.scenario.law_model import LawModel
 
 
 class Detection(Strategy, ABC):
@@ -42,7 +42,7 @@ class Detection(Strategy, ABC):
         Parameters
         ----------
         fault
-            Class of the fault, one of :data:`sim.policies.contracts.FAULTS`.
+            Class of the fault, one of :data:`ettrick.sim.policies.contracts.FAULTS`.
         kind
             Kind of its effect: what it does to its nodes.
         """

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sim.scenario.laws import Fixed
+from ettrick.sim.scenario.laws import Fixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.scenario.law_model import LawModel
 
 HUMAN = "human"
 

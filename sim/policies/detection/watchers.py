@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from sim import catalog
-from sim.policies.contracts import FAULTS
-from sim.policies.detection.race import Observer
-from sim.scenario.fields import Duration, Fraction, Model, RuleError
-from sim.scenario.laws import Empirical, Fixed, Law, Uniform
+from ettrick.sim import catalog
+from ettrick.sim.policies.contracts import FAULTS
+from ettrick.sim.policies.detection.race import Observer
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError
+from ettrick.sim.scenario.laws import Empirical, Fixed, Law, Uniform
 
 if TYPE_CHECKING:
     from pydantic import ValidationInfo
 
-    from sim.scenario.law_model import LawModel
-    from sim.yamlfile import Data, Table
+    from ettrick.sim.scenario.law_model import LawModel
+    from ettrick.sim.yamlfile import Data, Table
 
 # What every observer has: the classes of faults that it covers, and a law of its time for each.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sim.policies.recovery.full_restart import FullRestart
-from sim.policies.recovery.hot_spare import HotSpare
-from sim.policies.recovery.ladder import Ladder
-from sim.policies.recovery.narrow import Narrow
-from sim.policies.recovery.redundant import Redundant
-from sim.policies.recovery.restart_smaller import RestartSmaller
-from sim.policies.recovery.shrink_rejoin import ShrinkRejoin
-from sim.policies.recovery.standby import Standby
+from ettrick.sim.policies.recovery.full_restart import FullRestart
+from ettrick.sim.policies.recovery.hot_spare import HotSpare
+from ettrick.sim.policies.recovery.ladder import Ladder
+from ettrick.sim.policies.recovery.narrow import Narrow
+from ettrick.sim.policies.recovery.redundant import Redundant
+from ettrick.sim.policies.recovery.restart_smaller import RestartSmaller
+from ettrick.sim.policies.recovery.shrink_rejoin import ShrinkRejoin
+from ettrick.sim.policies.recovery.standby import Standby
 
 __all__ = [
     "RECOVERIES",

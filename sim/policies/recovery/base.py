@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, get_args
 import numpy as np
 from pydantic import Field
 
-from sim.formulas.arrays import Expansion, decay
-from sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall, Step
-from sim.policies.recovery.phases import longest, rule_of_longest
-from sim.scenario.fields import Strategy
-from sim.scenario.laws import Fixed, draw
+from ettrick.sim.formulas.arrays import Expansion, decay
+from ettrick.sim.policies.contracts import Acquire, Background, Bucket, Evict, Requeue, Restore, Run, Stall, Step
+from ettrick.sim.policies.recovery.phases import longest, rule_of_longest
+from ettrick.sim.scenario.fields import Strategy
+from ettrick.sim.scenario.laws import Fixed, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from sim.formulas.arrays import Number
-    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan
-    from sim.policies.recovery.phases import Held, Members
-    from sim.scenario.law_model import LawModel
+    from ettrick.sim.formulas.arrays import Number
+    from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan
+    from ettrick.sim.policies.recovery.phases import Held, Members
+    from ettrick.sim.scenario.law_model import LawModel
 
 
 def scaled(plan: Plan, factor: float) -> Plan:
@@ -56,7 +56,7 @@ def check_plan(plan: Plan, job: JobView) -> None:
         With what is wrong with the plan.
     """
     if not isinstance(plan, tuple) or not all(isinstance(step, get_args(Step)) for step in plan):
-        raise ValueError("a plan is a tuple of steps of sim.policies.contracts")
+        raise ValueError("a plan is a tuple of steps of ettrick.sim.policies.contracts")
     if (
         not plan
         or not isinstance(plan[-1], Run | Requeue)

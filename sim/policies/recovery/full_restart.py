@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.policies.contracts import Requeue
-from sim.policies.recovery.base import QUEUE, RecoveryStrategy, Return, Span, Wait, initialized
-from sim.scenario.fields import Duration
-from sim.scenario.laws import Fixed, Law
+from ettrick.sim.policies.contracts import Requeue
+from ettrick.sim.policies.recovery.base import QUEUE, RecoveryStrategy, Return, Span, Wait, initialized
+from ettrick.sim.scenario.fields import Duration
+from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import ClusterView, FailureView, JobView, Keeps, Memory, Plan
-    from sim.policies.recovery.base import Hit
+    from ettrick.sim.policies.contracts import ClusterView, FailureView, JobView, Keeps, Memory, Plan
+    from ettrick.sim.policies.recovery.base import Hit
 
 
 class FullRestart(RecoveryStrategy):

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
-from sim.policies.recovery.base import InPlace, Return, Span, Wait, initialized
-from sim.policies.recovery.phases import Exposed
-from sim.scenario.fields import Duration
-from sim.scenario.laws import Law
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
+from ettrick.sim.policies.recovery.base import InPlace, Return, Span, Wait, initialized
+from ettrick.sim.policies.recovery.phases import Exposed
+from ettrick.sim.scenario.fields import Duration
+from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import JobView, Plan
-    from sim.policies.recovery.base import Drawn, Hit
+    from ettrick.sim.policies.contracts import JobView, Plan
+    from ettrick.sim.policies.recovery.base import Drawn, Hit
 
 
 class HotSpare(InPlace):

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
-from sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, Span, Wait, spans
-from sim.policies.recovery.phases import Fault, Members, Phases, back_to_queue, exposures, mean, some, steps
-from sim.scenario.fields import Duration, Model, RuleError
-from sim.scenario.laws import Fixed, Law
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
+from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, Span, Wait, spans
+from ettrick.sim.policies.recovery.phases import Fault, Members, Phases, back_to_queue, exposures, mean, some, steps
+from ettrick.sim.scenario.fields import Duration, Model, RuleError
+from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
-    from sim.policies.recovery.base import Hit
-    from sim.policies.recovery.phases import Held
+    from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
+    from ettrick.sim.policies.recovery.base import Hit
+    from ettrick.sim.policies.recovery.phases import Held
 
 
 class Backoff(Model):

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
-from sim.policies.recovery.base import Hit, RecoveryStrategy, Return, spans
-from sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
-from sim.scenario.fields import Duration, Fraction, RuleError
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
+from ettrick.sim.policies.recovery.base import Hit, RecoveryStrategy, Return, spans
+from ettrick.sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
+from ettrick.sim.scenario.fields import Duration, Fraction, RuleError
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
+    from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 
 class Narrow(RecoveryStrategy):

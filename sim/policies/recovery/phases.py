@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, TypeAlia
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
-from sim.policies.contracts import FAULTS, Exposure, Requeue, Stall
-from sim.scenario.fields import Duration, Model, RuleError
-from sim.scenario.law_model import LawModel
-from sim.scenario.laws import Fixed, Law, draw
+from ettrick.sim.policies.contracts import FAULTS, Exposure, Requeue, Stall
+from ettrick.sim.scenario.fields import Duration, Model, RuleError
+from ettrick.sim.scenario.law_model import LawModel
+from ettrick.sim.scenario.laws import Fixed, Law, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
-    from sim.policies.contracts import Bucket
+    from ettrick.sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:
     Fault: TypeAlias = str

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pydantic import Field, model_validator
 
-from sim.policies.contracts import Acquire, Run
-from sim.policies.recovery.shrink_rejoin import Leaving
-from sim.scenario.fields import Fraction, RuleError
+from ettrick.sim.policies.contracts import Acquire, Run
+from ettrick.sim.policies.recovery.shrink_rejoin import Leaving
+from ettrick.sim.scenario.fields import Fraction, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from sim.policies.contracts import FailureView, JobView, Plan
-    from sim.steps import Workload
+    from ettrick.sim.policies.contracts import FailureView, JobView, Plan
+    from ettrick.sim.steps import Workload
 
 
 class Redundant(Leaving):
@@ -108,7 +108,7 @@ class Redundant(Leaving):
             return whole + (1 - whole) * min(1 / self.slowdown, (1 - absent) / (1 - self.overhead))
         if self.redundancy == "templates":
             return 1 - absent
-        from sim.formulas.nodes import missing_nodes_pmf
+        from ettrick.sim.formulas.nodes import missing_nodes_pmf
 
         # Of independent stages the one that misses most: the product of their distributions.
         below = missing_nodes_pmf(replicas, absent).cumsum() ** stages
@@ -139,7 +139,7 @@ class Redundant(Leaving):
         """Return the pace with so many of a stage away [-]; replicas that share nodes leave together."""
         if work is None:
             return 1 - lost / replicas
-        from sim.steps import rerouted_pace
+        from ettrick.sim.steps import rerouted_pace
 
         return rerouted_pace(work.microbatches, work.pipeline, work.data, lost * (work.data // replicas))
 

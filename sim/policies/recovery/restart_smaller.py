@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
-from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
-from sim.policies.recovery.base import RecoveryStrategy
-from sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
-from sim.scenario.fields import Duration
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
+from ettrick.sim.policies.recovery.base import RecoveryStrategy
+from ettrick.sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
+from ettrick.sim.scenario.fields import Duration
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
+    from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
 
 
 class Restarts(NamedTuple):

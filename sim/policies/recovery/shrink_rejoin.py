@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run
-from sim.policies.recovery.base import Absence, RecoveryStrategy
-from sim.policies.recovery.phases import Members, Phases, exposures, is_fixed, mean, some, steps
-from sim.scenario.fields import Duration
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run
+from ettrick.sim.policies.recovery.base import Absence, RecoveryStrategy
+from ettrick.sim.policies.recovery.phases import Members, Phases, exposures, is_fixed, mean, some, steps
+from ettrick.sim.scenario.fields import Duration
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
+    from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
 
 
 class Leaving(RecoveryStrategy):

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
-from sim.policies.recovery.base import Drawn, InPlace, Return, Span, Wait
-from sim.policies.recovery.phases import Exposed
-from sim.scenario.laws import Law
+from ettrick.sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
+from ettrick.sim.policies.recovery.base import Drawn, InPlace, Return, Span, Wait
+from ettrick.sim.policies.recovery.phases import Exposed
+from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
-    from sim.policies.contracts import JobView, Plan, Step
-    from sim.policies.recovery.base import Hit
+    from ettrick.sim.policies.contracts import JobView, Plan, Step
+    from ettrick.sim.policies.recovery.base import Hit
 
 
 class Standby(InPlace):

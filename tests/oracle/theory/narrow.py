@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sim.formulas.goodput import expected_shares
-from sim.formulas.nodes import domain_law, expected_pace
+from ettrick.sim.formulas.goodput import expected_shares
+from ettrick.sim.formulas.nodes import domain_law, expected_pace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
-from sim.formulas.arrays import from_ratios
-from sim.formulas.goodput import expected_shares
-from sim.formulas.nodes import missing_nodes_pmf, starvation
+from ettrick.sim.formulas.arrays import from_ratios
+from ettrick.sim.formulas.goodput import expected_shares
+from ettrick.sim.formulas.nodes import missing_nodes_pmf, starvation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,7 +193,7 @@ def starved_shares(
     .. math:: \text{productive} = (1 - S - D)\, E
 
     E the `efficiency` at the mean time to interrupt ``L / R`` without downtime, S the share starved and D that in
-    detection, as `sim.formulas.nodes` has them and derives it.
+    detection, as `ettrick.sim.formulas.nodes` has them and derives it.
 
     Parameters
     ----------

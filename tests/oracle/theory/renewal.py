@@ -1,10 +1,10 @@
 """Expected goodput of a job whose gaps between failures follow any law: renewal-reward integrals.
 
-The model of `sim.formulas.goodput`, without its Poisson failures. Gaps X are independent and of one law; each begins
-where the one before ended, at a failure, and runs while failures can hit the job: through the restart u, which another
-failure starts over, and the cycles of computing tau and writing b, but not through the downtime d. With ``restart = 0``
-and the restart in the downtime the gap is renewed when the job steps again. Where gaps run on while a failure is
-detected, and that is short beside them, count detection to the restart. In a gap of X
+The model of `ettrick.sim.formulas.goodput`, without its Poisson failures. Gaps X are independent and of one law; each
+begins where the one before ended, at a failure, and runs while failures can hit the job: through the restart u, which
+another failure starts over, and the cycles of computing tau and writing b, but not through the downtime d. With
+``restart = 0`` and the restart in the downtime the gap is renewed when the job steps again. Where gaps run on while a
+failure is detected, and that is short beside them, count detection to the restart. In a gap of X
 
 * the save that ends cycle k becomes durable at ``u + k (tau + b) + w``, so that the mean number of durable saves is a
   sum of survival probabilities, ``sum_k S(u + k (tau + b) + w)``, whatever the law;
@@ -14,10 +14,10 @@ detected, and that is short beside them, count detection to the restart. In a ga
 When is this the law? For faults that renew at each restart, such as those of the job's own software. A job of many
 nodes whose lives go on through its restarts is another matter: their failures together are a superposition of renewal
 processes, close to Poisson over times that are short against a node's life, whatever the law of a node
-(Palm-Khintchine), and then `sim.formulas.goodput` holds with the sum of the rates. They are not close where few nodes
-cause most failures, where all nodes are new (the rate then moves with their age), and where faults come in bursts or
-again after a repair: a law fitted to such gaps gets their spread right and their order wrong. All times [s]; shares of
-the job's wall clock [-].
+(Palm-Khintchine), and then `ettrick.sim.formulas.goodput` holds with the sum of the rates. They are not close where few
+nodes cause most failures, where all nodes are new (the rate then moves with their age), and where faults come in bursts
+or again after a repair: a law fitted to such gaps gets their spread right and their order wrong. All times [s]; shares
+of the job's wall clock [-].
 """
 
 from __future__ import annotations
