@@ -589,10 +589,9 @@ _API_HEAD = """\
 
 <!-- Written by docs/_generate.py from the docstrings of analysis/api.py. Change them there, then run `make docs`. -->
 
-What commands do, as functions with typed results: `from analysis import api as ettrick`. [What if, from
+What commands do, as functions with typed results: `import ettrick`. [What if, from
 Python](../tutorial/what-if-from-python.md) goes through it. A mistake in what is given raises a `ValueError`, whose
-text is one line for each mistake, as of the command. A folder `sim` or `analysis` beside your script hides these
-packages: `python -P script.py` does not look there.
+text is one line for each mistake, as of the command.
 
 **What is stable.** Ettrick follows [semantic versioning](https://semver.org/). The names on this page, their
 parameters with their order and defaults, the columns of tables, and the keys of [documents](json.md) change

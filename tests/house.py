@@ -81,8 +81,9 @@ def circles(texts: dict[str, str]) -> list[tuple[str, ...]]:
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module:
                 for alias in node.names:
-                    full = f"{node.module}.{alias.name}"
-                    target = full if full in modules else node.module
+                    module = node.module.removeprefix("ettrick.")
+                    full = f"{module}.{alias.name}"
+                    target = full if full in modules else module
                     if target in modules and target.count("."):
                         own |= {_package(target)} - {_package(name)}
     found: list[tuple[str, ...]] = []

@@ -17,20 +17,20 @@ ROOT = Path(__file__).resolve().parents[1]
 
 # One row per layer, lowest first: packages and modules. Those of a row do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("ettrick.sim.units", "ettrick.sim.rng", "ettrick.sim.quantiles", "ettrick.sim.lazy"),
-    ("ettrick.sim.yamlfile", "ettrick.sim.steps", "ettrick.sim.formulas"),
-    ("ettrick.sim.records",),
-    ("ettrick.sim.plugins",),
-    ("ettrick.sim.scenario",),
-    ("ettrick.sim.catalog",),
-    ("ettrick.sim.policies",),
-    ("ettrick.sim.failures",),
-    ("ettrick.sim.cluster",),
-    ("ettrick.sim.input",),
-    ("ettrick.sim.engine",),
-    ("ettrick.sim.prepare",),
-    ("ettrick.sim.load", "ettrick.sim.closed_form", "ettrick.sim.compiled"),
-    ("ettrick.sim.run", "ettrick.sim.layouts"),
+    ("sim.units", "sim.rng", "sim.quantiles", "sim.lazy"),
+    ("sim.yamlfile", "sim.steps", "sim.formulas"),
+    ("sim.records",),
+    ("sim.plugins",),
+    ("sim.scenario",),
+    ("sim.catalog",),
+    ("sim.policies",),
+    ("sim.failures",),
+    ("sim.cluster",),
+    ("sim.input",),
+    ("sim.engine",),
+    ("sim.prepare",),
+    ("sim.load", "sim.closed_form", "sim.compiled"),
+    ("sim.run", "sim.layouts"),
     ("sim",),
     ("analysis",),
     ("cli",),  # with analysis.commands, which is a part of it
@@ -40,29 +40,29 @@ RANKS = {component: rank for rank, row in enumerate(LAYERS) for component in row
 
 # Beyond the ranks: analysis sees what any user of the library sees.
 OPEN_TO_ANALYSIS = {
-    "ettrick.sim.formulas",
-    "ettrick.sim.steps",
-    "ettrick.sim.units",
-    "ettrick.sim.plugins",
-    "ettrick.sim.catalog",
+    "sim.formulas",
+    "sim.steps",
+    "sim.units",
+    "sim.plugins",
+    "sim.catalog",
     # A study is a file too: its mistakes are told, and its quantities read, as those of a scenario.
-    "ettrick.sim.yamlfile",
-    "ettrick.sim.records",
-    "ettrick.sim.input",
-    "ettrick.sim.scenario",
+    "sim.yamlfile",
+    "sim.records",
+    "sim.input",
+    "sim.scenario",
 }
 
 # Where a package may be imported at all (a module or a folder) ...
 CONFINED = {
-    "simpy": "ettrick.sim.engine.kernel",
-    "numba": "ettrick.sim.compiled.machine",
-    "networkx": "ettrick.sim.cluster",
-    "matplotlib": "ettrick.analysis.page.charts",
+    "simpy": "sim.engine.kernel",
+    "numba": "sim.compiled.machine",
+    "networkx": "sim.cluster",
+    "matplotlib": "analysis.page.charts",
     "typer": "cli",
-    "distributed": "ettrick.analysis.sweep.workers",
-    "duckdb": "ettrick.analysis.sweep.results",
-    "optuna": "ettrick.analysis.optimize.search",
-    "pptx": "ettrick.analysis.page.formats",
+    "distributed": "analysis.sweep.workers",
+    "duckdb": "analysis.sweep.results",
+    "optuna": "analysis.optimize.search",
+    "pptx": "analysis.page.formats",
 }
 
 # ... and what costs too much start-up time to be imported outside a function.
@@ -86,7 +86,7 @@ def within(module: str, place: str) -> bool:
 def component(dotted: str) -> str:
     """Return the row entry that a dotted name of ours belongs to; ``from sim import run`` belongs to ``sim``."""
     parts = dotted.split(".")
-    if within(dotted, "ettrick.analysis.commands"):
+    if within(dotted, "analysis.commands"):
         return "cli"
     if parts[0] != "sim":
         return parts[0]
@@ -99,10 +99,13 @@ def imports_of(source: str) -> list[Import]:
 
     def visit(node: ast.AST, deferred: bool, typing_only: bool) -> None:
         if isinstance(node, ast.Import):
-            found.extend(Import(alias.name, node.lineno, deferred, typing_only) for alias in node.names)
+            found.extend(Import(within_ettrick(alias.name), node.lineno, deferred, typing_only) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = "." * node.level + (node.module or "")
-            found.extend(Import(f"{base}.{alias.name}", node.lineno, deferred, typing_only) for alias in node.names)
+            found.extend(
+                Import(within_ettrick(f"{base}.{alias.name}"), node.lineno, deferred, typing_only)
+                for alias in node.names
+            )
         elif isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}:
             for child in node.body:
                 visit(child, deferred, True)
@@ -115,6 +118,13 @@ def imports_of(source: str) -> list[Import]:
 
     visit(ast.parse(source), False, False)
     return found
+
+
+def within_ettrick(target: str) -> str:
+    """Return a target of ours without ``ettrick.``; one that leaves it out itself begins with ``bare:``."""
+    if target.split(".")[0] in {"sim", "analysis", "cli"}:
+        return f"bare:{target}"
+    return target.removeprefix("ettrick.")
 
 
 def public_names(source: str) -> set[str]:
@@ -158,6 +168,8 @@ def violations(module: str, source: str, public: set[str]) -> list[str]:
         package = target.split(".")[0]
         if target.startswith("."):
             faults.append(place + "relative import")
+        elif target.startswith("bare:"):
+            faults.append(place + f"{target[5:]} is imported as ettrick.{target[5:]}")
         elif package in {"sim", "analysis", "cli"}:
             fault = fault_of_ours(module, target, public)
             if fault:
@@ -207,49 +219,51 @@ def test_every_file_imports_only_from_lower_layers() -> None:
 @cases(
     ("module", "source", "fault"),
     [
-        ("ettrick.sim.units", "import ettrick.sim.formulas", "not in a lower layer"),
-        ("ettrick.sim.rng", "from sim import units", "not in a lower layer"),
-        ("ettrick.sim.formulas.goodput", "from ettrick.sim.steps.time import step_time", "not in a lower layer"),
-        ("ettrick.sim.scenario.fields", "from sim import catalog", "not in a lower layer"),
-        ("ettrick.sim.scenario.model", "from ettrick.sim.policies.contracts import Plan", "not in a lower layer"),
-        ("ettrick.sim.policies.recovery.ladder", "from ettrick.sim.failures import SOURCES", "not in a lower layer"),
+        ("sim.units", "import ettrick.sim.formulas", "not in a lower layer"),
+        ("sim.rng", "from ettrick.sim import units", "not in a lower layer"),
+        ("sim.formulas.goodput", "from ettrick.sim.steps.time import step_time", "not in a lower layer"),
+        ("sim.scenario.fields", "from ettrick.sim import catalog", "not in a lower layer"),
+        ("sim.scenario.model", "from ettrick.sim.policies.contracts import Plan", "not in a lower layer"),
+        ("sim.policies.recovery.ladder", "from ettrick.sim.failures import SOURCES", "not in a lower layer"),
         (
-            "ettrick.sim.policies.recovery.ladder",
+            "sim.policies.recovery.ladder",
             "from ettrick.sim.engine.ledger import Ledger",
             "not in a lower layer",
         ),
-        ("ettrick.sim.engine.ledger", "from ettrick.sim.prepare import prepare", "not in a lower layer"),
-        ("ettrick.sim.engine.job", "from sim import load", "not in a lower layer"),
-        ("ettrick.sim.engine.job", "from sim import Scenario", "sim is not in a lower layer"),
-        ("ettrick.sim.engine.job", "import sim", "sim is not in a lower layer"),
-        ("ettrick.sim.prepare", "import ettrick.analysis.sweep", "not in a lower layer"),
-        ("ettrick.sim.prepare", "def f():\n    import analysis", "not in a lower layer"),
+        ("sim.engine.ledger", "from ettrick.sim.prepare import prepare", "not in a lower layer"),
+        ("sim.engine.job", "from ettrick.sim import load", "not in a lower layer"),
+        ("sim.engine.job", "from ettrick.sim import Scenario", "sim is not in a lower layer"),
+        ("sim.engine.job", "from ettrick import sim", "sim is not in a lower layer"),
+        ("sim.prepare", "import ettrick.analysis.sweep", "not in a lower layer"),
+        ("sim.prepare", "def f():\n    import ettrick.analysis", "not in a lower layer"),
         (
-            "ettrick.sim.formulas.goodput",
+            "sim.formulas.goodput",
             "if TYPE_CHECKING:\n    from ettrick.sim.scenario.model import Scenario",
             "not in a lower layer",
         ),
-        ("ettrick.analysis.sweep", "from ettrick.sim.engine import run", "not a public name"),
-        ("ettrick.analysis.sweep", "from sim import prepare", "not a public name"),
-        ("ettrick.analysis.sweep", "from ettrick.sim.run import run", "not a public name"),
-        ("ettrick.analysis.sweep", "import sim\nsim.engine.run()", "ettrick.sim.engine is not a public name"),
-        ("ettrick.analysis.sweep", "import cli", "not in a lower layer"),
-        ("ettrick.sim.prepare", "from ettrick.sim.load import load", "not in a lower layer"),
+        ("analysis.sweep", "from ettrick.sim.engine import run", "not a public name"),
+        ("analysis.sweep", "from ettrick.sim import prepare", "not a public name"),
+        ("analysis.sweep", "from ettrick.sim.run import run", "not a public name"),
+        ("analysis.sweep", "from ettrick import sim\nsim.engine.run()", "sim.engine is not a public name"),
+        ("analysis.sweep", "from ettrick import cli", "not in a lower layer"),
+        ("sim.prepare", "from ettrick.sim.load import load", "not in a lower layer"),
         ("sim.utils", "", "has no layer"),
-        ("ettrick.sim.policies.recovery.ladder", "from . import views", "relative import"),
-        ("ettrick.sim.policies.recovery.ladder", "from ..failures import SOURCES", "relative import"),
-        ("ettrick.sim.load", "from tests.harness import check_source", "does not import its tests"),
-        ("ettrick.sim.engine.jobs", "import simpy", "simpy belongs to"),
-        ("ettrick.sim.engine.kernels", "from simpy.core import Environment", "simpy belongs to"),
-        ("ettrick.sim.steps.network", "def f():\n    import networkx", "networkx belongs to"),
-        ("ettrick.analysis.page.build", "def f():\n    from matplotlib import pyplot", "matplotlib belongs to"),
-        ("ettrick.analysis.page.chapters.run", "import typer", "typer belongs to"),
-        ("ettrick.sim.scenario.laws", "from scipy import stats", "inside functions only"),
-        ("ettrick.sim.scenario.laws", "class A:\n    from scipy import stats", "inside functions only"),
-        ("ettrick.sim.scenario.laws", "if TYPE_CHECKING:\n    pass\nelse:\n    import scipy", "inside functions only"),
-        ("ettrick.sim.cluster.graph_file", "import networkx as nx", "inside functions only"),
+        ("sim.policies.recovery.ladder", "from . import views", "relative import"),
+        ("sim.policies.recovery.ladder", "from ..failures import SOURCES", "relative import"),
+        ("sim.load", "from sim.units import Rate", "is imported as ettrick.sim.units"),
+        ("sim.load", "import analysis", "is imported as ettrick.analysis"),
+        ("sim.load", "from tests.harness import check_source", "does not import its tests"),
+        ("sim.engine.jobs", "import simpy", "simpy belongs to"),
+        ("sim.engine.kernels", "from simpy.core import Environment", "simpy belongs to"),
+        ("sim.steps.network", "def f():\n    import networkx", "networkx belongs to"),
+        ("analysis.page.build", "def f():\n    from matplotlib import pyplot", "matplotlib belongs to"),
+        ("analysis.page.chapters.run", "import typer", "typer belongs to"),
+        ("sim.scenario.laws", "from scipy import stats", "inside functions only"),
+        ("sim.scenario.laws", "class A:\n    from scipy import stats", "inside functions only"),
+        ("sim.scenario.laws", "if TYPE_CHECKING:\n    pass\nelse:\n    import scipy", "inside functions only"),
+        ("sim.cluster.graph_file", "import networkx as nx", "inside functions only"),
         (
-            "ettrick.analysis.page.charts",
+            "analysis.page.charts",
             "try:\n    import matplotlib\nexcept ImportError:\n    pass",
             "inside functions only",
         ),
@@ -265,33 +279,34 @@ def test_checker_turns_red(module: str, source: str, fault: str) -> None:
 @cases(
     ("module", "source"),
     [
-        ("ettrick.sim.scenario.fields", "from sim import units\nimport numpy as np"),
+        ("sim.scenario.fields", "from ettrick.sim import units\nimport numpy as np"),
         (
-            "ettrick.sim.policies.contracts",
+            "sim.policies.contracts",
             "from ettrick.sim.scenario.model import Scenario\nfrom ettrick.sim.scenario.laws import Law",
         ),
-        ("ettrick.sim.policies.recovery", "from ettrick.sim.policies.recovery.ladder import Ladder"),
+        ("sim.policies.recovery", "from ettrick.sim.policies.recovery.ladder import Ladder"),
         (
-            "ettrick.sim.policies.recovery.ladder",
+            "sim.policies.recovery.ladder",
             "from ettrick.sim.policies.recovery import steps\nfrom ettrick.sim.policies.contracts import Plan",
         ),
-        ("ettrick.sim.engine.job", "from ettrick.sim.engine.ledger import Ledger"),
+        ("sim.engine.job", "from ettrick.sim.engine.ledger import Ledger"),
         (
-            "ettrick.sim.load",
+            "sim.load",
             "from ettrick.sim.yamlfile import read\nfrom ettrick.sim.policies.recovery import RECOVERIES",
         ),
         ("sim", "from ettrick.sim.load import load\nfrom ettrick.sim.prepare import prepare"),
-        ("ettrick.sim.yamlfile", "from sim import units"),
-        ("ettrick.sim.engine.kernel", "import simpy"),
-        ("ettrick.sim.cluster.graph_file", "if TYPE_CHECKING:\n    import networkx\ndef f():\n    import networkx"),
-        ("ettrick.sim.scenario.laws", "def f():\n    from scipy import stats"),
-        ("ettrick.analysis.page.charts", "def f():\n    import matplotlib.pyplot"),
+        ("sim.yamlfile", "from ettrick.sim import units"),
+        ("sim.engine.kernel", "import simpy"),
+        ("sim.cluster.graph_file", "if TYPE_CHECKING:\n    import networkx\ndef f():\n    import networkx"),
+        ("sim.scenario.laws", "def f():\n    from scipy import stats"),
+        ("analysis.page.charts", "def f():\n    import matplotlib.pyplot"),
         (
-            "ettrick.analysis.sweep",
-            "from sim import load, units\nfrom ettrick.sim.formulas.goodput import ettr\nimport ettrick.analysis.sweep",
+            "analysis.sweep",
+            "from ettrick.sim import load, units\nfrom ettrick.sim.formulas.goodput import ettr\n"
+            "import ettrick.analysis.sweep",
         ),
-        ("ettrick.analysis.sweep", "import sim\nsim.run()\nsim.formulas"),
-        ("cli", "import typer\nimport sim\nfrom analysis import console"),
+        ("analysis.sweep", "from ettrick import sim\nsim.run()\nsim.formulas"),
+        ("cli", "import typer\nfrom ettrick import sim\nfrom ettrick.analysis import console"),
     ],
 )
 def test_checker_stays_green(module: str, source: str) -> None:
@@ -306,10 +321,11 @@ def load_cycles(sources: dict[str, str]) -> list[str]:
         found = graph.setdefault(name, set())
         for node in ast.parse(source).body:
             if isinstance(node, ast.ImportFrom) and node.module:
-                offered = {f"{node.module}.{alias.name}" for alias in node.names}
-                found |= (offered & sources.keys()) or ({node.module} & sources.keys())
+                module = within_ettrick(node.module)
+                offered = {within_ettrick(f"{node.module}.{alias.name}") for alias in node.names}
+                found |= (offered & sources.keys()) or ({module} & sources.keys())
             elif isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names} & sources.keys()
+                found |= {within_ettrick(alias.name) for alias in node.names} & sources.keys()
     try:
         graphlib.TopologicalSorter(graph).prepare()
     except graphlib.CycleError as error:
@@ -322,7 +338,8 @@ def test_any_module_of_analysis_can_be_loaded_first() -> None:
     files = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in (ROOT / "analysis").rglob("*.py")}
     sources = {".".join(path.with_suffix("").parts): text for path, text in files.items() if path.name != "__init__.py"}
     assert load_cycles(sources) == []
-    circle = {"analysis.a": "from analysis.b import x", "analysis.b": "from analysis import a", "analysis.c": ""}
+    first, back = "from ettrick.analysis.b import x", "from ettrick.analysis import a"
+    circle = {"analysis.a": first, "analysis.b": back, "analysis.c": ""}
     assert set(load_cycles(circle)) == {"analysis.a", "analysis.b"}
-    lazy = {"analysis.a": "from analysis.b import x", "analysis.b": "def f():\n    from analysis import a"}
+    lazy = {"analysis.a": first, "analysis.b": f"def f():\n    {back}"}
     assert load_cycles(lazy) == []

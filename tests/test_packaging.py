@@ -59,9 +59,9 @@ def names(wheel: Path) -> set[str]:
 
 def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
     """Every module, catalog file, scenario, log and topology of the checkout is in the wheel, where it belongs."""
-    places = {"sim": "sim", "analysis": "analysis"}
-    places |= {"scenarios": "sim/_data/scenarios", "topologies": "sim/_data/topologies"}
-    expected = {"cli.py"}
+    places = {"sim": "ettrick/sim", "analysis": "ettrick/analysis"}
+    places |= {"scenarios": "ettrick/sim/_data/scenarios", "topologies": "ettrick/sim/_data/topologies"}
+    expected = {"ettrick/cli.py", "ettrick/__init__.py", "ettrick/py.typed"}
     for source, target in places.items():
         expected |= {
             f"{target}/{path.relative_to(ROOT / source).as_posix()}"
@@ -70,17 +70,17 @@ def test_wheel_holds_all_code_and_data(wheel: Path) -> None:
         }
     inside = names(wheel)
     assert expected - inside == set()
-    assert "sim/_data/scenarios/quickstart.yaml" in inside
-    assert "analysis/page/formats/page/style.css" in inside
-    assert "analysis/validation/recorded.json" in inside
+    assert "ettrick/sim/_data/scenarios/quickstart.yaml" in inside
+    assert "ettrick/analysis/page/formats/page/style.css" in inside
+    assert "ettrick/analysis/validation/recorded.json" in inside
     for start in ("sim/_data/topologies/", "sim/catalog/", "analysis/validation/tables/"):
-        assert any(name.startswith(start) and name.endswith(".yaml") for name in inside), start
+        assert any(name.startswith(f"ettrick/{start}") and name.endswith(".yaml") for name in inside), start
 
 
 def test_wheel_holds_nothing_else(wheel: Path) -> None:
     """Tests, documentation and configuration stay in the repository."""
     tops = {name.split("/")[0] for name in names(wheel)}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"sim", "analysis", "cli.py"}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"ettrick"}
 
 
 def test_the_container_copies_all_that_the_wheel_is_made_of(wheel: Path, tmp_path: Path) -> None:
@@ -104,12 +104,12 @@ def test_command_is_declared(wheel: Path) -> None:
     """The wheel gives the command ``ettrick`` to its environment."""
     with zipfile.ZipFile(wheel) as archive:
         (path,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
-        assert "ettrick = cli:app" in archive.read(path).decode()
+        assert "ettrick = ettrick.cli:app" in archive.read(path).decode()
 
 
 def test_imports_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
     """The environment of these tests proves something: the code that runs is the wheel's, not the checkout's."""
-    code = "import analysis, cli, sim; print(analysis.__file__, cli.__file__, sim.__file__, sep='\\n')"
+    code = "from ettrick import analysis, cli, sim; print(analysis.__file__, cli.__file__, sim.__file__, sep='\\n')"
     answer = run_python(installed, tmp_path, "-c", code)
     assert answer.returncode == 0, answer.stderr
     assert all(path.startswith(str(installed)) for path in answer.stdout.splitlines())
@@ -118,7 +118,7 @@ def test_imports_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
 def test_quickstart_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """A packaged scenario is found by name and answered, without the repository."""
     arguments = ("run", "quickstart", "--replications", "10", "--json")
-    answer = run_python(installed, tmp_path, "-c", "import cli; cli.app()", *arguments)
+    answer = run_python(installed, tmp_path, "-c", "from ettrick from ettrick.cli import app; app()", *arguments)
     assert answer.returncode == 0, answer.stderr
     document: dict[str, Any] = json.loads(answer.stdout)
     assert document["scenario"] == "quickstart"
@@ -135,11 +135,12 @@ def test_folders_of_the_user_do_not_get_in_the_way(wheel: Path, tmp_path: Path) 
     for name in ("sim/__init__.py", "analysis/__init__.py", "cli.py"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text("raise SystemExit('the code of the user')\n")
-    for command in ([str(target / "bin" / "ettrick")], ["-P", "-c", "import cli; cli.app()"]):
+    for command in ([str(target / "bin" / "ettrick")], ["-P", "-c", "from ettrick from ettrick.cli import app; app()"]):
         answer = run_python(target, work, *command, "run", "quickstart", "--replications", "2", "--quiet")
         assert answer.returncode == 0, answer.stderr
         assert "goodput" in answer.stdout
-    assert "the code of the user" in run_python(target, work, "-c", "import sim").stderr
+    answer = run_python(target, work, "-c", "import ettrick; ettrick.load; import analysis")
+    assert answer.stderr == "the code of the user\n"
 
 
 def test_shipped_files_go_by_name_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
@@ -163,8 +164,10 @@ def test_the_validation_table_is_read_from_an_empty_folder(installed: Path, tmp_
 @pytest.mark.nightly
 def test_every_shipped_scenario_is_found_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """Each packaged scenario is accepted by name, with the topology and the log that it refers to."""
-    found = sorted((installed / "sim" / "_data" / "scenarios").glob("*.yaml"))
+    found = sorted((installed / "ettrick" / "sim" / "_data" / "scenarios").glob("*.yaml"))
     assert {"quickstart", "replay"} <= {path.stem for path in found}
     for path in found:
-        answer = run_python(installed, tmp_path, "-c", "import cli; cli.app()", "check", path.stem)
+        answer = run_python(
+            installed, tmp_path, "-c", "from ettrick from ettrick.cli import app; app()", "check", path.stem
+        )
         assert answer.returncode == 0, answer.stderr

@@ -17,10 +17,10 @@ import tempfile
 
 _LIBRARIES = "import numpy, pydantic, yaml, typer, simpy"
 
-_COMMAND = "import sys; sys.argv[0] = 'ettrick'; import cli; cli.app()"
+_COMMAND = "import sys; sys.argv[0] = 'ettrick'; from ettrick.cli import app; app()"
 
 _CASES = {
-    "import sim": ("import sim", (), 1.8),
+    "import ettrick.sim": ("import ettrick.sim", (), 1.8),
     "check": (_COMMAND, ("check", "quickstart"), 2.3),
     "run of one replication": (_COMMAND, ("run", "quickstart", "--replications", "1", "--quiet"), 2.8),
 }

@@ -36,7 +36,9 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 
 def ettrick(*arguments: str) -> None:
     """Run a command."""
-    subprocess.run([sys.executable, "-c", "import cli; cli.app()", *arguments], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-c", "from ettrick.cli import app; app()", *arguments], check=True, capture_output=True
+    )
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def call(*arguments: str) -> Result:
 
 def start(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a process of its own."""
-    code = f"import sys; sys.argv[1:] = {list(arguments)!r}; import cli; cli.app()"
+    code = f"import sys; sys.argv[1:] = {list(arguments)!r}; from ettrick.cli import app; app()"
     defaults: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "check": False}
     return subprocess.run([sys.executable, "-c", code], **{**defaults, **options})
 
@@ -523,7 +523,7 @@ def imported(names: set[str], *arguments: str) -> set[str]:
     """Return which of the modules have been imported when a command has ended well."""
     code = (
         f"import sys; sys.argv[1:] = {list(arguments)!r}\n"
-        "import cli\n"
+        "from ettrick import cli\n"
         "try:\n    cli.app()\nexcept SystemExit as end:\n    assert not end.code\n"
         f"print(*({names!r} & set(sys.modules)), file=sys.stderr)"
     )
@@ -533,7 +533,7 @@ def imported(names: set[str], *arguments: str) -> set[str]:
 
 def test_help_imports_no_simulator() -> None:
     """--help does without the simulator and numpy."""
-    assert imported({"sim", "numpy"}, "run", "--help") == set()
+    assert imported({"ettrick.sim.load", "ettrick.analysis.api", "numpy"}, "run", "--help") == set()
 
 
 def test_check_imports_nothing_heavy() -> None:

@@ -436,7 +436,7 @@ def test_end_in_the_middle_leaves_nothing_behind(tmp_path: Path, signal_: signal
     scenario = tmp_path / "small.yaml"
     scenario.write_text(report_sample.YAML)
     arguments = ["run", str(scenario), "--replications", "1000000", "-j", "2", "--engine", "events"]
-    code = f"import sys; sys.argv[1:] = {arguments!r}; import cli; cli.app()"
+    code = f"import sys; sys.argv[1:] = {arguments!r}; from ettrick.cli import app; app()"
     program = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

@@ -264,7 +264,7 @@ def test_mistakes_are_one_line(server: Server) -> None:
 
 def test_ctrl_c_ends_it() -> None:
     """The address is printed, Ctrl-C ends the program with status 0, and nothing is said of it."""
-    code = "import cli; cli.app()"
+    code = "from ettrick.cli import app; app()"
     words = [sys.executable, "-c", code, "explore", "quickstart", "--no-open", "--set", "engine=events"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -416,7 +416,7 @@ def test_the_example_is_installed_and_runs(tmp_path: Path) -> None:
         return done.stdout
 
     assert "1 passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLE), "-n0")
-    play_the_example(lambda *arguments: run("-c", "import cli; cli.app()", *arguments), tmp_path)
+    play_the_example(lambda *arguments: run("-c", "from ettrick.cli import app; app()", *arguments), tmp_path)
 
 
 def test_an_error_is_blamed_on_the_plugin_that_raised_it(bring: Callable[..., str], tmp_path: Path) -> None:

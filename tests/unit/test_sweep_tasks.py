@@ -493,7 +493,7 @@ class Sweep:
     @contextlib.contextmanager
     def started(self, *options: str) -> Iterator[subprocess.Popen[str]]:
         """Run the command as a program of its own, in a group of its own, of which nothing is left afterwards."""
-        code = f"import sys; sys.argv[1:] = {self.arguments(*options)!r}; import cli; cli.app()"
+        code = f"import sys; sys.argv[1:] = {self.arguments(*options)!r}; from ettrick.cli import app; app()"
         with subprocess.Popen(
             [sys.executable, "-c", code],
             stdout=subprocess.PIPE,
