@@ -118,7 +118,7 @@ def test_imports_come_from_the_wheel(installed: Path, tmp_path: Path) -> None:
 def test_quickstart_runs_from_an_empty_folder(installed: Path, tmp_path: Path) -> None:
     """A packaged scenario is found by name and answered, without the repository."""
     arguments = ("run", "quickstart", "--replications", "10", "--json")
-    answer = run_python(installed, tmp_path, "-c", "from ettrick from ettrick.cli import app; app()", *arguments)
+    answer = run_python(installed, tmp_path, "-c", "from ettrick.cli import app; app()", *arguments)
     assert answer.returncode == 0, answer.stderr
     document: dict[str, Any] = json.loads(answer.stdout)
     assert document["scenario"] == "quickstart"
@@ -135,7 +135,7 @@ def test_folders_of_the_user_do_not_get_in_the_way(wheel: Path, tmp_path: Path) 
     for name in ("sim/__init__.py", "analysis/__init__.py", "cli.py"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text("raise SystemExit('the code of the user')\n")
-    for command in ([str(target / "bin" / "ettrick")], ["-P", "-c", "from ettrick from ettrick.cli import app; app()"]):
+    for command in ([str(target / "bin" / "ettrick")], ["-c", "from ettrick.cli import app; app()"]):
         answer = run_python(target, work, *command, "run", "quickstart", "--replications", "2", "--quiet")
         assert answer.returncode == 0, answer.stderr
         assert "goodput" in answer.stdout
@@ -167,7 +167,5 @@ def test_every_shipped_scenario_is_found_from_an_empty_folder(installed: Path, t
     found = sorted((installed / "ettrick" / "sim" / "_data" / "scenarios").glob("*.yaml"))
     assert {"quickstart", "replay"} <= {path.stem for path in found}
     for path in found:
-        answer = run_python(
-            installed, tmp_path, "-c", "from ettrick from ettrick.cli import app; app()", "check", path.stem
-        )
+        answer = run_python(installed, tmp_path, "-c", "from ettrick.cli import app; app()", "check", path.stem)
         assert answer.returncode == 0, answer.stderr
