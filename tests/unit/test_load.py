@@ -267,11 +267,11 @@ def test_what_is_written_reads_back(folder: Path, name: str) -> None:
 def test_loading_is_light() -> None:
     """Reading a scenario, by name or with mistakes, imports none of the slow packages."""
     program = (
-        "import sys, sim\n"
-        "ettrick.sim.load(sim.find('quickstart'))\n"
-        "ettrick.sim.load(sim.find('llama3-405b-54d'))\n"
+        "import sys\nfrom ettrick import sim\n"
+        "sim.load(sim.find('quickstart'))\n"
+        "sim.load(sim.find('llama3-405b-54d'))\n"
         "sim.schema()\n"
-        "try: ettrick.sim.load(sim.find('quickstart'), ['horizn=3'])\n"
+        "try: sim.load(sim.find('quickstart'), ['horizn=3'])\n"
         "except sim.ScenarioError: pass\n"
         "print(*sorted({'scipy', 'matplotlib', 'networkx', 'pandas'} & {name.split('.')[0] for name in sys.modules}))"
     )
@@ -283,7 +283,7 @@ def test_loading_is_light() -> None:
 
 def loaded_after(program: str) -> str:
     """Return what a program prints at its end, in a process that has imported nothing yet."""
-    folder = Path(sim.__file__).parents[1]
+    folder = Path(sim.__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=folder)
     return done.stdout.strip()
 
@@ -291,14 +291,14 @@ def loaded_after(program: str) -> str:
 def test_the_package_imports_nothing_by_itself() -> None:
     """To import the package imports no module of it but the one that imports others on use, and no library."""
     program = (
-        "import sys, sim\n"
-        "print(*sorted(name for name in sys.modules if name.startswith('sim.')))\n"
+        "import sys\nfrom ettrick import sim\n"
+        "print(*sorted(name for name in sys.modules if name.startswith('ettrick')))\n"
         "print(*{'numpy', 'pydantic', 'yaml', 'simpy', 'typer'} & set(sys.modules))"
     )
-    assert loaded_after(program) == "ettrick.sim.lazy"
+    assert loaded_after(program) == "ettrick ettrick.sim ettrick.sim.lazy"
 
 
-@pytest.mark.parametrize("package", ["sim", "ettrick.sim.steps"])
+@pytest.mark.parametrizeX
 def test_every_public_name_is_imported_on_use(package: str) -> None:
     """What a package that imports on use promises to have is there, also where a module has the name of a function."""
     program = (
@@ -314,8 +314,8 @@ def test_every_public_name_is_imported_on_use(package: str) -> None:
 def test_only_the_kinds_of_a_scenario_are_built() -> None:
     """The validators made for a scenario are of the kinds that it names; the engine and the step model stay away."""
     program = (
-        "import sys, sim\n"
-        "ettrick.sim.load(sim.find('quickstart'))\n"
+        "import sys\nfrom ettrick import sim\n"
+        "sim.load(sim.find('quickstart'))\n"
         "from ettrick.sim.scenario.fields import Model\n"
         "def walk(part):\n"
         "    if isinstance(part, dict):\n"
