@@ -812,7 +812,7 @@ def test_the_same_picture_is_the_same_bytes(suffix: str) -> None:
 @pytest.mark.parametrize("name", ["mine", "superpod"])
 def test_pictures_of_the_page_are_current(name: str) -> None:
     """The pictures of the how-to say what they would say if they were drawn now."""
-    folder = Path(sim.__file__).parents[1] / "docs" / "howto"
+    folder = Path(sim.__file__).parents[2] / "docs" / "howto"
     if name == "mine":
         page = (folder / "describe-your-cluster.md").read_text(encoding="utf-8")
         described = re.search(r":caption: mine.yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 # ----------------------------------------
 # The page of the mathematics: its picture is current, it names all of the theory, and what it derives is so.
 
-DOCS = Path(sim.__file__).parents[1] / "docs" / "explanation"
+DOCS = Path(sim.__file__).parents[2] / "docs" / "explanation"
 
 PAGE = (DOCS / "mathematics.md").read_text(encoding="utf-8")
 

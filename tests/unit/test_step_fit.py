@@ -446,7 +446,7 @@ def test_what_is_offered_fits() -> None:
 
 FOLDER = default_folder()
 
-DOCS = Path(sim.__file__).parents[1] / "docs"
+DOCS = Path(sim.__file__).parents[2] / "docs"
 
 PAGE = DOCS / "explanation" / "step-time.md"
 
