@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _Share = TypeVar("_Share", float, "SourcedNumber")
 
 
-class Account(NamedTuple):
+class ResourceAccount(NamedTuple):
     """What a mean replication requested, owned and paid."""
 
     requested: float  # GPU-time that its jobs requested [GPU s]
@@ -36,7 +36,7 @@ class Account(NamedTuple):
         return YEAR / self.window if self.window else None
 
 
-def account_of(focus: Focus) -> Account:
+def account_of(focus: Focus) -> ResourceAccount:
     """Return what a mean replication requested, owned and paid, from its document.
 
     The document has productive GPU-time as a share of what jobs requested and of what the cluster owned, so the one
@@ -46,12 +46,12 @@ def account_of(focus: Focus) -> Account:
     requested = sum(job.requested_gpu_s for job in document.per_job.values())
     shares = document.time_shares["productive"], document.cluster_shares["productive"]
     if not requested or not all(shares):
-        return Account(requested)
+        return ResourceAccount(requested)
     owned = requested / requested_share(*shares)
     window = owned / (focus.prepared.nodes * focus.prepared.gpus_per_node)
     if document.cost is None or not document.cost.total:
-        return Account(requested, owned, window)
-    return Account(requested, owned, window, document.cost.total / owned, document.cost.currency)
+        return ResourceAccount(requested, owned, window)
+    return ResourceAccount(requested, owned, window, document.cost.total / owned, document.cost.currency)
 
 
 def requested_share(of_requested: _Share, of_owned: _Share) -> _Share:

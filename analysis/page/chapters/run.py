@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.page.account import Account
+    from ettrick.analysis.page.account import ResourceAccount
     from ettrick.analysis.page.model import Grid, Number, Words
     from ettrick.analysis.page.report_data import Focus, ReportData
     from ettrick.analysis.results.explained import LayoutFound
@@ -433,7 +433,7 @@ def section(focus: Focus) -> Section | None:
     return Section("where-the-time-goes", chart.title, _amounts(document, account), tuple(items), tuple(notes))
 
 
-def _amounts(document: RunDocument, account: Account) -> tuple[str, ...]:
+def _amounts(document: RunDocument, account: ResourceAccount) -> tuple[str, ...]:
     share = document.time_shares["productive"]
     days = "" if account.window is None else f" in {account.window / DAY:.3g} days"
     kept = f"{gpu_hours(share * account.requested)} became training whose result was kept"
@@ -491,7 +491,7 @@ def change_intervals(results: Sequence[Result]) -> dict[str, tuple[float, float]
     return found
 
 
-def where(document: RunDocument, account: Account | None = None) -> Grid:
+def where(document: RunDocument, account: ResourceAccount | None = None) -> Grid:
     """Return where the requested GPU-time went: shares, GPU-hours, with an account what these are in a year."""
     requested = sum(job.requested_gpu_s for job in document.per_job.values())
     a_year, price = (None, None) if account is None else (account.a_year, account.price)
@@ -542,7 +542,7 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     return Stack(title, "%", tuple(part for part in parts if part.amount > 0))
 
 
-def _of_cluster(document: RunDocument, account: Account) -> Grid:
+def _of_cluster(document: RunDocument, account: ResourceAccount) -> Grid:
     shares, owned, price = document.cluster_shares, account.owned, account.price
     heads = ["all GPUs, in and outside jobs", "share of owned", *(["GPU-hours"] if owned is not None else [])]
     heads += [f"{account.currency} per run"] if price is not None else []
@@ -654,7 +654,7 @@ def heat_map(losses: Losses) -> HeatMap:
     return HeatMap(title, "GPU-hours", tuple(losses.names), tuple(columns), shown, texts, "cause", "phase", False)
 
 
-def _losses_table(document: RunDocument, losses: Losses, account: Account) -> Grid:
+def _losses_table(document: RunDocument, losses: Losses, account: ResourceAccount) -> Grid:
     counts = {cause: row.mean for cause, row in document.interruptions_by_cause.items()}
     known = [0.0 if cause is None else counts.get(cause, 0.0) for cause in losses.causes]
     everything, amounts, price = sum(counts.values()), losses.amounts, account.price
