@@ -24,7 +24,7 @@ from ettrick.analysis.optimize.search import (
 )
 from ettrick.analysis.results.models import (
     FORMAT,
-    Aim,
+    AimDescription,
     AimFound,
     AsGood,
     ConditionFound,
@@ -149,7 +149,7 @@ def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
         replications=bench.replications,
         over=problem.spec.over,
         draws=len(problem.draws) - 1,
-        aims=[Aim(name=aim.name, lowest=aim.lowest, is_axis=aim.is_axis) for aim in problem.aims],
+        aims=[AimDescription(name=aim.name, lowest=aim.lowest, is_axis=aim.is_axis) for aim in problem.aims],
         conditions=[condition.text for condition in problem.conditions],
         axes={name: _axis(name, bench) for name in problem.domains},
         combinations=problem.size,

@@ -996,7 +996,7 @@ class SensitivityDocument(Document):
 # An optimisation.
 
 
-class Aim(Part):
+class AimDescription(Part):
     """What is sought."""
 
     name: str = Field(description="A metric or an axis.")
@@ -1133,7 +1133,7 @@ class OptimizeDocument(Document):
     replications: Annotated[int, Field(ge=1)] = Field(description="Of each combination.")
     over: str | None = Field(None, description="Over what conditions hold.")
     draws: Count = Field(0, description="Draws of what is unknown.")
-    aims: Annotated[list[Aim], Field(min_length=1)] = Field(description="What is sought.")
+    aims: Annotated[list[AimDescription], Field(min_length=1)] = Field(description="What is sought.")
     conditions: Texts = Field(description="As they are stated.")
     axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
     answer: TrialFound | None = Field(description="The best combination; null if nothing keeps the conditions.")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import Form, Shown
     from ettrick.analysis.page.model import Grid, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import Aim, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
+    from ettrick.analysis.results.models import AimDescription, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
@@ -153,7 +153,7 @@ class _Optimum:
         return Places(OPTIMIZE, self.content)
 
     @property
-    def aim(self) -> Aim:
+    def aim(self) -> AimDescription:
         return self.content.aims[0]
 
     @functools.cached_property
