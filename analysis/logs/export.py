@@ -40,7 +40,7 @@ _STATES = {"node_fail": "NODE_FAIL", "preempted": "PREEMPTED", "timeout": "TIMEO
            "cancelled": "CANCELLED", "running": "RUNNING"}  # fmt: skip
 
 
-class Attempt(NamedTuple):
+class AttemptRow(NamedTuple):
     """A job from when it had its nodes to when it let go of them [s]; `end` is infinite while it runs.
 
     `failed` is when the failure came that ended it; without one it is `end`.
@@ -121,19 +121,19 @@ def _node_events(prepared: Prepared, result: Result, names: Sequence[str], windo
     return _csv(rows, "|")
 
 
-def _attempts(spans: Sequence[Span]) -> list[Attempt]:
+def _attempts(spans: Sequence[Span]) -> list[AttemptRow]:
     """Return the attempts of a job by the phases of its main group: each ends with detection, or with its nodes."""
-    found: list[Attempt] = []
+    found: list[AttemptRow] = []
     start: float | None = None
     for span in spans:
         if span.bucket in _WAITING or span.bucket == Bucket.DETECTION:
             if start is not None:
                 end = span.start if span.bucket in _WAITING else span.end
-                found.append(Attempt(start, end, "FAILED", span.start))
+                found.append(AttemptRow(start, end, "FAILED", span.start))
             start = None
         elif start is None:
             start = span.start
-    return [*found, Attempt(start, math.inf, "RUNNING", math.inf)] if start is not None else found
+    return [*found, AttemptRow(start, math.inf, "RUNNING", math.inf)] if start is not None else found
 
 
 def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tuple[float, float]) -> str:
@@ -144,7 +144,7 @@ def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tup
     assert timeline is not None, "a result with its timeline"
     per_node = prepared.gpus_per_node
 
-    def row(job: int, user: str, gpus: int, submit: float, at: int, one: Attempt, nodes: str) -> tuple[str, ...]:
+    def row(job: int, user: str, gpus: int, submit: float, at: int, one: AttemptRow, nodes: str) -> tuple[str, ...]:
         is_open = one.end > horizon or one.state == "RUNNING"
         count = -(-gpus // per_node)
         return (
@@ -172,13 +172,13 @@ def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tup
         groupby(ran_all, key=lambda one: (one.stream, one.job)), len(prepared.jobs) + 1
     ):
         for at, ran in enumerate(group):
-            one = Attempt(max(ran.start, 0.0), ran.end, _STATES.get(ran.state, "FAILED"), ran.end)
+            one = AttemptRow(max(ran.start, 0.0), ran.end, _STATES.get(ran.state, "FAILED"), ran.end)
             if one.start < window[1] and one.end >= window[0]:
                 rows.append(row(number, f"u{ran.stream}", ran.gpus, max(ran.submit, 0.0), at, one, ""))
     return _csv(rows, "|")
 
 
-def _nodes_of(result: Result, attempt: Attempt, count: int, nodes: int) -> tuple[list[int], bool]:
+def _nodes_of(result: Result, attempt: AttemptRow, count: int, nodes: int) -> tuple[list[int], bool]:
     """Return nodes that a job could have had, and whether any ended it: these, and others that were up all the time."""
     ended = {outage.node for outage in result.outages if attempt.failed <= outage.start + 1 <= attempt.end + 2}
     out = {outage.node for outage in result.outages if outage.start < attempt.end and outage.end > attempt.start}
