@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.logs.tables import Attempt, Rules, Tables
+    from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Tables
     from ettrick.sim.records import HostLists
 
 CHAIN = 5 * MINUTE
@@ -678,15 +678,15 @@ def _hit(tables: Tables, history: History, hosts: HostLists, hits: set[tuple[str
             found.hit += (event.node, event.t) in hits
 
 
-def largest(attempts: Sequence[Attempt]) -> list[Attempt]:
+def largest(attempts: Sequence[LoggedAttempt]) -> list[LoggedAttempt]:
     """Return the attempts of at least half the largest size, which carry the training."""
     most = max((attempt.gpus or attempt.node_count for attempt in attempts), default=0)
     return [a for a in attempts if (a.gpus or a.node_count) >= most / 2 > 0 and not math.isnan(a.t_start)]
 
 
-def attempts_of(tables: Tables) -> dict[str, list[Attempt]]:
+def attempts_of(tables: Tables) -> dict[str, list[LoggedAttempt]]:
     """Return the attempts of each job, in order of their start."""
-    found: dict[str, list[Attempt]] = defaultdict(list)
+    found: dict[str, list[LoggedAttempt]] = defaultdict(list)
     for attempt in tables.attempts:
         found[attempt.job].append(attempt)
     for mine in found.values():

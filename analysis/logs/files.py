@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ettrick.analysis.logs.health import Point, Run, Snapshot
-    from ettrick.analysis.logs.tables import Attempt, Rules, Sort, Source, Tables
+    from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Sort, Source, Tables
     from ettrick.analysis.logs.training import Entry
     from ettrick.sim.records import HostLists
 
@@ -64,7 +64,7 @@ class Reading:
     labels: set[tuple[str, ...]] = field(default_factory=set)
     """Names that the labels of one series have for its node, the first one in use."""
     snapshots: list[Snapshot] = field(default_factory=list)
-    cycles: list[Attempt] = field(default_factory=list)
+    cycles: list[LoggedAttempt] = field(default_factory=list)
     """What ran between two restarts inside one run of a job."""
     entries: list[Entry] = field(default_factory=list)
     """What training logs say, in any order."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.analysis.amounts import number_of
-from ettrick.analysis.logs.tables import Attempt, Event, utc
+from ettrick.analysis.logs.tables import LoggedAttempt, Event, utc
 from ettrick.sim.records import ADDRESS, LogError, same_hosts, short_name
 from ettrick.sim.units import DAY, YEAR
 
@@ -160,14 +160,14 @@ def leave_out_strays(reading: Reading) -> None:
     """
     tables, today = reading.tables, time.time() + DAY
     sources = {s.file: s for s in tables.sources if s.last > today or s.last - s.first > YEAR}
-    rows: dict[str, list[Event | Point | Attempt]] = defaultdict(list)
-    tables_of_rows: list[Sequence[Event | Point | Attempt]] = [tables.events, reading.points, tables.attempts]
+    rows: dict[str, list[Event | Point | LoggedAttempt]] = defaultdict(list)
+    tables_of_rows: list[Sequence[Event | Point | LoggedAttempt]] = [tables.events, reading.points, tables.attempts]
     for row in itertools.chain.from_iterable(tables_of_rows if sources else ()):
         if row.file in sources:
             rows[row.file].append(row)
     strays: set[int] = set()
     for file, own in rows.items():
-        spans = np.array([(row.t_start if isinstance(row, Attempt) else row.t, _end(row)) for row in own])
+        spans = np.array([(row.t_start if isinstance(row, LoggedAttempt) else row.t, _end(row)) for row in own])
         is_stray = _after(tables, sources[file], own, spans, today) | _strays(spans[:, 0])
         if is_stray.any():
             odd = [row for row, stray in zip(own, is_stray, strict=True) if stray]
@@ -180,13 +180,13 @@ def leave_out_strays(reading: Reading) -> None:
     _check_years(tables)
 
 
-def _end(row: Event | Point | Attempt) -> float:
+def _end(row: Event | Point | LoggedAttempt) -> float:
     """Return the end of what has one [s since 1970]."""
     return getattr(row, "t_end", math.nan)
 
 
 def _after(
-    tables: Tables, source: Source, rows: Sequence[Event | Point | Attempt], spans: _Floats, today: float
+    tables: Tables, source: Source, rows: Sequence[Event | Point | LoggedAttempt], spans: _Floats, today: float
 ) -> NDArray[np.bool_]:
     """Return which rows lie after today; an outage whose end lies within a year from now is planned to, and lasts."""
     is_late: NDArray[np.bool_] = spans[:, 0] > today
@@ -203,11 +203,11 @@ def _after(
     return is_late
 
 
-def _narrow(tables: Tables, source: Source, strays: Sequence[Event | Point | Attempt], spans: _Floats) -> None:
+def _narrow(tables: Tables, source: Source, strays: Sequence[Event | Point | LoggedAttempt], spans: _Floats) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
     moments = " to ".join(
-        utc(t) for t in (first.t_start if isinstance(first, Attempt) else first.t, _end(first)) if t == t
+        utc(t) for t in (first.t_start if isinstance(first, LoggedAttempt) else first.t, _end(first)) if t == t
     )
     tables.findings.insert(
         0, f"{source.file}: {number_of(len(strays), 'row')} dated after today, or years from all others, are left out, "

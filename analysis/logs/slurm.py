@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.analysis.logs.health import Point
-from ettrick.analysis.logs.tables import Attempt, Event
+from ettrick.analysis.logs.tables import LoggedAttempt, Event
 from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class _Attempts:
         self._limits: dict[str, float] = {}
         self._states: dict[str, str] = {}
         self._gpus = functools.lru_cache(100_000)(_gpus)
-        self._parts: dict[tuple[str, float, int], tuple[Attempt, set[str]]] = {}
+        self._parts: dict[tuple[str, float, int], tuple[LoggedAttempt, set[str]]] = {}
 
     def add(self, line: int, tres: str, elapsed: float, texts: Sequence[str]) -> None:
         """Keep a record: its line, resources, run time [s], and as texts the other fields of `_SACCT` in order."""
@@ -235,7 +235,7 @@ class _Attempts:
         if slices:
             log.tables.show(log.file, "records have slices of GPUs (MIG): only whole GPUs count", line)
         leader, _, component = job.partition("+")
-        attempt = Attempt(
+        attempt = LoggedAttempt(
             leader if component.isdigit() else job, 0, same(nodes, nodes), int(count) if count.isdigit() else 0, gpus,
             t_submit, t_eligible, t_start, t_end, elapsed, same(state, state), same(user, user),
             same(partition, partition), seconds, int(restarts) if restarts.isdigit() else 0, failed, file=log.file,
@@ -251,7 +251,7 @@ class _Attempts:
         if t_end > source.last:
             source.last = t_end
 
-    def _joins(self, part: Attempt, component: str) -> bool:
+    def _joins(self, part: LoggedAttempt, component: str) -> bool:
         """Return whether a component of a heterogeneous job is joined to those before: one run with the GPUs of all."""
         key = part.job, part.t_submit, part.restarts
         whole, components = self._parts.setdefault(key, (part, {component}))
@@ -306,7 +306,7 @@ def close(tables: Tables) -> None:
     lacking: Counter[str] = Counter()
     for begin, end in zip(edges[:-1][several].tolist(), edges[1:][several].tolist(), strict=True):
         alone[order[begin:end]] = False
-        runs: dict[str, dict[tuple[str, float], Attempt]] = defaultdict(dict)
+        runs: dict[str, dict[tuple[str, float], LoggedAttempt]] = defaultdict(dict)
         for at in order[begin:end].tolist():
             row = rows[at]
             mine, key = runs[row.job], (str(row.t_start), row.t_submit)
@@ -333,7 +333,7 @@ def close(tables: Tables) -> None:
     ]
 
 
-def _refuse_cut(rows: Sequence[Attempt]) -> None:
+def _refuse_cut(rows: Sequence[LoggedAttempt]) -> None:
     """Refuse a file of which many jobs start at the same moment, the first one."""
     for file, group in itertools.groupby(rows, key=lambda row: row.file):
         starts = np.array([row.t_start for row in group])

@@ -91,7 +91,7 @@ class Exposure:
 
 
 @dataclass(slots=True)
-class Attempt:
+class LoggedAttempt:
     """One run of a job; `nodes` is a host list as the log has it. NaN for a moment that has not come.
 
     `basis` says why the end is, or is not, blamed on a node.
@@ -199,7 +199,7 @@ class Tables:
 
     events: list[Event] = field(default_factory=list)
     exposure: list[Exposure] = field(default_factory=list)
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[LoggedAttempt] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
     lives: list[Life] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ettrick.analysis.logs.tables import Attempt, Event, Phase
+from ettrick.analysis.logs.tables import LoggedAttempt, Event, Phase
 from ettrick.sim.records import EPOCH, LogError, since_1970
 
 if TYPE_CHECKING:
@@ -271,7 +271,7 @@ def read_cycles(log: Log) -> None:
         log.source.rows += 1
         log.source.saw(begin, end)
         log.reading.cycles.append(
-            Attempt(job, number, nodes, size, count, math.nan, math.nan, begin, end, end - begin, "",
+            LoggedAttempt(job, number, nodes, size, count, math.nan, math.nan, begin, end, end - begin, "",
                     file=log.file, line=line)
         )  # fmt: skip
 
@@ -289,7 +289,7 @@ def _place_cycles(reading: Reading) -> None:
     """
     if not reading.cycles:
         return
-    cycles: dict[str, list[Attempt]] = defaultdict(list)
+    cycles: dict[str, list[LoggedAttempt]] = defaultdict(list)
     for each in reading.cycles:
         cycles[each.job].append(each)
     kept = []

@@ -17,7 +17,7 @@ from ettrick.analysis.logs import workload
 from ettrick.analysis.logs.estimate import FEW, LEAST_SIGMA
 from ettrick.analysis.logs.events import largest
 from ettrick.analysis.logs.fit import duration, lognormal_law, rate_text
-from ettrick.analysis.logs.tables import Attempt, Dropped, Event, Exposure, Phase, as_csv, utc
+from ettrick.analysis.logs.tables import LoggedAttempt, Dropped, Event, Exposure, Phase, as_csv, utc
 from ettrick.analysis.results.files import csv_text
 from ettrick.sim.units import DAY, DURATION, parse
 
@@ -195,7 +195,7 @@ def scenario(fitted: Fitted, tables: Tables) -> dict[str, Any]:
     }
 
 
-def between_runs(big: Sequence[Attempt]) -> float | None:
+def between_runs(big: Sequence[LoggedAttempt]) -> float | None:
     """Return the mean time from the end of a run of the largest job to the start of the next one [s].
 
     ``None`` with fewer than five of them, or where such runs overlap: these are several jobs. A longer pause than
@@ -257,7 +257,7 @@ def files(
         "replay.yaml": f"{head}# The outages as they were, in place of the model.\n{sim.dump(replay(fitted, content))}",
     }
     if tables.attempts:
-        found["attempts.csv"] = as_csv(tables.attempts, Attempt)
+        found["attempts.csv"] = as_csv(tables.attempts, LoggedAttempt)
         jobs = load.jobs if load is not None else workload.jobs_of(tables, document.gpus_per_node)
         found[workload.JOBS] = workload.jobs_csv(jobs, load.priority if load is not None else {})
     if load is not None:
