@@ -24,7 +24,7 @@ _FEW_TICKS = 9
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 
 
-class Axis(NamedTuple):
+class ChosenAxis(NamedTuple):
     """An axis whose values were chosen."""
 
     # name, title: its key, and what it is called
@@ -86,14 +86,14 @@ class Line(NamedTuple):
     cells: tuple[CellFound, ...]  # in order of the axis
 
 
-def axes_of(content: SweepDocument) -> list[Axis]:
+def axes_of(content: SweepDocument) -> list[ChosenAxis]:
     """Return the axes of a sweep that were chosen and have several values."""
     found = []
     for name, entry in content.axes.items():
         values = entry.values
         if not entry.unknown and len(values) > 1:
             labels, numbers = zip(*((value.label, value.number) for value in values), strict=True)
-            found.append(Axis(name, entry.title, labels, numbers, entry.noun))
+            found.append(ChosenAxis(name, entry.title, labels, numbers, entry.noun))
     return found
 
 
@@ -131,7 +131,7 @@ def best_of(cells: Sequence[CellFound], metric: str) -> list[CellFound]:
     return sorted(known, key=lambda cell: sign * (mean_of(cell, metric) or 0.0))
 
 
-def place_of(cell: CellFound, axes: Sequence[Axis]) -> str:
+def place_of(cell: CellFound, axes: Sequence[ChosenAxis]) -> str:
     """Return where a cell is, in words: ``24 hot spares, median repair 6 h``."""
     return ", ".join(axis.phrase(cell.values[axis.name]) for axis in axes)
 
@@ -155,7 +155,7 @@ def status_text(cell: CellFound) -> str:
     return {"infeasible": "cannot run"}.get(cell.status, str(cell.status))
 
 
-def lines_along(content: SweepDocument, axis: Axis) -> list[Line]:
+def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[Line]:
     """Return the lines along an axis that have two cells with results or more, in order of the study."""
     others = [other for other in axes_of(content) if other.name != axis.name]
     groups: dict[tuple[str, ...], list[CellFound]] = {}
@@ -173,13 +173,13 @@ def lines_along(content: SweepDocument, axis: Axis) -> list[Line]:
     return found
 
 
-def share_of_lines(content: SweepDocument, axis: Axis) -> float:
+def share_of_lines(content: SweepDocument, axis: ChosenAxis) -> float:
     """Return which share of the cells with results is on a line along an axis."""
     cells = len(running(content))
     return sum(len(line.cells) for line in lines_along(content, axis)) / cells if cells else 0.0
 
 
-def _written(axis: Axis) -> tuple[float, str]:
+def _written(axis: ChosenAxis) -> tuple[float, str]:
     """Return the unit in which the labels are written: its size in SI, and its name.
 
     What has several units is in the one in which times of this size are stated; what has none is as it is.
@@ -211,7 +211,7 @@ class Level(NamedTuple):
     name: str  # what it is called: ``at least 95 %``
 
 
-def levels_of(content: SweepDocument, axis: Axis, metric: Shown) -> tuple[Level, ...]:
+def levels_of(content: SweepDocument, axis: ChosenAxis, metric: Shown) -> tuple[Level, ...]:
     """Return the values that questions ask of a metric along an axis, each once."""
     found: dict[tuple[str, float], Level] = {}
     for answer in content.answers:

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ettrick.analysis.amounts import ends_of, phrases, shown
-from ettrick.analysis.page.cells import Axis, axes_of, lines_along
+from ettrick.analysis.page.cells import ChosenAxis, axes_of, lines_along
 from ettrick.analysis.page.chapters import answers, compare, finish, optimum
 from ettrick.analysis.page.chapters import sensitivity as drivers
 from ettrick.analysis.page.chapters import study as curves
@@ -226,12 +226,12 @@ def test_shares_are_never_more_than_a_hundred_points_apart() -> None:
 
 def test_an_axis_is_in_the_unit_of_its_labels() -> None:
     """Places of a picture are the numbers that labels begin with, and labels say their unit once."""
-    axis = Axis("x", "interval", ("1 min", "8 min", "64 min"), (60.0, 480.0, 3840.0))
+    axis = ChosenAxis("x", "interval", ("1 min", "8 min", "64 min"), (60.0, 480.0, 3840.0))
     assert axis.size == 60.0
     assert axis.scale.title == "Interval [min]"
     assert axis.scale.ticks == ((1.0, "1"), (8.0, "8"), (64.0, "64"))
     assert axis.is_log
-    mixed = Axis("x", "interval", ("30 min", "1 h", "3 d"), (1800.0, 3600.0, 259200.0))
+    mixed = ChosenAxis("x", "interval", ("30 min", "1 h", "3 d"), (1800.0, 3600.0, 259200.0))
     assert mixed.size == 86400.0
     assert [label for _, label in mixed.scale.ticks] == ["30 min", "1 h", "3 d"]
 
@@ -631,7 +631,7 @@ def test_the_curve_of_the_end_is_the_empirical_distribution() -> None:
     generator = np.random.default_rng(2)
     times: list[float | None] = [round(float(time), -4) for time in generator.uniform(1e6, 2e6, 23)]
     times += [None] * 7
-    axis = Axis("spares", "spares", ("4", "8"), (4.0, 8.0), "spares")
+    axis = ChosenAxis("spares", "spares", ("4", "8"), (4.0, 8.0), "spares")
     sample, _ = samples_along(rows_of({"4": times, "8": [1.5e6]}), axis, {}, drawn=False)
     assert sample.runs == 30
     series = chance_curve(sample, 0.9e6, 3e6, 0)

@@ -45,7 +45,7 @@ from ettrick.sim import Ratio
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from ettrick.analysis.page.cells import Axis
+    from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import Grid, Words
     from ettrick.analysis.results.models import SweepDocument
@@ -264,7 +264,7 @@ class Asked:
         """Return the mean of a cell; ``None`` where it has none."""
         return None if cell is None else self.places.estimate("cells", cell, "metrics", metric or self.metric)
 
-    def axis(self, name: str) -> Axis | None:
+    def axis(self, name: str) -> ChosenAxis | None:
         """Return an axis; ``None`` if it has one value only."""
         return next((axis for axis in axes_of(self.places.content) if axis.name == name), None)
 

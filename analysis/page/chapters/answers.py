@@ -73,7 +73,7 @@ from ettrick.sim.units import HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.page.cells import Axis
+    from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.chapters.answer import Draw
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
@@ -645,7 +645,7 @@ def _tornado(asked: Asked) -> AnswerText | None:
             if change is not None:
                 text = asked.shown().form.change(change["mean"], ends_of(change["ci95"]))
             rows.append([capital(asked.title(entry["axis"])), label_text(move["value"]), text])
-    table = grid(asked_text(asked), ("Axis", "Value", f"Change of {name_of(asked.metric)}"), rows, (0, 1))
+    table = grid(asked_text(asked), ("ChosenAxis", "Value", f"Change of {name_of(asked.metric)}"), rows, (0, 1))
     title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
     known = [text for text in moves if text]
     answer = sentence(*brief(line(start, known[0]), known[1:], before=" and "))
@@ -678,7 +678,7 @@ def _indices(asked: Asked) -> AnswerText | None:
     rows = [[capital(asked.title(axes[place]["axis"])),
              "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
             for place, share in shares if share is not None]  # fmt: skip
-    table = grid(asked_text(asked), ("Axis", "Share of the variance, with interactions"), rows)
+    table = grid(asked_text(asked), ("ChosenAxis", "Share of the variance, with interactions"), rows)
     answer = sentence(
         "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
     )
@@ -1084,7 +1084,7 @@ def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: SourcedNumber 
     return known if draws is None or widest < _CLOSE else joined([known, few])
 
 
-def _likely_picture(asked: Asked, axis: Axis, settings: list[_Setting], level: tuple[float, str]) -> Draw:
+def _likely_picture(asked: Asked, axis: ChosenAxis, settings: list[_Setting], level: tuple[float, str]) -> Draw:
     """Return what draws the share of runs that are in time, with drawn inputs and at the central values."""
 
     def picture(title: str) -> Picture | None:

@@ -17,7 +17,7 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ettrick.analysis.page.cells import Axis
+    from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.model import Grid
     from ettrick.analysis.page.report_data import Focus, ReportData
     from ettrick.analysis.results.models import SweepDocument
@@ -56,7 +56,7 @@ def chance_curve(sample: Sample, begin: float, end: float, hue: int) -> Series:
 
 
 def samples_along(
-    rows: Sequence[Mapping[str, str]], axis: Axis | None, fixed: Mapping[str, str], *, drawn: bool
+    rows: Sequence[Mapping[str, str]], axis: ChosenAxis | None, fixed: Mapping[str, str], *, drawn: bool
 ) -> list[Sample]:
     """Return when runs of a study were finished, one sample for each value of an axis.
 
@@ -104,7 +104,7 @@ def section(report_data: ReportData) -> Section | None:
     return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
 
 
-def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[Sample], Axis | None]:
+def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[Sample], ChosenAxis | None]:
     rows = report_data.table
     content = report_data.sweep
     if content is None or not rows or METRIC not in rows[0]:
@@ -131,9 +131,9 @@ def _simulated(focus: Focus) -> Sample:
     return Sample(focus.name, tuple(times), len(jobs))
 
 
-def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> Axis | None:
+def _axis(content: SweepDocument, rows: Sequence[Mapping[str, str]], best: Mapping[str, str]) -> ChosenAxis | None:
     """Return the axis that moves the end of the work most: by which the shares of finished runs lie furthest apart."""
-    found: list[tuple[float, Axis]] = []
+    found: list[tuple[float, ChosenAxis]] = []
     axes = axes_of(content)
     for axis in axes:
         fixed = {column_of(rows[0], other.name): best[other.name] for other in axes if other.name != axis.name}
@@ -179,7 +179,7 @@ def _alt(samples: Sequence[Sample], deadline: float | None) -> str:
     return f"Chance to be finished by each date. {'; '.join(worded)}."
 
 
-def _caption(samples: Sequence[Sample], axis: Axis | None) -> str:
+def _caption(samples: Sequence[Sample], axis: ChosenAxis | None) -> str:
     runs = sorted({sample.runs for sample in samples})
     worded = number_of(runs[0], "run") if len(runs) == 1 else f"{runs[0]} to {runs[-1]} runs"
     lines = f", one for each value of {axis.title}" if axis is not None else ""
@@ -190,7 +190,7 @@ def _table(
     title: str,
     samples: Sequence[Sample],
     central: Sequence[Sample],
-    axis: Axis | None,
+    axis: ChosenAxis | None,
     deadline: float | None,
     horizon: float,
 ) -> Grid:
@@ -218,7 +218,7 @@ def _beside(sample: Sample | None, deadline: float | None) -> str:
     return f"{count} of {number_of(sample.runs, 'run')}{'' if deadline is None else ' by the deadline'}"
 
 
-def _notes(report_data: ReportData, samples: Sequence[Sample], axis: Axis | None, *, has_draws: bool) -> list[str]:
+def _notes(report_data: ReportData, samples: Sequence[Sample], axis: ChosenAxis | None, *, has_draws: bool) -> list[str]:
     notes = []
     content = report_data.sweep
     if has_draws:

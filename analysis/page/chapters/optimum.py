@@ -22,7 +22,7 @@ from ettrick.analysis.amounts import (
 )
 from ettrick.analysis.optimize.optimize import why
 from ettrick.analysis.page.account import currency_of
-from ettrick.analysis.page.cells import Axis
+from ettrick.analysis.page.cells import ChosenAxis
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
 from ettrick.analysis.page.charts.data import Curves, Front, FrontPoint, Interval, Intervals, Scale, Series
 from ettrick.analysis.page.formats import terminal
@@ -497,12 +497,12 @@ def _best_first(optimum: _Optimum) -> list[TrialFound]:
     return sorted(optimum.content.trials, key=place)
 
 
-def _axis(optimum: _Optimum, trials: Sequence[TrialFound]) -> Axis | None:
+def _axis(optimum: _Optimum, trials: Sequence[TrialFound]) -> ChosenAxis | None:
     """Return the axis if there is one alone, of numbers; ``None`` otherwise."""
     if len(optimum.content.axes) != 1 or len(trials) < 2:
         return None
     ((name, entry),) = optimum.content.axes.items()
-    axis = Axis(name, entry.title, tuple(trial.values[name] for trial in trials),
+    axis = ChosenAxis(name, entry.title, tuple(trial.values[name] for trial in trials),
                 tuple(trial.numbers[name] for trial in trials))  # fmt: skip
     return axis if axis.is_numeric else None
 

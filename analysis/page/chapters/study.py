@@ -22,7 +22,7 @@ from ettrick.analysis.amounts import (
 )
 from ettrick.analysis.metrics import TIME_SHARE, lower_is_better
 from ettrick.analysis.page.cells import (
-    Axis,
+    ChosenAxis,
     axes_of,
     best_of,
     cell_mean,
@@ -513,7 +513,7 @@ def _is_level(content: SweepDocument, metric: Shown) -> bool:
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 
 
-def _axes(content: SweepDocument) -> list[Axis]:
+def _axes(content: SweepDocument) -> list[ChosenAxis]:
     """Return the axes to go along: those that questions name, else those of numbers, the one with most values first."""
     numeric = [axis for axis in axes_of(content) if axis.is_numeric and share_of_lines(content, axis) > 0]
     # Where most points are on no line, lines tell of a few points only.
@@ -572,7 +572,7 @@ def heat_maps(content: SweepDocument) -> list[Picture]:
     return [picture for picture in pictures if picture is not None]
 
 
-def _heat_map_axes(content: SweepDocument) -> tuple[Axis, Axis] | None:
+def _heat_map_axes(content: SweepDocument) -> tuple[ChosenAxis, ChosenAxis] | None:
     """Return the two axes with the most combinations that are there: rows and columns; ``None`` without a grid."""
     axes = [axis for axis in axes_of(content) if len(axis.labels) > 1]
     pairs = [
@@ -588,7 +588,7 @@ def _heat_map_axes(content: SweepDocument) -> tuple[Axis, Axis] | None:
     return (one, other) if len(one.labels) >= len(other.labels) else (other, one)
 
 
-def _share_filled(content: SweepDocument, pair: tuple[Axis, Axis]) -> float:
+def _share_filled(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> float:
     """Return which share of the combinations of two axes the fullest of their tables has."""
     counts: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
     names = {axis.name for axis in pair}
@@ -598,7 +598,7 @@ def _share_filled(content: SweepDocument, pair: tuple[Axis, Axis]) -> float:
     return max(map(len, counts.values())) / (len(pair[0].labels) * len(pair[1].labels))
 
 
-def _fixed(content: SweepDocument, pair: tuple[Axis, Axis]) -> list[dict[str, str]]:
+def _fixed(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> list[dict[str, str]]:
     """Return the values of the other axes of each picture: all if there are few, else those of the best cell."""
     others = [axis for axis in axes_of(content) if axis not in pair]
     found = [dict(zip((axis.name for axis in others), labels, strict=True))
@@ -610,7 +610,7 @@ def _fixed(content: SweepDocument, pair: tuple[Axis, Axis]) -> list[dict[str, st
 
 
 def _picture(
-    content: SweepDocument, pair: tuple[Axis, Axis], fixed: Mapping[str, str], metric: Shown, number: int
+    content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis], fixed: Mapping[str, str], metric: Shown, number: int
 ) -> Picture | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
     cells = {
@@ -656,7 +656,7 @@ def _text(cell: CellFound | None, metric: Shown) -> str:
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _heat_map_title(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: Shown, place: str) -> str:
+def _heat_map_title(best: Sequence[CellFound], pair: tuple[ChosenAxis, ChosenAxis], metric: Shown, place: str) -> str:
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
     is_ = verb(metric.metric, "is", "are")
@@ -671,7 +671,7 @@ def _heat_map_title(best: Sequence[CellFound], pair: tuple[Axis, Axis], metric: 
 
 def _caption(
     content: SweepDocument,
-    pair: tuple[Axis, Axis],
+    pair: tuple[ChosenAxis, ChosenAxis],
     rows: Sequence[str],
     columns: Sequence[str],
     fixed: Mapping[str, str],
