@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.results.models import (
     FORMAT,
-    Axis,
+    AxisDescription,
     AxisIndex,
     Center,
     DifferenceFound,
@@ -56,7 +56,7 @@ def sensitivity_document(found: Sensitivity, *, command: str) -> SensitivityDocu
         replications=found.replications,
         seed=found.loaded.scenario(center.point).seed,
         axes={
-            name: Axis(title=axis.title or name, unknown=axis.is_uncertain, basis=axis.basis, source=axis.source)
+            name: AxisDescription(title=axis.title or name, unknown=axis.is_uncertain, basis=axis.basis, source=axis.source)
             for name, axis in study.vary.items()
         },
         center=Center(

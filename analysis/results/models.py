@@ -739,7 +739,7 @@ class AxisValue(Part):
     number: Number = Field(description="In SI units; null without an order.")
 
 
-class Axis(Part):
+class AxisDescription(Part):
     """What varies."""
 
     title: str = Field(description="In words.")
@@ -975,7 +975,7 @@ class SensitivityDocument(Document):
     metric: str = Field(description="What is looked at.")
     replications: Annotated[int, Field(ge=1)] = Field(description="Of every point.")
     seed: Whole = Field(0, description="Seed of all random numbers.")
-    axes: Annotated[dict[str, Axis], Field(min_length=1)] = Field(description="By name.")
+    axes: Annotated[dict[str, AxisDescription], Field(min_length=1)] = Field(description="By name.")
     center: Center = Field(description="The central point.")
     low: Number = Field(description="Probability of the low end of a distribution in the tornado.")
     tornado: list[SwingFound] | None = Field(description="For each axis, the widest first; null if not asked for.")
