@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
     from ettrick.sim.prepare.placement import Site
-    from ettrick.sim.scenario.model import AnySoftware, Batch, Execution, JobSpec, Parallelism
+    from ettrick.sim.scenario.model import AnySoftware, GlobalBatch, Execution, JobSpec, Parallelism
     from ettrick.sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
 SLACK = 1.1
@@ -132,7 +132,7 @@ class PlacedJob:
             return None
         return self.workload(self.spec.batch, self.spec.parallelism, self.spec.execution)
 
-    def workload(self, batch: Batch, layout: Parallelism, execution: Execution) -> Workload:
+    def workload(self, batch: GlobalBatch, layout: Parallelism, execution: Execution) -> Workload:
         """Return the step of another batch, layout or execution."""
         assert self.shape is not None, "a job with a model"
         recompute = execution.recompute

@@ -386,7 +386,7 @@ _MOST = 10**7
 """Ranks of a group at most; more are a slip of the pen."""
 
 
-class Batch(Model):
+class GlobalBatch(Model):
     """The global batch of one step."""
 
     tokens: Count = Field(description="Tokens in one step of the whole job.", gt=0, le=10**12)
@@ -605,7 +605,7 @@ class Calibration(Model):
     """A measured step of the same model on the same hardware; what is left out is as in the job."""
 
     step_time: Duration = Field(gt=0, description="What was measured.")
-    batch: Batch | None = Field(None, description="The global batch that was measured.")
+    batch: GlobalBatch | None = Field(None, description="The global batch that was measured.")
     parallelism: Parallelism | None = Field(None, description="The layout that was measured; gives the GPUs too.")
     execution: Execution | None = Field(None, description="How the measured step was executed.")
 
@@ -648,7 +648,7 @@ class JobSpec(Model):
     calibration: Calibration | None = Field(
         None, description="A measured step of this model and cluster; scales what the step-time model says."
     )
-    batch: Batch | None = Field(None, description="The global batch; needed for tokens and steps.")
+    batch: GlobalBatch | None = Field(None, description="The global batch; needed for tokens and steps.")
     parallelism: Parallelism | None = Field(None, description="Layout; its product must be the number of GPUs.")
     lora: Lora | None = Field(
         None, description="Fine-tuning with adapters: weights are frozen and have neither gradients nor moments."
