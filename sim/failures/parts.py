@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
 from ettrick.sim.failures.source import KNOWN, Blast, Clock, Hidden, Renews, Residue, Source, slots_per_node
 from ettrick.sim.failures.spread import Size
-from ettrick.sim.failures.variety import Batch, Covariate, Frailty, Tempo, Variety
+from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, Tempo, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
 from ettrick.sim.scenario.laws import Exponential, Law
 
@@ -191,7 +191,7 @@ class Component(Struck):
     part: str = Field("node", description="Class of part: gpu, node, nic, leaf, rack, pdu, ...")
     renews: Renews = Field("at_failure", description="When the next life begins.")
     frailty: Frailty | None = Field(None, description="Some nodes are worse than others, for unknown reasons.")
-    batches: tuple[Batch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
+    batches: tuple[UnitBatch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
     covariates: tuple[Covariate, ...] = Field((), description="Known properties that change the hazard.")
 
     @model_validator(mode="after")

@@ -50,7 +50,7 @@ class Frailty(Model):
     )
 
 
-class Batch(Model):
+class UnitBatch(Model):
     """Part of the fleet has another law, or another hazard."""
 
     share: Fraction = Field(description="Share of the nodes (of the parts, where they belong to no single node).")
@@ -87,7 +87,7 @@ class Variety:
     """What a source says of the differences between its units; empty for equal units."""
 
     frailty: Frailty | None = None
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[UnitBatch, ...] = ()
     covariates: tuple[Covariate, ...] = ()
 
     def __bool__(self) -> bool:
