@@ -230,7 +230,7 @@ Priorities: TypeAlias = Annotated[
 ]
 
 
-class Between(Model):
+class UniformFactor(Model):
     """A factor that is equally likely anywhere between two numbers."""
 
     low: float = Field(gt=0, le=1e6, description="Lowest factor.")
@@ -253,8 +253,8 @@ class LimitFactor(Model):
     """A time limit as users estimate it: a multiple of the run time."""
 
     factor: Annotated[
-        Annotated[float, Field(gt=0, le=1e6), Tag("one")] | Annotated[Between, Tag("weights")],
-        Discriminator(lambda value: "weights" if isinstance(value, dict | Between) else "one"),
+        Annotated[float, Field(gt=0, le=1e6), Tag("one")] | Annotated[UniformFactor, Tag("weights")],
+        Discriminator(lambda value: "weights" if isinstance(value, dict | UniformFactor) else "one"),
     ] = Field(description="Limit over run time; below 1 the limit ends the job.")
     least: Duration = Field("0 s", description="Shortest limit.")  # type: ignore[assignment]
     most: Duration | None = Field(None, gt=0, description="Longest limit.")
