@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.failures import Source
-    from ettrick.sim.failures.source import Blast
+    from ettrick.sim.failures.source import BlastRadius
     from ettrick.sim.failures.spread import Size
     from ettrick.sim.failures.variety import Frailty, Tempo
     from ettrick.sim.scenario.law_model import LawModel
@@ -350,7 +350,7 @@ def _check_victims(source: Source, seed: int) -> None:
     assert abs(times - share.sum()).max() <= 5 * math.sqrt(float((share * (1 - share)).sum())) + 1e-9
 
 
-def _members(blast: Blast, part: int) -> list[int]:
+def _members(blast: BlastRadius, part: int) -> list[int]:
     assert blast.domains is not None
     offsets, nodes = blast.domains
     return list(nodes[offsets[part] : offsets[part + 1]].tolist())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
-from ettrick.sim.failures.source import KNOWN, Blast, Clock, Hidden, Renews, Residue, Source, slots_per_node
+from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, Hidden, Renews, Residue, Source, slots_per_node
 from ettrick.sim.failures.spread import Size
 from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, Tempo, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
@@ -311,7 +311,7 @@ class Incident(Struck):
         counts = {**counts, "cluster": 1}
         law = self.life(self.part, counts)
         source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
-        return replace(source, blast=Blast(counts["node"], self.size, self.spread, self.repaired))
+        return replace(source, blast=BlastRadius(counts["node"], self.size, self.spread, self.repaired))
 
 
 class OfJob(Cause):

@@ -80,7 +80,7 @@ class Domains(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Blast:
+class BlastRadius:
     """What one failure of a shared part takes.
 
     Parameters
@@ -250,7 +250,7 @@ class Source:
     slots_per_node: int = 0
     ages: tuple[tuple[int, float], ...] = ()
     effect: EffectModel = CRASH
-    blast: Blast | None = None
+    blast: BlastRadius | None = None
     residue: Residue | None = None
     hidden: Hidden | None = None
     defer: bool = False

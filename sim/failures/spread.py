@@ -14,7 +14,7 @@ from ettrick.sim.scenario.fields import Fraction, Model, RuleError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures.source import Blast, Source
+    from ettrick.sim.failures.source import BlastRadius, Source
 
 
 class Size(Model):
@@ -95,7 +95,7 @@ class Victims:
 
     __slots__ = ("_nodes", "_offsets", "_size", "_size_key", "_victim_key")
 
-    def __init__(self, blast: Blast, name: str, seed: int, replication: int) -> None:
+    def __init__(self, blast: BlastRadius, name: str, seed: int, replication: int) -> None:
         assert blast.domains is not None
         self._size = blast.size
         self._offsets: list[int] = blast.domains.offsets.tolist()

@@ -14,7 +14,7 @@ from scipy import integrate, stats
 from ettrick import sim
 from ettrick.sim import rng
 from ettrick.sim.engine.simulation import Simulation
-from ettrick.sim.failures import SOURCES, Blast, Component, draw_trace
+from ettrick.sim.failures import SOURCES, BlastRadius, Component, draw_trace
 from ettrick.sim.failures.source import Domains
 from ettrick.sim.failures.spread import Size, Victims
 from ettrick.sim.failures.variety import Tempo, fleet_of
@@ -404,7 +404,7 @@ def outages(case: sim.Prepared, replication: int = 0) -> tuple[Outage, ...]:
 def test_every_subset_is_equally_likely() -> None:
     """An incident that takes two of six nodes takes each of the fifteen pairs as often as any other."""
     domains = Domains(np.array([0, 6]), np.arange(10, 16))
-    victims = Victims(Blast(6, Size(nodes=2), domains=domains), "incident", 1, 0)
+    victims = Victims(BlastRadius(6, Size(nodes=2), domains=domains), "incident", 1, 0)
     pairs = list(itertools.combinations(range(10, 16), 2))
     observed = np.zeros(len(pairs))
     for number in range(6000):
