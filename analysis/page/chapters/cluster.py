@@ -46,7 +46,7 @@ _NAMES = {
 _SWITCHES = {"leaf": "leaf switches", "spine": "spine switches", "core": "core switches"}
 
 
-class Blast(NamedTuple):
+class BlastRadiusRow(NamedTuple):
     """The blast radius of a part alone: the class of part, how many there are, fewest and most nodes."""
 
     part: str
@@ -98,19 +98,19 @@ def _nodes(count: int) -> str:
     return "1 node" if count == 1 else f"{count:,} nodes"
 
 
-def _span(row: Blast, size: int) -> str:
+def _span(row: BlastRadiusRow, size: int) -> str:
     """Return from how many to how many one failure takes, in things of which a node has `size`."""
     least, most = f"{row.least * size:,}", f"{row.most * size:,}"
     return "none" if not row.most else most if least == most else f"{least} to {most}"
 
 
-def blasts(topology: Topology) -> list[Blast]:
+def blasts(topology: Topology) -> list[BlastRadiusRow]:
     """Return what one failure of each class of parts takes, those that take most last."""
     found = []
     for part, units in topology.counts.items():
         if units:
             sizes = np.diff(topology.members(part).offsets)
-            found.append(Blast(part, units, int(sizes.min()), int(sizes.max())))
+            found.append(BlastRadiusRow(part, units, int(sizes.min()), int(sizes.max())))
     return sorted(found, key=lambda row: row.most)
 
 
