@@ -85,10 +85,10 @@ def _answer(deck: Deck, report: Report) -> None:
     first_screen = report.first_screen
     answer = plain(first_screen.answer) or report.title
     notes = _notes("Where the numbers come from:", _sources([first_screen.answer, first_screen.doubt]), report.footer)
-    slide = deck.slide(answer, notes, Box(BODY.left, 1.5, BODY.width, 2.9), (20, 40))
-    deck.text(slide, Box(BODY.left, 0.6, BODY.width, 0.8), (first_screen.question,), (12, 18), color=GREY)
-    deck.text(slide, Box(BODY.left, 4.6, BODY.width, 1.5), (plain(first_screen.doubt),), (12, 20))
-    deck.text(slide, Box(BODY.left, 6.3, BODY.width, 0.5), (report.title,), (12, 16), color=BLUE)
+    slide = deck.slide(answer, notes, SlideBox(BODY.left, 1.5, BODY.width, 2.9), (20, 40))
+    deck.text(slide, SlideBox(BODY.left, 0.6, BODY.width, 0.8), (first_screen.question,), (12, 18), color=GREY)
+    deck.text(slide, SlideBox(BODY.left, 4.6, BODY.width, 1.5), (plain(first_screen.doubt),), (12, 20))
+    deck.text(slide, SlideBox(BODY.left, 6.3, BODY.width, 0.5), (report.title,), (12, 16), color=BLUE)
 
 
 def _picture(deck: Deck, report: Report, shown: _Shown) -> None:
@@ -103,8 +103,8 @@ def _driven(deck: Deck, report: Report, shown: _Shown) -> None:
     slide = deck.slide(shown.title if shown.item is not None or not drivers else "What drives the answer", notes)
     points = tuple(f"• {plain(words)}" for words in drivers)
     left = 4.3 if points else 0.0
-    deck.text(slide, Box(BODY.left, BODY.top + 0.2, left - 0.3, 4.9), points, (11, 18))
-    _show(deck, slide, Box(BODY.left + left, BODY.top, BODY.width - left, BODY.height), shown)
+    deck.text(slide, SlideBox(BODY.left, BODY.top + 0.2, left - 0.3, 4.9), points, (11, 18))
+    _show(deck, slide, SlideBox(BODY.left + left, BODY.top, BODY.width - left, BODY.height), shown)
 
 
 def _sure(deck: Deck, report: Report) -> None:
@@ -120,24 +120,24 @@ def _sure(deck: Deck, report: Report) -> None:
         (BODY.left + half + 0.5, half, "Assumed, or not covered", tuple(f"• {text}" for text in missing)),
     )
     for left, width, head, texts in columns:
-        deck.text(slide, Box(left, BODY.top, width, 0.35), (head,), (14, 14), color=BLUE)
-        deck.text(slide, Box(left, BODY.top + 0.45, width, 2.5), texts, (10, 16))
-    deck.text(slide, Box(BODY.left, BODY.top + 3.1, BODY.width, 0.35), ("Make it again",), (14, 14), color=BLUE)
-    deck.text(slide, Box(BODY.left, BODY.top + 3.5, BODY.width, 1.7), report.footer, (9, 14))
+        deck.text(slide, SlideBox(left, BODY.top, width, 0.35), (head,), (14, 14), color=BLUE)
+        deck.text(slide, SlideBox(left, BODY.top + 0.45, width, 2.5), texts, (10, 16))
+    deck.text(slide, SlideBox(BODY.left, BODY.top + 3.1, BODY.width, 0.35), ("Make it again",), (14, 14), color=BLUE)
+    deck.text(slide, SlideBox(BODY.left, BODY.top + 3.5, BODY.width, 1.7), report.footer, (9, 14))
 
 
-def _show(deck: Deck, slide: object, box: Box, shown: _Shown) -> None:
+def _show(deck: Deck, slide: object, box: SlideBox, shown: _Shown) -> None:
     """Put a picture or a table on a slide, and below it what to know to read it."""
     item = shown.item
     if item is None:
         return
     caption = f"{item.caption} {note_of(item)}".strip() if isinstance(item, Picture) else item.note
-    place = Box(box.left, box.top, box.width, box.height - (0.7 if caption else 0.05))
+    place = SlideBox(box.left, box.top, box.width, box.height - (0.7 if caption else 0.05))
     if isinstance(item, Picture):
         show_picture(deck, slide, place, item)
     else:
         deck.table(slide, place, item)
-    deck.text(slide, Box(box.left, box.top + box.height - 0.6, box.width, 0.6), (caption,), (10, 14), color=GREY)
+    deck.text(slide, SlideBox(box.left, box.top + box.height - 0.6, box.width, 0.6), (caption,), (10, 14), color=GREY)
 
 
 def _sources(texts: Iterable[Words]) -> list[str]:
@@ -172,7 +172,7 @@ def _notes(*parts: str | Sequence[str]) -> str:
 # Pictures as charts.
 
 
-def show_picture(deck: Deck, slide: Any, box: Box, picture: Picture) -> None:
+def show_picture(deck: Deck, slide: Any, box: SlideBox, picture: Picture) -> None:
     """Put a picture on a slide: as a chart, as a table where there is no such chart, or in words."""
     if (spec := _chart_of(picture)) is not None:
         _add(slide, box, spec)
@@ -194,7 +194,7 @@ def _chart_of(picture: Picture) -> SlideChart | None:
     return picture.chart.slide_chart() if hasattr(picture.chart, "slide_chart") else None
 
 
-def _add(slide: Any, box: Box, spec: SlideChart) -> None:
+def _add(slide: Any, box: SlideBox, spec: SlideChart) -> None:
     """Add a chart in the one style of all: plain type, a faint grid, no frames."""
     from pptx.chart import data
     from pptx.enum.chart import XL_CHART_TYPE, XL_LEGEND_POSITION, XL_TICK_LABEL_POSITION
@@ -348,7 +348,7 @@ def _scale(axis: Any, scale: Scale, values: list[float | None], *, has_grid: boo
 # The file: titles, texts, tables and notes, and the same bytes from the same slides.
 
 
-class Box(NamedTuple):
+class SlideBox(NamedTuple):
     """A part of a slide [in]."""
 
     left: float
@@ -359,9 +359,9 @@ class Box(NamedTuple):
 
 _WIDTH, _HEIGHT = 13.333, 7.5
 _MARGIN = 0.6
-_TITLE = Box(_MARGIN, 0.4, _WIDTH - 2 * _MARGIN, 1.1)
-_FOOT = Box(_MARGIN, 7.02, _WIDTH - 2 * _MARGIN, 0.3)
-BODY = Box(_MARGIN, 1.65, _WIDTH - 2 * _MARGIN, 5.25)  # what is left to a slide below its title
+_TITLE = SlideBox(_MARGIN, 0.4, _WIDTH - 2 * _MARGIN, 1.1)
+_FOOT = SlideBox(_MARGIN, 7.02, _WIDTH - 2 * _MARGIN, 0.3)
+BODY = SlideBox(_MARGIN, 1.65, _WIDTH - 2 * _MARGIN, 5.25)  # what is left to a slide below its title
 _TITLE_ONLY = 5  # the layout of a slide that has a title and nothing else, in the template of python-pptx
 _ROW = 0.36
 _MOST_COLUMNS = 9
@@ -399,7 +399,7 @@ class Deck:
         properties.title, properties.author, properties.last_modified_by = title[:255], "Ettrick", "Ettrick"
         return cls(title, made)
 
-    def slide(self, title: str, notes: str, box: Box = _TITLE, sizes: tuple[int, int] = (16, 28)) -> Any:
+    def slide(self, title: str, notes: str, box: SlideBox = _TITLE, sizes: tuple[int, int] = (16, 28)) -> Any:
         """Return a new slide with its message, its notes and its foot."""
         from pptx.enum.text import MSO_ANCHOR
 
@@ -414,7 +414,7 @@ class Deck:
         return slide
 
     def text(
-        self, slide: Any, box: Box, paragraphs: tuple[str, ...], sizes: tuple[int, int], *, color: str = INK
+        self, slide: Any, box: SlideBox, paragraphs: tuple[str, ...], sizes: tuple[int, int], *, color: str = INK
     ) -> None:
         """Add a box of text, as large as it may be; none where there is no text."""
         if not any(paragraphs):
@@ -423,7 +423,7 @@ class Deck:
         _place(shape, box)
         _write(shape.text_frame, tuple(text for text in paragraphs if text), box, sizes, color=color)
 
-    def table(self, slide: Any, box: Box, grid: Grid) -> None:
+    def table(self, slide: Any, box: SlideBox, grid: Grid) -> None:
         """Add a table; rows and columns that have no room are in the report."""
         from pptx.util import Inches, Pt
 
@@ -447,7 +447,7 @@ class Deck:
                 cell = table.cell(number, place)
                 cell.margin_left = cell.margin_right = Inches(0.06)
                 cell.margin_top = cell.margin_bottom = Inches(0.02)
-                inner = Box(0, 0, widths[place] - 0.12, _ROW)
+                inner = SlideBox(0, 0, widths[place] - 0.12, _ROW)
                 is_number = grid.columns[place].is_number and place > 0
                 _write(cell.text_frame, (text,), inner, (8, 12), color=INK, is_bold=number == 0, is_right=is_number)
                 cell.text_frame.paragraphs[0].space_after = Pt(0)
@@ -461,7 +461,7 @@ class Deck:
         return _without_dates(file.getvalue())
 
 
-def _place(shape: Any, box: Box) -> None:
+def _place(shape: Any, box: SlideBox) -> None:
     from pptx.util import Inches
 
     shape.left, shape.top, shape.width, shape.height = (Inches(value) for value in box)
@@ -470,7 +470,7 @@ def _place(shape: Any, box: Box) -> None:
 def _write(
     frame: Any,
     paragraphs: tuple[str, ...],
-    box: Box,
+    box: SlideBox,
     sizes: tuple[int, int],
     *,
     color: str,
