@@ -26,7 +26,7 @@ PLAIN = -1  # hue of what belongs to no plane or rail in particular
 _WIDTH_OF_LETTER, _WIDTH_OF_BOLD = 0.58, 0.75  # of a letter of the sans-serif face, relative to its size [-]
 
 
-class Box(NamedTuple):
+class LabelledBox(NamedTuple):
     """A rectangle around (x, y), with words inside; a frame lies behind everything else."""
 
     x: float
@@ -75,7 +75,7 @@ class Drawing:
     width: float
     height: float
     opacity: float = 1.0
-    boxes: list[Box] = field(default_factory=list)
+    boxes: list[LabelledBox] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     bands: list[Band] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
@@ -240,7 +240,7 @@ def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], ra
     words = next((form for form in forms if form[-1] == last), [""] * row.x.size)
     for index, (x, text) in enumerate(zip(row.x.tolist(), words, strict=True)):
         color = PLAIN if part == "node" else int(hue[first + index])
-        drawing.boxes.append(Box(x, row.y, row.width, row.height, text, color, size))
+        drawing.boxes.append(LabelledBox(x, row.y, row.width, row.height, text, color, size))
     label = _count(topology.counts[part], _PARTS[part])
     if part == "node":
         label += f"\nof {_count(topology.gpus_per_node, 'GPU')}"
@@ -359,7 +359,7 @@ def draw_tiers(topology: Topology) -> Drawing:
         count = _count(int(tally.cores[plane]), "core switch")
         words = f"plane {plane}: {count}" if tally.cores.size > 1 else count
         if tally.cores[plane]:
-            drawing.boxes.append(Box(middle, rows[3], part, _HEIGHT, words, plane, 9.0))
+            drawing.boxes.append(LabelledBox(middle, rows[3], part, _HEIGHT, words, plane, 9.0))
     _draw_margins(drawing, cables, rows)
     drawing.title(cables)
     return drawing
@@ -398,14 +398,14 @@ def _draw_pod(drawing: Drawing, tally: _Tally, pod: int, x: float, width: float,
     top = min(len(rows), 3) - 1
     foot, head = rows[0] - _HEIGHT / 2 - 0.12, rows[top] + _HEIGHT / 2 + 0.12
     if topology.counts["pod"] > 1:
-        drawing.boxes.append(Box(x, (foot + head) / 2, width, head - foot, frame=True))
+        drawing.boxes.append(LabelledBox(x, (foot + head) / 2, width, head - foot, frame=True))
         drawing.write(x, foot - 0.14, f"pod {pod}", align="center", size=8.5, bold=True)
     here = topology.domains["pod"] == pod
     hosts, groups = int(here.sum()), np.unique(topology.domains["leaf"][here]).size
     gpus = f"{_count(hosts, 'host')}, {hosts * topology.gpus_per_node:,} GPUs"
     words = [f"{gpus}\nin {_count(groups, 'leaf group')}", gpus.replace(", ", "\n")]
     text, size = fitting(words, inner, (8.5, 7.5, 6.5))
-    drawing.boxes.append(Box(x, rows[0], inner, _HEIGHT, text, PLAIN, size))
+    drawing.boxes.append(LabelledBox(x, rows[0], inner, _HEIGHT, text, PLAIN, size))
     for plane, middle, part in _halves(tally, x, inner):
         for tier in range(top):
             _draw_switches(drawing, tally, tier, (pod, plane), (middle, rows[tier + 1]), part)
@@ -433,7 +433,7 @@ def _draw_switches(drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, 
     if tally.cores.size > 1:
         words = [f"plane {cell[1]}\n{word}" for word in words[:2]] + words[1:]
     text, size = fitting(words, width, (8.5, 7.5, 6.5))
-    drawing.boxes.append(Box(*at, width, _HEIGHT, text, cell[1], size))
+    drawing.boxes.append(LabelledBox(*at, width, _HEIGHT, text, cell[1], size))
 
 
 def _draw_band(
@@ -523,7 +523,7 @@ def draw_topology(topology: Topology) -> Figure:
     return figure
 
 
-def _draw_box(axes: Axes, box: Box) -> None:
+def _draw_box(axes: Axes, box: LabelledBox) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     round_by = min(0.04, box.width / 4, box.height / 4)
