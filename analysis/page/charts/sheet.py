@@ -351,7 +351,7 @@ _DOT = 0.05  # half the size of a point, which labels stay away from [in]
 _ANGLES = (0, 180, 45, -45, 135, -135, 90, -90, 22, -22, 158, -158, 68, -68, 112, -112)
 
 
-class Box(NamedTuple):
+class Rectangle(NamedTuple):
     """A rectangle [in]."""
 
     left: float
@@ -359,7 +359,7 @@ class Box(NamedTuple):
     right: float
     top: float
 
-    def overlaps(self, other: Box) -> bool:
+    def overlaps(self, other: Rectangle) -> bool:
         """Whether two rectangles have an inside in common."""
         return bool(_overlap(np.array([self]), np.array([other]))[0, 0])
 
@@ -427,20 +427,20 @@ def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[
 
 
 def beside(
-    points: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: Box, filled: Sequence[Box]
-) -> list[Box | None]:
+    points: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: Rectangle, filled: Sequence[Rectangle]
+) -> list[Rectangle | None]:
     """Return where the label of each point goes, or ``None`` where nothing near it is free.
 
     The places are evaluated from the nearest on, on the right first: a label is never on another one, on a point, or on
     what is filled. Sizes are width and height of labels [in], which are inside the room and not on what is filled.
     """
-    dots = [Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
+    dots = [Rectangle(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
     taken = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
-    found: list[Box | None] = []
+    found: list[Rectangle | None] = []
     for (x, y), (width, height) in zip(points, sizes, strict=True):
         tries = _tries(x, y, width, height, room)
         free = tries[~_overlap(tries, taken).any(axis=1)]
-        found.append(Box(*free[0].tolist()) if len(free) else None)
+        found.append(Rectangle(*free[0].tolist()) if len(free) else None)
         taken = np.concatenate([taken, free[:1]])
     return found
 
@@ -452,7 +452,7 @@ def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np
     return np.asarray((below & above).all(axis=2))
 
 
-def _tries(x: float, y: float, width: float, height: float, room: Box) -> NDArray[np.float64]:
+def _tries(x: float, y: float, width: float, height: float, room: Rectangle) -> NDArray[np.float64]:
     """Return where a label could be, the best place first, (n, 4)."""
     away = _DOT + 0.04 + 0.16 * np.arange(9.0)[:, None]
     across, up = np.cos(np.radians(_ANGLES)), np.sin(np.radians(_ANGLES))
@@ -610,9 +610,9 @@ class Plane(NamedTuple):
         return self.across * share(x, self.x_ends, self.x.is_log), self.up * share(y, self.y_ends, self.y.is_log)
 
     @property
-    def room(self) -> Box:
+    def room(self) -> Rectangle:
         """The axes, from their lower left corner [in]."""
-        return Box(0.0, 0.0, self.across, self.up)
+        return Rectangle(0.0, 0.0, self.across, self.up)
 
     def write(self, x: float, y: float, text: str, **look: object) -> None:
         """Write a text at a place from the lower left corner of the axes [in]."""
