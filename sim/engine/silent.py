@@ -413,7 +413,7 @@ class HiddenFaults:
 
 
 @dataclass(slots=True, eq=False)
-class Bug:
+class PendingBug:
     """The next bug of a job: where it waits, and when it is mended."""
 
     info: SourceInfo
@@ -432,7 +432,7 @@ class Bugs:
 
     def __init__(self, failures: Failures) -> None:
         self.failures = failures
-        self.open: dict[int, list[Bug]] = {}
+        self.open: dict[int, list[PendingBug]] = {}
 
     def start(self) -> None:
         """Put the first bug of each source before each job."""
@@ -440,7 +440,7 @@ class Bugs:
             if info.source.fix is None or info.source.law is None:
                 continue
             for job in self.failures.jobs.all:
-                bug = Bug(info, self.failures.life(info.index, job.index, 0))
+                bug = PendingBug(info, self.failures.life(info.index, job.index, 0))
                 self.open.setdefault(job.index, []).append(bug)
         for job in self.failures.jobs.all:
             self._expect(job)
