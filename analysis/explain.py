@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ettrick import sim
 from ettrick.analysis.results.explained import (
     AcceleratorFound,
-    Calibration,
+    CalibrationSummary,
     CheckpointSize,
     Constant,
     Degraded,
@@ -337,12 +337,12 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
     )
 
 
-def _calibration(prepared: Prepared, index: int) -> Calibration | None:
+def _calibration(prepared: Prepared, index: int) -> CalibrationSummary | None:
     """Return the measured step that scales the model's, and what the model says of it [s]."""
     row, plan = prepared.scenario.jobs[index].calibration, prepared.jobs[index].plan
     if row is None or plan is None:
         return None
-    return Calibration(measured_s=row.step_time, modelled_s=row.step_time / plan.scale)
+    return CalibrationSummary(measured_s=row.step_time, modelled_s=row.step_time / plan.scale)
 
 
 def _power(prepared: Prepared, job: PreparedJob) -> JobPower | None:

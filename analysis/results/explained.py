@@ -205,7 +205,7 @@ class Recovery(Part):
     human: Human | None = Field(description="Null where some rung may always be attempted.")
 
 
-class Calibration(Part):
+class CalibrationSummary(Part):
     """The measured step that scales the model's."""
 
     measured_s: Real = Field(description="As measured [s].")
@@ -340,7 +340,7 @@ class ExplainedJob(Part):
     nodes: Count = Field(description="Of the job.")
     lacks: Any = Field(description="What the scenario would have to state for a breakdown; empty if nothing.")
     step: Step = Field(description="Its healthy step.")
-    calibration: Calibration | None = Field(description="The measured step that scales the model's.")
+    calibration: CalibrationSummary | None = Field(description="The measured step that scales the model's.")
     tokens_per_s: Number = Field(description="Of the whole job.")
     tokens_per_day: Number = Field(description="Of the whole job.")
     power: JobPower | None = Field(description="Null if it is not known.")
