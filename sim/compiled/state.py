@@ -252,7 +252,7 @@ class Scalars:
     # Arrays: of the scenario and of the replication.
     nodes: list[Node]
     queue: list[Event]
-    calls: list[Call]
+    calls: list[CallRecord]
     origins: list[Origin]
     keys: list[int]
     laws: list[float]
@@ -294,7 +294,7 @@ class Scalars:
     lives: list[Life]
     link: list[Link]
     suspect: list[Suspect]
-    pending: list[Call]
+    pending: list[CallRecord]
     wait: list[Suspect]
     phase: list[Segment]
     stay: list[Segment]
@@ -390,7 +390,7 @@ class Event:
     call: int
 
 
-class Call:
+class CallRecord:
     """What happens then; the meaning of the numbers follows from the kind."""
 
     kind: int
@@ -708,7 +708,7 @@ def layout(record: type) -> np.dtype[np.void]:
     return np.dtype(fields, align=True)
 
 
-NODE, EVENT, CALL, ORIGIN = layout(Node), layout(Event), layout(Call), layout(Origin)
+NODE, EVENT, CALL, ORIGIN = layout(Node), layout(Event), layout(CallRecord), layout(Origin)
 
 OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step), layout(Plan), layout(Pool)
 
