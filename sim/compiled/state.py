@@ -289,7 +289,7 @@ class Scalars:
     pool_order: list[int]
     entry: list[Entry]
     pool_key: list[float]
-    clocks: list[Clock]
+    clocks: list[ClockRecord]
     dues: list[Due]
     lives: list[Life]
     link: list[Link]
@@ -572,8 +572,8 @@ class Entry:
     node: int
 
 
-class Clock:
-    """Time that runs now and then; see `ettrick.sim.engine.job.Clock`."""
+class ClockRecord:
+    """Time that runs now and then; see `ettrick.sim.engine.job.ClockRecord`."""
 
     is_on: bool
     since: float
@@ -714,7 +714,7 @@ OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step),
 
 TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
-ENTRY, CLOCK, DUE, SLOT, LINK = layout(Entry), layout(Clock), layout(Due), layout(Life), layout(Link)
+ENTRY, CLOCK, DUE, SLOT, LINK = layout(Entry), layout(ClockRecord), layout(Due), layout(Life), layout(Link)
 
 SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(Patient), layout(Visit)
 
