@@ -287,7 +287,7 @@ class Scalars:
     tested: list[int]
     pools: list[Pool]
     pool_order: list[int]
-    entry: list[Entry]
+    entry: list[PoolEntry]
     pool_key: list[float]
     clocks: list[ClockRecord]
     dues: list[Due]
@@ -565,7 +565,7 @@ class Pool:
     size: int
 
 
-class Entry:
+class PoolEntry:
     """A node in a pool by the key by which it is picked."""
 
     key: float
@@ -714,7 +714,7 @@ OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step),
 
 TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
-ENTRY, CLOCK, DUE, SLOT, LINK = layout(Entry), layout(ClockRecord), layout(Due), layout(Life), layout(Link)
+ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(Life), layout(Link)
 
 SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(Patient), layout(Visit)
 
