@@ -251,7 +251,7 @@ class Scalars:
     unsaved_is_first: bool
     # Arrays: of the scenario and of the replication.
     nodes: list[Node]
-    queue: list[Event]
+    queue: list[EventRecord]
     calls: list[CallRecord]
     origins: list[Origin]
     keys: list[int]
@@ -381,7 +381,7 @@ class Node:
     parked: int
 
 
-class Event:
+class EventRecord:
     """A place of the heap: time, order and number, and which call."""
 
     time: float
@@ -708,7 +708,7 @@ def layout(record: type) -> np.dtype[np.void]:
     return np.dtype(fields, align=True)
 
 
-NODE, EVENT, CALL, ORIGIN = layout(Node), layout(Event), layout(CallRecord), layout(Origin)
+NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
 
 OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step), layout(Plan), layout(Pool)
 
