@@ -80,7 +80,7 @@ from ettrick.sim.compiled.state import (
     STALL,
     STORE_OUT,
     STORES_KEPT,
-    Failure,
+    FailureId,
     FullError,
     Origin,
     Scalars,
@@ -415,7 +415,7 @@ def draw_time(s: Scalars, time: Time) -> tuple[float, float]:
     """Return a time and its mean [s]."""
     if time.law < 0:
         return time.seconds, time.mean
-    number = mark(s, Failure(s.mark_source, s.mark_slot, s.mark_round), time.purpose)
+    number = mark(s, FailureId(s.mark_source, s.mark_slot, s.mark_round), time.purpose)
     draws = s.joiners if time.draws < 0 else time.draws
     if draws > 1:
         number = min(number ** (1 / draws), MOST)
@@ -644,7 +644,7 @@ def serve_queue(s: Scalars, now: float) -> bool:
 # What a failure does to the job.
 
 
-def hit(s: Scalars, failure: Failure, now: float, latency: float) -> None:
+def hit(s: Scalars, failure: FailureId, now: float, latency: float) -> None:
     """Let a failure hit the job, which knows of it after `latency` [s]."""
     cause = failure.source + 1
     origin = s.origins[failure.source]
@@ -734,7 +734,7 @@ def answer(s: Scalars, now: float) -> None:
     if away >= 0:
         # Nothing has failed that the recovery would have to know of.
         time = s.times[s.templates[s.plans[s.away_plan].first].first_time]
-        time.seconds = time.mean = draw(s, away, Failure(s.fail_source, s.fail_slot, s.fail_round), AWAY)
+        time.seconds = time.mean = draw(s, away, FailureId(s.fail_source, s.fail_slot, s.fail_round), AWAY)
         follow(s, s.away_plan, now)
     elif s.rungs:
         follow(s, first_plan(s), now)
@@ -747,7 +747,7 @@ def remove_victims(s: Scalars, now: float) -> None:
     """Send the suspects that are still down to repair."""
     for index in range(s.suspects):
         it = s.suspect[index]
-        failure = Failure(it.source, it.slot, it.round)
+        failure = FailureId(it.source, it.slot, it.round)
         origin = s.origins[it.source]
         if origin.by_course:
             diagnose(s, it.node, failure, now)

@@ -92,7 +92,7 @@ from ettrick.sim.compiled.state import (
     PROCESSES,
     REPAIR_MARK,
     RETURN,
-    Failure,
+    FailureId,
     FullError,
     Scalars,
     draw,
@@ -147,9 +147,9 @@ def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, c
     elif kind == ON_ONSET:
         catch(s, source, slot, number)
     elif kind == ON_RETURN:
-        end_outage(s, Failure(source, slot, number), node, count)
+        end_outage(s, FailureId(source, slot, number), node, count)
     elif kind == ON_SAVED:
-        strike_late(s, Failure(source, slot, number), node, count, due)
+        strike_late(s, FailureId(source, slot, number), node, count, due)
     elif kind == ON_TESTED:
         end_test(s, slot, count, now)
     elif kind in (ON_REPAIRED, ON_VISIT_END):
@@ -184,7 +184,7 @@ def start(s: Scalars) -> None:
     start_lives(s)
     for index in range(s.outages):
         it = s.initial[index]
-        start_outage(s, Failure(it.source, it.slot, -1), it.due)
+        start_outage(s, FailureId(it.source, it.slot, -1), it.due)
     expect_row(s)
     for index in range(s.dormant):
         it = s.sleeper[index]
@@ -217,7 +217,7 @@ def start_lives(s: Scalars) -> None:
             keep_life(s, new_life(s, node, it.source, it.slot, it.round, it.due))
 
 
-def start_outage(s: Scalars, failure: Failure, remaining: float) -> None:
+def start_outage(s: Scalars, failure: FailureId, remaining: float) -> None:
     """Begin the simulation with a node in repair; a life that begins at its return is the first."""
     first, count = nodes_of(s, failure)
     for number in range(size_of(count)):
@@ -244,7 +244,7 @@ def next_row(s: Scalars) -> None:
     row = s.row
     s.row += 1
     expect_row(s)
-    failure = Failure(s.row_source[row], s.row_slot[row], s.row_round[row])
+    failure = FailureId(s.row_source[row], s.row_slot[row], s.row_round[row])
     if failure.round <= NOTICE:
         first, count = nodes_of(s, failure)
         if holds_any(s, first, count):
@@ -273,12 +273,12 @@ def consider(s: Scalars, source: int, slot: int, number: int, until: float, due:
             # It has not served so long yet, because it was down in between.
             continue_service(s, node, source, slot, number, due)
             return
-        occur(s, Failure(source, slot, number), until, False)
+        occur(s, FailureId(source, slot, number), until, False)
         if origin.renews != NEVER:
             # The clock stands still while the node is down, so both renewals begin at the same reading.
             continue_service(s, node, source, slot, number + 1, due + life_of(s, source, slot, number + 1))
         return
-    occur(s, Failure(source, slot, number), until, False)
+    occur(s, FailureId(source, slot, number), until, False)
 
 
 def consider_deferred(s: Scalars, source: int, slot: int, number: int, until: float) -> None:
@@ -287,10 +287,10 @@ def consider_deferred(s: Scalars, source: int, slot: int, number: int, until: fl
         s.candidates += 1
         s.suppressed += 1
         return
-    occur(s, Failure(source, slot, number), until, True)
+    occur(s, FailureId(source, slot, number), until, True)
 
 
-def occur(s: Scalars, failure: Failure, until: float, waited: bool) -> None:
+def occur(s: Scalars, failure: FailureId, until: float, waited: bool) -> None:
     """Let a candidate come true: drop it, or let its fault take effect. One that `waited` has done so enough."""
     s.candidates += 1
     origin = s.origins[failure.source]
@@ -331,7 +331,7 @@ def occur(s: Scalars, failure: Failure, until: float, waited: bool) -> None:
     strike(s, failure, until, first, count, inside, outside, False)
 
 
-def nodes_of(s: Scalars, failure: Failure) -> tuple[int, int]:
+def nodes_of(s: Scalars, failure: FailureId) -> tuple[int, int]:
     """Return the nodes that a failure of a unit takes down: the first and how many; see `size_of`."""
     origin = s.origins[failure.source]
     if origin.divisor:
@@ -343,7 +343,7 @@ def nodes_of(s: Scalars, failure: Failure) -> tuple[int, int]:
     return first, count if count else -1
 
 
-def drop(s: Scalars, failure: Failure, inside: int, until: float) -> None:
+def drop(s: Scalars, failure: FailureId, inside: int, until: float) -> None:
     """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
     if s.origins[failure.source].defer and inside and s.exposed in (NO, PROCESSES):
         if s.waits == s.waits_room:
@@ -357,7 +357,7 @@ def drop(s: Scalars, failure: Failure, inside: int, until: float) -> None:
     renew(s, failure)
 
 
-def detect(s: Scalars, failure: Failure) -> float:
+def detect(s: Scalars, failure: FailureId) -> float:
     """Return how long it takes until the job knows of a failure [s]; see `ettrick.sim.policies.detection.race`."""
     origin = s.origins[failure.source]
     if is_foreseen(s, failure):
@@ -377,7 +377,7 @@ def detect(s: Scalars, failure: Failure) -> float:
     return best
 
 
-def strike_late(s: Scalars, failure: Failure, first: int, count: int, until: float) -> None:
+def strike_late(s: Scalars, failure: FailureId, first: int, count: int, until: float) -> None:
     """Let a failure strike for which the job has saved."""
     inside, outside = 0, 0
     for index in range(size_of(count)):
@@ -391,7 +391,7 @@ def strike_late(s: Scalars, failure: Failure, first: int, count: int, until: flo
 
 
 def strike(
-    s: Scalars, failure: Failure, until: float, first: int, count: int, inside: int, outside: int, is_late: bool
+    s: Scalars, failure: FailureId, until: float, first: int, count: int, inside: int, outside: int, is_late: bool
 ) -> None:
     """Let a failure take nodes down, and let it hit the job if that holds some of them.
 
@@ -433,7 +433,7 @@ def strike(
         hit(s, failure, now, latency)
 
 
-def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: int) -> None:
+def take_nodes(s: Scalars, failure: FailureId, until: float, first: int, count: int) -> None:
     """Take nodes down until their window closes, through a course, or for a drawn time."""
     now = s.now
     origin = s.origins[failure.source]
@@ -477,7 +477,7 @@ def take_nodes(s: Scalars, failure: Failure, until: float, first: int, count: in
             renew(s, failure)
 
 
-def end_outage(s: Scalars, failure: Failure, first: int, count: int) -> None:
+def end_outage(s: Scalars, failure: FailureId, first: int, count: int) -> None:
     """End an outage."""
     now = s.now
     mend(s, failure, first, count, now)
@@ -518,7 +518,7 @@ def end_life(s: Scalars, clock: int, time: float, order: int) -> None:
     if origin.hidden or life.round >= RELAPSE:
         strike_hidden(s, index)
     else:
-        occur(s, Failure(life.source, life.slot, life.round), math.nan, False)
+        occur(s, FailureId(life.source, life.slot, life.round), math.nan, False)
         life = s.lives[index]
         if origin.renews != NEVER and not origin.returns:
             number = life.round + 1
@@ -542,7 +542,7 @@ def strike_hidden(s: Scalars, index: int) -> None:
         node.hidden_parked = add_link(s, node.hidden_parked, 0, 0, 0, 0.0, index)
         return
     drop_hidden(s, index)
-    failure = Failure(life.source, life.slot, life.round)
+    failure = FailureId(life.source, life.slot, life.round)
     if life.round >= RELAPSE:
         s.relapses += 1
     else:

@@ -25,7 +25,7 @@ from ettrick.sim.compiled.state import (
     RELAPSE_AFTER,
     RELAPSES,
     RETURN,
-    Failure,
+    FailureId,
     FullError,
     Node,
     Pool,
@@ -264,7 +264,7 @@ def add_link(s: Scalars, first: int, source: int, slot: int, number: int, due: f
     return first
 
 
-def renew(s: Scalars, failure: Failure) -> None:
+def renew(s: Scalars, failure: FailureId) -> None:
     """Begin the next life of a slot that renews at return."""
     if s.origins[failure.source].returns:
         begin_life(s, failure.source, failure.slot, failure.round + 1)
@@ -319,7 +319,7 @@ def go_up(s: Scalars, index: int, now: float) -> None:
     resume_hidden(s, index, now)
 
 
-def remain(s: Scalars, node: int, failure: Failure, now: float) -> None:
+def remain(s: Scalars, node: int, failure: FailureId, now: float) -> None:
     """Leave the fault behind a failure in its node: it strikes again."""
     origin = s.origins[failure.source]
     if not origin.has_residue:
@@ -335,7 +335,7 @@ def remain(s: Scalars, node: int, failure: Failure, now: float) -> None:
 
 def relapse_after(s: Scalars, source: int, slot: int, number: int) -> float:
     """Return how long a fault that a repair left takes to strike again [s]."""
-    return draw(s, s.origins[source].relapse_after, Failure(source, slot, number), RELAPSE_AFTER)
+    return draw(s, s.origins[source].relapse_after, FailureId(source, slot, number), RELAPSE_AFTER)
 
 
 def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
@@ -784,7 +784,7 @@ def take_down(s: Scalars, index: int, cause: int, now: float) -> None:
             node.is_down = True
 
 
-def take_out(s: Scalars, failure: Failure, first: int, count: int) -> None:
+def take_out(s: Scalars, failure: FailureId, first: int, count: int) -> None:
     """Take nodes down; those outside jobs leave their place."""
     now = s.now
     cause = failure.source + 1
@@ -797,7 +797,7 @@ def take_out(s: Scalars, failure: Failure, first: int, count: int) -> None:
             send_to_repair(s, index, cause, now, s.origins[failure.source].bucket)
 
 
-def take_to_repair(s: Scalars, failure: Failure, first: int, count: int, seconds: float) -> None:
+def take_to_repair(s: Scalars, failure: FailureId, first: int, count: int, seconds: float) -> None:
     """Take nodes down for a repair of so many `seconds`, from when the job knows if it holds some of them."""
     take_out(s, failure, first, count)
     is_held = False
@@ -828,7 +828,7 @@ def is_up_outside(s: Scalars, index: int) -> bool:
     return node.outages == 0 and not (node.in_job and s.is_holding)
 
 
-def mend(s: Scalars, failure: Failure, first: int, count: int, now: float) -> None:
+def mend(s: Scalars, failure: FailureId, first: int, count: int, now: float) -> None:
     """Let a repair of nodes remove what is wrong with them, or leave it."""
     origin = s.origins[failure.source]
     if origin.mends_nothing or (origin.divisor == 0 and not origin.apart):
@@ -865,7 +865,7 @@ def close(s: Scalars, index: int, now: float) -> bool:
 # Diagnosis and the course of a repair.
 
 
-def diagnose(s: Scalars, index: int, failure: Failure, now: float) -> int:
+def diagnose(s: Scalars, index: int, failure: FailureId, now: float) -> int:
     """Decide who is blamed for a failure of a node; return how many nodes the job loses."""
     node = s.nodes[index]
     cause = failure.source + 1
@@ -908,7 +908,7 @@ def diagnose(s: Scalars, index: int, failure: Failure, now: float) -> int:
     return 1 if is_up else 2
 
 
-def other_node(s: Scalars, index: int, failure: Failure) -> int:
+def other_node(s: Scalars, index: int, failure: FailureId) -> int:
     """Return another node of the job that is up, each with the same probability, or -1."""
     for attempt in range(BLAME_DRAWS):
         other = s.seat[int(mark(s, failure, s.others + attempt) * s.nodes_needed)]
@@ -917,7 +917,7 @@ def other_node(s: Scalars, index: int, failure: Failure) -> int:
     return -1
 
 
-def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) -> None:
+def admit(s: Scalars, index: int, failure: FailureId, now: float, is_wrong: bool) -> None:
     """Let a node that is out of its place begin its course."""
     s.begun[failure.source + 1] += 1
     if s.patients == s.patients_room:
@@ -949,7 +949,7 @@ def admit(s: Scalars, index: int, failure: Failure, now: float, is_wrong: bool) 
     schedule(s, end, RETURN, ON_REPAIRED, number, 0, 0, 0, 0, 0.0)
 
 
-def plan_visits(s: Scalars, failure: Failure, node: int) -> bool:
+def plan_visits(s: Scalars, failure: FailureId, node: int) -> bool:
     """Write down the stays of a node from its first tier on; return whether the fault is gone then."""
     tier = s.origins[failure.source].tier
     number = 0
@@ -1030,7 +1030,7 @@ def end_visit(s: Scalars, number: int, now: float) -> None:
 def finish_course(s: Scalars, number: int, now: float) -> None:
     """Let a node work again, healthy or seemingly so."""
     patient = s.patient[number]
-    failure = Failure(patient.source, patient.slot, patient.round)
+    failure = FailureId(patient.source, patient.slot, patient.round)
     s.repairs += 1
     if patient.is_fixed:
         cure(s, patient.node)

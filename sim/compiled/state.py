@@ -686,7 +686,7 @@ class FullError(Exception):
     """An array has no place left: the loop ends where it is, and begins again with larger arrays."""
 
 
-class Failure(NamedTuple):
+class FailureId(NamedTuple):
     """Which failure: the source, the slot and the number of its life."""
 
     source: int
@@ -804,29 +804,29 @@ def take_next(s: Scalars) -> int:
     return first
 
 
-def mark(s: Scalars, failure: Failure, purpose: int) -> float:
+def mark(s: Scalars, failure: FailureId, purpose: int) -> float:
     """Return the uniform number of a failure for a purpose; of the source after the last, that of a start."""
     return uniform_one(s.keys[failure.source * s.purposes + purpose], failure.slot, failure.round)
 
 
-def mark_at(s: Scalars, failure: Failure, purpose: int, node: int) -> float:
+def mark_at(s: Scalars, failure: FailureId, purpose: int, node: int) -> float:
     """Return the number for one of the nodes of a failure; where each is repaired by itself, each has its own."""
     number = mark(s, failure, purpose)
     return uniform_one(int(number * 2.0**53), node, 0) if s.origins[failure.source].apart else number
 
 
-def draw(s: Scalars, law: int, failure: Failure, purpose: int) -> float:
+def draw(s: Scalars, law: int, failure: FailureId, purpose: int) -> float:
     """Return a time of a law [s]."""
     return quantile(s.laws, law, mark(s, failure, purpose))
 
 
-def is_foreseen(s: Scalars, failure: Failure) -> bool:
+def is_foreseen(s: Scalars, failure: FailureId) -> bool:
     """Return whether it is known which node it is before that fails, or seems to."""
     origin = s.origins[failure.source]
     return origin.recall > 0 and (origin.recall >= 1 or mark(s, failure, origin.foreseen) < origin.recall)
 
 
-def notice_of(s: Scalars, failure: Failure) -> float:
+def notice_of(s: Scalars, failure: FailureId) -> float:
     """Return the time from the moment when somebody knows of a failure to the stop [s]; -1 if nobody does before."""
     origin = s.origins[failure.source]
     if origin.saves:
@@ -834,11 +834,11 @@ def notice_of(s: Scalars, failure: Failure) -> float:
     return draw(s, origin.lead, failure, origin.lead_purpose) if is_foreseen(s, failure) else -1.0
 
 
-def draw_at(s: Scalars, law: int, failure: Failure, purpose: int, node: int) -> float:
+def draw_at(s: Scalars, law: int, failure: FailureId, purpose: int, node: int) -> float:
     """Return a time of a law [s] for one of the nodes of a failure."""
     return quantile(s.laws, law, mark_at(s, failure, purpose, node))
 
 
 def life_of(s: Scalars, source: int, slot: int, number: int) -> float:
     """Return life `number` of a slot [s]."""
-    return draw(s, s.origins[source].life, Failure(source, slot, number), LIFE)
+    return draw(s, s.origins[source].life, FailureId(source, slot, number), LIFE)
