@@ -291,7 +291,7 @@ class Scalars:
     pool_key: list[float]
     clocks: list[ClockRecord]
     dues: list[Due]
-    lives: list[Life]
+    lives: list[LifeRecord]
     link: list[Link]
     suspect: list[Suspect]
     pending: list[CallRecord]
@@ -594,7 +594,7 @@ class Due:
     life: int
 
 
-class Life:
+class LifeRecord:
     """One life of one slot, and what comes after it in the lists of its node."""
 
     node: int
@@ -714,7 +714,7 @@ OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step),
 
 TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
-ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(Life), layout(Link)
+ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(Link)
 
 SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(Patient), layout(Visit)
 
