@@ -292,7 +292,7 @@ class Scalars:
     clocks: list[ClockRecord]
     dues: list[Due]
     lives: list[LifeRecord]
-    link: list[Link]
+    link: list[LifeLink]
     suspect: list[Suspect]
     pending: list[CallRecord]
     wait: list[Suspect]
@@ -312,10 +312,10 @@ class Scalars:
     offset: list[int]
     member: list[int]
     outside_job: list[int]
-    initial: list[Link]
-    sleeper: list[Link]
-    caught: list[Link]
-    begun_life: list[Link]
+    initial: list[LifeLink]
+    sleeper: list[LifeLink]
+    caught: list[LifeLink]
+    begun_life: list[LifeLink]
     having: list[int]
     row_time: list[float]
     row_source: list[int]
@@ -608,7 +608,7 @@ class LifeRecord:
     is_hidden: bool
 
 
-class Link:
+class LifeLink:
     """One life in a list of a node that waits for its return."""
 
     source: int
@@ -714,7 +714,7 @@ OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step),
 
 TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
-ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(Link)
+ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(LifeLink)
 
 SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(Patient), layout(Visit)
 
