@@ -256,7 +256,7 @@ class Scalars:
     origins: list[Origin]
     keys: list[int]
     laws: list[float]
-    watchers: list[Observer]
+    watchers: list[ObserverRecord]
     tiers: list[Tier]
     templates: list[Step]
     times: list[Time]
@@ -454,7 +454,7 @@ class Origin:
     first_having: int
 
 
-class Observer:
+class ObserverRecord:
     """Who watches, as `ettrick.sim.policies.detection.race` asks it."""
 
     least: float
@@ -710,7 +710,7 @@ def layout(record: type) -> np.dtype[np.void]:
 
 NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
 
-OBSERVER, TIER, STEP, PLAN, POOL = layout(Observer), layout(Tier), layout(Step), layout(Plan), layout(Pool)
+OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(Step), layout(Plan), layout(Pool)
 
 TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
