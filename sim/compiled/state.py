@@ -298,7 +298,7 @@ class Scalars:
     wait: list[Suspect]
     phase: list[Segment]
     stay: list[Segment]
-    patient: list[Patient]
+    patient: list[RepairRecord]
     visits: list[Visit]
     piece: list[Risk]
     lacking: list[int]
@@ -637,7 +637,7 @@ class Suspect:
     until: float
 
 
-class Patient:
+class RepairRecord:
     """A node in repair, and how far it has come."""
 
     node: int
@@ -716,7 +716,7 @@ TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
 ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(LifeLink)
 
-SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(Patient), layout(Visit)
+SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(RepairRecord), layout(Visit)
 
 RISK, LOGGED, DOWNTIME, SCALARS = layout(Risk), layout(Logged), layout(Downtime), layout(Scalars)
 
