@@ -260,7 +260,7 @@ class Scalars:
     tiers: list[Tier]
     templates: list[Step]
     times: list[Time]
-    plans: list[Plan]
+    plans: list[PlanRecord]
     current: list[int]
     periods: list[float]
     stalls: list[float]
@@ -543,7 +543,7 @@ class Store:
     lost: int
 
 
-class Plan:
+class PlanRecord:
     """Where the steps of a plan stand."""
 
     first: int
@@ -710,7 +710,7 @@ def layout(record: type) -> np.dtype[np.void]:
 
 NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
 
-OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(Step), layout(Plan), layout(Pool)
+OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(Step), layout(PlanRecord), layout(Pool)
 
 TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
