@@ -28,7 +28,7 @@ from ettrick.sim.compiled.state import (
     FailureId,
     FullError,
     Node,
-    Pool,
+    PoolRecord,
     Scalars,
     draw,
     draw_at,
@@ -417,7 +417,7 @@ def cure(s: Scalars, node: int) -> None:
 # Pools of nodes that wait.
 
 
-def change(pool: Pool, delta: int, now: float) -> None:
+def change(pool: PoolRecord, delta: int, now: float) -> None:
     """Add `delta` nodes to a pool at the time `now` [s]."""
     pool.area += pool.count * (now - pool.last)
     pool.last = now

@@ -285,7 +285,7 @@ class Scalars:
     evicts: list[int]
     means: list[float]
     tested: list[int]
-    pools: list[Pool]
+    pools: list[PoolRecord]
     pool_order: list[int]
     entry: list[PoolEntry]
     pool_key: list[float]
@@ -550,7 +550,7 @@ class PlanRecord:
     count: int
 
 
-class Pool:
+class PoolRecord:
     """Nodes that wait in one place."""
 
     is_there: bool
@@ -710,7 +710,7 @@ def layout(record: type) -> np.dtype[np.void]:
 
 NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
 
-OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(Step), layout(PlanRecord), layout(Pool)
+OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(Step), layout(PlanRecord), layout(PoolRecord)
 
 TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
 
