@@ -279,7 +279,7 @@ class Scalars:
     lacks: list[int]
     gone: list[int]
     stamped: list[int]
-    rung_of: list[Rung]
+    rung_of: list[RungRecord]
     rung_plans: list[int]
     tries: list[int]
     evicts: list[int]
@@ -509,7 +509,7 @@ class Time:
     first_mean: int
 
 
-class Rung:
+class RungRecord:
     """One recovery of a ladder; its classes of faults are bits."""
 
     handles: int
@@ -712,7 +712,7 @@ NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord
 
 OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(Step), layout(PlanRecord), layout(PoolRecord)
 
-TIME, RUNG, STORE = layout(Time), layout(Rung), layout(Store)
+TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(Store)
 
 ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(LifeLink)
 
