@@ -296,8 +296,8 @@ class Scalars:
     suspect: list[Suspect]
     pending: list[CallRecord]
     wait: list[Suspect]
-    phase: list[Segment]
-    stay: list[Segment]
+    phase: list[SegmentRecord]
+    stay: list[SegmentRecord]
     patient: list[RepairRecord]
     visits: list[Visit]
     piece: list[Risk]
@@ -619,7 +619,7 @@ class LifeLink:
     next: int
 
 
-class Segment:
+class SegmentRecord:
     """A stretch of waiting: bucket and end [s]; of a stay in repair, the next one."""
 
     bucket: int
@@ -716,7 +716,7 @@ TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(Store)
 
 ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(LifeLink)
 
-SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(Segment), layout(RepairRecord), layout(Visit)
+SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(SegmentRecord), layout(RepairRecord), layout(Visit)
 
 RISK, LOGGED, DOWNTIME, SCALARS = layout(Risk), layout(Logged), layout(Downtime), layout(Scalars)
 
