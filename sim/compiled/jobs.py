@@ -84,7 +84,7 @@ from ettrick.sim.compiled.state import (
     FullError,
     Origin,
     Scalars,
-    Step,
+    StepRecord,
     Time,
     draw,
     mark,
@@ -391,7 +391,7 @@ def proceed(s: Scalars, now: float) -> None:
             return
 
 
-def time_of(s: Scalars, step: Step) -> float:
+def time_of(s: Scalars, step: StepRecord) -> float:
     """Return how long a step takes [s], and add by how much that is above the mean to what the job has drawn."""
     total, above, usual = 0.0, 0.0, 0.0
     for index in range(step.first_time, step.first_time + step.time_count):
@@ -472,7 +472,7 @@ def pause(s: Scalars, now: float) -> bool:
     return True
 
 
-def requeue(s: Scalars, step: Step, now: float) -> bool:
+def requeue(s: Scalars, step: StepRecord, now: float) -> bool:
     """Give the nodes back; after the delay the job enters the queue. Return whether it waits."""
     stop(s, now)
     delay = time_of(s, step)
@@ -498,7 +498,7 @@ def release(s: Scalars, now: float) -> None:
         dissolve(s, now)
 
 
-def acquire(s: Scalars, step: Step, now: float) -> bool:
+def acquire(s: Scalars, step: StepRecord, now: float) -> bool:
     """Take nodes; return whether the job waits because there are too few, or until they are ready."""
     if replace(s, step, 0, now):
         return await_nodes(s, step, now)
@@ -512,12 +512,12 @@ def acquire(s: Scalars, step: Step, now: float) -> bool:
     return True
 
 
-def take_way_out(s: Scalars, step: Step, now: float) -> None:
+def take_way_out(s: Scalars, step: StepRecord, now: float) -> None:
     """Follow the plan of a job that has waited for nodes in vain."""
     follow(s, climb(s, s.rung + 1, 1) if step.otherwise == NEXT_RUNG else step.otherwise, now)
 
 
-def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
+def replace(s: Scalars, step: StepRecord, may_miss: int, now: float) -> bool:
     """Give the job nodes until it misses no more than `may_miss`; return whether there were enough."""
     if s.swaps:
         hide(s, now)
@@ -528,7 +528,7 @@ def replace(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
     return take_missing(s, step, may_miss, now)
 
 
-def take_missing(s: Scalars, step: Step, may_miss: int, now: float) -> bool:
+def take_missing(s: Scalars, step: StepRecord, may_miss: int, now: float) -> bool:
     """Give the job nodes of the pools until it misses no more than `may_miss`; return whether there were enough."""
     if s.missing > 1:
         # Replacements come in the order of their numbers.
@@ -584,7 +584,7 @@ def fill_spares(s: Scalars, now: float) -> None:
             return
 
 
-def await_nodes(s: Scalars, step: Step, now: float) -> bool:
+def await_nodes(s: Scalars, step: StepRecord, now: float) -> bool:
     """Wait until all nodes that were taken are ready; return whether there is anything to wait for."""
     if s.ready_at <= now:
         return False
@@ -762,7 +762,7 @@ def remove_victims(s: Scalars, now: float) -> None:
     begin_repairs(s, now)
 
 
-def evict(s: Scalars, step: Step, now: float) -> None:
+def evict(s: Scalars, step: StepRecord, now: float) -> None:
     """Take healthy nodes out of the job and test them: which of them failed, or whether one did, is unknown."""
     first = first_evicted(s, step.in_a_row)
     begin = s.tests

@@ -258,7 +258,7 @@ class Scalars:
     laws: list[float]
     watchers: list[ObserverRecord]
     tiers: list[Tier]
-    templates: list[Step]
+    templates: list[StepRecord]
     times: list[Time]
     plans: list[PlanRecord]
     current: list[int]
@@ -476,7 +476,7 @@ class Tier:
     last: int
 
 
-class Step:
+class StepRecord:
     """One step of a plan; what takes time has one time or several, one after another."""
 
     kind: int
@@ -710,7 +710,7 @@ def layout(record: type) -> np.dtype[np.void]:
 
 NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
 
-OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(Step), layout(PlanRecord), layout(PoolRecord)
+OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(StepRecord), layout(PlanRecord), layout(PoolRecord)
 
 TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(Store)
 
