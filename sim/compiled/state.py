@@ -272,7 +272,7 @@ class Scalars:
     firsts: list[float]
     counts: list[int]
     next_in_stop: list[bool]
-    held: list[Store]
+    held: list[StoreRecord]
     restored: list[int]
     damage: list[int]
     hurt: list[int]
@@ -519,7 +519,7 @@ class RungRecord:
     most_backoff: float
 
 
-class Store:
+class StoreRecord:
     """A store of checkpoints, and what it holds: see `ettrick.sim.policies.checkpoint.stores`, Rung and Shelf."""
 
     load: float
@@ -712,7 +712,7 @@ NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord
 
 OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(StepRecord), layout(PlanRecord), layout(PoolRecord)
 
-TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(Store)
+TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(StoreRecord)
 
 ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(LifeLink)
 
