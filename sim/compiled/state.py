@@ -257,7 +257,7 @@ class Scalars:
     keys: list[int]
     laws: list[float]
     watchers: list[ObserverRecord]
-    tiers: list[Tier]
+    tiers: list[TierRecord]
     templates: list[StepRecord]
     times: list[Time]
     plans: list[PlanRecord]
@@ -464,7 +464,7 @@ class ObserverRecord:
     latency: int
 
 
-class Tier:
+class TierRecord:
     """One kind of repair."""
 
     law: int
@@ -710,7 +710,7 @@ def layout(record: type) -> np.dtype[np.void]:
 
 NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
 
-OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(Tier), layout(StepRecord), layout(PlanRecord), layout(PoolRecord)
+OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(TierRecord), layout(StepRecord), layout(PlanRecord), layout(PoolRecord)
 
 TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(StoreRecord)
 
