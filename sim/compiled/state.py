@@ -299,7 +299,7 @@ class Scalars:
     phase: list[SegmentRecord]
     stay: list[SegmentRecord]
     patient: list[RepairRecord]
-    visits: list[Visit]
+    visits: list[VisitRecord]
     piece: list[Risk]
     lacking: list[int]
     swapped: list[int]
@@ -652,7 +652,7 @@ class RepairRecord:
     next: int
 
 
-class Visit:
+class VisitRecord:
     """A stay in a tier, -1 for qualification."""
 
     tier: int
@@ -716,7 +716,7 @@ TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(StoreRecord)
 
 ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(LifeLink)
 
-SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(SegmentRecord), layout(RepairRecord), layout(Visit)
+SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(SegmentRecord), layout(RepairRecord), layout(VisitRecord)
 
 RISK, LOGGED, DOWNTIME, SCALARS = layout(Risk), layout(Logged), layout(Downtime), layout(Scalars)
 
