@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.amounts import Form
     from ettrick.analysis.page.model import FirstScreen, Section
-    from ettrick.analysis.results.models import CellFound, CellSummary, SweepDocument
+    from ettrick.analysis.results.models import CellFound, CellMetric, SweepDocument
 
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.
@@ -131,19 +131,19 @@ def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, Form]) -> 
     return {"at": at, "numbers": numbers, "texts": texts}
 
 
-def _ends(summary: CellSummary, key: str) -> tuple[float, float] | None:
+def _ends(summary: CellMetric, key: str) -> tuple[float, float] | None:
     low, high = (summary.p05, summary.p95) if key == "one_run" else getattr(summary, key) or (None, None)
     return None if low is None or high is None else (low, high)
 
 
-def _numbers(summary: CellSummary, form: Form) -> list[float | None]:
+def _numbers(summary: CellMetric, form: Form) -> list[float | None]:
     """Return mean, interval, band, and quantiles of single runs, in the unit of the form."""
     ranges = [_ends(summary, key) or (None, None) for key in ("mean_ci95", "band90", "one_run")]
     values = [summary.mean, *(end for ends in ranges for end in ends)]
     return [None if value is None else float(f"{value / form.size:.{_DIGITS}g}") for value in values]
 
 
-def _texts(cell: CellFound, summary: CellSummary | None, form: Form) -> list[str]:
+def _texts(cell: CellFound, summary: CellMetric | None, form: Form) -> list[str]:
     """Return mean, interval, band, single runs, and why there is no mean: texts, empty where there is none."""
     if cell.status != "ok":
         return ["", "", "", "", f"{cell.status}: {cell.trouble}".removesuffix(": ")]

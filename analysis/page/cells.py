@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ettrick.analysis.amounts import Shown, capital, label_text, number_of, phrase, shown
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.charts.data import Scale
-from ettrick.analysis.results.models import CellSummary
+from ettrick.analysis.results.models import CellMetric
 from ettrick.sim import units
 from ettrick.sim.units import DAY, HOUR, MINUTE
 
@@ -103,13 +103,13 @@ def evenly(items: Sequence[_Item], most: int) -> list[_Item]:
     return list(items) if count <= most else [items[round(at * (count - 1) / (most - 1))] for at in range(most)]
 
 
-_NOTHING = CellSummary.model_construct(
+_NOTHING = CellMetric.model_construct(
     mean=None, mean_ci95=None, method=None, std=None, p05=None, p50=None, p95=None, band90=None, replications=0,
     censored=0, never_started=0,
 )  # fmt: skip
 
 
-def summary_of(cell: CellFound, metric: str) -> CellSummary:
+def summary_of(cell: CellFound, metric: str) -> CellMetric:
     """Return a metric of a cell; all of it is ``None`` where the cell does not have the metric."""
     return cell.metrics.get(metric) or _NOTHING
 

@@ -760,7 +760,7 @@ class SweepAxis(Part):
     values: list[AxisValue] = Field(description="In the order in which they come.")
 
 
-class CellSummary(Part):
+class CellMetric(Part):
     """A metric of a cell."""
 
     mean: Number = Field(description="Ratio of sums over all replications.")
@@ -808,7 +808,7 @@ class CellFound(Part):
     precise: bool | None = Field(description="Whether the precision asked for was reached.")
     censored: Count = Field(description="Replications that were not finished.")
     never_started: Count = Field(description="Replications in which a job never got its nodes.")
-    metrics: dict[str, CellSummary | None] = Field(description="By name.")
+    metrics: dict[str, CellMetric | None] = Field(description="By name.")
     closed_form: CellFormula | None = Field(description="What a formula says.")
     gpus: Whole | None = Field(description="GPUs that all its jobs ask for; null where its values set whole jobs.")
 

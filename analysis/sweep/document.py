@@ -12,7 +12,7 @@ from ettrick.analysis.results.models import (
     AxisValue,
     CellFormula,
     CellFound,
-    CellSummary,
+    CellMetric,
     SweepAxis,
     SweepCounts,
     SweepDocument,
@@ -169,7 +169,7 @@ def _cell(table: Table, number: int, cell: Cell, gpus: int | None) -> CellFound:
         censored=outcome.censored,
         never_started=outcome.never_started,
         metrics={
-            name: CellSummary(
+            name: CellMetric(
                 mean_ci95=found.ci95, **{key: value for key, value in found._asdict().items() if key != "ci95"}
             )
             for name, found in metrics.items()
