@@ -154,7 +154,7 @@ FEWEST_DRAWS = 20
 """Draws from which on there is a band: with fewer its ends would lie beyond all of them."""
 
 
-class CellSummary(NamedTuple):
+class CellStatistics(NamedTuple):
     """One metric of a cell. Three kinds of doubt stay apart: whatever the data do not support is ``None``.
 
     Parameters
@@ -200,18 +200,18 @@ class Predicted(NamedTuple):
     interval: Interval | None
 
 
-def summary_of(cell: Cell, metric: str) -> CellSummary | None:
+def summary_of(cell: Cell, metric: str) -> CellStatistics | None:
     """Return the summary of one metric of a cell; ``None`` if the cell has no such metric.
 
     A time to finish with a censored replication has no mean and no interval, but those quantiles that lie below what
-    was censored; `CellSummary.censored` says how many replications that are.
+    was censored; `CellStatistics.censored` says how many replications that are.
     """
     ratios = cell.stated.metrics.get(metric)
     if not ratios:
         return None
     runs = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
     estimate = cell.stated.estimate(metric)
-    return CellSummary(
+    return CellStatistics(
         estimate.mean,
         estimate.interval,
         estimate.method,

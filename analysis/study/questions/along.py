@@ -27,7 +27,7 @@ from ettrick.analysis.study.questions.question import (
     silence,
     versus,
 )
-from ettrick.analysis.study.table import FEWEST_DRAWS, CellSummary, summary_of
+from ettrick.analysis.study.table import FEWEST_DRAWS, CellStatistics, summary_of
 from ettrick.sim import units
 from ettrick.sim.scenario.fields import RuleError
 
@@ -133,7 +133,7 @@ class Row(NamedTuple):
 
     label: str
     number: float
-    summary: CellSummary
+    summary: CellStatistics
     cell: Cell
 
 
