@@ -10,7 +10,7 @@ from pydantic.json_schema import models_json_schema
 from ettrick.analysis.results import models
 from ettrick.analysis.results.fitted import FitDocument, LivesDocument, TrackDocument
 from ettrick.analysis.results.models import (
-    ClosedForm,
+    ClosedFormSummary,
     Count,
     DifferenceFound,
     Document,
@@ -521,7 +521,7 @@ class ExplainDocument(Document):
     fleet: ExplainedFleet | None = Field(None, description="Jobs of streams; null without any.")
     services: dict[str, ExplainedService] = Field(default_factory=dict, description="By name.")
     fit: Fit = Field(description="What the model of steps is fitted to.")
-    closed_form: ClosedForm = Field(description="What a formula says.")
+    closed_form: ClosedFormSummary = Field(description="What a formula says.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="Those of the scenario.")
     provenance: Provenance = Field(description="How the numbers were made.")

@@ -332,7 +332,7 @@ class Simulated(Part):
     outside_ci95: Number = Field(description="How far the formula's is outside of the interval, 0 inside.")
 
 
-class ClosedForm(Part):
+class ClosedFormSummary(Part):
     """What a formula says of a scenario."""
 
     applies: bool = Field(True, description="Whether a formula applies.")
@@ -591,7 +591,7 @@ class RunDocument(Document):
     windows: list[Window] = Field(
         description="One for each window if the scenario sets `windows` or `targets`, else empty."
     )
-    closed_form: ClosedForm = Field(description="What a formula says.")
+    closed_form: ClosedFormSummary = Field(description="What a formula says.")
     step: Step = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")
     per_service: dict[str, ServiceFound] = Field({}, description="By name of the service.")

@@ -52,11 +52,11 @@ _BUCKETS = ("lost_work", "detection", "restart", "checkpoint_stall")
 _SAME = 1e-9  # standard error over the mean that is but the rounding of sums
 
 
-def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> models.ClosedForm:
+def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) -> models.ClosedFormSummary:
     """Return the closed form of a scenario, beside its replications if there are any."""
     found = closed_form(prepared)
     waste = found.waste
-    return models.ClosedForm(
+    return models.ClosedFormSummary(
         applies=not found.reasons,
         reasons=list(found.reasons),
         ettr=found.ettr,

@@ -18,7 +18,7 @@ from ettrick.analysis.page.chapters.cluster import format_explanation as typed_f
 from ettrick.analysis.page.chapters.run import extrapolated_texts as typed_extrapolated_texts
 from ettrick.analysis.page.chapters.run import format_run as typed_format_run
 from ettrick.analysis.results.explained import ExplainDocument
-from ettrick.analysis.results.models import ClosedForm, RunDocument
+from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
 from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import replicate
@@ -44,7 +44,7 @@ document = as_plain(typed_document)
 
 format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
-extrapolated_texts = of_plain(typed_extrapolated_texts, ClosedForm)
+extrapolated_texts = of_plain(typed_extrapolated_texts, ClosedFormSummary)
 
 format_run = of_plain(typed_format_run, RunDocument)
 

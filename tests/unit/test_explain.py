@@ -20,7 +20,7 @@ from ettrick.analysis.page.chapters.run import converges as typed_converges
 from ettrick.analysis.page.chapters.run import explained_formula
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.results.explained import ExplainDocument
-from ettrick.analysis.results.models import ClosedForm
+from ettrick.analysis.results.models import ClosedFormSummary
 from ettrick.analysis.results.run import _simulated as typed_simulated
 from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
 from ettrick.analysis.results.run import document as typed_document
@@ -50,7 +50,7 @@ document = as_plain(typed_document)
 
 _format_explanation = of_plain(typed_format_explanation, ExplainDocument)
 
-converges = of_plain(typed_converges, ClosedForm)
+converges = of_plain(typed_converges, ClosedFormSummary)
 
 DONE, NO, WRONG = 0, 1, 2
 
@@ -422,7 +422,7 @@ def test_when_orders_converge(totals: tuple[float, ...], *, they_do: bool) -> No
 
 def formula_text(formula: dict[str, Any]) -> str:
     """Return all that is printed of a closed form."""
-    return terminal.write(explained_formula(ClosedForm.model_validate(formula)), width=200)
+    return terminal.write(explained_formula(ClosedFormSummary.model_validate(formula)), width=200)
 
 
 @pytest.fixture

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Grid, Number, Words
     from ettrick.analysis.page.report_data import Focus, ReportData
     from ettrick.analysis.results.explained import LayoutFound
-    from ettrick.analysis.results.models import ClosedForm, RunDocument
+    from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
     from ettrick.sim import Prepared, PreparedJob, Result, Scenario
     from ettrick.sim.scenario.model import Parallelism
 
@@ -1014,7 +1014,7 @@ def beside_simulation(document: RunDocument) -> Section | None:
     return Section("closed-form", title, tuple(texts), (_beside_table(document),), notes)
 
 
-def _formula_texts(formula: ClosedForm) -> Iterator[str]:
+def _formula_texts(formula: ClosedFormSummary) -> Iterator[str]:
     if formula.ettr is not None:
         yield f"ETTR {percent_text(formula.ettr)} by a formula ({formula.form}): expected shares in the long run."
     seen = formula.simulated
@@ -1028,7 +1028,7 @@ def _formula_texts(formula: ClosedForm) -> Iterator[str]:
         yield f"{text}."
 
 
-def distance(formula: ClosedForm) -> float:
+def distance(formula: ClosedFormSummary) -> float:
     """Return how much more the simulation says than the formula [-]; 0 where chance alone may have made it so."""
     seen = formula.simulated
     if formula.ettr is None or seen is None or seen.ettr is None or seen.outside_ci95 == 0:
@@ -1065,7 +1065,7 @@ def _beside_table(document: RunDocument) -> Grid:
     return grid("Closed form beside the simulation", ("", "closed form", "simulation", "difference"), rows)
 
 
-def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
+def extrapolated_texts(formula: ClosedFormSummary) -> Iterator[str]:
     """Yield a line for each bundle whose rates were counted on jobs of other sizes."""
     for row in formula.extrapolated:
         smallest, largest = row.counted_on_gpus
@@ -1086,7 +1086,7 @@ def extrapolated_texts(formula: ClosedForm) -> Iterator[str]:
         yield text
 
 
-def converges(formula: ClosedForm) -> bool:
+def converges(formula: ClosedFormSummary) -> bool:
     """Return whether orders in the failure rate come nearer to what is exact, and are shares at all.
 
     Where failures are as frequent as restarts are long they are not: the second order of a share may be below zero.
@@ -1111,7 +1111,7 @@ def _orders(waste: Mapping[str, Mapping[str, float]], orders: Sequence[str] = tu
     return grid("What the closed form loses, by bucket", heads, rows, note=note)
 
 
-def explained_formula(formula: ClosedForm) -> Iterator[Section]:
+def explained_formula(formula: ClosedFormSummary) -> Iterator[Section]:
     """Yield the closed form by itself: what it says, what it assumes, and where it sees the time go."""
     lines = [
         *(("extrapolated", line) for line in extrapolated_texts(formula)),
