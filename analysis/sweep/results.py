@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 _WHOLE, _NUMBER, _TEXT = "BIGINT", "DOUBLE", "VARCHAR"
 
 
-class Column(NamedTuple):
+class SqlColumn(NamedTuple):
     """A column of a table: its name, and the SQL type of what is in it."""
 
     name: str
     kind: str
 
 
-_POINT = tuple(Column(name, _WHOLE) for name in ("point", "cell", "draw"))
-_COUNTS = tuple(Column(name, _WHOLE) for name in ("censored", "never_started"))
-_STATUS = (Column("status", _TEXT), Column("reason", _TEXT), Column("replications", _WHOLE), *_COUNTS)
-_FORMULA = Column("formula", _NUMBER)
-_REPLICATION = Column("replication", _WHOLE)
+_POINT = tuple(SqlColumn(name, _WHOLE) for name in ("point", "cell", "draw"))
+_COUNTS = tuple(SqlColumn(name, _WHOLE) for name in ("censored", "never_started"))
+_STATUS = (SqlColumn("status", _TEXT), SqlColumn("reason", _TEXT), SqlColumn("replications", _WHOLE), *_COUNTS)
+_FORMULA = SqlColumn("formula", _NUMBER)
+_REPLICATION = SqlColumn("replication", _WHOLE)
 _LOW_HIGH = ("low", "high")
 
 
@@ -53,7 +53,7 @@ class _Simulated(NamedTuple):
 
 def write_tables(
     campaign: Campaign, count: Callable[[Point], int], metrics: Sequence[str], results: Path, points: Path
-) -> tuple[list[Column], list[Column]]:
+) -> tuple[list[SqlColumn], list[SqlColumn]]:
     """Return the columns of both tables, which are written as CSV.
 
     Numbers are in SI units and have all their digits. What does not exist is empty: a metric that a point has not, a
@@ -95,7 +95,7 @@ def write_tables(
     # Labels that are plain numbers are numbers for whoever reads types.
     types = dict(_axis_columns(axes, others, texts))
     first, second = (
-        [Column(name, types.get(name, kind)) for name, kind in table] for table in (by_replication, by_point)
+        [SqlColumn(name, types.get(name, kind)) for name, kind in table] for table in (by_replication, by_point)
     )
     return first, second
 
@@ -105,7 +105,7 @@ def has_parquet() -> bool:
     return importlib.util.find_spec("duckdb") is not None
 
 
-def write_parquet(table: Path, columns: Sequence[Column], target: Path) -> None:
+def write_parquet(table: Path, columns: Sequence[SqlColumn], target: Path) -> None:
     """Write a table in CSV as Parquet: the same rows in the same order, the same numbers to the last bit."""
     import duckdb
 
@@ -139,19 +139,19 @@ def _metric_names(campaign: Campaign, count: Callable[[Point], int]) -> list[str
     return list(names)
 
 
-def _value_columns(name: str, is_reported: bool) -> list[Column]:
-    return [Column(f"{name}{end}", _NUMBER) for end in ("", *((".amount", ".base") if is_reported else ()))]
+def _value_columns(name: str, is_reported: bool) -> list[SqlColumn]:
+    return [SqlColumn(f"{name}{end}", _NUMBER) for end in ("", *((".amount", ".base") if is_reported else ()))]
 
 
-def _summary_columns(name: str) -> list[Column]:
+def _summary_columns(name: str) -> list[SqlColumn]:
     ends = ["mean", *(f"ci95_{end}" for end in _LOW_HIGH), "std", "p05", "p50", "p95"]
     ends += [f"band90_{end}" for end in _LOW_HIGH]
-    return [*(Column(f"{name}.{end}", _NUMBER) for end in ends), Column(f"{name}.method", _TEXT)]
+    return [*(SqlColumn(f"{name}.{end}", _NUMBER) for end in ends), SqlColumn(f"{name}.method", _TEXT)]
 
 
 def _axis_columns(
-    axes: Mapping[str, Axis], others: Iterable[Column], texts: Container[str] | None = None
-) -> list[Column]:
+    axes: Mapping[str, Axis], others: Iterable[SqlColumn], texts: Container[str] | None = None
+) -> list[SqlColumn]:
     """Return a column for the label of each axis, a text but where `texts` lacks it, and one for its number if any.
 
     No name is there twice, whatever an axis is called: databases do not distinguish capitals from small letters.
@@ -160,7 +160,7 @@ def _axis_columns(
     found = []
     for name, axis in axes.items():
         kind = _TEXT if texts is None or name in texts else _NUMBER
-        for column in (Column(name, kind), Column(f"{name}.number", _NUMBER))[: 1 + axis.is_numeric]:
+        for column in (SqlColumn(name, kind), SqlColumn(f"{name}.number", _NUMBER))[: 1 + axis.is_numeric]:
             free = column.name
             while free.casefold() in taken:
                 free = f"vary.{free}"

@@ -28,7 +28,7 @@ from ettrick.analysis.sweep.document import against_sweep as typed_against_sweep
 from ettrick.analysis.sweep.document import sweep_document
 from ettrick.analysis.sweep.folder import FolderError, StudyFolder
 from ettrick.analysis.sweep.journal import Journal, JournalError
-from ettrick.analysis.sweep.results import Column, has_parquet, write_parquet, write_tables
+from ettrick.analysis.sweep.results import SqlColumn, has_parquet, write_parquet, write_tables
 from ettrick.analysis.sweep.task import Record, Task
 from ettrick.sim import yamlfile
 from ettrick.sim.cluster import GRAPH_FORMATS
@@ -209,7 +209,7 @@ class Tables(NamedTuple):
 
     results: list[Row]
     points: list[Row]
-    columns: tuple[list[Column], list[Column]]
+    columns: tuple[list[SqlColumn], list[SqlColumn]]
     files: tuple[Path, Path]
 
 
@@ -396,7 +396,7 @@ def test_no_two_columns_have_a_name_in_common(tmp_path: Path, names: tuple[str, 
         assert_same_in_parquet(file, columns, tmp_path / "table.parquet")
 
 
-def assert_same_in_parquet(table: Path, columns: list[Column], target: Path) -> None:
+def assert_same_in_parquet(table: Path, columns: list[SqlColumn], target: Path) -> None:
     """Assert that a Parquet file has the names, the types and the numbers of a table."""
     duckdb = pytest.importorskip("duckdb")
     write_parquet(table, columns, target)
@@ -439,7 +439,7 @@ def test_parquet_keeps_extreme_numbers_and_odd_texts(tmp_path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["whole", "number", "text"])
         writer.writerows([2**63 - 1, *pair] for pair in zip(numbers, texts, strict=True))
-    columns = [Column("whole", "BIGINT"), Column("number", "DOUBLE"), Column("text", "VARCHAR")]
+    columns = [SqlColumn("whole", "BIGINT"), SqlColumn("number", "DOUBLE"), SqlColumn("text", "VARCHAR")]
     assert_same_in_parquet(table, columns, tmp_path / "table.parquet")
 
 
