@@ -70,7 +70,7 @@ _SAME = 1e-9
 """Spread of a control, relative to its size, below which it is a constant [-]."""
 
 
-class Controlled(NamedTuple):
+class ControlledMean(NamedTuple):
     """A mean with control variates.
 
     Parameters
@@ -150,7 +150,7 @@ def of_pair(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) 
     return np.column_stack([both[:, :2], apart[:, 0], both[:, 2:], np.abs(apart[:, 1])])
 
 
-def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> Controlled | None:
+def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> ControlledMean | None:
     """Return the mean of a metric with control variates, and its 95 % interval.
 
     With d_i what replication i contributes to the ratio of sums the least-squares
@@ -178,7 +178,7 @@ def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> Controlled |
     return of_values(values, controls)
 
 
-def of_values(values: FloatArray, controls: npt.ArrayLike) -> Controlled | None:
+def of_values(values: FloatArray, controls: npt.ArrayLike) -> ControlledMean | None:
     """Return the same for values, one per replication, shape (n,)."""
     table = np.asarray(controls, dtype=np.float64)
     count = len(values)
@@ -201,7 +201,7 @@ def of_values(values: FloatArray, controls: npt.ArrayLike) -> Controlled | None:
     half = t_quantile(0.95, moved - basis.shape[1]) * error
     mean, without = float(fitted[0]), t_quantile(0.95, count - 1) * plain
     half = max(half, without / math.sqrt(_MOST_WORTH))
-    return Controlled(mean, (mean - half, mean + half), (without / half) ** 2)
+    return ControlledMean(mean, (mean - half, mean + half), (without / half) ** 2)
 
 
 def _commonest(values: FloatArray) -> int:
@@ -275,7 +275,7 @@ class Difference(NamedTuple):
     ci95: Interval | None
     resolved: bool
     replications_to_resolve: int | None
-    controlled: Controlled | None = None
+    controlled: ControlledMean | None = None
     exact: bool = False
 
 
