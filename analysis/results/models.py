@@ -140,7 +140,7 @@ class Provenance(Part):
 # A run.
 
 
-class Controlled(Part):
+class ControlledSummary(Part):
     """A mean with the variability of the failures taken out."""
 
     mean: Number = Field(description="The mean.")
@@ -172,7 +172,7 @@ class Summary(Part):
         description="Interval of `mean_ci95`: `t` (Student's), `batch means`, `gamma`, `exact`, or null. Where "
         "`mean_ci95` is null and this is `exact`, the number itself is: nothing that it depends on is random.",
     )
-    controlled: Controlled | None = Field(
+    controlled: ControlledSummary | None = Field(
         None, description="With a [control](metrics.md#control-variates); null where none is known, or it has no use."
     )
     lower_bound95: Number = Field(

@@ -278,7 +278,7 @@ def _metrics(
         found = controlled(ratios, controls) if controls else None
         is_time = name.partition("@")[0] in _TIMES and not prepared.is_deterministic
         bound = {"lower_bound95": lower_bound(rows, name)} if is_time else {}
-        taken = found and models.Controlled(
+        taken = found and models.ControlledSummary(
             mean=found.mean, mean_ci95=widened(found.mean, possible(name, found.ci95), ratios, name), worth=found.worth
         )
         more: dict[str, object] = {
