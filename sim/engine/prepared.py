@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.queue import Pool
     from ettrick.sim.policies.repair import Stock
     from ettrick.sim.scenario.model import CostSpec
-    from ettrick.sim.scenario.streams import Arrival, Chain, Cost, Partition, Tenant
+    from ettrick.sim.scenario.streams import Arrival, Chain, JobOverhead, Partition, Tenant
     from ettrick.sim.steps import StepPlan
     from ettrick.sim.steps.power import Facility
 
@@ -244,8 +244,8 @@ class SavePlan(NamedTuple):
     """
 
     interval: float
-    save: Cost
-    restore: Cost
+    save: JobOverhead
+    restore: JobOverhead
     drain: float = 0.0
     transfer: tuple[float, float] = (0.0, 0.0)
     save_share: float = 0.0

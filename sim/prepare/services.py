@@ -21,7 +21,7 @@ from ettrick.sim.prepare.step import DoesNotFitError
 from ettrick.sim.records import Times
 from ettrick.sim.scenario.fields import PathError
 from ettrick.sim.scenario.services import PromptPool
-from ettrick.sim.scenario.streams import Cost
+from ettrick.sim.scenario.streams import JobOverhead
 from ettrick.sim.steps.serving import (
     BYTES,
     IDLE_GPU,
@@ -736,7 +736,7 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
             name=spec.name,
             index=index,
             arrivals=_none,
-            saves={made.gpus * count: SavePlan(math.inf, Cost(), Cost()) for count in range(1, together + 1)},
+            saves={made.gpus * count: SavePlan(math.inf, JobOverhead(), JobOverhead()) for count in range(1, together + 1)},
             detection=float(np.mean(detections)) if detections else 0.0,
             gpus={gpus: 1.0},
         ),

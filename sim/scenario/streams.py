@@ -291,7 +291,7 @@ class Outcomes(Model):
 # What a job of a stream is beside its size and its work.
 
 
-class Cost(NamedTuple):
+class JobOverhead(NamedTuple):
     """A time [s], or a share [-] of the work of a job."""
 
     time: float = 0.0
@@ -302,15 +302,15 @@ class Cost(NamedTuple):
         return self.time + self.share * work if math.isfinite(work) else self.time
 
 
-def _parse_cost(value: object) -> Cost:
-    if isinstance(value, Cost):
+def _parse_cost(value: object) -> JobOverhead:
+    if isinstance(value, JobOverhead):
         return value
     if isinstance(value, str) and value.strip().endswith("%"):
-        return Cost(share=units.parse(value, units.FRACTION))
-    return Cost(time=units.parse(value, units.DURATION))
+        return JobOverhead(share=units.parse(value, units.FRACTION))
+    return JobOverhead(time=units.parse(value, units.DURATION))
 
 
-def _show_cost(cost: Cost) -> str:
+def _show_cost(cost: JobOverhead) -> str:
     return units.show(cost.share, units.FRACTION) if cost.share else units.show(cost.time, units.DURATION)
 
 

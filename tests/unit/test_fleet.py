@@ -12,7 +12,7 @@ from ettrick import sim
 from ettrick.sim.engine.fleet_result import IDLE, NAMED, ROOTS
 from ettrick.sim.engine.prepared import PreparedStream, SavePlan
 from ettrick.sim.policies.contracts import Bucket
-from ettrick.sim.scenario.streams import Arrival, Chain, Cost
+from ettrick.sim.scenario.streams import Arrival, Chain, JobOverhead
 from tests.cases import cases
 from tests.harness import scenario, trace
 
@@ -48,7 +48,7 @@ def stream(
     **more: Any,
 ) -> PreparedStream:
     """Return a stream of these jobs, with their checkpoints [s]; with a `save_share` a save takes all of the store."""
-    plan = SavePlan(interval, Cost(save), Cost(restore), drain, (0.0, (drain or save) * save_share), save_share)
+    plan = SavePlan(interval, JobOverhead(save), JobOverhead(restore), drain, (0.0, (drain or save) * save_share), save_share)
     return PreparedStream("stream", 0, Rows(rows), {row.gpus: plan for row in rows}, **more)
 
 
