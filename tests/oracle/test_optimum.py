@@ -31,7 +31,7 @@ from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
 from ettrick.analysis.validation.measures.crossover import (
-    Crossing,
+    SimulatedCrossover,
     Rivals,
     expected_crossover,
     paired_gains,
@@ -199,7 +199,7 @@ def of(replicas: int, **changes: Any) -> Rivals:
     return replace(BASE, replicas=replicas, **changes)
 
 
-def errors_apart_of_test_crossover(seen: Crossing, expected: float | None) -> float:
+def errors_apart_of_test_crossover(seen: SimulatedCrossover, expected: float | None) -> float:
     """Return how many standard errors a crossover was found away from its theory."""
     assert expected is not None
     return abs(seen.seconds - expected) / seen.error

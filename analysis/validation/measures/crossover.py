@@ -210,7 +210,7 @@ def _root(gain: Callable[[float], float], high: float, tolerance: float) -> floa
     return float(brentq(gain, 0.0, high, xtol=tolerance))
 
 
-class Crossing(NamedTuple):
+class SimulatedCrossover(NamedTuple):
     """A crossover that was found by simulation, and its standard error [s]."""
 
     seconds: float
@@ -219,7 +219,7 @@ class Crossing(NamedTuple):
 
 def simulated_crossover(
     rivals: Rivals, replications: int = 24, *, horizon: float = 18 * DAY, seed: int = 1
-) -> Crossing | None:
+) -> SimulatedCrossover | None:
     """Return the reconfiguration time at which both jobs got as much done on the same failures.
 
     The root of the mean paired difference D is bracketed to some seconds, and the rest is Newton's step with the slope
@@ -248,7 +248,7 @@ def simulated_crossover(
     there = gains(root)
     slope = float(gains(root + width).mean() - there.mean()) / width
     error = float(there.std(ddof=1)) / math.sqrt(replications) / abs(slope)
-    return Crossing(root - float(there.mean()) / slope, error)
+    return SimulatedCrossover(root - float(there.mean()) / slope, error)
 
 
 def paired_gains(rivals: Rivals, replications: int, *, horizon: float, seed: int = 1) -> Callable[[float], FloatArray]:
