@@ -531,7 +531,7 @@ class _Noting(Lab):
     def scenario(self, data: Mapping[str, Any]) -> NoReturn:
         """Note what a scenario written as plain data uses."""
         marks = {(): yamlfile.Mark("scenario")}
-        self._note(presets.lay(yamlfile.Document(yamlfile.data_with_use(dict(data)), values=marks)))
+        self._note(presets.lay(yamlfile.YamlDocument(yamlfile.data_with_use(dict(data)), values=marks)))
 
     def shipped(self, name: str, changes: Iterable[str] = ()) -> NoReturn:
         """Note what a scenario that comes with the program uses."""
@@ -541,7 +541,7 @@ class _Noting(Lab):
             document = presets.lay(yamlfile.assign(document, text))
         self._note(document)
 
-    def _note(self, document: yamlfile.Document) -> NoReturn:
+    def _note(self, document: yamlfile.YamlDocument) -> NoReturn:
         """Note what a scenario states, and every choice by its key: the nearest one above ``use`` or ``store``."""
         self.used |= {("scenario", name) for name in document.data}
         todo: list[tuple[str, Any]] = [("", completed(Scenario, document, DEFAULTS))]

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ettrick.sim.steps import Accelerator
-    from ettrick.sim.yamlfile import Data, Document, Keys, Table
+    from ettrick.sim.yamlfile import Data, YamlDocument, Keys, Table
 
 _SHORTHAND = ("cluster",)
 
@@ -117,7 +117,7 @@ class Template:
         From where relative file names are meant that no file states; absolute.
     """
 
-    document: Document
+    document: YamlDocument
     folder: Path
 
     @property
@@ -239,11 +239,11 @@ def parse(data: Table, folder: Path | None = None) -> Scenario:
     ScenarioError
         With one line for each mistake.
     """
-    document = yamlfile.Document(yamlfile.data_with_use(data), values={(): yamlfile.Mark("scenario")})
+    document = yamlfile.YamlDocument(yamlfile.data_with_use(data), values={(): yamlfile.Mark("scenario")})
     return _validated(presets.lay(document), folder or Path.cwd())
 
 
-def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Scenario:
+def _validated(document: YamlDocument, folder: Path, *, must_fit: bool = True) -> Scenario:
     """Return the scenario, examined, or all its mistakes at once."""
     data = _complete(document, folder)
     try:
@@ -270,7 +270,7 @@ def _validated(document: Document, folder: Path, *, must_fit: bool = True) -> Sc
     return scenario
 
 
-def _about_detection(lines: list[str], document: Document, data: Table) -> list[str]:
+def _about_detection(lines: list[str], document: YamlDocument, data: Table) -> list[str]:
     """Return complaints with what presets have to do with a missing detection.
 
     A preset brings it: while the name of the recovery is wrong, it is unknown whether it is missing.
@@ -283,14 +283,14 @@ def _about_detection(lines: list[str], document: Document, data: Table) -> list[
     return [line.removesuffix(")") + hint if line.startswith(missing) else line for line in lines]
 
 
-def _complete(document: Document, folder: Path) -> Table:
+def _complete(document: YamlDocument, folder: Path) -> Table:
     """Return the data with strategies named, leftovers of replaced strategies dropped, and files located."""
     data = completed(Scenario, document, DEFAULTS)
     locate_files(data, document, folder, yamlfile.readers(data))
     return data
 
 
-def locate_files(data: Table, document: Document, folder: Path, holders: Iterable[Keys]) -> None:
+def locate_files(data: Table, document: YamlDocument, folder: Path, holders: Iterable[Keys]) -> None:
     """Make absolute the names of the files that strategies at some paths read."""
     for path in holders:
         holder = value_at(data, path, None)
@@ -300,7 +300,7 @@ def locate_files(data: Table, document: Document, folder: Path, holders: Iterabl
                     holder[key] = str(_folder(document, (*path, key), folder) / holder[key])
 
 
-def completed(model: type[BaseModel], document: Document, defaults: Mapping[str, str]) -> Table:
+def completed(model: type[BaseModel], document: YamlDocument, defaults: Mapping[str, str]) -> Table:
     """Return the data of a `model` with strategies named, by path, and leftovers of replaced strategies dropped."""
     data: Table = yamlfile.copied(document.data)
     for path, name in defaults.items():
@@ -327,7 +327,7 @@ def _drop_leftover(model: type[BaseModel], data: Table, path: Keys) -> None:
         del holder[path[-1]]
 
 
-def _folder(document: Document, path: Keys, folder: Path) -> Path:
+def _folder(document: YamlDocument, path: Keys, folder: Path) -> Path:
     """Return the folder from which the file named at a path is meant, absolute: a copy of ours may lie elsewhere."""
     mark = yamlfile.nearest_mark(document, path)
     if mark.text:
@@ -455,7 +455,7 @@ def _bare(text: str) -> str:
     return text.strip().removeprefix(f"{_KEY}.")
 
 
-def _assigned(document: Document, text: str) -> Document:
+def _assigned(document: YamlDocument, text: str) -> YamlDocument:
     """Return a copy of `document` with a value of the cluster set; a path counts from the cluster or from above it."""
     bare = _bare(text)
     meant = f"{_KEY}.{bare}" if _KEY in document.data and not _is_whole(text) else bare

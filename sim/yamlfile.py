@@ -381,7 +381,7 @@ _NAMES = {"accelerator": "like"}
 
 
 @dataclass
-class Document:
+class YamlDocument:
     """What a file says, and where.
 
     Attributes
@@ -407,7 +407,7 @@ class Document:
     preset: str = ""
     laid: set[Keys] = field(default_factory=set)
 
-    def copy(self) -> Document:
+    def copy(self) -> YamlDocument:
         """Return a copy that can be changed."""
         return replace(
             self,
@@ -470,7 +470,7 @@ def data_with_use(data: Data) -> Data:
     return {"use" if word and key == word else key: data_with_use(value) for key, value in data.items()}
 
 
-def load(path: Path) -> Document:
+def load(path: Path) -> YamlDocument:
     """Return what one file says; ``extends`` is left as it stands.
 
     Raises
@@ -483,7 +483,7 @@ def load(path: Path) -> Document:
 
 def extend(
     path: Path, *, shorthand: Iterable[str] = (), locate: Locate | None = None, known: Known | None = None
-) -> Document:
+) -> YamlDocument:
     """Return what a file says together with everything that it extends.
 
     Parameters
@@ -510,13 +510,13 @@ def value_text(value: object) -> str:
 
 
 def assign(
-    document: Document,
+    document: YamlDocument,
     text: str,
     *,
     shorthand: Iterable[str] = (),
     locate: Locate | None = None,
     known: Known | None = None,
-) -> Document:
+) -> YamlDocument:
     """Return a copy of a document with one value set, as by ``--set jobs.0.gpus=16``; ``spares=null`` removes a key.
 
     Missing mappings are created; whether the path means anything is for validation to say. Files named by the
@@ -562,7 +562,7 @@ def assign(
     return result
 
 
-def _without(document: Document, holder: Data, path: Keys, mark: Mark) -> Document:
+def _without(document: YamlDocument, holder: Data, path: Keys, mark: Mark) -> YamlDocument:
     """Return the document, which is changed, without a key of one of its mappings."""
     rule = ""
     if not isinstance(holder, dict):
@@ -578,17 +578,17 @@ def _without(document: Document, holder: Data, path: Keys, mark: Mark) -> Docume
     return document
 
 
-def nearest_mark(document: Document, path: Keys) -> Mark:
+def nearest_mark(document: YamlDocument, path: Keys) -> Mark:
     """Return where the value at `path` was written, or else the nearest mapping or list around it."""
     return document.values[nearest_place(document, path)]
 
 
-def nearest_place(document: Document, path: Keys) -> Keys:
+def nearest_place(document: YamlDocument, path: Keys) -> Keys:
     """Return `path` if a value was written there, or else the path of the nearest mapping or list around it."""
     return next(path[:end] for end in range(len(path), -1, -1) if path[:end] in document.values)
 
 
-def key_mark(document: Document, path: Keys) -> Mark:
+def key_mark(document: YamlDocument, path: Keys) -> Mark:
     """Return where the key at `path` was written, or else the nearest value around it."""
     return document.keys.get(path) or nearest_mark(document, path)
 
@@ -755,13 +755,13 @@ def _step(holder: Data, step: str, path: Keys, mark: Mark) -> str | int:
     return int(step)
 
 
-def _document(tree: Tree, files: list[Path]) -> Document:
-    document = Document(None, files=files)
+def _document(tree: Tree, files: list[Path]) -> YamlDocument:
+    document = YamlDocument(None, files=files)
     document.data = _flatten(tree, (), document)
     return document
 
 
-def _flatten(tree: Tree, path: Keys, document: Document) -> Data:
+def _flatten(tree: Tree, path: Keys, document: YamlDocument) -> Data:
     """Return the plain data of a tree and enter its marks into `document`."""
     document.values[path] = tree.mark
     if tree.key:

@@ -24,7 +24,7 @@ from ettrick.analysis.study.inputs import Inputs
 from ettrick.analysis.study.model import Study
 from ettrick.sim import plugins, records, yamlfile
 from ettrick.sim.input import complaints
-from ettrick.sim.yamlfile import FILE_KEYS, Document, DocumentError
+from ettrick.sim.yamlfile import FILE_KEYS, YamlDocument, DocumentError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -42,7 +42,7 @@ _FORMER = re.compile(r"^(\s*(?:questions\.\d+|vary\..+\.distribution)\.)(?:ask|l
 """Paths of options that end in a former word for ``use``."""
 
 
-def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
+def read_study(path: Path, overrides: Iterable[str] = ()) -> YamlDocument:
     """Return what a study file says.
 
     Clusters in other files, and whatever its values extend, become part of it: a study means the same wherever its
@@ -74,7 +74,7 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> Document:
     return document
 
 
-def _name_runs(document: Document) -> None:
+def _name_runs(document: YamlDocument) -> None:
     """Put ``runs`` where ``over`` has its former word, ``luck``."""
     questions = document.data.get("questions")
     asked = [("questions", index) for index in range(len(questions))] if isinstance(questions, list) else []
@@ -95,7 +95,7 @@ def _parts(data: Any, path: Keys) -> Iterator[tuple[Keys, Any]]:
         yield from _parts(value, (*path, key))
 
 
-def _changed(document: Document, text: str) -> Document:
+def _changed(document: YamlDocument, text: str) -> YamlDocument:
     """Return a study with one value replaced."""
     name, _, value = text.partition("=")
     head, _, rest = name.strip().partition(".")
@@ -125,7 +125,7 @@ def _axis_in(path: str, known: Any) -> str:
     return ".".join(steps[:end])
 
 
-def _renamed(document: Document, head: str, name: str, other: str) -> Document:
+def _renamed(document: YamlDocument, head: str, name: str, other: str) -> YamlDocument:
     """Return a copy of a document with another name for one key of a mapping, in the same place."""
     found = document.copy()
     holder = found.data.get(head)
@@ -138,7 +138,7 @@ def _renamed(document: Document, head: str, name: str, other: str) -> Document:
     return found
 
 
-def _bring_files(document: Document, folder: Path) -> None:
+def _bring_files(document: YamlDocument, folder: Path) -> None:
     """Put the content of files in place of their names."""
     common, axes = document.data.get("set"), document.data.get("vary")
     for path in common if isinstance(common, dict) else ():
@@ -163,7 +163,7 @@ def _bring_files(document: Document, folder: Path) -> None:
                     choices[label] = _filled(document, (*at, label), path, content, folder)
 
 
-def _bring_draws(document: Document, name: str, axis: Any, folder: Path) -> None:
+def _bring_draws(document: YamlDocument, name: str, axis: Any, folder: Path) -> None:
     """Put the rows of a CSV file into a distribution of draws, if it names one and has none."""
     law = axis.get("distribution") if isinstance(axis, dict) else None
     if not isinstance(law, dict) or law.get("use") != "draws" or "columns" in law or not law.get("file"):
@@ -193,7 +193,7 @@ def _cell(name: str, text: str) -> Any:
     return value
 
 
-def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path) -> Any:
+def _filled(document: YamlDocument, at: Keys, path: str, content: Any, folder: Path) -> Any:
     """Return what is to be written to a path of the scenario, with the files that it names."""
     named = [inner for inner, _ in _parts(content, ()) if inner and inner[-1] in ("extends", *FILE_KEYS)]
     is_file = isinstance(content, str) and (path == "cluster" or path.rpartition(".")[2] in FILE_KEYS)
@@ -205,7 +205,7 @@ def _filled(document: Document, at: Keys, path: str, content: Any, folder: Path)
 
     try:
         text, known = settings_text(path, content), sim.building_blocks
-        found = yamlfile.assign(Document({}), text, shorthand=_SHORTHAND, locate=locate, known=known)
+        found = yamlfile.assign(YamlDocument({}), text, shorthand=_SHORTHAND, locate=locate, known=known)
     except DocumentError as error:
         mark = error.mark if not error.mark.text else yamlfile.nearest_mark(document, at)
         raise DocumentError(mark, yamlfile.dotted(at), error.rule) from None
@@ -263,7 +263,7 @@ class LoadedStudy:
     study: Study
     template: sim.Template
     common: tuple[str, ...]
-    document: Document
+    document: YamlDocument
     most_events: float = sim.MOST_EVENTS
 
     def points(self) -> Iterator[Point]:
@@ -359,7 +359,7 @@ def load_study(
     return LoadedStudy(study, template, common, document)
 
 
-def _instead(document: Document, replications: int | None, precision: str | None) -> Document:
+def _instead(document: YamlDocument, replications: int | None, precision: str | None) -> YamlDocument:
     """Return a study with another number of replications, or another precision: each is in place of the other."""
     found = document.copy()
     said = found.data.pop("precision", None)
@@ -373,7 +373,7 @@ def _instead(document: Document, replications: int | None, precision: str | None
     return found
 
 
-def _named_of_load(document: Document) -> dict[str, Any]:
+def _named_of_load(document: YamlDocument) -> dict[str, Any]:
     """Return the data of a study with its design named: a grid, if it says nothing."""
     data = dict(document.data)
     if isinstance(data.get("design"), dict):
@@ -381,7 +381,7 @@ def _named_of_load(document: Document) -> dict[str, Any]:
     return data
 
 
-def _template(study: Study, document: Document, path: Path) -> sim.Template:
+def _template(study: Study, document: YamlDocument, path: Path) -> sim.Template:
     """Return the scenario of a study: a file beside it, or the name of a shipped one."""
     beside = path.parent / study.scenario
     known = sim.shipped("scenarios")
@@ -588,7 +588,7 @@ def _finding(line: str, texts: Sequence[str]) -> _Finding:
     return _Finding(text, line.removeprefix(f"--set {text}: ") if text else line)
 
 
-def _place(document: yamlfile.Document, name: str, axis: Axis, value: Value) -> Keys:
+def _place(document: yamlfile.YamlDocument, name: str, axis: Axis, value: Value) -> Keys:
     """Return the path of a value in its study."""
     at: Keys = ("vary", name)
     if axis.choices is not None:

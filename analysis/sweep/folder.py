@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.study.amounts import Point
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.campaign import Campaign
-    from ettrick.sim.yamlfile import Document, Keys
+    from ettrick.sim.yamlfile import YamlDocument, Keys
 
 # A study as it is simulated, in files that can go anywhere: with its options, its scenario, and what that reads.
 
@@ -124,7 +124,7 @@ def _at(data: Any, path: Keys) -> Any:
     return data
 
 
-def _folder(document: Document, path: Keys, folder: Path) -> Path:
+def _folder(document: YamlDocument, path: Keys, folder: Path) -> Path:
     """Return the folder from which a file is meant that a document names at a path."""
     mark = yamlfile.nearest_mark(document, path)
     return Path(mark.file).parent if mark.line else folder

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
 
-    from ettrick.sim.yamlfile import Data, Document, Keys
+    from ettrick.sim.yamlfile import Data, YamlDocument, Keys
 
 _WANTED = {
     "string_type": "text",
@@ -39,7 +39,7 @@ _LIMITS = {
 }
 
 
-def line(document: Document, path: Keys, rule: str, *, at_key: bool = False) -> str:
+def line(document: YamlDocument, path: Keys, rule: str, *, at_key: bool = False) -> str:
     """Return a mistake as ``file:line:column: path: rule``; the place is that of the value, or of its key.
 
     Of a value that a preset wrote, the place is that of the preset's name.
@@ -50,7 +50,7 @@ def line(document: Document, path: Keys, rule: str, *, at_key: bool = False) -> 
     return str(yamlfile.DocumentError(mark, yamlfile.dotted(path), rule))
 
 
-def complaints(model: type[BaseModel], document: Document, data: Data, error: ValidationError) -> list[str]:
+def complaints(model: type[BaseModel], document: YamlDocument, data: Data, error: ValidationError) -> list[str]:
     """Return every mistake that the validation of `data` as a `model` has found, in the order of the file."""
     findings = [_finding(model, data, item) for item in error.errors(include_url=False)]
     findings = _without_echoes(model, data, _one_per_choice(findings))

@@ -13,7 +13,7 @@ from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.yamlfile import value_at
 
 if TYPE_CHECKING:
-    from ettrick.sim.yamlfile import Data, Document, Keys, Mark, Table
+    from ettrick.sim.yamlfile import Data, YamlDocument, Keys, Mark, Table
 
 FROM_PRESET: Keys = ("checkpoint", "from_preset")
 """Whether a scenario asks for the stores of its preset."""
@@ -21,7 +21,7 @@ FROM_PRESET: Keys = ("checkpoint", "from_preset")
 _STORES: Keys = ("checkpoint", "tiers")
 
 
-def lay(document: Document) -> Document:
+def lay(document: YamlDocument) -> YamlDocument:
     """Change a document, and return it: lay the preset that it names under it, take away one that it no longer names.
 
     ``recovery``
@@ -51,7 +51,7 @@ def lay(document: Document) -> Document:
     return document
 
 
-def hint(document: Document, path: str) -> str:
+def hint(document: YamlDocument, path: str) -> str:
     """Return what to add to a complaint about a path that leads to no store: that the preset's are not there."""
     name = _chosen_of_presets(document)
     lacks = path == yamlfile.dotted(_STORES) and not _adds_stores(document)
@@ -60,7 +60,7 @@ def hint(document: Document, path: str) -> str:
     return f"; the stores of '{name}' are there with checkpoint.from_preset=true"
 
 
-def _chosen_of_presets(document: Document) -> str:
+def _chosen_of_presets(document: YamlDocument) -> str:
     """Return the name of the preset that a document names, if any."""
     name = value_at(document.data, ("recovery", "use"), "")
     return name if isinstance(name, str) and name in catalog.recoveries() else ""
@@ -72,12 +72,12 @@ def _stores(content: Table) -> list[Table]:
     return stores
 
 
-def _adds_stores(document: Document) -> bool:
+def _adds_stores(document: YamlDocument) -> bool:
     """Return whether a document asks for the stores of its preset."""
     return value_at(document.data, FROM_PRESET, False) is True
 
 
-def _lay_detection(document: Document, content: Table, mark: Mark) -> None:
+def _lay_detection(document: YamlDocument, content: Table, mark: Mark) -> None:
     """Lay what a preset says of detection, or take it away again, as the scenario wants."""
     place: Keys = ("detection",)
     if not content:
@@ -98,7 +98,7 @@ def _lay_detection(document: Document, content: Table, mark: Mark) -> None:
         _strip(document, place)
 
 
-def _lay_stores(document: Document, stores: list[Table], mark: Mark) -> None:
+def _lay_stores(document: YamlDocument, stores: list[Table], mark: Mark) -> None:
     """Lay the stores of a preset behind those of the scenario, or take them away again, as the scenario wants."""
     tiers = value_at(document.data, _STORES, None)
     if not _adds_stores(document):
@@ -111,7 +111,7 @@ def _lay_stores(document: Document, stores: list[Table], mark: Mark) -> None:
                 _write(document, (*_STORES, len(tiers) - 1), store, mark)
 
 
-def _lay_mapping(document: Document, path: Keys, content: Table, mark: Mark) -> None:
+def _lay_mapping(document: YamlDocument, path: Keys, content: Table, mark: Mark) -> None:
     """Write into the mapping at `path` what it lacks of `content`; below another choice nothing is filled in."""
     holder = value_at(document.data, path, None)
     for key, value in content.items():
@@ -122,14 +122,14 @@ def _lay_mapping(document: Document, path: Keys, content: Table, mark: Mark) -> 
             _lay_mapping(document, (*path, key), value if own.get("use", use) == use else {}, mark)
 
 
-def _write(document: Document, path: Keys, value: Data, mark: Mark) -> None:
+def _write(document: YamlDocument, path: Keys, value: Data, mark: Mark) -> None:
     """Write a value of the preset at `path`, whose mapping or list is there."""
     value_at(document.data, path[:-1], None)[path[-1]] = yamlfile.copied(value)
     document.keys[path] = mark
     _enter(document, path, value, mark)
 
 
-def _enter(document: Document, path: Keys, value: Data, mark: Mark) -> None:
+def _enter(document: YamlDocument, path: Keys, value: Data, mark: Mark) -> None:
     """Enter that everything from `path` on is from the preset."""
     document.values[path] = mark
     document.laid.add(path)
@@ -138,7 +138,7 @@ def _enter(document: Document, path: Keys, value: Data, mark: Mark) -> None:
         _enter(document, (*path, key), part, mark)
 
 
-def _strip(document: Document, path: Keys) -> None:
+def _strip(document: YamlDocument, path: Keys) -> None:
     """Remove what the preset wrote from `path` on, with everything that was changed in it since."""
     laid = [place for place in document.laid if place[: len(path)] == path]
     outermost = [place for place in laid if not any(place[:end] in document.laid for end in range(len(place)))]
@@ -146,7 +146,7 @@ def _strip(document: Document, path: Keys) -> None:
         _remove(document, place)
 
 
-def _remove(document: Document, path: Keys) -> None:
+def _remove(document: YamlDocument, path: Keys) -> None:
     """Remove the value at `path`."""
     del value_at(document.data, path[:-1], None)[path[-1]]
     document.forget(path)

@@ -25,7 +25,7 @@ from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import Ensemble, replicate
 from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, yamlfile
 from ettrick.sim.yamlfile import (
-    Document,
+    YamlDocument,
     DocumentError,
     Mark,
     assign,
@@ -508,7 +508,7 @@ def test_what_is_known_by_name_stands_in_for_a_file_that_is_not_there(tmp_path: 
     short = write(tmp_path, b="cluster: h100\n")
     assert extend(path, **options).data == {"cluster": {"nodes": 8, "gpus": 4}}
     assert extend(short, **options).data == {"cluster": {"nodes": 8}}
-    assert assign(Document({}), "cluster=h100", **options).data == {"cluster": {"nodes": 8}}
+    assert assign(YamlDocument({}), "cluster=h100", **options).data == {"cluster": {"nodes": 8}}
     (tmp_path / "h100").mkdir()
     assert extend(short, **options).data == {"cluster": {"nodes": 8}}
     (tmp_path / "h100").rmdir()
@@ -570,7 +570,7 @@ def test_what_is_extended_has_limits(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @pytest.fixture
-def marked_document(tmp_path: Path) -> Document:
+def marked_document(tmp_path: Path) -> YamlDocument:
     """Return a small document."""
     return load(write(tmp_path, a="horizon: 54 d\njobs:\n  - {gpus: 8}\n  - {gpus: 16}\ncluster: {nodes: {a: 1}}\n"))
 
@@ -590,7 +590,7 @@ def marked_document(tmp_path: Path) -> Document:
         ("cluster.0=x", ("cluster", "0"), "x"),
     ],
 )
-def test_assign_sets_one_value(marked_document: Document, text: str, path: tuple[str | int, ...], value: Any) -> None:
+def test_assign_sets_one_value(marked_document: YamlDocument, text: str, path: tuple[str | int, ...], value: Any) -> None:
     """--set changes one value, marks it with the option, and leaves its argument and every other value alone."""
     before = load(marked_document.files[0])
     result = assign(marked_document, text)
@@ -605,7 +605,7 @@ def test_assign_sets_one_value(marked_document: Document, text: str, path: tuple
     assert all(result.values[old] == before.values[old] for old in untouched)
 
 
-def test_assign_forgets_what_it_replaces(marked_document: Document) -> None:
+def test_assign_forgets_what_it_replaces(marked_document: YamlDocument) -> None:
     """Marks below a replaced value go with it; marks of new intermediate mappings are those of the option."""
     assert ("cluster", "nodes", "a") in marked_document.values
     result = assign(assign(marked_document, "cluster.nodes=16"), "x.y=1")
@@ -614,7 +614,7 @@ def test_assign_forgets_what_it_replaces(marked_document: Document) -> None:
     assert assign(assign(marked_document, "horizon=1 d"), "horizon=2 d").data["horizon"] == "2 d"
 
 
-def test_null_removes_a_key_with_all_that_is_in_it(marked_document: Document) -> None:
+def test_null_removes_a_key_with_all_that_is_in_it(marked_document: YamlDocument) -> None:
     """Neither its data nor its marks are left; the document itself is as it was."""
     found = assign(marked_document, "cluster=null")
     assert "cluster" in marked_document.data
@@ -624,7 +624,7 @@ def test_null_removes_a_key_with_all_that_is_in_it(marked_document: Document) ->
     assert "gpus" not in inner.data["jobs"][0]
 
 
-def test_assign_follows_files(marked_document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assign_follows_files(marked_document: YamlDocument, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A value may name a file, relative to the working directory, and its marks are those of that file."""
     monkeypatch.chdir(tmp_path)
     write(tmp_path, topologies__x="nodes: 8\n")
@@ -656,7 +656,7 @@ def test_assign_follows_files(marked_document: Document, tmp_path: Path, monkeyp
         ("cluster=none.yaml", "cluster: none.yaml cannot be read: no such file or directory"),
     ],
 )
-def test_assign_refuses(marked_document: Document, text: str, message: str) -> None:
+def test_assign_refuses(marked_document: YamlDocument, text: str, message: str) -> None:
     """A path that leads nowhere and a value that is no YAML are mistakes of the option, in one line."""
     with pytest.raises(DocumentError) as caught:
         assign(marked_document, text, shorthand=("cluster",))
