@@ -28,7 +28,7 @@ from docs.pictures import recovery
 from ettrick import sim
 from ettrick.analysis.amounts import decimals_of, number_text, signed_number
 from ettrick.analysis.page import charts
-from ettrick.analysis.page.charts.cluster import PLAIN, Drawing, draw_parts, draw_tiers, is_small
+from ettrick.analysis.page.charts.cluster import PLAIN, Canvas, draw_parts, draw_tiers, is_small
 from ettrick.analysis.page.charts.cluster import Text as Text_
 from ettrick.analysis.page.charts.data import (
     Bar,
@@ -610,12 +610,12 @@ LARGE = {
 }
 
 
-def drawn(topology: Topology) -> Drawing:
+def drawn(topology: Topology) -> Canvas:
     """Return the drawing that the figure is made of."""
     return draw_parts(topology) if is_small(topology) else draw_tiers(topology)
 
 
-def words_of_test_plots(drawing: Drawing) -> list[str]:
+def words_of_test_plots(drawing: Canvas) -> list[str]:
     """Return all that is written, a line an entry."""
     texts = [text.words for text in drawing.texts] + [box.words for box in drawing.boxes]
     return [line for text in texts for line in text.split("\n")]
@@ -627,7 +627,7 @@ def test_small_clusters_are_drawn_in_full(kind: dict[str, Topology], small: bool
     assert {is_small(topology) for topology in kind.values()} == {small}
 
 
-def box_at(drawing: Drawing, x: float, y: float) -> int:
+def box_at(drawing: Canvas, x: float, y: float) -> int:
     """Return the vertex whose box has its edge at a point."""
     found = [
         number

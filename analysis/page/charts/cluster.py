@@ -68,7 +68,7 @@ class Text(NamedTuple):
 
 
 @dataclass
-class Drawing:
+class Canvas:
     """A picture of `width` x `height` inches, the origin at the lower left."""
 
     topology: Topology
@@ -168,7 +168,7 @@ def is_small(topology: Topology) -> bool:
     return vertices <= _MOST_VERTICES and cables <= _MOST_CABLES
 
 
-def draw_parts(topology: Topology) -> Drawing:
+def draw_parts(topology: Topology) -> Canvas:
     """Draw every host, switch and cable."""
     cables = edges(topology)
     parts = [part for part in _PARTS if topology.counts[part]]
@@ -176,7 +176,7 @@ def draw_parts(topology: Topology) -> Drawing:
     inner = float(np.clip(0.62 * max(topology.counts[part] for part in parts), 6.5, 13.0))
     bottom = 0.55 + 0.3 * len(shared)
     hue, by_plane, rail = _hues(topology, cables)
-    drawing = Drawing(topology, _LEFT + inner + _RIGHT, bottom + 1.75 * (len(parts) - 1) + (1.4 if by_plane else 1.2))
+    drawing = Canvas(topology, _LEFT + inner + _RIGHT, bottom + 1.75 * (len(parts) - 1) + (1.4 if by_plane else 1.2))
     drawing.opacity = 0.8 if cables.lower.size <= 600 else 0.5
     rows = _rows(topology, parts, hue if by_plane else None, inner, bottom)
     for part, row in rows.items():
@@ -229,7 +229,7 @@ def _rows(
     return rows
 
 
-def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]) -> None:
+def _draw_row(drawing: Canvas, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]) -> None:
     topology = drawing.topology
     first = topology.vertices(part).start - topology.nodes
     forms = [[f"{_PARTS[part]} {index}" for index in range(row.x.size)], [f"{index}" for index in range(row.x.size)]]
@@ -249,7 +249,7 @@ def _draw_row(drawing: Drawing, part: str, row: _Row, hue: NDArray[np.int64], ra
     drawing.write(0.25, row.y, label, bold=True)
 
 
-def _draw_cables(drawing: Drawing, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
+def _draw_cables(drawing: Canvas, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
     topology = drawing.topology
     weight = 0.9 if cables.lower.size <= 600 else 0.5
     names = list(_PARTS)
@@ -278,7 +278,7 @@ def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> ND
     return ports
 
 
-def _name_planes(drawing: Drawing, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
+def _name_planes(drawing: Canvas, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
     for plane in range(int(hue.max()) + 1):
         for part in reversed([part for part in rows if part != "node"]):
             here = np.flatnonzero(hue[np.array(drawing.topology.vertices(part)) - drawing.topology.nodes] == plane)
@@ -303,7 +303,7 @@ def _shared(topology: Topology) -> list[tuple[list[str], NDArray[np.int32]]]:
     return found
 
 
-def _draw_domains(drawing: Drawing, hosts: _Row, names: list[str], ids: NDArray[np.int32], y: float) -> None:
+def _draw_domains(drawing: Canvas, hosts: _Row, names: list[str], ids: NDArray[np.int32], y: float) -> None:
     half = (len(names) + 1) // 2
     every, each = ", ".join(names), of_each(ids)
     two_lines = f"{', '.join(names[:half])},\n{', '.join(names[half:])}"
@@ -336,13 +336,13 @@ class _Tally(NamedTuple):
     bandwidth: list[NDArray[np.float64]]  # theirs [B/s]
 
 
-def draw_tiers(topology: Topology) -> Drawing:
+def draw_tiers(topology: Topology) -> Canvas:
     """Draw the tiers of a cluster, and of more than four pods the first two and the last."""
     cables = edges(topology)
     tally = _tally(topology, cables)
     tiers = [tier for tier in range(3) if (cables.tier == tier).any()]
     rows = [_HOSTS + _STEP * level + (0.4 if level == 3 else 0.0) for level in range(len(tiers) + 1)]
-    drawing = Drawing(topology, _BEFORE + _INNER + _BEHIND, rows[-1] + 1.35)
+    drawing = Canvas(topology, _BEFORE + _INNER + _BEHIND, rows[-1] + 1.35)
     pods = int(topology.domains["pod"].max()) + 1
     shown: list[int | None] = list(range(pods)) if pods <= _MOST_COLUMNS else [0, 1, None, pods - 1]
     widths = np.array([0.45 if pod is None else 1.0 for pod in shown])  # None stands for those that are left out
@@ -393,7 +393,7 @@ def _tally(topology: Topology, cables: Any) -> _Tally:
     return _Tally(switches, np.bincount(plane[leaves + spines :], minlength=shape[1]), counted, speeds)
 
 
-def _draw_pod(drawing: Drawing, tally: _Tally, pod: int, x: float, width: float, rows: list[float]) -> None:
+def _draw_pod(drawing: Canvas, tally: _Tally, pod: int, x: float, width: float, rows: list[float]) -> None:
     topology, inner = drawing.topology, width - 0.24
     top = min(len(rows), 3) - 1
     foot, head = rows[0] - _HEIGHT / 2 - 0.12, rows[top] + _HEIGHT / 2 + 0.12
@@ -424,7 +424,7 @@ def _cores(tally: _Tally) -> list[tuple[int, float, float]]:
     return _halves(tally, _BEFORE + _INNER / 2, _INNER - 0.2)
 
 
-def _draw_switches(drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], at: _Point, width: float) -> None:
+def _draw_switches(drawing: Canvas, tally: _Tally, tier: int, cell: tuple[int, int], at: _Point, width: float) -> None:
     count = int(tally.switches[tier][cell])
     if not count:
         return
@@ -437,7 +437,7 @@ def _draw_switches(drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, 
 
 
 def _draw_band(
-    drawing: Drawing, tally: _Tally, tier: int, cell: tuple[int, int], ends: tuple[_Point, _Point], room: float
+    drawing: Canvas, tally: _Tally, tier: int, cell: tuple[int, int], ends: tuple[_Point, _Point], room: float
 ) -> None:
     """Draw the cables of a tier that a pod has in a plane: as wide as their bandwidth, beside that of the hosts."""
     number = int(tally.cables[tier][cell])
@@ -459,7 +459,7 @@ def _draw_band(
 
 
 def _draw_trunks(
-    drawing: Drawing, tally: _Tally, pod: int, column: tuple[float, float], aside: float, rows: list[float]
+    drawing: Canvas, tally: _Tally, pod: int, column: tuple[float, float], aside: float, rows: list[float]
 ) -> None:
     """Draw the cables from the spines of a pod to the cores, which are aside from the middle of theirs by a share."""
     x, width = column
@@ -470,7 +470,7 @@ def _draw_trunks(
         _draw_band(drawing, tally, 2, (pod, plane), ((middle, low), (end, high)), part)
 
 
-def _draw_margins(drawing: Drawing, cables: Any, rows: list[float]) -> None:
+def _draw_margins(drawing: Canvas, cables: Any, rows: list[float]) -> None:
     topology = drawing.topology
     names = {"node": "host", "leaf": "leaf switch", "spine": "spine", "core": "core switch"}
     for y, (part, name) in zip(rows, names.items(), strict=False):
