@@ -45,7 +45,7 @@ class Design(Strategy):
         raise NotImplementedError
 
 
-class Drawing(Design):
+class SampledDesign(Design):
     """A design of what is chosen, each combination of which is looked at with the same draws of what is unknown."""
 
     draws: int = Field(20, ge=20, description="Draws of what has a distribution, beside its central values.")
@@ -87,7 +87,7 @@ def with_draws(
             yield Point(next(number), cell, draw, found)
 
 
-class Grid(Drawing):
+class Grid(SampledDesign):
     """Every combination; what has a distribution has the same draws in all of them."""
 
     use: Literal["grid"] = "grid"
@@ -112,7 +112,7 @@ class Grid(Drawing):
         return with_draws(axes, itertools.product(*chosen), self.draws, rng)
 
 
-class Listed(Drawing):
+class Listed(SampledDesign):
     """The points that are written down, each a mapping of axes to values; draws as in a grid."""
 
     use: Literal["list"] = "list"
