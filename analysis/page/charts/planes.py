@@ -22,7 +22,7 @@ from ettrick.analysis.page.charts.sheet import (
     TEXT,
     WIDTH,
     Rectangle,
-    Entry,
+    LegendEntry,
     Margins,
     beside,
     block_height,
@@ -131,10 +131,10 @@ def _ends_of(chart: Curves) -> tuple[Range, Range]:
     return x_ends, y_ends
 
 
-def _key_of(series: Sequence[Series]) -> list[Entry]:
+def _key_of(series: Sequence[Series]) -> list[LegendEntry]:
     words = ("95 % interval", _CI95), ("90 % band: inputs that are not known exactly", _BAND90)
     spans = [[span for each in series for span in each.ci95], [span for each in series for span in each.band90]]
-    return [Entry(text, INK, opacity) for (text, opacity), found in zip(words, spans, strict=True) if any(found)]
+    return [LegendEntry(text, INK, opacity) for (text, opacity), found in zip(words, spans, strict=True) if any(found)]
 
 
 class _Label(NamedTuple):
@@ -388,9 +388,9 @@ def _panels_note(chart: Curves, shown: int) -> str:
 _FEW_FRONT = 12  # up to so many candidates all have their names, beyond only those that may be on the front
 
 _KEYS = {
-    "front": Entry("not beaten in both", BLUE, 1.0, "dot"),
-    "perhaps": Entry("perhaps not beaten", BLUE, 1.0, "ring"),
-    "behind": Entry("beaten in both", GREY, 1.0, "dot"),
+    "front": LegendEntry("not beaten in both", BLUE, 1.0, "dot"),
+    "perhaps": LegendEntry("perhaps not beaten", BLUE, 1.0, "ring"),
+    "behind": LegendEntry("beaten in both", GREY, 1.0, "dot"),
 }
 
 

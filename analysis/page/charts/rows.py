@@ -17,7 +17,7 @@ from ettrick.analysis.page.charts.sheet import (
     QUIET,
     TEXT,
     WIDTH,
-    Entry,
+    LegendEntry,
     Margins,
     block_height,
     block_width,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def _open_rows(
     chart: Any, names: Sequence[str], ends: Range, *, row: float = 0.26, before: Iterable[str] = (), top: float = 0.05,
-    behind: Iterable[str] = (), column: Sequence[str] = (), note: str = "", key: Sequence[Entry] = (),
+    behind: Iterable[str] = (), column: Sequence[str] = (), note: str = "", key: Sequence[LegendEntry] = (),
 ) -> tuple[Figure, Axes]:  # fmt: skip
     """Return a figure with one row for each name, the first at the top; row n is at height n of the axes.
 
@@ -103,7 +103,7 @@ def draw_bars(chart: Bars) -> Figure:
     figure, axes = _open_rows(
         chart, [row.name for row in chart.rows], (min(spots), max(spots)), row=0.1 + 0.16 * count,
         column=[*chain(*texts)], note="Thin lines: 95 % interval." if spans else "",
-        key=[Entry(name, hue(number)) for number, name in enumerate(chart.series)] if count > 1 else (),
+        key=[LegendEntry(name, hue(number)) for number, name in enumerate(chart.series)] if count > 1 else (),
     )  # fmt: skip
     thick = _FILLED / count
     for number, row in enumerate(chart.rows):
@@ -136,9 +136,9 @@ def draw_intervals(chart: Intervals) -> Figure:
         for value, row in zip(values, chart.rows, strict=True)
     ]
     texts = [wrapped(text, sized(_WORDS)) for text in words]
-    key = [Entry("95 % interval of the mean", BLUE, 1.0, "line")] if any(row.ci95 for row in chart.rows) else []
+    key = [LegendEntry("95 % interval of the mean", BLUE, 1.0, "line")] if any(row.ci95 for row in chart.rows) else []
     if any(row.band90 for row in chart.rows):
-        key.append(Entry("90 % band: inputs that are not known exactly", BLUE, 0.22))
+        key.append(LegendEntry("90 % band: inputs that are not known exactly", BLUE, 0.22))
     figure, axes = _open_rows(
         chart, [row.name for row in chart.rows], extent(spots), column=texts, key=key,
         row=max((block_height(text) + 0.1 for text in texts), default=0.26),
@@ -217,7 +217,7 @@ def draw_tornado(chart: Tornado) -> Figure:
         chart, [swing.name for swing in chart.swings], (min(edges), max(edges)), before=sides[0], behind=sides[1],
         row=0.36 if any(arm.height < _FULL for arm in arms) else 0.28,
         note=f"Change from {chart.center[0]}: {with_unit(number_text(chart.center[1], decimals), chart.unit)}",
-        key=[Entry("low end of the input", BLUE), Entry("high end of the input", ORANGE)],
+        key=[LegendEntry("low end of the input", BLUE), LegendEntry("high end of the input", ORANGE)],
     )  # fmt: skip
     for arm, text in zip(arms, texts, strict=True):
         axes.barh(arm.place, arm.end[1], height=arm.height, color=arm.color, linewidth=0)
@@ -252,11 +252,11 @@ def draw_stack(chart: Stack) -> Figure:
     """Draw the parts side by side from 0 on, negative ones at its left, and name each with its size above."""
     decimals = decimals_of([part.amount for part in chart.parts])
     unit = "" if chart.unit == "%" else f" {chart.unit}"
-    key: list[Entry] = []
+    key: list[LegendEntry] = []
     for part in chart.parts:
         fade = _FADED[sum(entry.color == hue(part.hue) for entry in key) % len(_FADED)]
         text = f"{part.name} {with_unit(number_text(part.amount, decimals), chart.unit)}{unit}"
-        key.append(Entry(text, hue(part.hue), fade))
+        key.append(LegendEntry(text, hue(part.hue), fade))
     high = sum(part.amount for part in chart.parts if part.amount > 0)
     low = sum(part.amount for part in chart.parts if part.amount < 0)
     figure, axes = open_sheet(chart.title, 0.5, Margins(0.25, 0.35, 0.05, 0.5 if unit else 0.34), key=key)

@@ -231,7 +231,7 @@ _EDGE = 0.1
 _SWATCH = 0.2
 
 
-class Entry(NamedTuple):
+class LegendEntry(NamedTuple):
     """An entry of a key: what it says, its colour, its opacity, and its mark: bar, line, dot or ring."""
 
     text: str
@@ -250,7 +250,7 @@ class Margins(NamedTuple):
 
 
 def open_sheet(
-    title: str, body: float, margins: Margins, note: str = "", key: Sequence[Entry] = (), width: float = 0.0
+    title: str, body: float, margins: Margins, note: str = "", key: Sequence[LegendEntry] = (), width: float = 0.0
 ) -> tuple[Figure, Axes]:
     """Return a figure with a title at the left above, and axes below it.
 
@@ -294,9 +294,9 @@ def open_axes(figure: Figure, place: tuple[float, float, float, float], grid: Li
     return axes
 
 
-def _rows_of(key: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]]]:
+def _rows_of(key: Sequence[LegendEntry], room: float) -> list[list[tuple[float, LegendEntry]]]:
     """Return the lines of a key: each entry with the place where it begins [in]."""
-    rows: list[list[tuple[float, Entry]]] = []
+    rows: list[list[tuple[float, LegendEntry]]] = []
     end = room + 1
     for entry in key:
         text = cut(entry.text, room - _SWATCH)
@@ -309,7 +309,7 @@ def _rows_of(key: Sequence[Entry], room: float) -> list[list[tuple[float, Entry]
     return rows
 
 
-def _draw_key(figure: Figure, row: Sequence[tuple[float, Entry]], height: float) -> None:
+def _draw_key(figure: Figure, row: Sequence[tuple[float, LegendEntry]], height: float) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Rectangle
 
@@ -634,7 +634,7 @@ def open_plane(
     right: float = 0.2,
     above: float = 0.0,
     note: str = "",
-    key: Sequence[Entry] = (),
+    key: Sequence[LegendEntry] = (),
 ) -> Plane:
     """Return a figure with two scales; the title of the vertical one is above it, where it can be read.
 

@@ -18,7 +18,7 @@ from ettrick.analysis.page.charts.sheet import (
     RAMP,
     TEXT,
     WIDTH,
-    Entry,
+    LegendEntry,
     Margins,
     block_height,
     block_width,
@@ -155,7 +155,7 @@ def draw_calendar(chart: Calendar) -> Figure:
     buckets = [*(name for name in BUCKETS if name in spent), *sorted(spent.keys() - BUCKETS.keys())]
     total = sum(spent.values()) or 1.0
     key = [
-        Entry(f"{bucket_label(name)} {number_text(100 * spent[name] / total, 1)} %", *color_of(name))
+        LegendEntry(f"{bucket_label(name)} {number_text(100 * spent[name] / total, 1)} %", *color_of(name))
         for name in buckets
     ]
     note = f"Each column is {units.show(hours * HOUR, units.DURATION)}; its colours are the shares of that time."
