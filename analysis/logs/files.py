@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.logs.health import Point, Run, Snapshot
     from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Sort, Source, Tables
-    from ettrick.analysis.logs.training import Entry
+    from ettrick.analysis.logs.training import SpanEdge
     from ettrick.sim.records import HostLists
 
 LOOK = 1000
@@ -66,7 +66,7 @@ class Reading:
     snapshots: list[Snapshot] = field(default_factory=list)
     cycles: list[LoggedAttempt] = field(default_factory=list)
     """What ran between two restarts inside one run of a job."""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[SpanEdge] = field(default_factory=list)
     """What training logs say, in any order."""
 
 

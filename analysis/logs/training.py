@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
 
 
-class Entry(NamedTuple):
+class SpanEdge(NamedTuple):
     """A moment [s] at which a span of a job begins or ends, in the order that runs are made in.
 
     At one moment a job ends (rank 0), spans end (1), a job starts (2), spans begin (3), and a numbered step
@@ -100,7 +100,7 @@ def _printed(log: Log) -> Iterator[tuple[int, Any]]:
             log.drop("other lines of training", line)
 
 
-def _entries(record: Any, log: Log, line: int) -> list[Entry]:
+def _entries(record: Any, log: Log, line: int) -> list[SpanEdge]:
     """Return what a record says, without what collectors wrap it in."""
     while "job_name" not in record:
         record = record[next((key for key in _WRAPPERS if key in record), "job_name")]
@@ -114,7 +114,7 @@ def _entries(record: Any, log: Log, line: int) -> list[Entry]:
         is_plain = type(value) is float and EPOCH[0] <= value <= log.clock.latest
         moment = value if is_plain else since_1970(repr(log.moment(str(value), line)))
         step = int(record["step_count"]) if rank == 4 else -1
-        entries.append(Entry(job, moment, rank, step, span, log.file, line))
+        entries.append(SpanEdge(job, moment, rank, step, span, log.file, line))
     return entries
 
 
@@ -138,7 +138,7 @@ def _make_runs(reading: Reading) -> None:
                 reading.tables.drop(entry.file, "an end without its start", entry.line)
 
 
-def _phase_ended_by(entry: Entry, begins: dict[str, Entry], run: int) -> Phase | None:
+def _phase_ended_by(entry: SpanEdge, begins: dict[str, SpanEdge], run: int) -> Phase | None:
     """Return the phase that an entry ends, and keep the entry if it begins one."""
     job, moment, rank, step, span, file, line = entry
     if span == "job":
