@@ -19,7 +19,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs.kernel import SAME_CODE
-from ettrick.analysis.logs.tables import XID_IN_TEXT, Event, Exposure, NoModelError, utc
+from ettrick.analysis.logs.tables import XID_IN_TEXT, NodeEvent, Exposure, NoModelError, utc
 from ettrick.sim.records import LogError
 from ettrick.sim.units import DAY, MINUTE
 
@@ -86,9 +86,9 @@ class History:
     unit: NDArray[np.int64]
     enter: NDArray[np.float64]
     leave: NDArray[np.float64]
-    outages: list[Event]
+    outages: list[NodeEvent]
     planned: dict[int, list[tuple[float, float]]]
-    faults: list[Event]
+    faults: list[NodeEvent]
     has_ends: bool
     basis: str
 
@@ -102,7 +102,7 @@ class History:
         """Time that all nodes together were in service [node s]."""
         return float((self.leave - self.enter).sum())
 
-    def until(self, event: Event) -> float:
+    def until(self, event: NodeEvent) -> float:
         """Return the end of an outage, or of the window while it lasts [s]."""
         return self.end if math.isnan(event.t_end) else event.t_end
 
@@ -212,13 +212,13 @@ def _why_no_nodes(tables: Tables) -> str:
     return f"no failure model: none of the files ({', '.join(kinds)}) says when a node was out of service"
 
 
-def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
+def _faults(tables: Tables, groups: list[NodeEvent]) -> list[NodeEvent]:
     """Return faults of nodes: groups of one code joined over files, then chains of codes of one node.
 
     The first code that a program does not cause names the fault; a code that only names the repair names it too.
     """
     groups.sort(key=lambda event: (*_place(event), event.t))
-    joined: list[Event] = []
+    joined: list[NodeEvent] = []
     for event in groups:
         last = joined[-1] if joined else None
         if last is not None and _place(last) == _place(event) and event.t - last.t_end <= SAME_CODE:
@@ -235,7 +235,7 @@ def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
         code = event.cause_basis.removeprefix("xid ")
         tables.groups.setdefault(int(code) if code.isdigit() else 0, [0, 0])[1] += 1
     joined.sort(key=lambda event: (event.node, event.t))
-    found: list[Event] = []
+    found: list[NodeEvent] = []
     for event in joined:
         last = found[-1] if found else None
         if last is not None and last.node == event.node and event.t - last.t_end <= CHAIN:
@@ -252,22 +252,22 @@ def _faults(tables: Tables, groups: list[Event]) -> list[Event]:
     return sorted((event for event in found if event.cause != "repair"), key=lambda event: event.t)
 
 
-def _place(event: Event) -> tuple[str, str, str]:
+def _place(event: NodeEvent) -> tuple[str, str, str]:
     """Return the node, the device and the code of a fault."""
     return event.node, event.part_id, event.cause_basis
 
 
-def _outages(tables: Tables, rows: list[Event]) -> list[Event]:
+def _outages(tables: Tables, rows: list[NodeEvent]) -> list[NodeEvent]:
     """Return one outage for rows of a node that overlap or touch: the cause of the first, the repair of the last.
 
     Planned work and outages are joined each among themselves. An outage that begins in planned work stays one. An end
     that another source states is the end of one that is open.
     """
-    found: list[Event] = []
-    apart: list[Event] = []
-    orphans: list[Event] = []
+    found: list[NodeEvent] = []
+    apart: list[NodeEvent] = []
+    orphans: list[NodeEvent] = []
     for planned in (False, True):
-        last: Event | None = None
+        last: NodeEvent | None = None
         for row in sorted((row for row in rows if row.planned is planned), key=lambda row: (row.node, row.t)):
             until = 0.0 if last is None else math.inf if math.isnan(last.t_end) else last.t_end
             if last is not None and last.node == row.node and row.t <= until:
@@ -299,7 +299,7 @@ def _outages(tables: Tables, rows: list[Event]) -> list[Event]:
     return found
 
 
-def _window(tables: Tables, outages: Sequence[Event]) -> tuple[float, float]:
+def _window(tables: Tables, outages: Sequence[NodeEvent]) -> tuple[float, float]:
     """Return from when to when the cluster was watched [s].
 
     It ends with the last moment of any file. It begins with the first entry of the inventory, unless the logs begin
@@ -393,7 +393,7 @@ def _pieces(name: str) -> list[str]:
     return ["".join(group) for _, group in itertools.groupby(f"x{name}", str.isdigit)]
 
 
-def _refuse_strangers(tables: Tables, events: list[Event], number: Mapping[str, int]) -> None:
+def _refuse_strangers(tables: Tables, events: list[NodeEvent], number: Mapping[str, int]) -> None:
     """Drop what happened to nodes that nobody watched; refuse if that is all."""
     strange = [event for event in events if event.node not in number]
     if not strange:
@@ -414,7 +414,7 @@ def _refuse_strangers(tables: Tables, events: list[Event], number: Mapping[str, 
     events[:] = [event for event in events if event.node in number]
 
 
-def _in_service(event: Event, rows: Iterable[Exposure]) -> Event | None:
+def _in_service(event: NodeEvent, rows: Iterable[Exposure]) -> NodeEvent | None:
     """Return an outage clipped to the service of its node; ``None`` if it began outside."""
     for row in rows:
         if row.t_enter <= event.t < row.t_exit:
@@ -423,9 +423,9 @@ def _in_service(event: Event, rows: Iterable[Exposure]) -> Event | None:
     return None
 
 
-def _better_causes(outages: Sequence[Event], faults: Sequence[Event]) -> None:
+def _better_causes(outages: Sequence[NodeEvent], faults: Sequence[NodeEvent]) -> None:
     """Give outages that only say how they were noticed the cause that a code of the same node names."""
-    by_node: dict[str, list[Event]] = defaultdict(list)
+    by_node: dict[str, list[NodeEvent]] = defaultdict(list)
     for fault in faults:
         by_node[fault.node].append(fault)
     for outage in outages:
@@ -463,7 +463,7 @@ def _silences(tables: Tables, history: History) -> list[str]:
     return result
 
 
-def _unheard(named: Sequence[Event], faults: Sequence[Event]) -> list[Event]:
+def _unheard(named: Sequence[NodeEvent], faults: Sequence[NodeEvent]) -> list[NodeEvent]:
     """Return the outages whose reason names a code of which the node's own log has nothing near."""
     moments: dict[str, list[float]] = defaultdict(list)
     for fault in faults:
@@ -538,7 +538,7 @@ def _of_many_racks(history: History, rack: Sequence[int], groups: Sequence[list[
     return [group for group, size in zip(groups, sizes, strict=True) if size >= least], float(expected[least - 3])
 
 
-def _grouped(outages: Sequence[Event], domain: Sequence[int], gap: float) -> list[list[int]]:
+def _grouped(outages: Sequence[NodeEvent], domain: Sequence[int], gap: float) -> list[list[int]]:
     """Return numbers of outages by groups: those of a domain that begin within a gap [s] of the first."""
     groups: list[list[int]] = []
     open_group: dict[int, list[int]] = {}
@@ -579,7 +579,7 @@ def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> B
     """Say of each attempt whether a node ended it, and which; the first evidence of the list that fits."""
     found = Blame()
     outages: dict[str, list[float]] = defaultdict(list)
-    causes: dict[tuple[str, float], Event] = {}
+    causes: dict[tuple[str, float], NodeEvent] = {}
     faults: dict[str, list[float]] = defaultdict(list)
     for event in history.outages:
         outages[event.node].append(event.t)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.logs.tables import Event, Rules, Source, Tables
+    from ettrick.analysis.logs.tables import NodeEvent, Rules, Source, Tables
     from ettrick.analysis.results.models import Provenance
 
 DRAWS = 200
@@ -160,13 +160,13 @@ def dropped_rows(tables: Tables) -> list[found.DroppedRows]:
     ]
 
 
-def _unseen(rules: Rules, outages: Sequence[Event], up: float) -> dict[str, float]:
+def _unseen(rules: Rules, outages: Sequence[NodeEvent], up: float) -> dict[str, float]:
     """Return the upper end of the rate of each cause that no outage has."""
     seen = {"application", "unknown", "kill_task", *(event.cause for event in outages)}
     return {cause: 1000 * estimate.rate(0, up).high for cause in rules.causes if cause not in seen}
 
 
-def _unknown(outages: Sequence[Event]) -> dict[str, int]:
+def _unknown(outages: Sequence[NodeEvent]) -> dict[str, int]:
     """Return the commonest texts that no rule matches, without what tells one site or node from another."""
     texts = Counter(re.sub(r"[0-9]+", "#", event.text)[:60] for event in outages if event.cause == "unknown")
     return dict(texts.most_common(10))
@@ -199,7 +199,7 @@ def _covered(spans: Sequence[tuple[float, float]], low: float, high: float) -> f
 def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
     """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed."""
     number = history.number
-    events: dict[int, list[Event]] = defaultdict(list)
+    events: dict[int, list[NodeEvent]] = defaultdict(list)
     for event in history.outages:
         events[number[event.node]].append(event)
     rows: list[tuple[int, float, bool, bool]] = []
@@ -225,7 +225,7 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
 # Causes and repairs.
 
 
-def spread(history: History, events: Sequence[Event], few: float) -> float:
+def spread(history: History, events: Sequence[NodeEvent], few: float) -> float:
     """Return how many times the variance of a count is that of independent events: over weeks or over nodes, if more.
 
     Relapse, swings and incidents show in weeks; what returns to a node later shows in nodes. With fewer than `SOME`
@@ -241,7 +241,7 @@ def spread(history: History, events: Sequence[Event], few: float) -> float:
 
 
 def _causes(
-    history: History, single: Sequence[Event], verdict: Verdict, up: float, rules: Rules, wide: float
+    history: History, single: Sequence[NodeEvent], verdict: Verdict, up: float, rules: Rules, wide: float
 ) -> tuple[list[found.CauseFound], NDArray[np.float64]]:
     """Return all causes, the most frequent first, and the events by which the background rate divides among them."""
     all_of = Counter(event.cause for event in history.outages)
@@ -271,7 +271,7 @@ def _causes(
     return result, shares
 
 
-def _repair(history: History, events: Sequence[Event]) -> found.LawFound | None:
+def _repair(history: History, events: Sequence[NodeEvent]) -> found.LawFound | None:
     """Return the law of the repair times of outages; ``None`` where nothing is known of them."""
     if not history.has_ends:
         return None
@@ -471,7 +471,7 @@ def exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[np
     return total
 
 
-def _detection(outages: Sequence[Event]) -> found.LawFound | None:
+def _detection(outages: Sequence[NodeEvent]) -> found.LawFound | None:
     """Return the law of the time from the first line of the kernel to the outage."""
     # A poll says when it looked, and no more; codes of the kernel that stand for outages have no other moment.
     direct = [event for event in outages if not event.is_fault and event.source not in ("prometheus", "nodes")]

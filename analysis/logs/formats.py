@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.logs import files as logs
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
-from ettrick.analysis.logs.tables import Event, Exposure, Life, NoModelError, Source
+from ettrick.analysis.logs.tables import NodeEvent, Exposure, Life, NoModelError, Source
 from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest
@@ -371,7 +371,7 @@ def read_outages(log: Log) -> None:
                 log.drop("an outage that is repeated", line)
                 continue
             log.tables.events.append(
-                Event(
+                NodeEvent(
                     "outages", start, end, name, cause, "column" if reason else "unknown", log.file, line,
                     planned=planned or rules.is_planned("", reason), text=reason,
                 )

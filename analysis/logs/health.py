@@ -22,7 +22,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs.reconcile import JobStarts, close_by_jobs
-from ettrick.analysis.logs.tables import Event, Exposure
+from ettrick.analysis.logs.tables import NodeEvent, Exposure
 from ettrick.sim.records import LogError, StrayError
 from ettrick.sim.units import DAY
 
@@ -165,7 +165,7 @@ def _change(log: Log, rule: Mapping[str, Any], t: float, node: str, text: str, l
         log.drop("codes that programs cause", line, sort="normal")
         return
     log.tables.events.append(
-        Event("kubernetes", t, t, node, fault.cause, fault.basis, log.file, line, _part(log.rules, fault.cause),
+        NodeEvent("kubernetes", t, t, node, fault.cause, fault.basis, log.file, line, _part(log.rules, fault.cause),
               severity=fault.severity, raw_count=count, is_fault=True)
     )  # fmt: skip
 
@@ -304,7 +304,7 @@ def _snapshots(reading: Reading) -> list[Exposure]:
         for kind, fault in now.conditions.items():
             if last is not None and (kind not in last.conditions or last.conditions[kind].since != fault.since):
                 reading.tables.events.append(
-                    Event("nodes", fault.since, fault.since, now.node, fault.cause, fault.basis, where.file, where.line,
+                    NodeEvent("nodes", fault.since, fault.since, now.node, fault.cause, fault.basis, where.file, where.line,
                           _part(reading.rules, fault.cause), severity=fault.severity, is_fault=True)
                 )  # fmt: skip
     end = max((each.t for each in before.values()), default=0.0)
@@ -364,7 +364,7 @@ def read_nvsentinel(log: Log) -> None:
             )  # fmt: skip
             continue
         log.tables.events.append(
-            Event("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, device,
+            NodeEvent("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, device,
                   severity="fatal" if is_fatal else "info", repair_kind=repair, is_fault=True)
         )  # fmt: skip
 
@@ -536,7 +536,7 @@ def _faults_of(
             continue
         severity = "info" if code in reading.rules.harmless else rule.get("severity", "fatal")
         tables.events.append(
-            Event("prometheus", t, t, node, cause, f"xid {code}" if code else metric, run.file, run.line, "gpu", device,
+            NodeEvent("prometheus", t, t, node, cause, f"xid {code}" if code else metric, run.file, run.line, "gpu", device,
                   lo, severity=severity, raw_count=1 if is_code else max(int(rise), 1), is_fault=True)
         )  # fmt: skip
 
@@ -571,11 +571,11 @@ def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str
 class _Node:
     """What is known of a node on the way: the outage that lasts, the last one that a mere answer ended, a reason."""
 
-    out: Event | None = None
+    out: NodeEvent | None = None
     keys: set[str] = field(default_factory=set)
     """What is down while the outage lasts."""
-    answered: Event | None = None
-    ended_by_job: Event | None = None
+    answered: NodeEvent | None = None
+    ended_by_job: NodeEvent | None = None
     reason: Point | None = None
     lines: set[tuple[float, str, str]] = field(default_factory=set)
 
@@ -648,7 +648,7 @@ def _down(reading: Reading, node: _Node, point: Point) -> None:
         again.t_end, node.out, node.keys, node.answered = math.nan, again, {point.key}, None
         _learn(again, point)
         return
-    event = Event(
+    event = NodeEvent(
         point.source, point.t, math.nan, point.node, point.cause, point.basis, point.file, point.line, point.part,
         point.part_id, point.t_lo, point.planned, repair_kind=point.repair, text=point.text,
     )  # fmt: skip
@@ -663,7 +663,7 @@ def _down(reading: Reading, node: _Node, point: Point) -> None:
     reading.tables.events.append(event)
 
 
-def _learn(event: Event, point: Point) -> None:
+def _learn(event: NodeEvent, point: Point) -> None:
     """Take a better cause, and the last kind of repair."""
     if event.cause in ("unknown", "not_responding") and point.cause != "unknown":
         event.cause, event.cause_basis = point.cause, point.basis

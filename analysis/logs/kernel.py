@@ -16,7 +16,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ettrick.analysis.logs.tables import Event
+from ettrick.analysis.logs.tables import NodeEvent
 from ettrick.sim.records import EPOCH, LogError, StrayError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class _Faults:
         self._tallies: dict[str, list[int]] = {}
         self._noise: dict[tuple[str, str, str], float] = {}
         self._gpus: dict[str, tuple[float, str]] = {}
-        self._groups: dict[tuple[str, str, str], list[Event]] = {}
+        self._groups: dict[tuple[str, str, str], list[NodeEvent]] = {}
 
     def add(self, node: str, moment: float, fault: Fault, number: int) -> bool:
         """Add a line to its fault, or as a new one, and return whether it is one; programs' errors are only counted."""
@@ -178,7 +178,7 @@ class _Faults:
             event.t, event.t_end = min(event.t, moment), max(event.t_end, moment)
             event.raw_count += 1
         else:
-            event = Event(
+            event = NodeEvent(
                 "kernel", moment, moment, node, fault.cause, fault.basis, self._log.file, number,
                 part="nic" if fault.cause == "nic" else "gpu", part_id=fault.device, severity="degraded", is_fault=True,
             )  # fmt: skip
@@ -194,7 +194,7 @@ class _Faults:
         self._log.source.rows -= len(self._numbers)
         self._groups, self._tallies, self._numbers = {}, {}, []
 
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[NodeEvent]:
         """Yield the faults, and count lines by code; a fault whose lines state no severity has that of its code."""
         for basis, (lines, groups) in self._tallies.items():
             tally = self._log.tables.groups.setdefault(_xid(basis), [0, 0])

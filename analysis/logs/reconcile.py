@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.analysis.amounts import number_of
-from ettrick.analysis.logs.tables import LoggedAttempt, Event, utc
+from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, utc
 from ettrick.sim.records import ADDRESS, LogError, same_hosts, short_name
 from ettrick.sim.units import DAY, YEAR
 
@@ -160,8 +160,8 @@ def leave_out_strays(reading: Reading) -> None:
     """
     tables, today = reading.tables, time.time() + DAY
     sources = {s.file: s for s in tables.sources if s.last > today or s.last - s.first > YEAR}
-    rows: dict[str, list[Event | Point | LoggedAttempt]] = defaultdict(list)
-    tables_of_rows: list[Sequence[Event | Point | LoggedAttempt]] = [tables.events, reading.points, tables.attempts]
+    rows: dict[str, list[NodeEvent | Point | LoggedAttempt]] = defaultdict(list)
+    tables_of_rows: list[Sequence[NodeEvent | Point | LoggedAttempt]] = [tables.events, reading.points, tables.attempts]
     for row in itertools.chain.from_iterable(tables_of_rows if sources else ()):
         if row.file in sources:
             rows[row.file].append(row)
@@ -180,13 +180,13 @@ def leave_out_strays(reading: Reading) -> None:
     _check_years(tables)
 
 
-def _end(row: Event | Point | LoggedAttempt) -> float:
+def _end(row: NodeEvent | Point | LoggedAttempt) -> float:
     """Return the end of what has one [s since 1970]."""
     return getattr(row, "t_end", math.nan)
 
 
 def _after(
-    tables: Tables, source: Source, rows: Sequence[Event | Point | LoggedAttempt], spans: _Floats, today: float
+    tables: Tables, source: Source, rows: Sequence[NodeEvent | Point | LoggedAttempt], spans: _Floats, today: float
 ) -> NDArray[np.bool_]:
     """Return which rows lie after today; an outage whose end lies within a year from now is planned to, and lasts."""
     is_late: NDArray[np.bool_] = spans[:, 0] > today
@@ -195,7 +195,7 @@ def _after(
         return np.zeros(len(spans), dtype=np.bool_)
     for index in np.flatnonzero((spans[:, 1] > today) & ~is_late).tolist():
         row = rows[index]
-        if isinstance(row, Event) and row.t_end < today + YEAR:
+        if isinstance(row, NodeEvent) and row.t_end < today + YEAR:
             row.t_end = spans[index, 1] = math.nan
         else:
             is_late[index] = True
@@ -203,7 +203,7 @@ def _after(
     return is_late
 
 
-def _narrow(tables: Tables, source: Source, strays: Sequence[Event | Point | LoggedAttempt], spans: _Floats) -> None:
+def _narrow(tables: Tables, source: Source, strays: Sequence[NodeEvent | Point | LoggedAttempt], spans: _Floats) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
     moments = " to ".join(
@@ -284,7 +284,7 @@ def close_by_jobs(reading: Reading) -> None:
     outages = [event for event in reading.tables.events if not event.is_fault]
     starts = JobStarts(reading, {event.node for event in outages})
     ended: Counter[str] = Counter()
-    denied: dict[str, list[Event]] = defaultdict(list)
+    denied: dict[str, list[NodeEvent]] = defaultdict(list)
     for event in outages:
         start = starts.after(event.node, event.t)
         if math.isnan(event.t_end) and start < math.inf:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.analysis.logs.health import Point
-from ettrick.analysis.logs.tables import LoggedAttempt, Event
+from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent
 from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def read_node_events(log: Log) -> None:
         source.saw(start, end)
         cause, basis = rules.cause_of(reason)
         log.tables.events += (
-            Event(
+            NodeEvent(
                 "node-events", start, end, name, cause, basis, log.file, number,
                 planned=rules.is_planned(state, reason), repair_kind=rules.repair_of(reason), text=reason,
             )

@@ -24,7 +24,7 @@ class NoModelError(ValueError):
 
 
 @dataclass(slots=True)
-class Event:
+class NodeEvent:
     """Something that happened to a node or one of its parts.
 
     Parameters
@@ -197,7 +197,7 @@ class Source:
 class Tables:
     """All that logs say; several files fill the same tables."""
 
-    events: list[Event] = field(default_factory=list)
+    events: list[NodeEvent] = field(default_factory=list)
     exposure: list[Exposure] = field(default_factory=list)
     attempts: list[LoggedAttempt] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ettrick.analysis.logs.tables import LoggedAttempt, Event, Phase
+from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, Phase
 from ettrick.sim.records import EPOCH, LogError, since_1970
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _report(log: Log, fields: Mapping[str, str], number: int, begun: int) -> Non
     log.source.saw(moment)
     log.source.rows += 1
     log.tables.events.append(
-        Event("torchrun", moment, moment, fields["host"], "unknown", f"exit {fields['exitcode']}", log.file, begun,
+        NodeEvent("torchrun", moment, moment, fields["host"], "unknown", f"exit {fields['exitcode']}", log.file, begun,
               "job", severity="info", is_fault=True)
     )  # fmt: skip
 

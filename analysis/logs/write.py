@@ -17,7 +17,7 @@ from ettrick.analysis.logs import workload
 from ettrick.analysis.logs.estimate import FEW, LEAST_SIGMA
 from ettrick.analysis.logs.events import largest
 from ettrick.analysis.logs.fit import duration, lognormal_law, rate_text
-from ettrick.analysis.logs.tables import LoggedAttempt, Dropped, Event, Exposure, Phase, as_csv, utc
+from ettrick.analysis.logs.tables import LoggedAttempt, Dropped, NodeEvent, Exposure, Phase, as_csv, utc
 from ettrick.analysis.results.files import csv_text
 from ettrick.sim.units import DAY, DURATION, parse
 
@@ -245,7 +245,7 @@ def files(
         "sure each number is.\n"
     )
     found = {
-        "events.csv": as_csv(tables.events, Event),
+        "events.csv": as_csv(tables.events, NodeEvent),
         "exposure.csv": as_csv(tables.exposure, Exposure),
         "dropped.csv": as_csv(tables.dropped, Dropped),
         "outages.csv": outages_csv(fitted.history),
