@@ -18,7 +18,7 @@ from ettrick.analysis.results.explained import (
     ExplainedFleet,
     ExplainedJob,
     ExplainedStream,
-    FaultClass,
+    FaultClassSummary,
     Fit,
     GroupLink,
     Human,
@@ -77,7 +77,7 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
         interruptions_per_day=DAY / job.mtti,
         detection_mean_s=job.detection_mean,
         classes=[
-            FaultClass(
+            FaultClassSummary(
                 fault=row.fault,
                 stops=row.stops,
                 causes=list(row.causes),

@@ -98,7 +98,7 @@ class WorthDocument(Document):
 # What a scenario rests on.
 
 
-class FaultClass(Part):
+class FaultClassSummary(Part):
     """A class of faults; those of a class that do not stop the job are another one."""
 
     fault: str = Field(description="The class.")
@@ -193,7 +193,7 @@ class Recovery(Part):
 
     interruptions_per_day: Real = Field(description="How often it is interrupted, before any simulation.")
     detection_mean_s: Number = Field(description="Mean time until an interruption is known [s].")
-    classes: list[FaultClass] = Field(description="Classes of faults that the scenario has.")
+    classes: list[FaultClassSummary] = Field(description="Classes of faults that the scenario has.")
     stores: list[Store] = Field(description="The one that is saved to most often first.")
     strategy: str = Field(description="Name of the strategy.")
     summary: str = Field(description="A sentence about it.")
