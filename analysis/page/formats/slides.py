@@ -532,20 +532,20 @@ _POINTS = 72  # of an inch
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW@%GOQ…")
 
 
-class Fitted(NamedTuple):
+class FittedText(NamedTuple):
     """Paragraphs that fit into a box, and the size of their type [pt]."""
 
     paragraphs: tuple[str, ...]
     size: float
 
 
-def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tuple[int, int]) -> Fitted:
+def fitted(paragraphs: tuple[str, ...], width: float, height: float, sizes: tuple[int, int]) -> FittedText:
     """Return texts at the largest size [pt] at which they fit a box [in]; cut if they do not at the smallest."""
     smallest, largest = sizes
     for size in range(largest, smallest - 1, -1):
         if _height(paragraphs, width, size) <= height:
-            return Fitted(paragraphs, size)
-    return Fitted(_cut(paragraphs, width, height, smallest), smallest)
+            return FittedText(paragraphs, size)
+    return FittedText(_cut(paragraphs, width, height, smallest), smallest)
 
 
 def lines_of(text: str, width: float, size: float) -> int:
