@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.fit import Fitted
+    from ettrick.analysis.logs.fit import FittedModel
 
 SIMULATIONS = 100
 
@@ -198,7 +198,7 @@ def trace_of(history: History) -> Faults:
 
 
 def of_model(
-    fitted: Fitted, count: int, progress: Callable[[int, int | None], None]
+    fitted: FittedModel, count: int, progress: Callable[[int, int | None], None]
 ) -> tuple[list[Faults], tuple[float, float], list[str]]:
     """Return simulations of the model, the swings that were added to it, and why there are none."""
     swing = 0.0, 0.0
@@ -219,7 +219,7 @@ def affordable(prepared: sim.Prepared, count: int, least: int) -> int:
 
 
 def simulated(
-    fitted: Fitted,
+    fitted: FittedModel,
     entries: list[dict[str, Any]],
     count: int = SIMULATIONS,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,
@@ -275,7 +275,7 @@ def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> li
     return result
 
 
-def swings(fitted: Fitted, traces: list[Faults]) -> tuple[float, float]:
+def swings(fitted: FittedModel, traces: list[Faults]) -> tuple[float, float]:
     """Return the stretch [d] and coefficient of variation of swings that explain the dispersion the model lacks.
 
     Of windows of a day, a week and 30 days, the one whose counts are most above what the model simulates; the variance

@@ -46,7 +46,7 @@ NOT_KNOWN = (
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedModel:
     """The document, and what else is needed to write a model: its parameters, and joint draws of them."""
 
     document: found.FitDocument
@@ -65,7 +65,7 @@ def fit(
     rules: Rules,
     name: str,
     provenance: Provenance,
-) -> Fitted:
+) -> FittedModel:
     """Return the failure model of a history.
 
     Raises
@@ -127,7 +127,7 @@ def fit(
         findings=[*tables.findings, *_findings(history, verdict, trend, unused), *_onsets(history)],
         not_known=list(NOT_KNOWN), provenance=provenance,
     )  # fmt: skip
-    return Fitted(document, history, verdict, draws, shares)
+    return FittedModel(document, history, verdict, draws, shares)
 
 
 def estimated(value: Estimate, size: float = 1.0) -> found.Estimated:

@@ -18,7 +18,7 @@ from ettrick.analysis.logs import anonymise, check, lives, slurm_conf, workload,
 from ettrick.analysis.logs.estimate import mean_cumulative
 from ettrick.analysis.logs.events import blame, build, incidents
 from ettrick.analysis.logs.files import Reading
-from ettrick.analysis.logs.fit import Fitted, exposure_until, fit
+from ettrick.analysis.logs.fit import FittedModel, exposure_until, fit
 from ettrick.analysis.logs.formats import read_files
 from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
 from ettrick.analysis.results.fitted import BacktestFound, CostFound, CurveFound, FitDocument, LivesDocument
@@ -61,7 +61,7 @@ class Outcome(NamedTuple):
 
     document: FitDocument
     files: dict[str, str]
-    fitted: Fitted
+    fitted: FittedModel
     tables: Tables
 
 
@@ -239,7 +239,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
 
 
 def _simulations(
-    fitted: Fitted, load: workload.Workload | None, files: Mapping[str, str], progress: Progress
+    fitted: FittedModel, load: workload.Workload | None, files: Mapping[str, str], progress: Progress
 ) -> tuple[CostFound | None, list[BacktestFound], list[str]]:
     """Return what the failures cost and the backtest, by running what is written, and what to know of them."""
     cost, backtest = None, []

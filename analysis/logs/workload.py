@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.fit import Fitted
+    from ettrick.analysis.logs.fit import FittedModel
     from ettrick.analysis.logs.slurm_conf import Site
     from ettrick.analysis.logs.tables import Tables
 
@@ -121,7 +121,7 @@ class Workload:
     priority: dict[str, int]
 
 
-def workload(fitted: Fitted, tables: Tables, site: Site | None = None) -> Workload | None:
+def workload(fitted: FittedModel, tables: Tables, site: Site | None = None) -> Workload | None:
     """Return what the job records say; ``None`` with too few jobs that ran."""
     history, per_node = fitted.history, fitted.document.gpus_per_node
     jobs = jobs_of(tables, per_node)
@@ -638,7 +638,7 @@ class _Batches(NamedTuple):
 
 
 def backtest(
-    fitted: Fitted, load: Workload, folder: Path, progress: Callable[[int, int | None], None]
+    fitted: FittedModel, load: Workload, folder: Path, progress: Callable[[int, int | None], None]
 ) -> list[BacktestFound]:
     """Return what was measured beside what the replay and the fitted streams give.
 
@@ -676,7 +676,7 @@ def backtest(
     return found
 
 
-def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[int, _Batches]]:
+def _replayed(fitted: FittedModel, load: Workload, folder: Path) -> dict[str, tuple[int, _Batches]]:
     """Return metrics of the jobs that the replay has in its window, by name, with how many jobs they are of."""
     length = load.end - load.begin
     changes = [f"windows={length / BATCHES!r} s", "streams.0.origin=0.0"]
@@ -728,7 +728,7 @@ def _replayed(fitted: Fitted, load: Workload, folder: Path) -> dict[str, tuple[i
     return found
 
 
-def _kept(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> FloatArray:
+def _kept(fitted: FittedModel, load: Workload, jobs: Sequence[Job]) -> FloatArray:
     """Return how much of their runs jobs kept [s], shape (n,).
 
     Of the training job what its log says. Without one, each of its runs begins with a start and ends half an interval
@@ -750,7 +750,7 @@ def _kept(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> FloatArray:
     return np.asarray(run - np.minimum(lost, run))
 
 
-def _occupied(fitted: Fitted, load: Workload, jobs: Sequence[Job]) -> tuple[FloatArray, FloatArray]:
+def _occupied(fitted: FittedModel, load: Workload, jobs: Sequence[Job]) -> tuple[FloatArray, FloatArray]:
     """Return the GPU-time of jobs and that in working order in parts of the window [GPU s], shape (batches,) each."""
     edges = np.linspace(load.begin, load.end, BATCHES + 1)
     history, per_node = fitted.history, fitted.document.gpus_per_node

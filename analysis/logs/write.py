@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.logs.estimate import Clustering
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.fit import Fitted
+    from ettrick.analysis.logs.fit import FittedModel
     from ettrick.analysis.logs.slurm_conf import Site
     from ettrick.analysis.logs.tables import Tables
     from ettrick.analysis.logs.workload import Workload
@@ -36,7 +36,7 @@ BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "s
 
 
 def sources(
-    fitted: Fitted, clustering: Clustering | None = None, swings: tuple[float, float] = (0.0, 0.0)
+    fitted: FittedModel, clustering: Clustering | None = None, swings: tuple[float, float] = (0.0, 0.0)
 ) -> list[dict[str, Any]]:
     """Return the failure sources of the model as a scenario states them.
 
@@ -128,7 +128,7 @@ def _interval(estimate: Estimated) -> str:
     return f"{estimate.value:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]"
 
 
-def idle_cluster(fitted: Fitted, entries: list[dict[str, Any]], days: float) -> dict[str, Any]:
+def idle_cluster(fitted: FittedModel, entries: list[dict[str, Any]], days: float) -> dict[str, Any]:
     """Return a scenario with the nodes of the fit and no job before its end: failures as they come by themselves."""
     nodes, rack = fitted.document.nodes, {"nodes": per_rack(fitted.history)}
     return {
@@ -153,7 +153,7 @@ def per_rack(history: History) -> int:
 # The scenario: what logs tell, and what they do not.
 
 
-def scenario(fitted: Fitted, tables: Tables) -> dict[str, Any]:
+def scenario(fitted: FittedModel, tables: Tables) -> dict[str, Any]:
     """Return the scenario without its failures; what had to be assumed in it stands among its assumptions."""
     document, training, gpus = fitted.document, fitted.document.training, fitted.document.gpus_per_node
     big = largest(tables.attempts)
@@ -209,7 +209,7 @@ def between_runs(big: Sequence[LoggedAttempt]) -> float | None:
     return sum(max(gap, 0.0) for gap in short) / len(short)
 
 
-def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
+def bundle(fitted: FittedModel, entries: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the file that scenarios extend: sources of nodes, and the ends of jobs that no node explains."""
     attribution = fitted.document.attribution
     entries = [*entries]
@@ -231,7 +231,7 @@ def bundle(fitted: Fitted, entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def files(
-    fitted: Fitted, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None,
+    fitted: FittedModel, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None,
     load: Workload | None = None, site: Site | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """Return all files of the folder but the document, by name."""
@@ -308,7 +308,7 @@ def study(document: FitDocument, *, of_fleet: bool = False) -> dict[str, Any]:
     }
 
 
-def replay(fitted: Fitted, content: Mapping[str, Any]) -> dict[str, Any]:
+def replay(fitted: FittedModel, content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scenario with the outages as they were."""
     rest = {key: value for key, value in content.items() if key not in ("extends", "failures", "repair")}
     source: dict[str, Any] = {
@@ -330,7 +330,7 @@ def outages_csv(history: History) -> str:
     return csv_text(rows)
 
 
-def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
+def draws_csv(fitted: FittedModel, entries: list[dict[str, Any]]) -> str:
     """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
     generator = np.random.default_rng(0)
     components = [at for at, entry in enumerate(entries) if entry["use"] == "component"]
@@ -371,7 +371,7 @@ def draws_csv(fitted: Fitted, entries: list[dict[str, Any]]) -> str:
 
 
 def _repair_draws(
-    fitted: Fitted, entries: list[dict[str, Any]], generator: np.random.Generator
+    fitted: FittedModel, entries: list[dict[str, Any]], generator: np.random.Generator
 ) -> dict[str, list[str]]:
     """Return draws of the repair laws by path, the fit first; sources that have one law have its draws together.
 
