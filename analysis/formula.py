@@ -94,7 +94,7 @@ class Input(NamedTuple):
     default: float | None = None
 
 
-class Found(NamedTuple):
+class FormulaLine(NamedTuple):
     """A result: its key in the JSON document, what it is, its value [unit], NaN where there is none.
 
     The `note` of an approximation outside its range says so, and gives the bound.
@@ -303,8 +303,8 @@ _CLOSE = 0.01
 """Share by which an approximation may miss what is exact and still be called within its range [-]."""
 
 
-def _checkpoint_interval(write: float, mtti: float, restart: float, downtime: float) -> list[Found]:
-    rows: list[Found] = []
+def _checkpoint_interval(write: float, mtti: float, restart: float, downtime: float) -> list[FormulaLine]:
+    rows: list[FormulaLine] = []
     best = goodput.optimal_interval(write, mtti)
     for name, label, rule, domain in (
         ("young", "Young", goodput.young_interval, "b far below M"),
@@ -316,49 +316,49 @@ def _checkpoint_interval(write: float, mtti: float, restart: float, downtime: fl
         is_out = name != "exact" and (interval >= mtti < math.inf)
         note = f"outside its range ({domain}); the best is {_time_text(best)}" if is_out else ""
         ettr = goodput.efficiency(interval, write, mtti, restart, downtime)
-        rows += [Found(name, label, interval, "s", note), Found(f"{name}_ettr", f"ETTR at {label}", ettr, "share")]
+        rows += [FormulaLine(name, label, interval, "s", note), FormulaLine(f"{name}_ettr", f"ETTR at {label}", ettr, "share")]
     return rows
 
 
-def _async_interval(drain: float, write: float, mtti: float, restart: float, downtime: float) -> list[Found]:
+def _async_interval(drain: float, write: float, mtti: float, restart: float, downtime: float) -> list[FormulaLine]:
     interval, ettr = _best(write, mtti, restart, downtime, drain)
     alone = goodput.optimal_interval(write, mtti)
     _, blocking = _best(write + drain, mtti, restart, downtime)
     return [
-        Found("interval", "best time between saves", interval, "s"),
-        Found("ettr", "ETTR with it", ettr, "share"),
-        Found("interval_without_drain", "the best if saves were durable at once", alone, "s"),
-        Found("ettr_blocking", "ETTR if the drain blocked the job too, at its best", blocking, "share"),
+        FormulaLine("interval", "best time between saves", interval, "s"),
+        FormulaLine("ettr", "ETTR with it", ettr, "share"),
+        FormulaLine("interval_without_drain", "the best if saves were durable at once", alone, "s"),
+        FormulaLine("ettr_blocking", "ETTR if the drain blocked the job too, at its best", blocking, "share"),
     ]
 
 
-def _mtti(mtbf: float, parts: float, other: float, over: float) -> list[Found]:
+def _mtti(mtbf: float, parts: float, other: float, over: float) -> list[FormulaLine]:
     rate = parts / mtbf + 1.0 / other
     return [
-        Found("mtti", "mean time to interrupt of the job", 1.0 / rate, "s"),
-        Found("per_day", "interruptions", rate * DAY, "1/d"),
-        Found("none", f"probability of none in {time_text(over)}", math.exp(-rate * over), "share"),
+        FormulaLine("mtti", "mean time to interrupt of the job", 1.0 / rate, "s"),
+        FormulaLine("per_day", "interruptions", rate * DAY, "1/d"),
+        FormulaLine("none", f"probability of none in {time_text(over)}", math.exp(-rate * over), "share"),
     ]
 
 
-def _ettr(interval: float, write: float, mtti: float, restart: float, downtime: float, drain: float) -> list[Found]:
+def _ettr(interval: float, write: float, mtti: float, restart: float, downtime: float, drain: float) -> list[FormulaLine]:
     shares = goodput.expected_shares(interval, write, mtti, restart, downtime, drain)
     first = goodput.first_order_efficiency(interval, write, mtti, restart + downtime + drain)
     labels = {"productive": "ETTR, productive", "checkpoint_stall": "blocked in saves", "lost_work": "lost work"}
-    rows = [Found(name, labels.get(name, name), value, "share") for name, value in shares.items()]
+    rows = [FormulaLine(name, labels.get(name, name), value, "share") for name, value in shares.items()]
     cost = (restart + downtime + drain + interval / 2) / mtti
     note = (
         f"outside its range (far less than M for a failure, not {short_text(cost)} M): too low, the ETTR above is exact"
     )
     if shares["productive"] - first <= _CLOSE:
         note = ""
-    return [*rows, Found("first_order", "ETTR to the first order", first if first >= 0 else math.nan, "share", note)]
+    return [*rows, FormulaLine("first_order", "ETTR to the first order", first if first >= 0 else math.nan, "share", note)]
 
 
 def _two_level(
     local_write: float, remote_write: float, remote_share: float, mtti: float, restart: float, remote_restart: float,
     downtime: float,
-) -> list[Found]:  # fmt: skip
+) -> list[FormulaLine]:  # fmt: skip
     from scipy.optimize import minimize
 
     rate, far = 1.0 / mtti, remote_restart or restart
@@ -394,15 +394,15 @@ def _two_level(
         "" if both > 0.7 else f"outside its range (above 70 %); with remote saves alone it is {percent_text(single, 2)}"
     )
     return [
-        Found("local_interval", "between local saves", local, "s"),
-        Found("remote_interval", "between remote saves", remote, "s"),
-        Found("ettr", "ETTR with both", both, "share", note),
-        Found("remote_alone_interval", "between remote saves without local ones", alone, "s"),
-        Found("remote_alone_ettr", "ETTR with these alone", single, "share"),
+        FormulaLine("local_interval", "between local saves", local, "s"),
+        FormulaLine("remote_interval", "between remote saves", remote, "s"),
+        FormulaLine("ettr", "ETTR with both", both, "share", note),
+        FormulaLine("remote_alone_interval", "between remote saves without local ones", alone, "s"),
+        FormulaLine("remote_alone_ettr", "ETTR with these alone", single, "share"),
     ]
 
 
-def _mtbf_needed(ettr: float, parts: float, write: float, restart: float, downtime: float) -> list[Found]:
+def _mtbf_needed(ettr: float, parts: float, write: float, restart: float, downtime: float) -> list[FormulaLine]:
     from scipy.optimize import brentq
 
     def short(log_mtti: float) -> float:
@@ -413,101 +413,101 @@ def _mtbf_needed(ettr: float, parts: float, write: float, restart: float, downti
     mtti = math.exp(brentq(short, math.log(1e-6), math.log(1e30), xtol=1e-12))
     interval, reached = _best(write, mtti, restart, downtime)
     return [
-        Found("mtbf", "MTBF that each part needs", mtti * parts, "s"),
-        Found("mtti", "MTTI of the job with it", mtti, "s"),
-        Found("interval", "best time between saves with it", interval, "s"),
-        Found("ettr", "ETTR with it", reached, "share"),
+        FormulaLine("mtbf", "MTBF that each part needs", mtti * parts, "s"),
+        FormulaLine("mtti", "MTTI of the job with it", mtti, "s"),
+        FormulaLine("interval", "best time between saves with it", interval, "s"),
+        FormulaLine("ettr", "ETTR with it", reached, "share"),
     ]
 
 
-def _spares(needed: float, mtbf: float, repair: float, probability: float, dispersion: float) -> list[Found]:
+def _spares(needed: float, mtbf: float, repair: float, probability: float, dispersion: float) -> list[FormulaLine]:
     down = nodes.steady_unavailability(mtbf, repair)
     spares = nodes.spares_needed(int(needed), down, probability, dispersion)
     correlation = (dispersion - 1.0) / max(needed - 1.0, 1.0)
     law = nodes.missing_nodes_pmf(int(needed) + spares, down, 1.0 + (needed + spares - 1.0) * correlation)
     return [
-        Found("spares", "spares", spares, "count"),
-        Found("enough", "probability that they are enough", arrays.enough_probability(law, spares), "share"),
-        Found("unavailability", "share of time for which a node is down", down, "share"),
-        Found("down", "mean number of nodes down", (needed + spares) * down, "count"),
+        FormulaLine("spares", "spares", spares, "count"),
+        FormulaLine("enough", "probability that they are enough", arrays.enough_probability(law, spares), "share"),
+        FormulaLine("unavailability", "share of time for which a node is down", down, "share"),
+        FormulaLine("down", "mean number of nodes down", (needed + spares) * down, "count"),
     ]
 
 
-def _k_of_n(parts: float, needed: float, mtbf: float, repair: float, dispersion: float) -> list[Found]:
+def _k_of_n(parts: float, needed: float, mtbf: float, repair: float, dispersion: float) -> list[FormulaLine]:
     if needed > parts:
         raise ValueError(f"--needed {needed:g} is more than --parts {parts:g}")
     down = nodes.steady_unavailability(mtbf, repair)
     law, extra = nodes.missing_nodes_pmf(int(parts), down, dispersion), int(parts - needed)
     enough, short = arrays.enough_probability(law, extra), float(arrays.exceedance(law)[extra])
     return [
-        Found("available", "share of time with enough", enough, "share"),
-        Found("short_per_year", "time without enough in a year", short * YEAR, "s"),
-        Found("missing", "mean number missing", arrays.expected_shortfall(law, extra), "count"),
-        Found("unavailability", "share of time for which a part is down", down, "share"),
+        FormulaLine("available", "share of time with enough", enough, "share"),
+        FormulaLine("short_per_year", "time without enough in a year", short * YEAR, "s"),
+        FormulaLine("missing", "mean number missing", arrays.expected_shortfall(law, extra), "count"),
+        FormulaLine("unavailability", "share of time for which a part is down", down, "share"),
     ]
 
 
-def _n_plus_k(groups: float, size: float, mtbf: float, repair: float, reload: float, probability: float) -> list[Found]:
+def _n_plus_k(groups: float, size: float, mtbf: float, repair: float, reload: float, probability: float) -> list[FormulaLine]:
     # A group is up while all of its nodes are, and its pause after a failure is over.
     alone = 1.0 - (1.0 - nodes.steady_unavailability(mtbf, repair)) ** size * math.exp(-size * reload / mtbf)
     extra = nodes.spares_needed(int(groups), alone, probability)
     rows = [
-        Found("extra", "groups beyond those needed, k", extra, "count"),
-        Found("unavailability", "share of time for which a group is down", alone, "share"),
+        FormulaLine("extra", "groups beyond those needed, k", extra, "count"),
+        FormulaLine("unavailability", "share of time for which a group is down", alone, "share"),
     ]
     for k in range(max(extra - 1, 0), extra + 1):
         enough = arrays.enough_probability(nodes.missing_nodes_pmf(int(groups) + k, alone), k)
         rows.append(
-            Found("enough" if k == extra else "enough_with_one_less", f"probability with k = {k}", enough, "share")
+            FormulaLine("enough" if k == extra else "enough_with_one_less", f"probability with k = {k}", enough, "share")
         )
     return rows
 
 
-def _shortage(needed: float, spares: float, mtbf: float, repair: float, downtime: float) -> list[Found]:
+def _shortage(needed: float, spares: float, mtbf: float, repair: float, downtime: float) -> list[FormulaLine]:
     found = nodes.starvation(mtbf, repair, int(needed), int(spares), downtime=downtime)
     return [
-        Found("share", "share of time in which the job waits for nodes", found.share, "share"),
-        Found("per_year", "that is, of a year", found.share * YEAR, "s"),
-        Found("no_spare", "probability that a failure of the running job finds no spare", found.probability, "share"),
-        Found("wait", "mean wait of a failure, those without one included", found.wait, "s"),
+        FormulaLine("share", "share of time in which the job waits for nodes", found.share, "share"),
+        FormulaLine("per_year", "that is, of a year", found.share * YEAR, "s"),
+        FormulaLine("no_spare", "probability that a failure of the running job finds no spare", found.probability, "share"),
+        FormulaLine("wait", "mean wait of a failure, those without one included", found.wait, "s"),
     ]
 
 
-def _pool_empty(parts: float, mtbf: float, repair: float, spares: float) -> list[Found]:
+def _pool_empty(parts: float, mtbf: float, repair: float, spares: float) -> list[FormulaLine]:
     offered = parts / mtbf * repair
     empty = queues.pool_empty(offered, int(spares))
     note = "outside its range (the pool covers the losses): an upper bound" if empty > 0.1 else ""
     return [
-        Found("empty", "probability that no spare is left", empty, "share", note),
-        Found("offered", "mean number in repair", offered, "count"),
-        Found("per_day", "nodes lost", parts / mtbf * DAY, "1/d"),
+        FormulaLine("empty", "probability that no spare is left", empty, "share", note),
+        FormulaLine("offered", "mean number in repair", offered, "count"),
+        FormulaLine("per_day", "nodes lost", parts / mtbf * DAY, "1/d"),
     ]
 
 
-def _rate_interval(events: float, time: float, parts: float) -> list[Found]:
+def _rate_interval(events: float, time: float, parts: float) -> list[FormulaLine]:
     from ettrick.analysis.statistics.estimates import rate
 
     exposure = time * parts
     found = rate(events, exposure)
     rows = [
-        Found(f"rate{end}", f"events of a part{words}", value * DAY, "1/d")
+        FormulaLine(f"rate{end}", f"events of a part{words}", value * DAY, "1/d")
         for end, words, value in (("", "", found.value), ("_low", ", low", found.low), ("_high", ", high", found.high))
     ]
     return rows + [
-        Found(f"mtbf{end}", f"MTBF of a part{words}", 1.0 / value if value > 0 else math.inf, "s")
+        FormulaLine(f"mtbf{end}", f"MTBF of a part{words}", 1.0 / value if value > 0 else math.inf, "s")
         for end, words, value in (("", "", found.value), ("_low", ", low", found.high), ("_high", ", high", found.low))
     ]
 
 
-def _gang_saturation(slots: float, small: float) -> list[Found]:
+def _gang_saturation(slots: float, small: float) -> list[FormulaLine]:
     rate, occupancy = queues.gang_saturation(int(slots), small)
     return [
-        Found("occupancy", "share of slots in use at saturation", occupancy, "share"),
-        Found("rate", "jobs that arrive in a mean run time, at most", rate, "count"),
+        FormulaLine("occupancy", "share of slots in use at saturation", occupancy, "share"),
+        FormulaLine("rate", "jobs that arrive in a mean run time, at most", rate, "count"),
     ]
 
 
-def _prediction(mtti: float, recall: float, precision: float, write: float, restart: float) -> list[Found]:
+def _prediction(mtti: float, recall: float, precision: float, write: float, restart: float) -> list[FormulaLine]:
     from scipy.optimize import brentq, minimize_scalar
 
     def best(precision: float) -> tuple[float, float]:
@@ -527,30 +527,30 @@ def _prediction(mtti: float, recall: float, precision: float, write: float, rest
     none = math.log(min(recall * (write + restart) / mtti / 50, 0.5))
     least = brentq(lambda log: best(math.exp(log))[1] - alone, none, 0.0) if pays else math.inf
     return [
-        Found("interval", "best time between saves", interval, "s"),
-        Found("ettr", "ETTR with it", ettr, "share"),
-        Found("ettr_alone", "ETTR without the prediction, at its best", alone, "share"),
-        Found("least_precision", "precision from which on it pays", math.exp(least) if pays else math.nan, "share"),
-        Found("false_per_day", "false alarms", recall / mtti * (1 / precision - 1) * DAY, "1/d"),
+        FormulaLine("interval", "best time between saves", interval, "s"),
+        FormulaLine("ettr", "ETTR with it", ettr, "share"),
+        FormulaLine("ettr_alone", "ETTR without the prediction, at its best", alone, "share"),
+        FormulaLine("least_precision", "precision from which on it pays", math.exp(least) if pays else math.nan, "share"),
+        FormulaLine("false_per_day", "false alarms", recall / mtti * (1 / precision - 1) * DAY, "1/d"),
     ]
 
 
-def _stock(parts: float, mtbf: float, lead: float, stock: float, ratio: float) -> list[Found]:
+def _stock(parts: float, mtbf: float, lead: float, stock: float, ratio: float) -> list[FormulaLine]:
     demand = parts / mtbf
     shelf = queues.base_stock(demand, lead, int(stock))
     best = queues.best_stock(demand, lead, ratio)
     return [
-        Found("fill_rate", "share of repairs that find their part", shelf.fill_rate, "share"),
-        Found("wait", "mean wait of a repair, those without one included", shelf.wait, "s"),
-        Found("waiting", "mean number of repairs that wait", shelf.waiting, "count"),
-        Found("on_hand", "mean number of parts on the shelf", shelf.on_hand, "count"),
-        Found("per_day", "parts taken", demand * DAY, "1/d"),
-        Found("best_stock", "stock of least cost", best, "count"),
-        Found("best_fill_rate", "its fill rate", queues.base_stock(demand, lead, best).fill_rate, "share"),
+        FormulaLine("fill_rate", "share of repairs that find their part", shelf.fill_rate, "share"),
+        FormulaLine("wait", "mean wait of a repair, those without one included", shelf.wait, "s"),
+        FormulaLine("waiting", "mean number of repairs that wait", shelf.waiting, "count"),
+        FormulaLine("on_hand", "mean number of parts on the shelf", shelf.on_hand, "count"),
+        FormulaLine("per_day", "parts taken", demand * DAY, "1/d"),
+        FormulaLine("best_stock", "stock of least cost", best, "count"),
+        FormulaLine("best_fill_rate", "its fill rate", queues.base_stock(demand, lead, best).fill_rate, "share"),
     ]
 
 
-_ANSWERS: dict[str, Callable[..., list[Found]]] = {
+_ANSWERS: dict[str, Callable[..., list[FormulaLine]]] = {
     "checkpoint-interval": _checkpoint_interval,
     "async-interval": _async_interval,
     "mtti": _mtti,
