@@ -133,7 +133,7 @@ def _with_seed(loaded: LoadedStudy, seed: int) -> LoadedStudy:
 # The document of an optimisation.
 
 
-def optimum_document(found: Found, *, command: str) -> OptimizeDocument:
+def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocument:
     """Return the document of what `optimize` found."""
     bench = found.bench
     problem = bench.problem
@@ -252,7 +252,7 @@ def _in_order(bench: Bench) -> list[Trial]:
     return bench.candidates
 
 
-def _as_good(found: Found) -> AsGood | None:
+def _as_good(found: OptimizationResult) -> AsGood | None:
     """Return what is as good as the answer at this precision."""
     ranking, bench = found.ranking, found.bench
     if found.front or found.edge is not None or not ranking.as_good:
@@ -352,7 +352,7 @@ _MOST_CONFIRMED = 8
 
 
 @dataclass(frozen=True)
-class Found:
+class OptimizationResult:
     """Everything that an optimisation found.
 
     Parameters
@@ -379,7 +379,7 @@ class Found:
     formula: FormulaAnswer | None
 
 
-def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> Found:
+def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> OptimizationResult:
     """Return what a study asks to be optimised, found and confirmed; what the journal has is not simulated again.
 
     Parameters
@@ -435,7 +435,7 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
-    return Found(bench, method, ranking, front, top, edge, confirmation, formula)
+    return OptimizationResult(bench, method, ranking, front, top, edge, confirmation, formula)
 
 
 def _counted(progress: Callable[[int, int | None], None], expected: int) -> Callable[[int, int | None], None]:

@@ -17,7 +17,7 @@ import yaml
 from docs.pictures.crossover import STORES, at_scale, fewest_replicas, main
 from ettrick import sim
 from ettrick.analysis.metrics import job_ratios
-from ettrick.analysis.optimize.optimize import Found, optimize
+from ettrick.analysis.optimize.optimize import OptimizationResult, optimize
 from ettrick.analysis.optimize.search import place
 from ettrick.analysis.results.run import plain
 from ettrick.analysis.sensitivity import sensitivity, sensitivity_document
@@ -365,7 +365,7 @@ SAVING: dict[str, Any] = {
 """Failures of a constant rate and blocking writes: what the formula of the best interval assumes."""
 
 
-def found_in(folder: Path, scenario: dict[str, Any], study: dict[str, Any]) -> Found:
+def found_in(folder: Path, scenario: dict[str, Any], study: dict[str, Any]) -> OptimizationResult:
     """Return what an optimisation of simulations finds."""
     (folder / "scenario.yaml").write_text(sim.dump(scenario))
     path = folder / "study.yaml"
@@ -374,7 +374,7 @@ def found_in(folder: Path, scenario: dict[str, Any], study: dict[str, Any]) -> F
         return optimize(Campaign(load_study(path), journal, WorkerPool(Serial())))
 
 
-def best_interval(folder: Path, replications: int) -> Found:
+def best_interval(folder: Path, replications: int) -> OptimizationResult:
     """Return the search for the best interval between 2 minutes and 8 hours."""
     study = {
         "vary": {INTERVAL: {"range": {"min": "2 min", "max": "8 h", "points": 7, "scale": "log"}}},

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ettrick.analysis.optimize.evaluate import Bench
-    from ettrick.analysis.optimize.optimize import Found
+    from ettrick.analysis.optimize.optimize import OptimizationResult
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.task import Context, Record, Task
 
@@ -56,7 +56,7 @@ MODE = "checkpoint.tiers.0.mode"
 WORDS = {MODE: {"choices": ["blocking", "async"]}}
 
 
-def found_by(loaded: LoadedStudy, function: Any, runs: int = 8) -> Found:
+def found_by(loaded: LoadedStudy, function: Any, runs: int = 8) -> OptimizationResult:
     """Return what an optimisation of a fabricated campaign finds."""
     return optimize(FakeCampaign(loaded, None, None, function=function), replications=runs)  # type: ignore[arg-type]
 
@@ -502,7 +502,7 @@ def test_few_combinations_are_all_played_and_need_no_optuna(tmp_path: Path, monk
         found_by_of_test_optimize_search(study_of(tmp_path, vary=vary, optimize={"maximize": "ettr"}))
 
 
-def found_by_of_test_optimize_search(loaded: LoadedStudy, function: Any = mixed) -> Found:
+def found_by_of_test_optimize_search(loaded: LoadedStudy, function: Any = mixed) -> OptimizationResult:
     """Return what an optimisation of a fabricated campaign finds."""
     return optimize(FakeCampaign(loaded, None, None, function=function), replications=4)  # type: ignore[arg-type]
 
@@ -654,7 +654,7 @@ def test_more_trials_go_on_where_fewer_ended(tmp_path: Path) -> None:
 # What fresh failures say of an answer, and what the document and the text of an optimisation tell.
 
 
-def worded(found: Found) -> tuple[dict[str, Any], str]:
+def worded(found: OptimizationResult) -> tuple[dict[str, Any], str]:
     """Return the document as read back from JSON, and its text."""
     document = optimum_document(found, command="ettrick optimize study")
     return json.loads(render(document)), format_optimum(document, width=1000)
