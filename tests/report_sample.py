@@ -240,7 +240,7 @@ CHARTS = {
         data.Scale("chance [%]"),
         (data.Series("4 spares", (40.0, 50.0, 60.0), (25.0, 50.0, 100.0), look="step"),),
     ),
-    "front": data.Front(
+    "front": data.FrontChart(
         "Two candidates are not beaten",
         data.Scale("USD per million tokens"),
         data.Scale("days to finish"),

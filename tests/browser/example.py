@@ -78,7 +78,7 @@ def _charts() -> dict[str, object]:
         "contours": data.Contours(
             "Both matter", "%", percent, percent, (1.0, 2.0), (1.0, 2.0), heights, (90.0,), ("here", 1.5, 1.5)
         ),
-        "front": data.Front("8 spares are enough", data.Scale("cost"), percent, points, True, False),
+        "front": data.FrontChart("8 spares are enough", data.Scale("cost"), percent, points, True, False),
         "calendar": data.Calendar("A quiet month", 7.0, 21.0, phases),
     }  # fmt: skip
 

@@ -24,7 +24,7 @@ from ettrick.analysis.page.chapters.compare import bridge_of
 from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
 from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from ettrick.analysis.page.chapters.sensitivity import drawn_ends
-from ettrick.analysis.page.charts.data import Bars, Curves, Front, HeatMap, Intervals, Stack, Tornado, Waterfall
+from ettrick.analysis.page.charts.data import Bars, Curves, FrontChart, HeatMap, Intervals, Stack, Tornado, Waterfall
 from ettrick.analysis.page.model import Grid, Picture, Section, plain
 from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
 from ettrick.analysis.results import run as documents
@@ -576,7 +576,7 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]
     (answer,) = (answer for answer in content["answers"] if answer["use"] == "pareto")
     picture = pictures(made(answers.section(materials["study"])))["answer-4"]
     chart = picture.chart
-    assert isinstance(chart, Front)
+    assert isinstance(chart, FrontChart)
     assert len(chart.points) == len(content["cells"])
     assert not chart.lowest_x_is_best
     assert chart.lowest_y_is_best

@@ -24,7 +24,7 @@ from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
 from ettrick.analysis.page.chapters.inputs import more_runs
-from ettrick.analysis.page.charts.data import Front, FrontPoint, Interval, Intervals, Scale
+from ettrick.analysis.page.charts.data import FrontChart, FrontPoint, Interval, Intervals, Scale
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Picture, grid, plain
 from ettrick.analysis.page.sourced import (
@@ -458,7 +458,7 @@ def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Dr
         scales = [axis.scale if (axis := asked.axis(aim)) else Scale(f"{capital(word)} [{asked.form_of(aim).unit}]")
                   for aim, word in zip(aims, words, strict=True)]  # fmt: skip
         lowest = [asked.is_lowest_best(aim) for aim in aims]
-        chart = Front(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])
+        chart = FrontChart(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])
         table = grid(title, ("setting", *words, ""), rows, (0, 3))
         best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
         alt = f"{capital(words[0])} against {words[1]}. On the front, or perhaps: {best or 'none'}."

@@ -243,7 +243,7 @@ class FrontPoint(NamedTuple):
     ranking: str
 
 
-class Front(NamedTuple):
+class FrontChart(NamedTuple):
     """Two aims against each other, and which candidates are not beaten in both; arrows say where better is."""
 
     title: str

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick.analysis.amounts import with_unit
-from ettrick.analysis.page.charts.data import Contours, Curves, Front
+from ettrick.analysis.page.charts.data import Contours, Curves, FrontChart
 from ettrick.analysis.page.charts.sheet import (
     BLUE,
     FAINT,
@@ -394,8 +394,8 @@ _KEYS = {
 }
 
 
-@chart_kind(Front, breakdown=5)
-def draw_front(chart: Front) -> Figure:
+@chart_kind(FrontChart, breakdown=5)
+def draw_front(chart: FrontChart) -> Figure:
     """Draw candidates as dots, with names and 95 % intervals where they matter, and a line along the front."""
     points = [one for one in chart.points if (one.x > 0 or not chart.x.is_log) and (one.y > 0 or not chart.y.is_log)]
     if not points:
@@ -403,7 +403,7 @@ def draw_front(chart: Front) -> Figure:
     return _with_names(functools.partial(_draw_of_front, chart, points))
 
 
-def _draw_of_front(chart: Front, points: Sequence[FrontPoint], note: str) -> tuple[Figure, int]:
+def _draw_of_front(chart: FrontChart, points: Sequence[FrontPoint], note: str) -> tuple[Figure, int]:
     """Return the figure, and how many names it has no room for."""
     from matplotlib.collections import LineCollection
 
