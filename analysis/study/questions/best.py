@@ -135,7 +135,7 @@ _NEAREST = 64
 """Rivals that are looked at first: most of what is not sure fails against one of them."""
 
 
-class Front(NamedTuple):
+class ParetoFront(NamedTuple):
     """Candidates by several aims.
 
     Parameters
@@ -153,7 +153,7 @@ class Front(NamedTuple):
     maybe: tuple[int, ...]
 
 
-def front_of(aims: Sequence[FloatArray]) -> Front:
+def front_of(aims: Sequence[FloatArray]) -> ParetoFront:
     """Return the front of k candidates.
 
     All paired differences hold together with a probability of 95 %: Student's quantile at ``1 - 0.05 / (pairs x aims)``
@@ -175,7 +175,7 @@ def front_of(aims: Sequence[FloatArray]) -> Front:
     on_front = np.zeros(size, dtype=bool)
     on_front[front] = True
     maybe = [row for row in range(size) if not on_front[row] and not rivals.is_behind(row, front)]
-    return Front(tuple(members), tuple(rivals.is_sure(row) for row in members), tuple(maybe))
+    return ParetoFront(tuple(members), tuple(rivals.is_sure(row) for row in members), tuple(maybe))
 
 
 def _members(means: FloatArray, order: Positions) -> list[int]:
