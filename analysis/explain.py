@@ -21,7 +21,7 @@ from ettrick.analysis.results.explained import (
     FaultClassSummary,
     Fit,
     GroupLink,
-    Human,
+    OperatorEscalation,
     JobPower,
     LayoutFound,
     ModelFound,
@@ -110,7 +110,7 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
             for way in found.rungs
         ],
         phases=_phases(found.stages),
-        human=None if found.human is None else Human(after_s=found.human.after, no_progress=found.human.no_progress),
+        human=None if found.human is None else OperatorEscalation(after_s=found.human.after, no_progress=found.human.no_progress),
     )
 
 

@@ -173,7 +173,7 @@ class Rung(Part):
     phases: dict[str, Phase] = Field(description="By what they are part of.")
 
 
-class Human(Part):
+class OperatorEscalation(Part):
     """Escalation to an operator, when a ladder has no rung left."""
 
     after_s: Number = Field(description="Until the job starts again [s]; null if it has failed for good.")
@@ -202,7 +202,7 @@ class Recovery(Part):
     settings: dict[str, Any] = Field(description="The other keys of the strategy, as the scenario writes it.")
     rungs: list[Rung] = Field(description="Of a ladder, from the first to the last.")
     phases: dict[str, Phase] = Field(description="Of other strategies, by what they are part of.")
-    human: Human | None = Field(description="Null where some rung may always be attempted.")
+    human: OperatorEscalation | None = Field(description="Null where some rung may always be attempted.")
 
 
 class CalibrationSummary(Part):

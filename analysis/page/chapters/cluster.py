@@ -676,7 +676,7 @@ def _at_the_end(recovery: explained.Recovery) -> Rows:
     return [*only, ("at the end", _escalation(recovery.human))]
 
 
-def _escalation(operator: explained.Human | None) -> str:
+def _escalation(operator: explained.OperatorEscalation | None) -> str:
     if operator is None:
         return "no operator escalation: some rung may always be attempted"
     vain = operator.no_progress
