@@ -80,7 +80,7 @@ KINDS = {
 Unit = Literal["s", "share", "count", "1/d"]
 
 
-class Input(NamedTuple):
+class FormulaInput(NamedTuple):
     """An amount of a question: its option, its symbol, one of `KINDS`, what it is, and an example.
 
     Without a default it must be given.
@@ -112,7 +112,7 @@ class Formula(NamedTuple):
 
     question: str
     equation: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[FormulaInput, ...]
     assumptions: tuple[str, ...]
     reference: str
 
@@ -125,7 +125,7 @@ def formulas() -> dict[str, Formula]:
         name: Formula(
             entry["question"],
             entry["equation"].rstrip(),
-            tuple(Input(key, **{**table["inputs"].get(key, {}), **own}) for key, own in entry["inputs"].items()),
+            tuple(FormulaInput(key, **{**table["inputs"].get(key, {}), **own}) for key, own in entry["inputs"].items()),
             tuple(table["assumptions"].get(text, text) for text in entry["assumptions"]),
             entry["reference"],
         )
@@ -190,7 +190,7 @@ def answered(name: str, texts: Sequence[str]) -> FormulaDocument:
     )
 
 
-def _such_as(entry: Input) -> str:
+def _such_as(entry: FormulaInput) -> str:
     return f"a {KINDS[entry.takes].words} such as {entry.example}"
 
 
@@ -266,7 +266,7 @@ def _time_text(seconds: float | None) -> str:
     return duration_form(seconds).brief(seconds)
 
 
-def _shown(entry: Input, value: float | None) -> str:
+def _shown(entry: FormulaInput, value: float | None) -> str:
     if value is None or entry.takes in ("mtbf", "time", "span"):
         return _time_text(value)
     return percent_text(value, 6).rstrip(" %0").rstrip(".") + " %" if entry.takes == "share" else f"{value:,.12g}"
