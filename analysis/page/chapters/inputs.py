@@ -69,7 +69,7 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class Input(NamedTuple):
+class InputValue(NamedTuple):
     """One value."""
 
     path: str  # where the scenario has it; a name in words where it comes with something that the scenario names
@@ -88,14 +88,14 @@ class _Leaf(NamedTuple):
     is_default: bool
 
 
-def stated_inputs(scenario: Scenario, varied: Mapping[str, Input] | None = None) -> list[Input]:
+def stated_inputs(scenario: Scenario, varied: Mapping[str, InputValue] | None = None) -> list[InputValue]:
     """Return every value of a scenario once but for `LABELS`; what a study varies is known by path."""
     bases, found = _Bases(scenario, _preset_values(scenario), varied or {}), []
     for leaf in _leaves(scenario):
         if leaf.keys[-1] not in LABELS:
             is_file = leaf.keys[-1] in yamlfile.FILE_KEYS
             text = Path(leaf.content).name if is_file else _text(leaf.content)
-            found.append(Input(".".join(map(str, leaf.keys)), leaf.what, text, *bases.of(leaf)))
+            found.append(InputValue(".".join(map(str, leaf.keys)), leaf.what, text, *bases.of(leaf)))
     return found
 
 
@@ -174,7 +174,7 @@ class _Bases:
 
     scenario: Scenario
     preset: Mapping[str, Any]
-    varied: Mapping[str, Input]
+    varied: Mapping[str, InputValue]
 
     def of(self, leaf: _Leaf) -> tuple[str, str]:
         """Return what a value rests on, and who says so."""
@@ -267,7 +267,7 @@ _OF_NOTES = {
 }
 
 
-def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
+def _job(prepared: Prepared, document: RunDocument) -> Iterator[InputValue]:
     plan = prepared.jobs[0].plan
     if plan is not None:
         chip, shape, precision = plan.machine.chip, plan.work.shape, plan.work.precision
@@ -278,11 +278,11 @@ def _job(prepared: Prepared, document: RunDocument) -> Iterator[Input]:
             ("memory bandwidth", unit_text(chip.memory_bandwidth, "B/s")),
             ("scale-up bandwidth, one direction", unit_text(chip.scale_up, "B/s")),
         ):
-            yield Input(chip.title, what, value, "published", source)
-        yield Input(shape.title, "parameters", f"{shape.parameters / 1e9:,.4g} billion", "published", shape.source)
+            yield InputValue(chip.title, what, value, "published", source)
+        yield InputValue(shape.title, "parameters", f"{shape.parameters / 1e9:,.4g} billion", "published", shape.source)
     step = document.step
     if step.time_s is not None:
-        yield Input("step", "time of a healthy step", unit_text(step.time_s, "s"), *_basis_of_step(step))
+        yield InputValue("step", "time of a healthy step", unit_text(step.time_s, "s"), *_basis_of_step(step))
 
 
 def _basis_of_step(step: Step) -> tuple[str, str]:
@@ -295,7 +295,7 @@ def _basis_of_step(step: Step) -> tuple[str, str]:
     return "assumed", f"the model of steps; efficiencies: {step.basis}"
 
 
-def _failures(prepared: Prepared) -> Iterator[Input]:
+def _failures(prepared: Prepared) -> Iterator[InputValue]:
     names: list[Any] = [choice.use for choice in prepared.scenario.failures]
     for name in dict.fromkeys(name for name in names if name in catalog.bundles()):
         content = catalog.bundle(name)
@@ -304,13 +304,13 @@ def _failures(prepared: Prepared) -> Iterator[Input]:
         for cause in content.get("causes", ()):
             per = cause["per"]
             text = f"{cause['count']} in {exposure[f'{per}-day']:,} {_UNITS.get(per, per)}-days"
-            yield Input(name, cause["title"], text, basis, source)
+            yield InputValue(name, cause["title"], text, basis, source)
         for cause in content.get("sources", ()):
             text = str(cause.get("rate", "as the bundle says"))
-            yield Input(name, cause.get("title", cause["name"]).replace("_", " "), text, basis, cause["source"])
+            yield InputValue(name, cause.get("title", cause["name"]).replace("_", " "), text, basis, cause["source"])
 
 
-def _preset(prepared: Prepared) -> Iterator[Input]:
+def _preset(prepared: Prepared) -> Iterator[InputValue]:
     """Yield the notes of the recovery preset, each of which says what some of its numbers rest on."""
     recovery = prepared.recovery
     if recovery.use not in catalog.recoveries():
@@ -322,21 +322,21 @@ def _preset(prepared: Prepared) -> Iterator[Input]:
         # Of several kinds the weakest counts.
         basis = "assumed" if any(kind == "assumed" for kind, _ in kinds) else "published"
         how = ", ".join(words for _, words in kinds)
-        yield Input(recovery.use, " ".join(text.split()), "see the note", basis, f"{content['source']}: {how}")
+        yield InputValue(recovery.use, " ".join(text.split()), "see the note", basis, f"{content['source']}: {how}")
 
 
-def _power(document: RunDocument) -> Iterator[Input]:
+def _power(document: RunDocument) -> Iterator[InputValue]:
     energy = document.energy
     if energy is None or energy.node is None:
         return
     node = energy.node
     basis = "measured" if node.measured else "assumed"
     for what, watts in (("a node without work", node.idle_w), ("a node in training", node.training_w)):
-        yield Input("node", f"power of {what}", units.show(round(watts, 3), units.POWER), basis, node.source)
+        yield InputValue("node", f"power of {what}", units.show(round(watts, 3), units.POWER), basis, node.source)
     for line in energy.assumptions:
         what, _, why = line.partition(" (")
         name, _, value = what.partition(": ")
-        yield Input("energy", name, value, "assumed", why.removesuffix(")") or "the usual value, or the scenario's")
+        yield InputValue("energy", name, value, "assumed", why.removesuffix(")") or "the usual value, or the scenario's")
 
 
 # ----------------------------------------
@@ -382,17 +382,17 @@ def section(report_data: ReportData) -> Section | None:
     return Section("inputs", title, (text,), tuple(tables), (note,))
 
 
-def all_inputs(report_data: ReportData) -> list[tuple[str, Input]]:
+def all_inputs(report_data: ReportData) -> list[tuple[str, InputValue]]:
     """Return all values that the scenario in focus rests on, each with the part of the scenario that it belongs to.
 
     Those that come with names of the catalog are among them: rates, data sheets, models, presets.
     """
     focus = report_data.focus
-    varied: dict[str, Input] = {}
+    varied: dict[str, InputValue] = {}
     assert focus is not None
     for name, axis in {} if report_data.study is None else report_data.study.study.vary.items():
         source = axis.source or f"{'not known' if axis.is_uncertain else 'chosen'}, by the axis: {axis.title or name}"
-        known = Input("", "", "", axis.basis or ("assumed" if axis.is_uncertain else "stated"), source)
+        known = InputValue("", "", "", axis.basis or ("assumed" if axis.is_uncertain else "stated"), source)
         varied |= dict.fromkeys(axis.targets(name), known)
     groups = {key: name for name, keys in GROUPS.items() for key in keys}
     return [
