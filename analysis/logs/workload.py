@@ -68,7 +68,7 @@ _FAILED = ("FAILED", "OUT_OF_MEMORY")
 _CANCELLED = ("CANCELLED", "DEADLINE", "REVOKED")
 
 
-class Job(NamedTuple):
+class LoggedJob(NamedTuple):
     """A job with all of its attempts; moments in seconds since 1970, NaN where there is none."""
 
     job: str
@@ -108,7 +108,7 @@ class Workload:
         First submission, and the window in which jobs are compared [s since 1970].
     """
 
-    jobs: list[Job]
+    jobs: list[LoggedJob]
     chain: frozenset[str]
     origin: float
     begin: float
@@ -163,7 +163,7 @@ def workload(fitted: FittedModel, tables: Tables, site: Site | None = None) -> W
 # The table of jobs.
 
 
-def jobs_of(tables: Tables, per_node: int) -> list[Job]:
+def jobs_of(tables: Tables, per_node: int) -> list[LoggedJob]:
     """Return all jobs in order of submission; GPUs by node where no record has any."""
     has_gpus = any(attempt.gpus for attempt in tables.attempts)
     found = []
@@ -176,7 +176,7 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
         eligible = submit if first.t_start < eligible else eligible
         count = first.node_count
         found.append(
-            Job(
+            LoggedJob(
                 name, first.user, first.partition, first.gpus if has_gpus else count * per_node, count, submit,
                 eligible, first.t_start, last.t_end,
                 sum(a.elapsed for a in mine if not math.isnan(a.elapsed)), first.limit, len(mine),
@@ -187,7 +187,7 @@ def jobs_of(tables: Tables, per_node: int) -> list[Job]:
     return sorted(found, key=lambda job: job.eligible)
 
 
-def jobs_csv(jobs: Sequence[Job], priority: Mapping[str, int], origin: float = math.nan) -> str:
+def jobs_csv(jobs: Sequence[LoggedJob], priority: Mapping[str, int], origin: float = math.nan) -> str:
     """Return the table of jobs, as a stream replays it: times in seconds since an origin, or the first submission."""
     heads = "job stream tenant partition priority gpus nodes submit eligible start end run limit attempts preemptions"
     begin = min((job.submit for job in jobs), default=0.0) if math.isnan(origin) else origin
@@ -215,7 +215,7 @@ PAUSE = 6 * HOUR
 """Time between two runs of the training job beyond which it was not wanted [s]; assumed."""
 
 
-def _chain(jobs: Sequence[Job], gpus: int) -> set[str]:
+def _chain(jobs: Sequence[LoggedJob], gpus: int) -> set[str]:
     """Return the names of jobs that are one training job in pieces; none where there is no such job.
 
     These are those of at least half the largest size, if they hardly overlap and run for most of the time, and are
@@ -232,16 +232,16 @@ def _chain(jobs: Sequence[Job], gpus: int) -> set[str]:
     return {job.job for job in big} if is_one else set()
 
 
-def _by(jobs: Sequence[Job], key: Callable[[Job], str]) -> dict[str, list[Job]]:
+def _by(jobs: Sequence[LoggedJob], key: Callable[[LoggedJob], str]) -> dict[str, list[LoggedJob]]:
     """Return jobs by a property, that with most GPU-time first."""
-    groups: dict[str, list[Job]] = defaultdict(list)
+    groups: dict[str, list[LoggedJob]] = defaultdict(list)
     for job in jobs:
         groups[key(job)].append(job)
     return dict(sorted(groups.items(), key=lambda item: -sum(job.run * job.gpus for job in item[1])))
 
 
 def _partitions(
-    jobs: Sequence[Job], chain: set[str], history: History, site: Site | None, assumed: list[str], per_node: int
+    jobs: Sequence[LoggedJob], chain: set[str], history: History, site: Site | None, assumed: list[str], per_node: int
 ) -> list[dict[str, Any]]:
     """Return partitions: as slurm.conf has them, else of the nodes that their jobs ran on; that of a chain first.
 
@@ -278,10 +278,10 @@ def _count(part: str) -> int:
     return int(last or first) - int(first) + 1
 
 
-def _bands(jobs: Sequence[Job]) -> list[list[Job]]:
+def _bands(jobs: Sequence[LoggedJob]) -> list[list[LoggedJob]]:
     """Return jobs by size: classes of powers of two, neighbours together until each has enough."""
     classes = _by(jobs, lambda job: f"{job.gpus.bit_length():02}")
-    bands: list[list[Job]] = []
+    bands: list[list[LoggedJob]] = []
     for _, mine in sorted(classes.items()):
         if bands and len(bands[-1]) < ENOUGH:
             mine = bands.pop() + mine
@@ -295,7 +295,7 @@ def _bands(jobs: Sequence[Job]) -> list[list[Job]]:
 
 
 def _stream(
-    partition: str, jobs: Sequence[Job], origin: float, end: float, numbers: Mapping[str, str]
+    partition: str, jobs: Sequence[LoggedJob], origin: float, end: float, numbers: Mapping[str, str]
 ) -> tuple[dict[str, Any], StreamFound]:
     """Return a stream as a scenario states it, and what it rests on."""
     submits = np.sort(np.array([job.eligible for job in jobs])) - origin
@@ -377,7 +377,7 @@ def _rate(submits: FloatArray, length: float, profile: int, factors: Sequence[fl
     return estimate.rate(len(submits) / spread, length / DAY / spread), spread
 
 
-def _limit(jobs: Sequence[Job]) -> tuple[Any, str]:
+def _limit(jobs: Sequence[LoggedJob]) -> tuple[Any, str]:
     """Return the time limit as a stream states it, and in words; `exact` where the records have none.
 
     One that half of the jobs have is that of all; else a factor of the run time, uniform with the measured median, and
@@ -410,7 +410,7 @@ def _sizes(gpus: Sequence[int]) -> dict[int, float]:
     return {size: float(count) for size, count in sorted(counts.items())}
 
 
-def _tenants(jobs: Sequence[Job], numbers: Mapping[str, str]) -> dict[str, float]:
+def _tenants(jobs: Sequence[LoggedJob], numbers: Mapping[str, str]) -> dict[str, float]:
     """Return tenants with enough jobs and how many these are, all others together; nothing for a single one.
 
     They are numbered over all jobs: a scenario may leave the site, and names no user.
@@ -431,7 +431,7 @@ class _Runs(NamedTuple):
     method: str
 
     @classmethod
-    def of(cls, jobs: Sequence[Job], *, has_limits: bool) -> _Runs:
+    def of(cls, jobs: Sequence[LoggedJob], *, has_limits: bool) -> _Runs:
         """Return the fit: of jobs that end early the run is a uniform part of the work, at a limit it is more."""
         kinds = np.array([_kind(job, has_limits) for job in jobs])
         times = np.array([max(job.run, 1.0) for job in jobs])
@@ -460,7 +460,7 @@ WHOLE, EARLY, LONGER = range(3)
 """What a run says of the work of its job: all of it, a uniform part of it, or that there was more."""
 
 
-def _kind(job: Job, has_limits: bool) -> int:
+def _kind(job: LoggedJob, has_limits: bool) -> int:
     if job.state == "TIMEOUT" and has_limits:
         return LONGER
     return EARLY if (job.state in _FAILED and not job.blamed) or job.state in _CANCELLED else WHOLE
@@ -728,7 +728,7 @@ def _replayed(fitted: FittedModel, load: Workload, folder: Path) -> dict[str, tu
     return found
 
 
-def _kept(fitted: FittedModel, load: Workload, jobs: Sequence[Job]) -> FloatArray:
+def _kept(fitted: FittedModel, load: Workload, jobs: Sequence[LoggedJob]) -> FloatArray:
     """Return how much of their runs jobs kept [s], shape (n,).
 
     Of the training job what its log says. Without one, each of its runs begins with a start and ends half an interval
@@ -750,7 +750,7 @@ def _kept(fitted: FittedModel, load: Workload, jobs: Sequence[Job]) -> FloatArra
     return np.asarray(run - np.minimum(lost, run))
 
 
-def _occupied(fitted: FittedModel, load: Workload, jobs: Sequence[Job]) -> tuple[FloatArray, FloatArray]:
+def _occupied(fitted: FittedModel, load: Workload, jobs: Sequence[LoggedJob]) -> tuple[FloatArray, FloatArray]:
     """Return the GPU-time of jobs and that in working order in parts of the window [GPU s], shape (batches,) each."""
     edges = np.linspace(load.begin, load.end, BATCHES + 1)
     history, per_node = fitted.history, fitted.document.gpus_per_node

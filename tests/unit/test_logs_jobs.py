@@ -13,7 +13,7 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.logs import pipeline, workload
 from ettrick.analysis.logs.pipeline import Request
-from ettrick.analysis.logs.workload import EARLY, LONGER, WHOLE, Job, log_normal_work
+from ettrick.analysis.logs.workload import EARLY, LONGER, WHOLE, LoggedJob, log_normal_work
 from ettrick.analysis.results.models import Provenance
 from ettrick.analysis.study.load import first_look, load_study
 from ettrick.sim.input.job_trace import read_jobs
@@ -34,14 +34,14 @@ MADE = Provenance(version="", python="", numpy="", command="")
 HOUR, DAY = 3600.0, 86400.0
 
 
-def job(number: int, submit: float, run: float, **more: Any) -> Job:
+def job(number: int, submit: float, run: float, **more: Any) -> LoggedJob:
     """Return a job of 8 GPUs that starts a minute after it was submitted."""
     stated: dict[str, Any] = {
         "job": f"{number}", "user": "u1", "partition": "main", "gpus": 8, "nodes": 1, "submit": START + submit,
         "eligible": START + submit, "start": START + submit + 60, "end": START + submit + 60 + run, "run": run,
         "limit": math.nan, "attempts": 1, "preemptions": 0, "state": "COMPLETED", "hosts": ("gpu001",), "blamed": 0,
     }  # fmt: skip
-    return Job(**stated | more)
+    return LoggedJob(**stated | more)
 
 
 # What a run says of the work of its job.
@@ -121,7 +121,7 @@ def test_bursts_of_submissions() -> None:
         ),
     ],
 )
-def test_limits(jobs: list[Job], limit: Any) -> None:
+def test_limits(jobs: list[LoggedJob], limit: Any) -> None:
     """Limits are exact without records, the commonest value of most jobs, else a factor with the measured median."""
     assert workload._limit(jobs)[0] == limit
 
