@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ettrick.sim.formulas.arrays import FloatArray
 
 
-class Kind(NamedTuple):
+class QuantityKind(NamedTuple):
     """What kind of amount an option takes: how it is read, what is possible, and what to show who wrote another."""
 
     words: str
@@ -68,13 +68,13 @@ def _share(text: str) -> float:
 
 
 KINDS = {
-    "mtbf": Kind("time or rate", _mtbf, is_open=True),
-    "time": Kind("time above 0", _time, is_open=True),
-    "span": Kind("time", _time),
-    "parts": Kind("whole number from 1", units.parse_count, 1),
-    "count": Kind("whole number", units.parse_count),
-    "share": Kind("share", _share, 0.0, 1.0, is_open=True),
-    "factor": Kind("number from 1", _number, 1),
+    "mtbf": QuantityKind("time or rate", _mtbf, is_open=True),
+    "time": QuantityKind("time above 0", _time, is_open=True),
+    "span": QuantityKind("time", _time),
+    "parts": QuantityKind("whole number from 1", units.parse_count, 1),
+    "count": QuantityKind("whole number", units.parse_count),
+    "share": QuantityKind("share", _share, 0.0, 1.0, is_open=True),
+    "factor": QuantityKind("number from 1", _number, 1),
 }
 
 Unit = Literal["s", "share", "count", "1/d"]
