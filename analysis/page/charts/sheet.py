@@ -63,7 +63,7 @@ def on(shade: int) -> str:
 # The kinds of pictures, and the one style of all.
 
 
-class Kind(NamedTuple):
+class ChartKind(NamedTuple):
     """A kind of picture: how it is drawn, and its rank, from 1 on, among those that a slide shows where it fits.
 
     ``breakdown`` is for where the time goes or what was compared, ``drivers`` for what drives it; 0 for not at all.
@@ -75,14 +75,14 @@ class Kind(NamedTuple):
 
 
 _Draw = TypeVar("_Draw", bound="Callable[[Any], Figure]")
-CHARTS: dict[type, Kind] = {}  # the kinds of pictures, by the type of their data
+CHARTS: dict[type, ChartKind] = {}  # the kinds of pictures, by the type of their data
 
 
 def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_Draw], _Draw]:
     """Make a function the one that draws a type of data."""
 
     def register(draw: _Draw) -> _Draw:
-        CHARTS[data] = Kind(draw, breakdown, drivers)
+        CHARTS[data] = ChartKind(draw, breakdown, drivers)
         return draw
 
     return register

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ettrick.analysis.page.charts.data import Scale, SlideChart, SlideSeries
-    from ettrick.analysis.page.charts.sheet import Kind
+    from ettrick.analysis.page.charts.sheet import ChartKind
     from ettrick.analysis.page.model import Report, Words
 
 _BRIDGE = "bridge"  # the picture that says best what drives a difference, where there is one
@@ -64,7 +64,7 @@ def _chosen(report: Report) -> tuple[_Shown, _Shown, _Shown]:
         if isinstance(item, Grid) and item.rows
     ]
 
-    def next_one(rank: Callable[[Kind], int]) -> _Shown:
+    def next_one(rank: Callable[[ChartKind], int]) -> _Shown:
         fitting = [one for one in left if rank(CHARTS[type(one.chart)])]
         if not fitting and tables:
             return tables.pop(0)
