@@ -24,7 +24,7 @@ from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec
 from ettrick.sim.cluster.degraded import FabricState
-from ettrick.sim.cluster.placement import Layout
+from ettrick.sim.cluster.placement import RankLayout
 from ettrick.sim.scenario.model import Parallelism
 from ettrick.sim.steps import Constants, Experts, Machine, ModelShape, Workload, ideal_links, problems
 from ettrick.sim.steps.workload import expert_sizes
@@ -862,7 +862,7 @@ def _layouts(draw: Draw, gpus: int) -> dict[str, Any]:
 def _replicas(job: dict[str, Any], gpus_per_node: int) -> int:
     """Return how many sets of replicas of a job can leave alone [-]."""
     shape = Parallelism.model_validate(job.get("parallelism", {"tensor": job["gpus"]}))
-    return Layout(shape, gpus_per_node).failure_groups
+    return RankLayout(shape, gpus_per_node).failure_groups
 
 
 @st.composite

@@ -27,7 +27,7 @@ _LEVELS: tuple[Level, ...] = (*_DOMAINS, "cluster")
 
 
 @dataclass(frozen=True)
-class Layout:
+class RankLayout:
     """Ranks of a job, and the hosts that they sit on: rank r is on host ``r // gpus_per_node``.
 
     A rank has five coordinates: tensor, context, expert', data' and pipeline, the first of ``parallelism.order`` being
@@ -144,7 +144,7 @@ class Layout:
         return found
 
 
-def positions(layout: Layout, *, by_stage: bool = False) -> NDArray[np.int64]:
+def positions(layout: RankLayout, *, by_stage: bool = False) -> NDArray[np.int64]:
     """Return the position of each host in its job, (hosts,): failure groups one after another, or their stages [-]."""
     found = np.empty(layout.hosts, dtype=np.int64)
     keys = (layout.stage_of_host, layout.group_of_host) if by_stage else (layout.group_of_host,)
@@ -199,7 +199,7 @@ class Span(NamedTuple):
 
 
 def spans(
-    layout: Layout, domains: Mapping[str, NDArray[np.int32]], nodes: NDArray[np.integer]
+    layout: RankLayout, domains: Mapping[str, NDArray[np.int32]], nodes: NDArray[np.integer]
 ) -> dict[GroupKind, Span]:
     """Return how far the groups of each kind reach; kinds whose groups are single ranks are left out.
 
@@ -306,7 +306,7 @@ class HostLoss(NamedTuple):
     pipeline_groups: tuple[int, ...]
 
 
-def loss_of_host(layout: Layout, host: int) -> HostLoss:
+def loss_of_host(layout: RankLayout, host: int) -> HostLoss:
     """Return what a job loses a part of with one of its hosts."""
     assert 0 <= host < layout.hosts, "a host of the job"
     ranks = np.arange(host * layout.gpus_per_node, (host + 1) * layout.gpus_per_node, dtype=np.int64)

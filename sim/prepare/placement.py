@@ -15,7 +15,7 @@ import numpy as np
 from ettrick.sim import catalog, steps
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec
 from ettrick.sim.cluster.placement import (
-    Layout,
+    RankLayout,
     bandwidths,
     cost_of_crossing,
     loss_of_host,
@@ -97,7 +97,7 @@ def _key_of(cluster: ClusterSpec) -> Hashable:
     return repr(cluster), stamp
 
 
-layout_of = lru_cache(maxsize=8)(Layout)
+layout_of = lru_cache(maxsize=8)(RankLayout)
 
 """The ranks of a layout on nodes of so many GPUs; those asked for last are kept."""
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ettrick import sim
-from ettrick.sim.cluster.placement import Layout, loss_of_host, positions, spans, stranded_gpus
+from ettrick.sim.cluster.placement import RankLayout, loss_of_host, positions, spans, stranded_gpus
 from ettrick.sim.engine.nodes import PackedPool, Place
 from ettrick.sim.engine.prepared import Units
 from ettrick.sim.engine.simulation import Simulation
@@ -80,7 +80,7 @@ def failure_groups(replica: list[int], each: int) -> list[set[int]]:
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> Layout:
+def layouts(draw: st.DrawFn) -> RankLayout:
     """Draw a small layout, with hosts that its ranks fill."""
     data, context = draw(st.integers(1, 8)), draw(st.integers(1, 3))
     parts = [part for part in range(1, data + 1) if data % part == 0]
@@ -95,12 +95,12 @@ def layouts(draw: st.DrawFn) -> Layout:
         }
     )
     each = draw(st.sampled_from([each for each in range(1, 17) if shape.gpus % each == 0]))
-    return Layout(shape, each)
+    return RankLayout(shape, each)
 
 
 @examples(200)
 @given(layouts())
-def test_groups(layout: Layout) -> None:
+def test_groups(layout: RankLayout) -> None:
     """Groups join the ranks that the walk joins, in the order in which it meets them; each rank is told its own."""
     found = walk(layout.parallelism)
     ranks = np.arange(layout.parallelism.gpus)
@@ -116,7 +116,7 @@ def test_groups(layout: Layout) -> None:
 
 @examples(200)
 @given(layouts())
-def test_what_leaves_together(layout: Layout) -> None:
+def test_what_leaves_together(layout: RankLayout) -> None:
     """Failure groups are what the merging of hosts and replicas ends with; they are alike, and stand side by side."""
     replica, each = walk(layout.parallelism).replica, layout.gpus_per_node
     expected = failure_groups(replica, each)
@@ -130,7 +130,7 @@ def test_what_leaves_together(layout: Layout) -> None:
 
 @examples(100)
 @given(layouts(), st.data())
-def test_loss_of_a_host(layout: Layout, data: st.DataObject) -> None:
+def test_loss_of_a_host(layout: RankLayout, data: st.DataObject) -> None:
     """A lost host takes a rank of exactly the groups and replicas that have one there."""
     host = data.draw(st.integers(0, layout.hosts - 1))
     found = walk(layout.parallelism)
@@ -144,7 +144,7 @@ def test_loss_of_a_host(layout: Layout, data: st.DataObject) -> None:
 
 @examples(200)
 @given(layouts(), st.data())
-def test_spans(layout: Layout, data: st.DataObject) -> None:
+def test_spans(layout: RankLayout, data: st.DataObject) -> None:
     """Spans are those of the worst group, on any nodes, whether or not domains nest."""
     count = layout.hosts + data.draw(st.integers(0, 3))
     ids: dict[str, Any] = {}

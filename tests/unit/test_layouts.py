@@ -17,7 +17,7 @@ from ettrick.analysis.layouts import describe_layouts as typed_describe_layouts
 from ettrick.analysis.layouts import format_layouts as typed_format_layouts
 from ettrick.analysis.results.explained import LayoutsDocument
 from ettrick.sim import catalog
-from ettrick.sim.cluster.placement import Layout
+from ettrick.sim.cluster.placement import RankLayout
 from ettrick.sim.layouts import failure_sets
 from ettrick.sim.scenario.model import Parallelism
 from ettrick.sim.steps import Experts, ModelShape, Workload, memory_use, problems
@@ -182,7 +182,7 @@ def test_sets_of_replicas_without_looking_at_ranks(order: list[str] | None) -> N
         if prod(sizes) % 4 == 0:
             names = ("tensor", "context", "pipeline", "data")
             layout = Parallelism.model_validate({**dict(zip(names, sizes, strict=True)), **extra})
-            assert failure_sets(layout, 4) == Layout(layout, 4).failure_groups, sizes
+            assert failure_sets(layout, 4) == RankLayout(layout, 4).failure_groups, sizes
             checked += 1
     assert checked > 100
 

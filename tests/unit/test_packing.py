@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import chisquare
 
 from ettrick import sim
-from ettrick.sim.cluster.placement import Layout
+from ettrick.sim.cluster.placement import RankLayout
 from ettrick.sim.engine.nodes import Level, Place, Pool, gather, spread
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures.spread import Size
@@ -558,11 +558,11 @@ def test_nodes_that_somebody_else_took_are_seated_anew(recovery: dict[str, Any])
 
 
 def test_layout_and_engine_agree_on_the_hosts_of_a_replica() -> None:
-    """What ``Layout`` calls a failure group is a block of positions."""
+    """What ``RankLayout`` calls a failure group is a block of positions."""
     one = seats_case(SHAPE, USUAL)
     spec = one.scenario.jobs[0].parallelism
     assert spec is not None
-    group = Layout(spec, 8).group_of_host
+    group = RankLayout(spec, 8).group_of_host
     assert np.array_equal(group, np.asarray(one.jobs[0].seats) // 4)
     assert group.tolist() == [0, 1, 2, 3] * 4
 

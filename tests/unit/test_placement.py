@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ettrick.sim.cluster.placement import Layout, Span, bandwidths, cost_of_crossing, loss_of_host, spans, stranded_gpus
+from ettrick.sim.cluster.placement import RankLayout, Span, bandwidths, cost_of_crossing, loss_of_host, spans, stranded_gpus
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.model import Parallelism
 from tests.cases import cases
@@ -21,9 +21,9 @@ NIC, NVLINK = 50e9, 450e9
 LEVELS = {"leaf": NIC, "pod": NIC, "cluster": NIC / 7}
 
 
-def layout(gpus_per_node: int = 8, **sizes: Any) -> Layout:
+def layout(gpus_per_node: int = 8, **sizes: Any) -> RankLayout:
     """Return a layout as a file would describe it."""
-    return Layout(Parallelism.model_validate(sizes), gpus_per_node)
+    return RankLayout(Parallelism.model_validate(sizes), gpus_per_node)
 
 
 def domains(nodes: int, scale_up: int = 1, leaf: int = 32, pod: int = 384) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def domains(nodes: int, scale_up: int = 1, leaf: int = 32, pod: int = 384) -> di
     return {name: (np.arange(nodes) // size).astype(np.int32) for name, size in sizes.items()}
 
 
-def reach(of: Layout, **sizes: int) -> dict[Any, Span]:
+def reach(of: RankLayout, **sizes: int) -> dict[Any, Span]:
     """Return the spans of a job that sits on the first nodes, in order."""
     return spans(of, domains(of.hosts, **sizes), np.arange(of.hosts))
 
