@@ -115,7 +115,7 @@ LEAST = 4
 """Rows, and replications, without which there is no estimate: intervals leave out some of each."""
 
 
-class Layout(NamedTuple):
+class SobolLayout(NamedTuple):
     """What one metric comes to at every point and in every replication.
 
     Parameters
@@ -137,7 +137,7 @@ class Layout(NamedTuple):
     reason: str
 
 
-def layout_of(table: Table, metric: str) -> Layout:
+def layout_of(table: Table, metric: str) -> SobolLayout:
     """Return the numbers of a table whose design is ``saltelli``.
 
     A row is a point of A, one of B, and those between them. Estimates need all of them: a row in which a point cannot
@@ -166,7 +166,7 @@ def layout_of(table: Table, metric: str) -> Layout:
         raise RequestError(message)
     formula = _formula(table, metric, places)
     bad = next((cell for cell, mine in zip(table.cells, found, strict=True) if mine is None), None)
-    return Layout(values, formula, rows - len(kept), "" if bad is None else _why(bad, metric))
+    return SobolLayout(values, formula, rows - len(kept), "" if bad is None else _why(bad, metric))
 
 
 def _formula(table: Table, metric: str, places: Sequence[Sequence[int]]) -> FloatArray | None:
@@ -377,7 +377,7 @@ def _share_of_inputs(values: FloatArray) -> FloatArray:
     return np.array([parts.parameters / whole if whole else 0.0])
 
 
-def _reason(layout: Layout, shares: dict[str, Estimate] | None, share: Estimate) -> str:
+def _reason(layout: SobolLayout, shares: dict[str, Estimate] | None, share: Estimate) -> str:
     """Return why there are no indices; empty if there are."""
     if shares is None:
         return "it is the same at every point and in every replication"
@@ -386,7 +386,7 @@ def _reason(layout: Layout, shares: dict[str, Estimate] | None, share: Estimate)
     return ""
 
 
-def _not_resolved(layout: Layout) -> str:
+def _not_resolved(layout: SobolLayout) -> str:
     _, rows, replications = layout.values.shape
     return f"what varies cannot be separated from noise with {replications} replications of {rows} rows"
 
