@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.logs import files as logs
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
-from ettrick.analysis.logs.tables import NodeEvent, Exposure, Life, NoModelError, Source
+from ettrick.analysis.logs.tables import NodeEvent, Exposure, PartLife, NoModelError, Source
 from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest
@@ -410,7 +410,7 @@ def read_lives(log: Log) -> None:
     Of several rows of one part that begin at the same time the last that is said counts: an end, or the longest life.
     """
     rules, tables, source = log.rules, log.tables, log.source
-    lives: dict[tuple[str, ...], Life] = {}
+    lives: dict[tuple[str, ...], PartLife] = {}
     for line, row in log.table("part", ("life", "start"), ("failed", "cause")):
         try:
             born, entry, age = _life(log, row, line)
@@ -421,7 +421,7 @@ def read_lives(log: Log) -> None:
         except ValueError as error:
             log.drop(str(error), line)
             continue
-        life = Life(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line)
+        life = PartLife(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line)
         key = (life.part, life.batch, f"{born}", f"{entry}", "" if life.part else f"{line}")
         before = lives.setdefault(key, life)
         if before is not life:

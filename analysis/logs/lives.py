@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
-    from ettrick.analysis.logs.tables import Life, Tables
+    from ettrick.analysis.logs.tables import PartLife, Tables
     from ettrick.analysis.results.models import Provenance
 
     Array = NDArray[np.float64]
@@ -303,7 +303,7 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
     )  # fmt: skip
 
 
-def _in_window(tables: Tables, window: tuple[float, float] | None) -> list[tuple[Life, float, float]]:
+def _in_window(tables: Tables, window: tuple[float, float] | None) -> list[tuple[PartLife, float, float]]:
     """Return the lives with the ages at which they were met and left [d]; what fell before the window is dropped."""
     dated = [moment for row in tables.lives for moment in (row.born, row.born + row.age) if not math.isnan(moment)]
     begin, end = window or (-math.inf, max(dated, default=math.inf))

@@ -135,7 +135,7 @@ class Phase:
 
 
 @dataclass(slots=True)
-class Life:
+class PartLife:
     """A part from when it was put into service to its failure, or to when it was last seen, in seconds.
 
     `born` is a moment, NaN where the table has ages alone; `entry` is the age at which it was first seen, and `age` the
@@ -201,7 +201,7 @@ class Tables:
     exposure: list[Exposure] = field(default_factory=list)
     attempts: list[LoggedAttempt] = field(default_factory=list)
     phases: list[Phase] = field(default_factory=list)
-    lives: list[Life] = field(default_factory=list)
+    lives: list[PartLife] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     groups: dict[int, list[int]] = field(default_factory=dict)
