@@ -39,7 +39,7 @@ class LabelledBox(NamedTuple):
     frame: bool = False
 
 
-class Line(NamedTuple):
+class Stroke(NamedTuple):
     """A stroke between two points, its weight in points."""
 
     ends: tuple[tuple[float, float], tuple[float, float]]
@@ -76,7 +76,7 @@ class Canvas:
     height: float
     opacity: float = 1.0
     boxes: list[LabelledBox] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    lines: list[Stroke] = field(default_factory=list)
     bands: list[Band] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
 
@@ -264,7 +264,7 @@ def _draw_cables(drawing: Canvas, cables: Any, rows: dict[str, _Row], hue: NDArr
         switch = (cables.upper if tier == 0 else cables.lower)[here] - topology.nodes
         top, foot = below.y + below.height / 2, above.y - above.height / 2
         for one, other, color in zip(start.tolist(), end.tolist(), hue[switch].tolist(), strict=True):
-            drawing.lines.append(Line(((one, top), (other, foot)), color, weight))
+            drawing.lines.append(Stroke(((one, top), (other, foot)), color, weight))
         drawing.write(drawing.width - _RIGHT + 0.15, (top + foot) / 2, link_words(topology, tier, cables))
 
 
@@ -312,7 +312,7 @@ def _draw_domains(drawing: Canvas, hosts: _Row, names: list[str], ids: NDArray[n
     starts = np.flatnonzero(np.concatenate(([True], np.diff(ids) != 0)))
     for first, after in zip(starts.tolist(), [*starts[1:].tolist(), ids.size], strict=True):
         left, right = hosts.x[first] - hosts.width / 2, hosts.x[after - 1] + hosts.width / 2
-        drawing.lines.append(Line(((float(left), y), (float(right), y)), PLAIN, 1.6))
+        drawing.lines.append(Stroke(((float(left), y), (float(right), y)), PLAIN, 1.6))
         text, size = fitting([str(ids[first])], float(right - left), (7.5,))
         if text:
             drawing.write(float(left + right) / 2, y, text, align="center", size=size, opaque=True)
