@@ -32,7 +32,7 @@ class Columns(Model):
     cause: str = "cause"
 
 
-class Log(NamedTuple):
+class ReplayedLog(NamedTuple):
     """Outages of a log by cause, and how many overlapping ones were joined.
 
     ``units`` are the names that the rows count in: by first appearance or, with an inventory, all of them in its order.
@@ -78,7 +78,7 @@ class Replay(Strategy):
         """Whether the natural order of the names says which node is which."""
         return self.map == "name" and self.inventory is None
 
-    def read(self) -> Log:
+    def read(self) -> ReplayedLog:
         """Read the log.
 
         Raises
@@ -101,7 +101,7 @@ class Replay(Strategy):
         return read_log(Path(self.file), self.columns, second, self.origin, inventory, has_unit=has_unit)
 
     def build_all(
-        self, counts: Mapping[str, int], logs: Iterable[Replay] = (), read: Callable[[Replay], Log] | None = None
+        self, counts: Mapping[str, int], logs: Iterable[Replay] = (), read: Callable[[Replay], ReplayedLog] | None = None
     ) -> tuple[list[Source], int]:
         """Return one source per cause, and how many overlapping intervals were joined.
 
@@ -190,7 +190,7 @@ def read_log(
     inventory: Sequence[str] = (),
     *,
     has_unit: bool = False,
-) -> Log:
+) -> ReplayedLog:
     """Read a CSV log, in order of time, and join intervals of one unit that overlap or touch.
 
     Parameters
@@ -264,7 +264,7 @@ def read_log(
         mine = [row for row in rows if row.cause == cause]
         start, end = (np.array(values, dtype=np.float64) for values in ([r.start for r in mine], [r.end for r in mine]))
         by_cause[cause] = Recorded(np.array([r.unit for r in mine], dtype=np.int64), start, end, rows[-1].start)
-    return Log(tuple(names), by_cause, merged, note)
+    return ReplayedLog(tuple(names), by_cause, merged, note)
 
 
 def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict[str, int]) -> list[_Row]:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.failures.replay import Columns, Log, read_log
+from ettrick.sim.failures.replay import Columns, ReplayedLog, read_log
 from tests.harness import prepared
 from tests.literature.acceptance import acceptance_statistics, percentile_of_count, time_by_nodes_down
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(not LOG.exists(), reason="skipped: reference dat
 
 
 @pytest.fixture(scope="module")
-def log() -> Log:
+def log() -> ReplayedLog:
     """Return the log."""
     return read_log(LOG, Columns(**COLUMNS), DAY)
 
@@ -49,7 +49,7 @@ def case() -> sim.Prepared:
     )
 
 
-def test_what_the_log_holds(log: Log) -> None:
+def test_what_the_log_holds(log: ReplayedLog) -> None:
     """584 outages of 231 servers, 2 of them joined to the one before, of which 158 are of class GPU."""
     rows = sum(len(recorded.start) for recorded in log.by_cause.values())
     assert len(log.units) == 231
@@ -68,7 +68,7 @@ def test_unavailability_of_the_replay(case: sim.Prepared) -> None:
     assert sum(result.jobs[0].interruptions.values()) > 0
 
 
-def test_down_time_is_that_of_the_log(case: sim.Prepared, log: Log) -> None:
+def test_down_time_is_that_of_the_log(case: sim.Prepared, log: ReplayedLog) -> None:
     """The engine's down time equals the sum of the joined intervals, cut at the horizon."""
     total = sum(
         float(np.minimum(rows.end, HORIZON).sum() - np.minimum(rows.start, HORIZON).sum())
@@ -78,7 +78,7 @@ def test_down_time_is_that_of_the_log(case: sim.Prepared, log: Log) -> None:
     assert sim.run(case, 0).down_node_seconds == pytest.approx(total, rel=1e-12)
 
 
-def test_concurrency(log: Log) -> None:
+def test_concurrency(log: ReplayedLog) -> None:
     """Faulty servers at once, weighted by time: P50 7, P90 22, P95 26, P99 31, at most 35.
 
     Independent Poisson failures of the same mean, 9.28 servers, would have a P99 of 17: the failures are clustered.

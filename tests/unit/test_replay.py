@@ -22,19 +22,19 @@ from tests.intervals import LEAST, close
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ettrick.sim.failures.replay import Log
+    from ettrick.sim.failures.replay import ReplayedLog
 
 HEADER = "unit,start,end,cause\n"
 
 
-def read(folder: Path, text: str | bytes, columns: dict[str, str] | None = None, second: float = 1.0) -> Log:
+def read(folder: Path, text: str | bytes, columns: dict[str, str] | None = None, second: float = 1.0) -> ReplayedLog:
     """Write a log and read it."""
     path = folder / "log.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_log(path, Columns(**(columns or {})), second)
 
 
-def rows(log: Log) -> list[tuple[str, float, float, str]]:
+def rows(log: ReplayedLog) -> list[tuple[str, float, float, str]]:
     """Return (unit, start, end, cause) in order of time."""
     found = [
         (start, log.units[unit], end, cause)
