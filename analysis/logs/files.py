@@ -70,7 +70,7 @@ class Reading:
     """What training logs say, in any order."""
 
 
-class Log:
+class LogReader:
     """One file while it is read."""
 
     def __init__(

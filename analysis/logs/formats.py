@@ -25,7 +25,7 @@ from ettrick.sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
-    from ettrick.analysis.logs.files import Log, Reading
+    from ettrick.analysis.logs.files import LogReader, Reading
     from ettrick.analysis.logs.tables import Rules, Tables
 
 
@@ -72,7 +72,7 @@ def read_files(
             year = logs.year_of(file, years)
             clock = Moments(logs.zone_of(file, zones), file, year)
             advance = functools.partial(_advanced, progress, before, total)
-            READERS[source.kind](logs.Log(source, clock, reading, stream, advance))
+            READERS[source.kind](logs.LogReader(source, clock, reading, stream, advance))
             reading.tables.findings[:0] = _findings(source, clock)
         _refuse_unused(source, reading.tables)
         before += size or 0
@@ -261,7 +261,7 @@ _NAME = re.compile(r"[\w.:#@-]+")
 _RANGE = re.compile(r"(.*\D)(\d+) ?(?:-|–|to|\.\.) ?\1(\d+)")
 
 
-def _nodes(log: Log, text: str) -> tuple[str, ...]:
+def _nodes(log: LogReader, text: str) -> tuple[str, ...]:
     """Return the nodes that a field names.
 
     Raises
@@ -286,7 +286,7 @@ def _nodes(log: Log, text: str) -> tuple[str, ...]:
     return names
 
 
-def read_inventory(log: Log) -> None:
+def read_inventory(log: LogReader) -> None:
     """Read the nodes of a cluster: names, GPUs, racks, and when they entered and left service."""
     source = log.source
     stretches: dict[str, list[Exposure]] = defaultdict(list)
@@ -320,7 +320,7 @@ def read_inventory(log: Log) -> None:
         log.tables.exposure += _apart(log, rows)
 
 
-def _unstated(log: Log, stretches: Mapping[str, Sequence[Exposure]], row: Mapping[str, str]) -> Iterator[str]:
+def _unstated(log: LogReader, stretches: Mapping[str, Sequence[Exposure]], row: Mapping[str, str]) -> Iterator[str]:
     """Yield what an inventory with rows such as one does not state of its nodes."""
     without = [name for name, rows in stretches.items() if not any(row.gpus for row in rows)]
     if len(without) == len(stretches):
@@ -332,7 +332,7 @@ def _unstated(log: Log, stretches: Mapping[str, Sequence[Exposure]], row: Mappin
         yield f"{log.file}: states when nodes left service, and not when they entered it (a column in_service)"
 
 
-def _apart(log: Log, rows: list[Exposure]) -> Iterable[Exposure]:
+def _apart(log: LogReader, rows: list[Exposure]) -> Iterable[Exposure]:
     """Return the stretches of service of a node; one that is not over when the next one begins ends there."""
     rows.sort(key=lambda row: row.t_enter)
     stretches = rows[:1]
@@ -350,7 +350,7 @@ def _apart(log: Log, rows: list[Exposure]) -> Iterable[Exposure]:
     return stretches
 
 
-def read_outages(log: Log) -> None:
+def read_outages(log: LogReader) -> None:
     """Read outages of nodes from a CSV file: node, start, end or duration, and a cause where there is one."""
     rules, source = log.rules, log.source
     seen: dict[tuple[str, float, float], int] = {}
@@ -380,7 +380,7 @@ def read_outages(log: Log) -> None:
         source.saw(start, end)
 
 
-def _span(log: Log, row: Mapping[str, str], line: int) -> tuple[float, float]:
+def _span(log: LogReader, row: Mapping[str, str], line: int) -> tuple[float, float]:
     """Return start and end of an outage [s]; the end is NaN while it lasts."""
     for role in ("start", "end"):
         if _DATE.fullmatch(row.get(role, "")):
@@ -404,7 +404,7 @@ OLDEST = 100 * YEAR
 """Age that no part reaches [s]."""
 
 
-def read_lives(log: Log) -> None:
+def read_lives(log: LogReader) -> None:
     """Read lives of parts: dates of installation and removal, or ages; with a cause, or `failed`, those that failed.
 
     Of several rows of one part that begin at the same time the last that is said counts: an end, or the longest life.
@@ -435,7 +435,7 @@ def read_lives(log: Log) -> None:
         source.saw(life.born, life.born + life.age)
 
 
-def _life(log: Log, row: Mapping[str, str], line: int) -> tuple[float, float, float]:
+def _life(log: LogReader, row: Mapping[str, str], line: int) -> tuple[float, float, float]:
     """Return when a part was installed, or NaN, and the ages at which it was met and left [s]."""
     if "life" in row:
         born, age = math.nan, log.duration(row["life"], "life")
@@ -450,7 +450,7 @@ def _life(log: Log, row: Mapping[str, str], line: int) -> tuple[float, float, fl
     return born, entry, age
 
 
-READERS: dict[str, Callable[[Log], None]] = {
+READERS: dict[str, Callable[[LogReader], None]] = {
     "inventory": read_inventory,
     "outages": read_outages,
     "lives": read_lives,

@@ -29,7 +29,7 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.logs.files import Log, Reading
+    from ettrick.analysis.logs.files import LogReader, Reading
     from ettrick.analysis.logs.tables import Rules
 
 AGAIN = 60.0
@@ -100,7 +100,7 @@ class Snapshot(NamedTuple):
 # Kubernetes: events, and nodes with their conditions.
 
 
-def read_events(log: Log) -> None:
+def read_events(log: LogReader) -> None:
     """Read events of nodes: kubectl get events -A -o json, or what an exporter wrote, one a line."""
     rules, source = log.rules, log.source
     for line, each in _items(log):
@@ -131,7 +131,7 @@ def read_events(log: Log) -> None:
         source.rows += 1
 
 
-def _moments_of(log: Log, item: Mapping[str, Any], series: Mapping[str, Any], line: int) -> list[float]:
+def _moments_of(log: LogReader, item: Mapping[str, Any], series: Mapping[str, Any], line: int) -> list[float]:
     """Return when an event began and ended [s]: a burst says nothing of what lies between."""
     first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
     last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
@@ -150,7 +150,7 @@ _FAULTY = re.compile(
 """What names a device, or a fault."""
 
 
-def _change(log: Log, rule: Mapping[str, Any], t: float, node: str, text: str, line: int, count: int) -> None:
+def _change(log: LogReader, rule: Mapping[str, Any], t: float, node: str, text: str, line: int, count: int) -> None:
     """Keep what a rule says of one moment: a change of state, or a fault, whose cause an XID in the text names."""
     log.source.saw(t)
     cause, reason = str(rule.get("cause", "unknown")), text.split(" ", 1)[0]
@@ -193,7 +193,7 @@ def _part(rules: Rules, cause: str) -> str:
     return "nic" if cause == "nic" else "gpu" if rules.causes.get(cause) in ("gpu", "driver") else "node"
 
 
-def read_nodes(log: Log) -> None:
+def read_nodes(log: LogReader) -> None:
     """Read snapshots of nodes: kubectl get nodes -o json, one or many in a file."""
     rules = log.rules.kubernetes
     for line, document in log.documents():
@@ -214,7 +214,7 @@ def read_nodes(log: Log) -> None:
         log.reading.snapshots += (each._replace(t=taken) for each, _ in found)
 
 
-def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line: int) -> tuple[Snapshot, float]:
+def _snapshot(log: LogReader, node: Mapping[str, Any], rules: Mapping[str, Any], line: int) -> tuple[Snapshot, float]:
     """Return what a snapshot says of a node, and its last heartbeat [s]."""
 
     def read(value: Any) -> float:
@@ -250,7 +250,7 @@ def _snapshot(log: Log, node: Mapping[str, Any], rules: Mapping[str, Any], line:
     return shot, max(beats, default=math.nan)
 
 
-def _condition(log: Log, kind: str, entry: Mapping[str, Any], line: int) -> _Fault | None:
+def _condition(log: LogReader, kind: str, entry: Mapping[str, Any], line: int) -> _Fault | None:
     """Return what a condition of a node says; ``None`` if it is good, or no rule knows it, which is shown."""
     rules, status = log.rules, str(entry.get("status"))
     rule, reason = rules.kubernetes_rule("conditions", kind), str(entry.get("reason") or "")
@@ -314,7 +314,7 @@ def _snapshots(reading: Reading) -> list[Exposure]:
 # NVSentinel: health events.
 
 
-def read_nvsentinel(log: Log) -> None:
+def read_nvsentinel(log: LogReader) -> None:
     """Read health events: a fatal one takes the node out until the same check of the same part is healthy again."""
     rules, source = log.rules, log.source
     actions = {str(key): kind for key, kind in rules.nvsentinel["actions"].items()}
@@ -372,7 +372,7 @@ def read_nvsentinel(log: Log) -> None:
 # Prometheus: range queries.
 
 
-def read_prometheus(log: Log) -> None:
+def read_prometheus(log: LogReader) -> None:
     """Read answers of query_range: the last code of a GPU, counters, whether a node is up.
 
     Samples are kept as runs of equal values, so that several files of one series give what a single one would.
@@ -452,7 +452,7 @@ def _is_of_node(rule: Mapping[str, Any], name: Mapping[str, Any]) -> bool:
     return re.search(targets, f"{job} {name.get('instance', '')}", re.IGNORECASE) is not None
 
 
-def _runs(log: Log, values: Sequence[Any], line: int) -> Iterator[Run]:
+def _runs(log: LogReader, values: Sequence[Any], line: int) -> Iterator[Run]:
     """Yield the samples of a series as runs of equal values without a gap."""
     try:
         samples = np.array(values, dtype=np.float64).reshape(len(values), 2)
@@ -687,7 +687,7 @@ def _up(reading: Reading, node: _Node, point: Point) -> None:
         node.out, node.answered = None, out if point.does == "answers" else None
 
 
-def _items(log: Log) -> Iterator[tuple[int, dict[str, Any]]]:
+def _items(log: LogReader) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of lists, of watches, and of lines."""
     for line, document in log.documents():
         for item in _listed(document):

@@ -22,7 +22,7 @@ from ettrick.sim.records import EPOCH, LogError, StrayError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ettrick.analysis.logs.files import Log
+    from ettrick.analysis.logs.files import LogReader
     from ettrick.analysis.logs.tables import Rules
 
 SAME_CODE = 30.0
@@ -64,7 +64,7 @@ class Fault(NamedTuple):
     severity: str
 
 
-def read_kernel(log: Log) -> None:
+def read_kernel(log: LogReader) -> None:
     """Read codes and lost links; lines of one node, device and code that follow within 30 s are one fault."""
     rules, source = log.rules, log.source
     headers, faults, unnamed = _Headers(log), _Faults(log), _Faults(log)
@@ -100,7 +100,7 @@ def read_kernel(log: Log) -> None:
     log.tables.findings += headers.findings(source.rows)
 
 
-def _candidates(log: Log, words: Iterable[str]) -> Iterator[tuple[int, str]]:
+def _candidates(log: LogReader, words: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that may be a fault; of JSON over several lines, each entry as one."""
     words = (*words, *_BYTES)
     if not re.match(r"\s*([{\[]\s*$|\[\s*\{|\{\s*\"events\")", log.first_line()):
@@ -147,7 +147,7 @@ def _severity(text: str) -> str:
 class _Faults:
     """Faults as their lines come: lines of one node, device and code within 30 s are one."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: LogReader) -> None:
         self._log, self._numbers = log, list[int]()
         self._tallies: dict[str, list[int]] = {}
         self._noise: dict[tuple[str, str, str], float] = {}
@@ -266,7 +266,7 @@ class _Header(NamedTuple):
 class _Headers:
     """Moments and hosts of the lines of one log, in whatever form."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: LogReader) -> None:
         self._clock, self._file, self.alone = log.clock, log.file, _host_of(log.file)
         self._rules = log.rules
         self._leads: set[str] = set()

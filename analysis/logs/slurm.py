@@ -26,7 +26,7 @@ from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, durat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.analysis.logs.files import Log
+    from ettrick.analysis.logs.files import LogReader
     from ettrick.analysis.logs.tables import Tables
 
 EXPORTS = {
@@ -43,7 +43,7 @@ _EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"
 """The header that an export without one would have."""
 
 
-def read_node_events(log: Log) -> None:
+def read_node_events(log: LogReader) -> None:
     """Read the states of nodes that slurmdbd keeps; a state that still lasts has no end."""
     rules, source = log.rules, log.source
     header = "" if "nodename" in log.first_line().lower() else _EVENTS
@@ -97,7 +97,7 @@ def _gpus(tres: str) -> tuple[int, int]:
     return max((int(total[1]) if total else sum(int(size) for _, size in typed)) - slices, 0), slices
 
 
-def read_sacct(log: Log) -> None:
+def read_sacct(log: LogReader) -> None:
     """Read job records of sacct -P; records whose names hold line breaks are joined."""
     lines = log.lines()
     number, first = next(lines)
@@ -138,7 +138,7 @@ _SACCT = {
 _NEEDED = "job", "state", "start", "end"
 
 
-def _joined(lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: Log) -> Iterator[tuple[int, list[str]]]:
+def _joined(lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: LogReader) -> Iterator[tuple[int, list[str]]]:
     """Yield records of as many fields as the header has; the lines of one are joined until there are enough.
 
     A line that would make too many fields begins a record of its own, and what stood before it was cut.
@@ -182,7 +182,7 @@ _NEVER = frozenset((*NOTHING, "Unknown", "None", "N/A", "NONE", "UNKNOWN", "0"))
 class _Attempts:
     """Makes attempts of the job records of a file; equal texts are kept once."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: LogReader) -> None:
         self._log = log
         self._same: dict[str, str] = {}
         self._limits: dict[str, float] = {}
@@ -346,7 +346,7 @@ def _refuse_cut(rows: Sequence[LoggedAttempt]) -> None:
             )
 
 
-def read_sacct_json(log: Log) -> None:
+def read_sacct_json(log: LogReader) -> None:
     """Read job records of sacct --json (data_parser v0.0.37 and later)."""
     text = "\n".join(text for _, text in log.lines())
     try:
@@ -400,7 +400,7 @@ _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?
 _SYSLOG = re.compile(rb"(?:<\d+>)?([A-Z][a-z]{2} [ \d]\d [\d:]{8}) ")
 
 
-def read_slurmctld(log: Log) -> None:
+def read_slurmctld(log: LogReader) -> None:
     """Read what the controller does with nodes and says of them; rules say which lines these are."""
     source, hits, number, jumps, last = log.source, 0, 0, 0, -math.inf
     for number, raw in log.holding(dict.fromkeys(rule["holds"] for rule in log.rules.slurmctld)):
@@ -437,7 +437,7 @@ def read_slurmctld(log: Log) -> None:
 _FORMAT = "set LogTimeFormat=rfc5424_ms"
 
 
-def _moment_of(log: Log, raw: bytes, line: int) -> float:
+def _moment_of(log: LogReader, raw: bytes, line: int) -> float:
     """Return the moment of a line [s since 1970]: its own, or that of syslog."""
     if (stamp := _STAMP.search(raw, 0, 64)) is not None:
         return log.clock.read(stamp[0].decode().replace(",", "."), line, "log")
@@ -456,7 +456,7 @@ def _rule_of(rules: Sequence[dict[str, Any]], raw: bytes) -> tuple[dict[str, Any
 
 
 def _change(
-    log: Log, rule: dict[str, Any], match: re.Match[str], moment: float, names: Sequence[str], line: int
+    log: LogReader, rule: dict[str, Any], match: re.Match[str], moment: float, names: Sequence[str], line: int
 ) -> None:
     """Keep what a line says of nodes; what no rule knows is shown without their names."""
     rules, found, does = log.rules, match.groupdict(), str(rule["does"])

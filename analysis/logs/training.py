@@ -24,7 +24,7 @@ from ettrick.sim.records import EPOCH, LogError, since_1970
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ettrick.analysis.logs.files import Log, Reading
+    from ettrick.analysis.logs.files import LogReader, Reading
 
 # ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
 
@@ -68,7 +68,7 @@ def _edge(key: str) -> tuple[int, str]:
     return _RANKS.get(key, 1 if edge == "end" else 3), span
 
 
-def read_goodput(log: Log) -> None:
+def read_goodput(log: LogReader) -> None:
     """Read starts of jobs, spans and steps, in any order; `close` makes runs of those of all files."""
     is_json = re.match(r"\ufeff?\s*(\{|\[\s*(\{|$))", log.first_line())
     for line, value in log.documents() if is_json else _printed(log):
@@ -91,7 +91,7 @@ def read_goodput(log: Log) -> None:
             log.source.saw(*(entry.moment for entry in entries))
 
 
-def _printed(log: Log) -> Iterator[tuple[int, Any]]:
+def _printed(log: LogReader) -> Iterator[tuple[int, Any]]:
     """Yield the objects of JSON at the ends of lines that a program printed, with their lines."""
     for line, text in log.lines():
         try:
@@ -100,7 +100,7 @@ def _printed(log: Log) -> Iterator[tuple[int, Any]]:
             log.drop("other lines of training", line)
 
 
-def _entries(record: Any, log: Log, line: int) -> list[SpanEdge]:
+def _entries(record: Any, log: LogReader, line: int) -> list[SpanEdge]:
     """Return what a record says, without what collectors wrap it in."""
     while "job_name" not in record:
         record = record[next((key for key in _WRAPPERS if key in record), "job_name")]
@@ -166,7 +166,7 @@ _FIELDS = {
 }
 
 
-def read_torchrun(log: Log) -> None:
+def read_torchrun(log: LogReader) -> None:
     """Read the first failures that agents report; of the agents of a job the earliest counts, see `events.blame`."""
     hits = begun = 0
     fields: dict[str, str] = {}
@@ -192,7 +192,7 @@ def read_torchrun(log: Log) -> None:
         log.drop("other lines of training", 1, log.source.lines - hits, sort="normal")
 
 
-def _report(log: Log, fields: Mapping[str, str], number: int, begun: int) -> None:
+def _report(log: LogReader, fields: Mapping[str, str], number: int, begun: int) -> None:
     """Keep the failure that a report tells, which begins on one line and ends on another."""
     try:
         moment = log.clock.read(fields["time"], number, "time")
@@ -221,7 +221,7 @@ _STRETCHES = (
 )
 
 
-def read_nvrx(log: Log) -> None:
+def read_nvrx(log: LogReader) -> None:
     """Read the phases of restarts, each from the first rank that begins it to the last that is done."""
     moments: dict[tuple[int, str], list[tuple[float, int]]] = defaultdict(list)
     for number, text in log.lines():
@@ -246,7 +246,7 @@ def read_nvrx(log: Log) -> None:
                 log.tables.phases.append(Phase(job, cycle, phase, begin, end, file=log.file, line=line))
 
 
-def read_cycles(log: Log) -> None:
+def read_cycles(log: LogReader) -> None:
     """Read cycle_info of ft_launcher: which nodes ran between two restarts of one job."""
     for line, entry in log.documents():
         try:
