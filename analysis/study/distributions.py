@@ -128,7 +128,7 @@ class Triangular(Distribution):
         return high - math.sqrt((1 - u) * (high - low) * (high - mode))
 
 
-class Lognormal(Distribution):
+class LognormalInput(Distribution):
     """A median, and the standard deviation of the logarithm."""
 
     use: Literal["lognormal"] = "lognormal"
@@ -236,7 +236,7 @@ DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
     "uniform": Uniform,
     "loguniform": LogUniform,
     "triangular": Triangular,
-    "lognormal": Lognormal,
+    "lognormal": LognormalInput,
     "between": Between,
     "counted": Counted,
     "draws": Draws,
