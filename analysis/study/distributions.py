@@ -72,7 +72,7 @@ class Distribution(Model):
                 raise RuleError((self.located[index],), f"must be above {self.located[index - 1]}")
 
 
-class Uniform(Distribution):
+class UniformInput(Distribution):
     """Anything between two values, all equally likely; between whole numbers only whole ones, both ends among them."""
 
     use: Literal["uniform"] = "uniform"
@@ -233,7 +233,7 @@ class Draws(Distribution):
 
 
 DISTRIBUTIONS: Mapping[str, type[Distribution]] = {
-    "uniform": Uniform,
+    "uniform": UniformInput,
     "loguniform": LogUniform,
     "triangular": Triangular,
     "lognormal": LognormalInput,
