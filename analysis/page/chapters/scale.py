@@ -388,7 +388,7 @@ BASES = {
 _DATA = Path(__file__).parents[1] / "measured.yaml"
 
 
-class MeasuredPoint(NamedTuple):
+class PublishedPoint(NamedTuple):
     """One published value."""
 
     name: str  # whose job it was
@@ -408,7 +408,7 @@ class MeasuredPoint(NamedTuple):
         return "; ".join(filter(None, (BASES[self.basis], self.note, self.doubt)))
 
 
-def measured_points(quantity: str) -> tuple[MeasuredPoint, ...]:
+def measured_points(quantity: str) -> tuple[PublishedPoint, ...]:
     """Return what was published of a quantity, ``mtti`` or ``ettr``, the smallest jobs first."""
     return _points()[quantity]
 
@@ -419,19 +419,19 @@ def largest_measured(quantity: str) -> int:
 
 
 @functools.cache
-def _points() -> dict[str, tuple[MeasuredPoint, ...]]:
+def _points() -> dict[str, tuple[PublishedPoint, ...]]:
     content: dict[str, Any] = load(_DATA).data
     return {name: tuple(sorted(map(_point, content[name]), key=lambda point: point.gpus)) for name in ("mtti", "ettr")}
 
 
-def _point(entry: Mapping[str, Any]) -> MeasuredPoint:
+def _point(entry: Mapping[str, Any]) -> PublishedPoint:
     """Return a time between interruptions, as it is stated or time over count [s], or a share of productive time."""
     if "ettr" in entry:
         value = units.parse(entry["ettr"], units.FRACTION)
     else:
         value = units.parse(entry.get("mtti", entry.get("time")), units.DURATION) / entry.get("count", 1)
     ends = [units.parse(end, units.FRACTION) for end in entry.get("range", ())]
-    return MeasuredPoint(
+    return PublishedPoint(
         *(entry["name"], entry["gpus"], value, entry["basis"], entry["source"]),
         is_bound=entry.get("bound") == "above",
         range=(ends[0], ends[1]) if ends else None,
