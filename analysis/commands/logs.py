@@ -207,7 +207,7 @@ def track(
             refuse(f"{folder}: is no folder")
         keep = OutputFolder(folder, "track.json", overwrite=True, option="")
         keep.refuse_others(lambda _: True)
-        model = tracking.Model(folder, job)
+        model = tracking.TrackedModel(folder, job)
         history = folder / tracking.WEEKS
         rows = tracking.rows_of(history) if history.is_file() else []
         tables = [file for file in files or () if tracking.is_table(file)]

@@ -242,7 +242,7 @@ def last_known(folder: Path, rows: Sequence[Row]) -> float | None:
 
 
 def measured_rows(
-    request: Request, model: Model, after: float | None, progress: Progress
+    request: Request, model: TrackedModel, after: float | None, progress: Progress
 ) -> tuple[list[Row], list[str]]:
     """Return the whole weeks that were watched, from a moment [s since 1970] on, and what to know of the logs.
 
@@ -312,7 +312,7 @@ def _watched(request: Request, tables: Tables, first: float, after: float | None
 
 
 def _of_nodes(
-    history: History, low: float, high: float, model: Model, sources: Mapping[int, str]
+    history: History, low: float, high: float, model: TrackedModel, sources: Mapping[int, str]
 ) -> tuple[float, dict[str, float]]:
     """Return the node-days in service between two moments, and what outages did in them; incidents by their source."""
     service = float((np.minimum(history.leave, high) - np.maximum(history.enter, low)).clip(0).sum())
@@ -329,7 +329,7 @@ def _of_nodes(
     return service / DAY, values
 
 
-def _of_steps(steps: Steps, low: float, high: float, model: Model) -> dict[str, float]:
+def _of_steps(steps: Steps, low: float, high: float, model: TrackedModel) -> dict[str, float]:
     """Return the shares of the wall time that a training log tells: steps that were kept, by the reference step time.
 
     A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``. A week counts from the
@@ -350,7 +350,7 @@ def _of_steps(steps: Steps, low: float, high: float, model: Model) -> dict[str, 
     }
 
 
-def result_row(folder: Path, model: Model) -> Row:
+def result_row(folder: Path, model: TrackedModel) -> Row:
     """Return the means of a folder that ``ettrick run --out`` filled.
 
     Raises
@@ -378,7 +378,7 @@ def result_row(folder: Path, model: Model) -> Row:
 # The model in force, and the weeks that it predicts.
 
 
-class Model:
+class TrackedModel:
     """The scenario of a folder, with the draws of its parameters if it has them.
 
     Raises
@@ -614,7 +614,7 @@ def extremes(
 
 def track(
     rows: Sequence[Row],
-    model: Model,
+    model: TrackedModel,
     provenance: Provenance,
     threshold: float = 0.02,
     progress: Progress = lambda _done, _total: None,
@@ -674,13 +674,13 @@ def track(
     )  # fmt: skip
 
 
-def _shape(row: Row, model: Model) -> Shape:
+def _shape(row: Row, model: TrackedModel) -> Shape:
     nodes = round(row.node_days / row.days) if row.node_days else model.nodes
     return Shape(row.days, row.gpus or model.gpus, nodes, row.replications)
 
 
 def _rows(
-    rows: Sequence[Row], model: Model, simulated: Mapping[Shape, FloatArray], seen: Sequence[str]
+    rows: Sequence[Row], model: TrackedModel, simulated: Mapping[Shape, FloatArray], seen: Sequence[str]
 ) -> list[WeekFound]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}

@@ -189,7 +189,7 @@ def test_a_history_of_weeks(tmp_path: Path) -> None:
     """Weeks of the model raise no alarm; three times the outages from the 7th week on are confirmed as a regression."""
     (tmp_path / "scenario.yaml").write_text(SCENARIO)
     generator = np.random.default_rng(SEED)
-    model = track.Model(tmp_path)
+    model = track.TrackedModel(tmp_path)
     weeks = model.simulate(track.Shape(7.0, model.gpus, model.nodes, 1), 12, lambda _done, _total: None)[
         int(generator.integers(100))
     ]
@@ -213,7 +213,7 @@ def test_a_history_of_weeks(tmp_path: Path) -> None:
 def test_false_alarms_of_new_years(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 200 years of the model that set no limit, at most 5 % have an alarm but for chance; twice the loss is seen."""
     (tmp_path / "scenario.yaml").write_text(SCENARIO)
-    model = track.Model(tmp_path)
+    model = track.TrackedModel(tmp_path)
     shape = track.Shape(7.0, model.gpus, model.nodes, 1)
     at = [model.names(whole=False).index(name) for name in ("productive", "unavailability", "outages")]
     predicted = model.simulate(shape, 52, lambda _done, _total: None)[:, :, at]
@@ -260,7 +260,7 @@ def test_real_weeks_raise_no_alarm(tmp_path: Path) -> None:
         rows.append(track.Row(f"{low:03}", 7.0, "", 0, 2800.0, values))
     counts = np.array([row.values["outages"] for row in rows])
     assert 5 <= np.sum(np.abs(counts - counts.mean()) > 3 * math.sqrt(counts.mean())) <= 8
-    found = track.track(rows, track.Model(tmp_path), Provenance(version="", python="", numpy="", command=""))
+    found = track.track(rows, track.TrackedModel(tmp_path), Provenance(version="", python="", numpy="", command=""))
     assert len({alarm.week for alarm in found.alarms}) <= 2
     assert not found.regression
 
@@ -293,7 +293,7 @@ def test_a_run_beside_what_was_measured(tmp_path: Path) -> None:
 def test_weeks_that_a_log_has_in_part(tmp_path: Path) -> None:
     """A week counts from the first line of the training log to the last, if that is most of it."""
     (tmp_path / "scenario.yaml").write_text(SCENARIO)
-    model = track.Model(tmp_path)
+    model = track.TrackedModel(tmp_path)
     for first, last, measured in (
         (0.0, 7.0, 1.0),
         (3.0, 7.0, 1.0),
@@ -324,7 +324,7 @@ def weeks_of_logs(
     (folder / "nodes.csv").write_text(nodes)
     (folder / "outages.csv").write_text(f"node,start,end,cause\n{outages}")
     request = Request([str(folder / "outages.csv")], str(folder / "nodes.csv"), ["UTC"], window=window)
-    return track.measured_rows(request, track.Model(folder), after, lambda _done, _total: None)
+    return track.measured_rows(request, track.TrackedModel(folder), after, lambda _done, _total: None)
 
 
 def counts(rows: list[track.Row]) -> list[float]:
