@@ -206,7 +206,7 @@ class JobFound(Part):
     never_arrived: Count = Field(0, description="Replications that ended before the job arrived.")
 
 
-class NodePower(Part):
+class NodePowerSummary(Part):
     """What a node draws."""
 
     idle_w: Real = Field(description="Idle [W].")
@@ -227,7 +227,7 @@ class Energy(Part):
     pue: Real = Field(description="Power of the facility over that of what stands in it.")
     switches: Whole = Field(description="Number of switches.")
     switch_w: Real = Field(description="Power of one [W].")
-    node: NodePower | None = Field(None, description="Power of a node.")
+    node: NodePowerSummary | None = Field(None, description="Power of a node.")
     assumptions: Texts = Field(description="What the energy rests on that nobody has measured.")
 
 
