@@ -20,7 +20,7 @@ from ettrick.analysis.page.charts.data import (
     HeatMap,
     Interval,
     Intervals,
-    Part,
+    StackPart,
     Phase,
     Scale,
     Series,
@@ -129,10 +129,10 @@ CASES: dict[str, Any] = {
     ),
     "intervals, equal": Intervals("A", "points", (Interval("x", 0.0, (0.0, 0.0)), Interval("y", 0.0))),
     "intervals, no rows": Intervals("A", "points", ()),
-    "stack": Stack("A", "s", (Part("x", 2.8, 0), Part("y", 0.4, 1), Part("z", 0.3, 1), Part("rest", 0.15, -1))),
-    "stack, below zero": Stack(LONG, "%", (Part("x", 120.0, 0), Part("y", -20.0, 1), Part("z", 1e-6, 2))),
-    "stack, nothing": Stack("A", "s", (Part("x", 0.0, 0),)),
-    "stack, many": Stack("A", "$", tuple(Part(f"{LONG} {number}", 1.0 + number, number) for number in range(20))),
+    "stack": Stack("A", "s", (StackPart("x", 2.8, 0), StackPart("y", 0.4, 1), StackPart("z", 0.3, 1), StackPart("rest", 0.15, -1))),
+    "stack, below zero": Stack(LONG, "%", (StackPart("x", 120.0, 0), StackPart("y", -20.0, 1), StackPart("z", 1e-6, 2))),
+    "stack, nothing": Stack("A", "s", (StackPart("x", 0.0, 0),)),
+    "stack, many": Stack("A", "$", tuple(StackPart(f"{LONG} {number}", 1.0 + number, number) for number in range(20))),
     "tornado": Tornado(
         "Failures matter most", "points", ("goodput", 92.4),
         (

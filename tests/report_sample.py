@@ -211,7 +211,7 @@ CHARTS = {
     "stack": data.Stack(
         "Attention takes a third of a step",
         "s",
-        (data.Part("attention", 3.5, 0), data.Part("network", 6.25, 1), data.Part("bubble", 0.25, -1)),
+        (data.StackPart("attention", 3.5, 0), data.StackPart("network", 6.25, 1), data.StackPart("bubble", 0.25, -1)),
     ),
     "curves": data.Curves(
         "Goodput falls with size",

@@ -68,7 +68,7 @@ def _charts() -> dict[str, object]:
         "intervals": data.Intervals(
             "Remote saves win", "%", (data.Interval("remote", 93.0, (92, 94), (88, 95)),), (90.0, "target")
         ),
-        "stack": data.Stack("A step computes", "s", (data.Part("matrix products", 3.0, 0),)),
+        "stack": data.Stack("A step computes", "s", (data.StackPart("matrix products", 3.0, 0),)),
         "bars": data.Bars("A beats B", "days", ("A", "B"), (data.Bar("finish", (54.0, 56.0)),)),
         "tornado": data.Tornado(
             "Rates matter most", "points", ("ETTR", 92.5),

@@ -12,7 +12,7 @@ from ettrick.analysis.amounts import PERCENT, amount_text, listed, percent_text,
 from ettrick.analysis.page.account import of_focus
 from ettrick.analysis.page.chapters.run import explained_formula, layout_text
 from ettrick.analysis.page.chapters.services import service_sections
-from ettrick.analysis.page.charts.data import Part, Stack
+from ettrick.analysis.page.charts.data import StackPart, Stack
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Picture, Section, grid
 from ettrick.analysis.results import explained
@@ -193,7 +193,7 @@ def step_stack(step: Step) -> Stack | None:
         return None
     size, unit = (1.0, "s") if step.time_s >= 1 else (1e-3, "ms")
     parts = [
-        Part(_TERMS[term], breakdown[term] / size, _HUES[part])
+        StackPart(_TERMS[term], breakdown[term] / size, _HUES[part])
         for part, terms in PARTS.items()
         for term in sorted(terms, key=lambda term: -breakdown.get(term, 0.0))
         if breakdown.get(term, 0.0) > 0

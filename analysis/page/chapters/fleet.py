@@ -30,7 +30,7 @@ from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.chapters.run import jobs_table
-from ettrick.analysis.page.charts.data import Bar, Bars, Curves, Part, Scale, Series, Stack
+from ettrick.analysis.page.charts.data import Bar, Bars, Curves, StackPart, Scale, Series, Stack
 from ettrick.analysis.page.glossary import glossed
 from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from ettrick.analysis.page.sourced import Places, line, number, sentence, worded
@@ -393,11 +393,11 @@ def _stack(fleet: FleetFound) -> Stack:
     """Return where the GPU-time of the cluster went, in percent: work, what jobs lose, what stood idle and why."""
     amounts = {key: 100 * amount / fleet.owned_gpu_s for key, amount in spent(fleet).items()}
     lost = sum(amount for (bucket, _), amount in amounts.items() if bucket in JOB_BUCKETS and bucket != "productive")
-    parts = [Part("productive", amounts.get(("productive", ""), 0.0), 0), Part("lost by jobs", lost, 1)]
+    parts = [StackPart("productive", amounts.get(("productive", ""), 0.0), 0), StackPart("lost by jobs", lost, 1)]
     rest = [(key, amount) for key, amount in amounts.items() if key[0] not in JOB_BUCKETS]
     for (bucket, reason), amount in sorted(rest, key=lambda item: -item[1]):
         name = f"idle: {_IDLE_WORDS[reason]}" if reason else bucket_label(bucket)
-        parts.append(Part(name, amount, BUCKETS[bucket].hue))
+        parts.append(StackPart(name, amount, BUCKETS[bucket].hue))
     shown = tuple(part for part in parts if part.amount > 0)
     largest = max(shown[1:], key=lambda part: part.amount, default=None)
     title = f"{parts[0].amount:.3g} % of all GPU-time is productive"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel
 
 from ettrick.analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
-from ettrick.analysis.page.charts.data import Part, Stack
+from ettrick.analysis.page.charts.data import StackPart, Stack
 from ettrick.analysis.page.model import Picture, Section, grid
 from ettrick.analysis.page.report_data import SENSITIVITY
 from ettrick.analysis.page.sourced import number, ranged
@@ -509,7 +509,7 @@ def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: 
         largest = max(shares, key=lambda name: shares[name])
         title = f"{_percent(shares[largest])} of the variance of {metric} comes from {largest}"
     hues = dict(_OF_AXES.values())
-    chart = Stack(title, "%", tuple(Part(name, 100 * share, hues.get(name, -1)) for name, share in shares.items()))
+    chart = Stack(title, "%", tuple(StackPart(name, 100 * share, hues.get(name, -1)) for name, share in shares.items()))
     texts = ", ".join(f"{name} {_percent(share)}" for name, share in shares.items())
     alt = f"A bar of what the variance of {metric} comes from: {texts}."
     rows = []
@@ -545,7 +545,7 @@ def _of_counts(report_data: ReportData) -> Section:
     known = [(name, counts[basis], hue) for basis, (name, hue) in _OF_INPUTS.items() if counts[basis]]
     total, parts = sum(count for _, count, _ in known), listed([f"{count} {name}" for name, count, _ in known])
     title = f"{number_of(total, 'input')}: {parts}; their number does not tell which matter"
-    chart = Stack(title, "inputs", tuple(Part(name, float(count), hue) for name, count, hue in known))
+    chart = Stack(title, "inputs", tuple(StackPart(name, float(count), hue) for name, count, hue in known))
     alt = f"A bar of {total} inputs by what they rest on: {parts}."
     caption = "Every input counts once, whether it matters or not; what is left at its default does not count."
     how = (

@@ -45,7 +45,7 @@ from ettrick.analysis.page.charts.data import (
     Change,
     Curves,
     HeatMap,
-    Part,
+    StackPart,
     Scale,
     Series,
     Stack,
@@ -533,8 +533,8 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     productive = shares["productive"]
     lost = sum(shares[name] for name in JOB_BUCKETS) - productive
     # Replicas that keep the batch of a missing one do more than their own work: what is lost can be below nothing.
-    parts = [Part("productive", 100 * (productive + min(lost, 0.0)), 0), Part("lost by jobs", 100 * max(lost, 0.0), 1)]
-    parts += [Part(bucket_label(name), 100 * shares[name], BUCKETS[name].hue) for name in outside]
+    parts = [StackPart("productive", 100 * (productive + min(lost, 0.0)), 0), StackPart("lost by jobs", 100 * max(lost, 0.0), 1)]
+    parts += [StackPart(bucket_label(name), 100 * shares[name], BUCKETS[name].hue) for name in outside]
     largest = f"{bucket_label(outside[0])} ({PERCENT.value(shares[outside[0]])})"
     title = (
         f"{PERCENT.value(productive)} of all GPU-time owned is productive; outside jobs the largest part is {largest}"

@@ -26,7 +26,7 @@ from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters.compare import difference_note
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
-from ettrick.analysis.page.charts.data import Bar, Bars, Part, Stack, Swing, Tornado
+from ettrick.analysis.page.charts.data import Bar, Bars, StackPart, Stack, Swing, Tornado
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
@@ -437,14 +437,14 @@ def _of_a_run(asked: _Asked) -> Picture | None:
     shares = {key: share for key in _PARTS if (share := content.indices.variance[key].share) is not None}
     if len(shares) < len(_PARTS):
         return None
-    parts = tuple(Part(names[key], 100 * (share.value or 0.0), hue) for hue, (key, share) in enumerate(shares.items()))
+    parts = tuple(StackPart(names[key], 100 * (share.value or 0.0), hue) for hue, (key, share) in enumerate(shares.items()))
     metric, largest = name_of(content.metric), max(_PARTS, key=lambda key: shares[key].value or 0.0)
     makes = "make" if largest == "both" else "makes"
     title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"
     rows = [(names[key], _share(share)) for key, share in shares.items()]
     alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
     caption = "Both together: the run-to-run variability is itself different from one set of inputs to another."
-    table = grid(title, ("Part", "Share of the variance, 95 % interval"), rows)
+    table = grid(title, ("StackPart", "Share of the variance, 95 % interval"), rows)
     return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, table)
 
 

@@ -438,7 +438,7 @@ class Intervals(NamedTuple):
         return SlideChart("LINE_MARKERS", series, Scale(title), names=[row.name for row in rows])
 
 
-class Part(NamedTuple):
+class StackPart(NamedTuple):
     """A part of a whole: its name and size; parts of one hue belong together (-1: grey)."""
 
     name: str
@@ -451,7 +451,7 @@ class Stack(NamedTuple):
 
     title: str
     unit: str
-    parts: tuple[Part, ...]
+    parts: tuple[StackPart, ...]
 
     def table(self) -> Table:
         """Return a row for each part."""
