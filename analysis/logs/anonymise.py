@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.logs.slurm_conf import Partition
+from ettrick.analysis.logs.slurm_conf import SlurmPartition
 from ettrick.analysis.logs.tables import utc
 from ettrick.sim.records import LogError, short_name
 
@@ -196,7 +196,7 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
 def of_site(site: Site, hider: Hider) -> Site:
     """Return the files of Slurm with the hashes that their names have in the tables."""
     queues = tuple(
-        Partition(hider.name("partition", part.name), tuple(map(_namer(hider, "node"), part.nodes)), part.settings)
+        SlurmPartition(hider.name("partition", part.name), tuple(map(_namer(hider, "node"), part.nodes)), part.settings)
         for part in site.queues
     )
     for name in site.strange:

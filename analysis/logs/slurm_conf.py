@@ -40,7 +40,7 @@ def _in_line(place: str) -> Iterator[None]:
         raise SlurmError(f"{place}: {error}") from None
 
 
-class Partition(NamedTuple):
+class SlurmPartition(NamedTuple):
     """A partition: its name, its nodes, and its other settings as they are written."""
 
     name: str
@@ -68,7 +68,7 @@ class Slurm(NamedTuple):
     gpus: dict[str, int]
     types: dict[str, dict[str, int]]
     future: set[str]
-    partitions: list[Partition]
+    partitions: list[SlurmPartition]
     settings: dict[str, str]
     absent: list[str]
 
@@ -188,7 +188,7 @@ def _resolved(text: str, sets: Mapping[str, tuple[str, ...]]) -> list[str]:
     return [node for name in names for node in sets.get("ALL" if name.upper() == "ALL" else name, (name,))]
 
 
-def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm: Slurm) -> Partition:
+def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm: Slurm) -> SlurmPartition:
     """Return a partition, its settings checked."""
     names = dict.fromkeys(_resolved(line.get("nodes", ""), sets))
     for name in names:
@@ -197,7 +197,7 @@ def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm:
     _time(line, "MaxTime", "UNLIMITED")
     for key in ("PriorityTier", "PriorityJobFactor", "GraceTime"):
         _whole(line, key)
-    return Partition(line["partitionname"], tuple(name for name in names if name in slurm.gpus), line)
+    return SlurmPartition(line["partitionname"], tuple(name for name in names if name in slurm.gpus), line)
 
 
 class Leaves(NamedTuple):
@@ -278,7 +278,7 @@ class Site(NamedTuple):
     nodes: tuple[str, ...]
     cluster: dict[str, Any]
     scheduler: dict[str, Any]
-    queues: tuple[Partition, ...]
+    queues: tuple[SlurmPartition, ...]
     priority: dict[str, int]
     assumed: list[str]
     strange: tuple[str, ...]
@@ -442,7 +442,7 @@ def _by_leaf(
     return tuple(sorted(nodes, key=lambda node: place.get(node, len(place))))
 
 
-def _priorities(found: Slurm, queues: Sequence[Partition]) -> dict[str, int]:
+def _priorities(found: Slurm, queues: Sequence[SlurmPartition]) -> dict[str, int]:
     """Return PriorityWeightPartition times the factor of each partition, which is relative to the largest."""
     factors = {part.name: _whole(part.settings, "PriorityJobFactor", 1) for part in queues}
     weight, most = _whole(found.settings, "PriorityWeightPartition"), max(factors.values(), default=1) or 1
@@ -464,7 +464,7 @@ _OTHERS = (
 """Those of preemption, and those that say how slurmctld divides its own time."""
 
 
-def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) -> dict[str, Any]:
+def _scheduler(found: Slurm, queues: Sequence[SlurmPartition], assumed: list[str]) -> dict[str, Any]:
     """Return the scheduler as a scenario states it; what it has no key for is added to what is assumed."""
     said = found.settings
     backfills = said.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
@@ -497,7 +497,7 @@ def _scheduler(found: Slurm, queues: Sequence[Partition], assumed: list[str]) ->
 
 
 def _preemption(
-    found: Slurm, queues: Sequence[Partition], order: str | None, reorder: int | None, assumed: list[str]
+    found: Slurm, queues: Sequence[SlurmPartition], order: str | None, reorder: int | None, assumed: list[str]
 ) -> dict[str, Any]:
     """Return who takes the nodes of whom, as a scenario states it; nothing without preemption."""
     said = found.settings
@@ -605,7 +605,7 @@ def _jobs(made: Site) -> list[dict[str, Any]]:
     per_node = made.cluster["gpus_per_node"]
     inside = Counter(node for part in made.queues for node in set(part.nodes).intersection(made.nodes))
     streams = []
-    for part in made.queues or (Partition("", made.nodes, {}),):
+    for part in made.queues or (SlurmPartition("", made.nodes, {}),):
         mine = set(part.nodes).intersection(made.nodes)
         most = max(len(mine) // 4, 1)
         sizes = [per_node << power for power in range(most.bit_length())]
