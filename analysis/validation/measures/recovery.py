@@ -33,7 +33,7 @@ HOST, SOFTWARE = 0, 1
 """Indices of the two sources of a small scenario: a node that dies, and a process that ends."""
 
 
-class Phase(NamedTuple):
+class GroupPhase(NamedTuple):
     """What a group did, without regard to why: its bucket by name, and when [s]; `smaller` with replicas away."""
 
     bucket: str
@@ -76,17 +76,17 @@ def failures_at(prepared: Prepared, rows: Iterable[tuple[float, int, int]]) -> A
     )
 
 
-def phases(result: Result) -> list[Phase]:
+def phases(result: Result) -> list[GroupPhase]:
     """Return the phases of the replicas that step together, in order of time; the run must have kept its timeline."""
     assert result.timeline is not None
-    found: list[Phase] = []
+    found: list[GroupPhase] = []
     for span in result.timeline.spans:
         if span.group != 0:
             continue
         bucket, start = "smaller" if span.name else sim.Bucket(span.bucket).name.lower(), span.start
         if found and found[-1].bucket == bucket and found[-1].end == start:
             start = found.pop().start
-        found.append(Phase(bucket, start, span.end))
+        found.append(GroupPhase(bucket, start, span.end))
     return found
 
 
