@@ -26,7 +26,7 @@ from ettrick.analysis.results.explained import (
     LayoutFound,
     ModelFound,
     Note,
-    Phase,
+    PhaseSummary,
     PhasePart,
     PlannedJob,
     Preset,
@@ -144,10 +144,10 @@ def _preset(name: str) -> Preset:
     )
 
 
-def _phases(stages: Any) -> dict[str, Phase]:
+def _phases(stages: Any) -> dict[str, PhaseSummary]:
     """Return phases by the name of what they are part of."""
     return {
-        stage.name: Phase(
+        stage.name: PhaseSummary(
             mean_s=stage.mean,
             parts=[
                 PhasePart(

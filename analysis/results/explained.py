@@ -153,7 +153,7 @@ class PhasePart(Part):
     faults: Texts | None = Field(description="Classes of faults after which alone it is needed; null for all.")
 
 
-class Phase(Part):
+class PhaseSummary(Part):
     """A phase of a recovery: means at the size of the job, for a fault that takes one of its nodes."""
 
     mean_s: Number = Field(description="Mean of what is needed after all faults [s].")
@@ -170,7 +170,7 @@ class Rung(Part):
     budget: Whole | None = Field(description="Tries in a row; null for any.")
     not_for: Texts = Field(description="Classes of faults that it is not for.")
     except_first: bool = Field(description="Whether it is passed over when rank 0 is lost.")
-    phases: dict[str, Phase] = Field(description="By what they are part of.")
+    phases: dict[str, PhaseSummary] = Field(description="By what they are part of.")
 
 
 class OperatorEscalation(Part):
@@ -201,7 +201,7 @@ class Recovery(Part):
     scales: Scales = Field(description="Factors of all times.")
     settings: dict[str, Any] = Field(description="The other keys of the strategy, as the scenario writes it.")
     rungs: list[Rung] = Field(description="Of a ladder, from the first to the last.")
-    phases: dict[str, Phase] = Field(description="Of other strategies, by what they are part of.")
+    phases: dict[str, PhaseSummary] = Field(description="Of other strategies, by what they are part of.")
     human: OperatorEscalation | None = Field(description="Null where some rung may always be attempted.")
 
 
