@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ettrick.analysis.logs.health import Point, Run, Snapshot
+    from ettrick.analysis.logs.health import StateChange, Run, Snapshot
     from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Sort, Source, Tables
     from ettrick.analysis.logs.training import SpanEdge
     from ettrick.sim.records import HostLists
@@ -54,7 +54,7 @@ class Reading:
     tables: Tables
     rules: Rules
     hosts: HostLists
-    points: list[Point] = field(default_factory=list)
+    points: list[StateChange] = field(default_factory=list)
     series: dict[tuple[str, str, str], list[Run]] = field(default_factory=dict)
     """Runs of equal samples, by metric, node and what of it."""
     starts: list[tuple[float, str]] = field(default_factory=list)

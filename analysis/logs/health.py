@@ -39,7 +39,7 @@ MISSED = 2.5
 """More than so many steps between two samples are missing scrapes, in which nothing was watched."""
 
 
-class Point(NamedTuple):
+class StateChange(NamedTuple):
     """A moment at which a node, or one check of it, changes its state.
 
     Parameters
@@ -156,7 +156,7 @@ def _change(log: LogReader, rule: Mapping[str, Any], t: float, node: str, text: 
     cause, reason = str(rule.get("cause", "unknown")), text.split(" ", 1)[0]
     if rule["does"] != "fault":
         log.reading.points.append(
-            Point(t, node, rule["does"], str(rule.get("key", "")), "kubernetes", log.file, line, cause, reason,
+            StateChange(t, node, rule["does"], str(rule.get("key", "")), "kubernetes", log.file, line, cause, reason,
                   planned=bool(rule.get("planned")))
         )  # fmt: skip
         return
@@ -281,7 +281,7 @@ def _snapshots(reading: Reading) -> list[Exposure]:
 
         def keep(t: float, does: str, key: str, node: str = now.node, where: Exposure = where, **more: Any) -> None:
             cause, basis = ("not_responding", "Ready") if key == "ready" else ("unknown", key)
-            reading.points.append(Point(t, node, does, key, "nodes", where.file, where.line, cause, basis, **more))
+            reading.points.append(StateChange(t, node, does, key, "nodes", where.file, where.line, cause, basis, **more))
 
         state, other = ("up", "down") if now.ready else ("down", "up")
         seen = now.t if last is None else last.t
@@ -343,7 +343,7 @@ def read_nvsentinel(log: LogReader) -> None:
         )
         key = f"{check} {' '.join(parts)}".strip()
         if event.get("ishealthy"):
-            log.reading.points.append(Point(moment, node, "up", key, "nvsentinel", log.file, line, quiet=True))
+            log.reading.points.append(StateChange(moment, node, "up", key, "nvsentinel", log.file, line, quiet=True))
             continue
         stated = event.get("errorcode")
         codes = [int(str(code)) for code in (stated if isinstance(stated, list) else [stated]) if str(code).isdigit()]
@@ -359,7 +359,7 @@ def read_nvsentinel(log: LogReader) -> None:
         store_only = str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY")
         if is_fatal and not store_only:
             log.reading.points.append(
-                Point(moment, node, "down", key, "nvsentinel", log.file, line, cause, basis,
+                StateChange(moment, node, "down", key, "nvsentinel", log.file, line, cause, basis,
                       rules.is_planned("", text), repair, part, device, text=text)
             )  # fmt: skip
             continue
@@ -550,7 +550,7 @@ def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str
 
     def keep(t: float, does: str, run: Run, **more: Any) -> None:
         more.setdefault("planned", planned)
-        reading.points.append(Point(t, node, does, metric, "prometheus", run.file, run.line, cause, metric, **more))
+        reading.points.append(StateChange(t, node, does, metric, "prometheus", run.file, run.line, cause, metric, **more))
 
     edges = [-math.inf, *(each[1] for each in ups)], [*(each[0] for each in ups), math.inf]
     for low, high in zip(*edges, strict=True):
@@ -576,7 +576,7 @@ class _Node:
     """What is down while the outage lasts."""
     answered: NodeEvent | None = None
     ended_by_job: NodeEvent | None = None
-    reason: Point | None = None
+    reason: StateChange | None = None
     lines: set[tuple[float, str, str]] = field(default_factory=set)
 
 
@@ -620,12 +620,12 @@ def close(reading: Reading) -> None:
         reading.tables.exposure += listed
 
 
-def _runs_of_jobs(reading: Reading) -> set[Point]:
+def _runs_of_jobs(reading: Reading) -> set[StateChange]:
     """Return the start of the first job on a node after each moment at which it goes down."""
     downs = [point for point in reading.points if point.does == "down"]
     starts = JobStarts(reading, {point.node for point in downs})
     times = {(point.node, starts.after(point.node, point.t)) for point in downs}
-    return {Point(t, node, "runs", "", "", "", 0) for node, t in times if t < math.inf}
+    return {StateChange(t, node, "runs", "", "", "", 0) for node, t in times if t < math.inf}
 
 
 _NOT_RETURNED = (
@@ -634,7 +634,7 @@ _NOT_RETURNED = (
 )
 
 
-def _down(reading: Reading, node: _Node, point: Point) -> None:
+def _down(reading: Reading, node: _Node, point: StateChange) -> None:
     out, node.ended_by_job = node.out, None
     if out is not None and not out.planned and point.t - out.t > DAY:
         reading.tables.show(point.file, _NOT_RETURNED, point.line)
@@ -663,7 +663,7 @@ def _down(reading: Reading, node: _Node, point: Point) -> None:
     reading.tables.events.append(event)
 
 
-def _learn(event: NodeEvent, point: Point) -> None:
+def _learn(event: NodeEvent, point: StateChange) -> None:
     """Take a better cause, and the last kind of repair."""
     if event.cause in ("unknown", "not_responding") and point.cause != "unknown":
         event.cause, event.cause_basis = point.cause, point.basis
@@ -672,7 +672,7 @@ def _learn(event: NodeEvent, point: Point) -> None:
     event.text = event.text or point.text
 
 
-def _up(reading: Reading, node: _Node, point: Point) -> None:
+def _up(reading: Reading, node: _Node, point: StateChange) -> None:
     out = node.out
     if out is None:
         if node.answered is not None and point.does == "up":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.files import Reading
-    from ettrick.analysis.logs.health import Point
+    from ettrick.analysis.logs.health import StateChange
     from ettrick.analysis.logs.tables import Source, Tables
 
     _Floats = NDArray[np.float64]
@@ -160,8 +160,8 @@ def leave_out_strays(reading: Reading) -> None:
     """
     tables, today = reading.tables, time.time() + DAY
     sources = {s.file: s for s in tables.sources if s.last > today or s.last - s.first > YEAR}
-    rows: dict[str, list[NodeEvent | Point | LoggedAttempt]] = defaultdict(list)
-    tables_of_rows: list[Sequence[NodeEvent | Point | LoggedAttempt]] = [tables.events, reading.points, tables.attempts]
+    rows: dict[str, list[NodeEvent | StateChange | LoggedAttempt]] = defaultdict(list)
+    tables_of_rows: list[Sequence[NodeEvent | StateChange | LoggedAttempt]] = [tables.events, reading.points, tables.attempts]
     for row in itertools.chain.from_iterable(tables_of_rows if sources else ()):
         if row.file in sources:
             rows[row.file].append(row)
@@ -180,13 +180,13 @@ def leave_out_strays(reading: Reading) -> None:
     _check_years(tables)
 
 
-def _end(row: NodeEvent | Point | LoggedAttempt) -> float:
+def _end(row: NodeEvent | StateChange | LoggedAttempt) -> float:
     """Return the end of what has one [s since 1970]."""
     return getattr(row, "t_end", math.nan)
 
 
 def _after(
-    tables: Tables, source: Source, rows: Sequence[NodeEvent | Point | LoggedAttempt], spans: _Floats, today: float
+    tables: Tables, source: Source, rows: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats, today: float
 ) -> NDArray[np.bool_]:
     """Return which rows lie after today; an outage whose end lies within a year from now is planned to, and lasts."""
     is_late: NDArray[np.bool_] = spans[:, 0] > today
@@ -203,7 +203,7 @@ def _after(
     return is_late
 
 
-def _narrow(tables: Tables, source: Source, strays: Sequence[NodeEvent | Point | LoggedAttempt], spans: _Floats) -> None:
+def _narrow(tables: Tables, source: Source, strays: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
     moments = " to ".join(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ettrick.analysis.logs.health import Point
+from ettrick.analysis.logs.health import StateChange
 from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent
 from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
@@ -479,7 +479,7 @@ def _change(
         cause, basis = rules.cause_of(reason)
         responded = float(found.get("responded") or "nan")
         log.reading.points += (
-            Point(moment, name, does, "state", "slurmctld", log.file, line, cause, basis,
+            StateChange(moment, name, does, "state", "slurmctld", log.file, line, cause, basis,
                   rules.is_planned(state, reason), rules.repair_of(reason), text=reason,
                   t_lo=responded if 0 < responded < moment else math.nan)
             for name in names
