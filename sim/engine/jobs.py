@@ -99,7 +99,7 @@ class Jobs:
         self.hit: Callable[[list[Any], Failure, float, float], None] = self.interruptions.hit
         self.replicas = Replicas(self)
         self.replacements = Replacements(self)
-        self.preflight = Preflight(self)
+        self.preflight = PreflightCheck(self)
         self.paces = Paces(self)
         self.stores = Stores(self)
         self.power: Power | None = None
@@ -728,7 +728,7 @@ class Replacements:
 # Checks of nodes before they join a job.
 
 
-class Preflight:
+class PreflightCheck:
     """Lets a job stand still while nodes that have joined it are checked, and drains those that are found to be bad."""
 
     def __init__(self, jobs: Jobs) -> None:
