@@ -238,12 +238,12 @@ def layouts(
     from ettrick import sim
     from ettrick.analysis.layouts import describe_layouts, format_layouts
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
     try:
         more = {"any_tensor": any_tensor, "try_parameters": try_parameters, "try_options": try_options}
         search = sim.LayoutSearch(described, job, gpus, **more)
-        with Progress("layouts", quiet=quiet or as_json) as progress:
+        with ProgressBar("layouts", quiet=quiet or as_json) as progress:
             content = describe_layouts(search, top, ranked, progress)
     except sim.NoLayoutError as error:
         complain(str(error))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
     from ettrick.sim import Candidate, LayoutSearch
     from ettrick.sim.steps import Workload
 
@@ -62,7 +62,7 @@ class _Ranking:
 
 
 def describe_layouts(
-    search: LayoutSearch, top: int, sort: Sort | None, progress: Progress | None = None
+    search: LayoutSearch, top: int, sort: Sort | None, progress: ProgressBar | None = None
 ) -> LayoutsDocument:
     """Return the best layouts of a job and its own one.
 

@@ -19,7 +19,7 @@ from ettrick.sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
     from ettrick.sim import Candidate, LayoutSearch
     from ettrick.sim.steps import Accelerator, ModelShape, Workload
 
@@ -403,7 +403,7 @@ class Wishes(NamedTuple):
     horizon: str
 
 
-def starter(wishes: Wishes, command: str = "ettrick init", progress: Progress | None = None) -> str:
+def starter(wishes: Wishes, command: str = "ettrick init", progress: ProgressBar | None = None) -> str:
     """Return a scenario file that can be run.
 
     The layout is the fastest one by the model of steps that leaves a tenth of the memory, or the fastest one that fits.
@@ -486,7 +486,7 @@ def _sequences(parts: Parts) -> int:
     return share * max(1, round(wanted / share))
 
 
-def _laid_out(parts: Parts, command: str, progress: Progress | None) -> str:
+def _laid_out(parts: Parts, command: str, progress: ProgressBar | None) -> str:
     """Return the file with a layout that fits, or raise the line that says why there is none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "starter.yaml"
@@ -508,7 +508,7 @@ def _laid_out(parts: Parts, command: str, progress: Progress | None) -> str:
     raise StarterError(_of_gpus(parts, reason or _why_none(search, parts)))
 
 
-def _counted(search: LayoutSearch, progress: Progress | None) -> Iterator[Candidate]:
+def _counted(search: LayoutSearch, progress: ProgressBar | None) -> Iterator[Candidate]:
     """Yield the layouts, and say how many there are."""
     for number, candidate in enumerate(search.candidates()):
         if progress is not None and number % 100 == 0:

@@ -78,7 +78,7 @@ _EVERY = 30.0
 """Seconds between two lines [s]."""
 
 
-class Progress:
+class ProgressBar:
     """A bar on standard error, on a terminal only, for what takes more than a second.
 
     Parameters

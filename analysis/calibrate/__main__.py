@@ -29,7 +29,7 @@ from ettrick.analysis.calibrate.outcome import (
     weak_scaling,
 )
 from ettrick.analysis.calibrate.rows import default_folder
-from ettrick.analysis.terminal import Progress, console
+from ettrick.analysis.terminal import ProgressBar, console
 from ettrick.sim import catalog
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=target, metavar="FILE", help="where to write (the catalog)")
     options = parser.parse_args(arguments)
     try:
-        with Progress("fitting", quiet=False) as progress:
+        with ProgressBar("fitting", quiet=False) as progress:
             found = calibrate(options.data, progress)
         good = print_outcome(console(sys.stdout), found, options.data)
         options.out.write_text(constants_text(found), encoding="utf-8")

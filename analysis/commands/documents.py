@@ -137,10 +137,10 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     """Return the report of a folder, or end with one line about why there is none."""
     from ettrick.analysis.page.build import report_of
     from ettrick.analysis.page.report_data import ReportError, damage_in_a_line
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
     before = f"{folder}: "
-    with in_a_line(ReportError, before=before), damage_in_a_line(folder), Progress("report", quiet=quiet) as progress:
+    with in_a_line(ReportError, before=before), damage_in_a_line(folder), ProgressBar("report", quiet=quiet) as progress:
         return report_of(folder, progress)
 
 
@@ -207,7 +207,7 @@ def validate(
     """
     from ettrick.analysis.page.chapters import validation
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
     from ettrick.analysis.validation.lab import Lab
     from ettrick.analysis.validation.run import against, describe, seed_of
     from ettrick.analysis.validation.run import validate as validate_table
@@ -217,7 +217,7 @@ def validate(
     keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
     with in_a_line(ValueError, before="--seed: "):
         lab = Lab(seed_of(seed), jobs)
-    with in_a_line(ValueError, before="--only: "), Progress("rows", quiet=quiet or as_json) as progress:
+    with in_a_line(ValueError, before="--only: "), ProgressBar("rows", quiet=quiet or as_json) as progress:
         found = validate_table(load_table(), lab, only or (), progress)
     content = describe(found, command=command_line())
     rendered = render(content)

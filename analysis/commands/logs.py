@@ -103,7 +103,7 @@ def fit(
     from ettrick.analysis.page.chapters import fit as chapter
     from ettrick.analysis.page.formats import html, markdown, terminal
     from ettrick.analysis.results.run import provenance, render
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
     if topology_conf and not slurm_conf:
         refuse("--topology-conf: needs --slurm-conf")
@@ -115,7 +115,7 @@ def fit(
     with _log_errors_in_a_line():
         if anonymise:
             request = request._replace(hider=Hider(key_of(key, out), keep_order=keep_order))
-        with Progress("MB of logs", quiet=is_quiet) as reading, Progress("simulations", quiet=is_quiet) as checking:
+        with ProgressBar("MB of logs", quiet=is_quiet) as reading, ProgressBar("simulations", quiet=is_quiet) as checking:
             found = pipeline.run(request, provenance(command_line()), reading, checking)
     rendered = render(found.document)
     made = chapter.report(found.document)
@@ -197,7 +197,7 @@ def track(
     from ettrick.analysis.page.chapters import track as chapter
     from ettrick.analysis.page.formats import html, markdown, terminal
     from ettrick.analysis.results.run import provenance, render
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
     zones, is_quiet = timezone or [], quiet or as_json
     if since and window:
@@ -219,7 +219,7 @@ def track(
         if logs:
             request = _request(logs, inventory, nodes, zones, [], window, [], rules, "")._replace(years=year or ())
             after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
-            with Progress("MB of logs", quiet=is_quiet) as reading:
+            with ProgressBar("MB of logs", quiet=is_quiet) as reading:
                 more, findings = tracking.measured_rows(request, model, after, reading)
             rows = tracking.joined(rows, more)
         kept = rows
@@ -227,7 +227,7 @@ def track(
             rows = [tracking.result_row(each, model) for each in results]
         if not rows:
             refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
-        with Progress("simulations", quiet=is_quiet) as progress:
+        with ProgressBar("simulations", quiet=is_quiet) as progress:
             found = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
     rendered, made = render(found), chapter.report(found)
     beside = {"track.html": html.write(made).decode(), "track.md": markdown.write(made).decode()}

@@ -108,7 +108,7 @@ def run(
     from ettrick.analysis.results.fleet import OF_SINGLE_JOBS, TABLES
     from ettrick.analysis.results.run import document, render
     from ettrick.analysis.statistics.precision import Precision, RequestError
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
     is_quiet = quiet or as_json
     most = math.inf if yes else sim.MOST_EVENTS
@@ -119,7 +119,7 @@ def run(
         keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
         warn(prepared.warnings)
         wanted = Precision.parse(precision) if precision is not None else None
-        with Progress("replications", quiet=is_quiet) as progress:
+        with ProgressBar("replications", quiet=is_quiet) as progress:
             found = runs.replicate(
                 prepared,
                 replications,
@@ -131,7 +131,7 @@ def run(
                 most_events=most,
             )
         if band:
-            with Progress("draws of rates", quiet=is_quiet) as progress:
+            with ProgressBar("draws of rates", quiet=is_quiet) as progress:
                 bands = runs.band(found, band, processes=jobs, progress=progress, most_events=most)
     content = document(found, command=command_line(), bands=bands)
     if shares:
@@ -247,7 +247,7 @@ def compare(
     from ettrick.analysis.results import files
     from ettrick.analysis.results.run import render
     from ettrick.analysis.statistics.precision import Precision, RequestError
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
     from ettrick.sim import MOST_EVENTS, EngineError, WorkError
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
@@ -256,7 +256,7 @@ def compare(
         asked = None if precision else replications
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, asked, split_stores=split)
-        with Progress("replications", quiet=quiet or as_json) as progress:
+        with ProgressBar("replications", quiet=quiet or as_json) as progress:
             found = variants.compare(
                 ready,
                 replications,
@@ -355,7 +355,7 @@ def explain(
     from ettrick.analysis.page.chapters.cluster import format_explanation
     from ettrick.analysis.results.run import render
     from ettrick.analysis.runs import replicate
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
     prepared = sim.examine(described)
     warn(prepared.warnings)
@@ -363,7 +363,7 @@ def explain(
     too_large = _too_large(prepared)
     simulated = None
     if count and too_large is None and not described.services:
-        with in_a_line(sim.WorkError), Progress("replications", quiet=quiet or as_json) as progress:
+        with in_a_line(sim.WorkError), ProgressBar("replications", quiet=quiet or as_json) as progress:
             simulated = replicate(sim.prepare(described), count, processes=jobs, progress=progress, most_events=most)
     with in_a_line(sim.RequestError):
         content = describe(prepared, simulated, command=command_line())
@@ -389,13 +389,13 @@ def _explain_worth(
     from ettrick import sim
     from ettrick.analysis.page.chapters.worth import format_worth
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
     from ettrick.analysis.worth import worth, worth_document
 
     count = 16 if replications is None else replications
     if count < 8:
         refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
-    with in_a_line(sim.WorkError), Progress("replications", quiet=quiet) as progress:
+    with in_a_line(sim.WorkError), ProgressBar("replications", quiet=quiet) as progress:
         found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
     warn(found.base.prepared.warnings)
     content = worth_document(found, command=command_line())
@@ -548,10 +548,10 @@ def init(
         return
 
     from ettrick.analysis.starter import StarterError, Wishes, starter
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
     wishes = Wishes(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
-    with in_a_line(StarterError), Progress("layouts", quiet=quiet) as progress:
+    with in_a_line(StarterError), ProgressBar("layouts", quiet=quiet) as progress:
         text = starter(wishes, command_line(), progress)
     write(target, text.encode(), "")
     say(f"{target}: {gpus:,} {accelerator}, {model}, {failures}, {recovery}; next: ettrick run {target}")

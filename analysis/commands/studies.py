@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.sweep.command import Workplace
     from ettrick.analysis.sweep.task import Shard
     from ettrick.analysis.sweep.workers import Where
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
 # What all commands about studies do: read the study, say where it is simulated, and who stopped it.
 
@@ -102,9 +102,9 @@ def running(
     from ettrick.analysis.sweep.command import TROUBLE, workplace
     from ettrick.analysis.sweep.folder import FolderError
     from ettrick.analysis.sweep.journal import JournalError
-    from ettrick.analysis.terminal import Progress
+    from ettrick.analysis.terminal import ProgressBar
 
-    progress = Progress("tasks", quiet=quiet, lines=True)
+    progress = ProgressBar("tasks", quiet=quiet, lines=True)
     stopped = "stopped: nothing was simulated yet"
     try:
         with (
@@ -128,7 +128,7 @@ def running(
         raise typer.Exit(TERMINATED if isinstance(error, JobEnd) else INTERRUPTED) from None
 
 
-def _stopped(out: Path | None, place: Workplace, progress: Progress) -> str:
+def _stopped(out: Path | None, place: Workplace, progress: ProgressBar) -> str:
     """Return what is left of a study that was stopped, in a line."""
     from ettrick.analysis.amounts import number_of
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.results.files import in_lines
 from ettrick.analysis.results.run import plain
-from ettrick.analysis.terminal import Progress, console
+from ettrick.analysis.terminal import ProgressBar, console
 from ettrick.analysis.validation.lab import Lab
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, describe, in_words, validate
 from ettrick.analysis.validation.table import load_table
@@ -93,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=REFERENCE, metavar="DIR", help="where to write (the reference)")
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for one per core")
     options = parser.parse_args(arguments)
-    with Progress("rows", quiet=False) as progress:
+    with ProgressBar("rows", quiet=False) as progress:
         found = validate(load_table(), Lab(processes=options.jobs), progress=progress)
     content = describe(found, command="")
     recorded = {key: value for key, value in plain(content).items() if key != "provenance"}

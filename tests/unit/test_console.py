@@ -22,7 +22,7 @@ from ettrick.analysis.page.chapters.run import format_run as typed_format_run
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import band, replicate
-from ettrick.analysis.terminal import Progress
+from ettrick.analysis.terminal import ProgressBar
 from ettrick.cli import app
 from tests import report_sample
 from tests.cases import cases
@@ -249,7 +249,7 @@ def test_lines_where_nobody_sees_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     for quiet in (False, True):
         stream = io.StringIO()
         monkeypatch.setattr(sys, "stderr", stream)
-        with Progress("tasks", quiet=quiet, lines=True) as progress:
+        with ProgressBar("tasks", quiet=quiet, lines=True) as progress:
             progress(40, 100)
             assert stream.getvalue() == ""
             assert progress.first is not None
