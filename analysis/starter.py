@@ -59,7 +59,7 @@ _LARGEST = 128e6
 """Tokens of the largest batch that is published [-] (MiniMax-01, arXiv 2501.08313)."""
 
 
-class Published(NamedTuple):
+class PublishedBatch(NamedTuple):
     """Tokens of a batch for each GPU [-], and of which run."""
 
     tokens: int
@@ -90,7 +90,7 @@ class Parts(NamedTuple):
     is_rack: bool
     fabric: tuple[str, ...]
     sequences: int
-    published: Published
+    published: PublishedBatch
 
     @property
     def preset(self) -> dict[str, Any]:
@@ -378,8 +378,8 @@ _LARGE = 5e10
 """Parameters from which on batches are those of large models."""
 
 _PUBLISHED = {
-    False: Published(1024, "Llama 3 405B on 16,384 GPUs (arXiv 2407.21783, table 4)"),
-    True: Published(30_720, "DeepSeek-V3 on 2,048 GPUs (arXiv 2412.19437, section 4.2)"),
+    False: PublishedBatch(1024, "Llama 3 405B on 16,384 GPUs (arXiv 2407.21783, table 4)"),
+    True: PublishedBatch(30_720, "DeepSeek-V3 on 2,048 GPUs (arXiv 2412.19437, section 4.2)"),
 }
 """Tokens of a batch for each GPU in a published run, of models without and with experts."""
 
