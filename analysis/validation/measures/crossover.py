@@ -313,7 +313,7 @@ def elastic_loss(lab: Lab, replications: int, replicas: int, reconfigure: float)
     return Estimate(-gain.value, gain.error, gain.replications, -gain.expected)
 
 
-class Published(NamedTuple):
+class PublishedRun(NamedTuple):
     """A run of 3,000 steps on 8 nodes of 8 GPUs that was hit every 45 to 75 min, in three ways [s].
 
     Whole times by live migration, with a restart from a checkpoint every 100 steps, and with torchft.
@@ -327,7 +327,7 @@ class Published(NamedTuple):
     saves: int = 30
 
 
-PUBLISHED = Published()
+PUBLISHED = PublishedRun()
 """Llama 4 Scout on 64 H200 (clockwork.io, "Keeping distributed training running through failures", 2026)."""
 
 
