@@ -45,7 +45,7 @@ LOOK = 1000
 
 
 @dataclass
-class Reading:
+class ReaderContext:
     """What readers share: the tables that they fill, the rules, the hosts that they have expanded.
 
     What takes more than one file to understand waits until all are read.
@@ -74,7 +74,7 @@ class LogReader:
     """One file while it is read."""
 
     def __init__(
-        self, source: Source, clock: Moments, reading: Reading, stream: io.BufferedReader[Any],
+        self, source: Source, clock: Moments, reading: ReaderContext, stream: io.BufferedReader[Any],
         advance: Callable[[int], None] = lambda _done: None,
     ) -> None:  # fmt: skip
         self.source, self.clock, self.reading = source, clock, reading

@@ -25,13 +25,13 @@ from ettrick.sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
-    from ettrick.analysis.logs.files import LogReader, Reading
+    from ettrick.analysis.logs.files import LogReader, ReaderContext
     from ettrick.analysis.logs.tables import Rules, Tables
 
 
 def read_files(
     files: Sequence[str],
-    reading: Reading,
+    reading: ReaderContext,
     zones: Sequence[str] = (),
     kinds: Mapping[str, str] | None = None,
     progress: Callable[[int, int | None], None] = lambda _done, _total: None,

@@ -29,7 +29,7 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.logs.files import LogReader, Reading
+    from ettrick.analysis.logs.files import LogReader, ReaderContext
     from ettrick.analysis.logs.tables import Rules
 
 AGAIN = 60.0
@@ -269,7 +269,7 @@ def _condition(log: LogReader, kind: str, entry: Mapping[str, Any], line: int) -
 _CORDON, _GPUS = "node.kubernetes.io/unschedulable", "nvidia.com/gpu"
 
 
-def _snapshots(reading: Reading) -> list[Exposure]:
+def _snapshots(reading: ReaderContext) -> list[Exposure]:
     """Make moments of change of all snapshots, in order; and of the nodes that they list, an inventory.
 
     Of a change between two snapshots that only shows in a later one, the middle is taken.
@@ -415,7 +415,7 @@ def read_prometheus(log: LogReader) -> None:
             log.source.rows += 1
 
 
-def _node_of(reading: Reading, rule: Mapping[str, Any], name: Mapping[str, Any]) -> str:
+def _node_of(reading: ReaderContext, rule: Mapping[str, Any], name: Mapping[str, Any]) -> str:
     """Return the node of a series: the first label that is no pod; an address beside the name of a node is that node's.
 
     Its other labels are kept: of several names, the one that other sources have is the node.
@@ -481,7 +481,7 @@ def _runs(log: LogReader, values: Sequence[Any], line: int) -> Iterator[Run]:
         yield Run(float(times[first]), float(times[last - 1]), float(level[first]), step, log.file, line)
 
 
-def _series(reading: Reading) -> None:
+def _series(reading: ReaderContext) -> None:
     """Make faults and moments of change of all series, files joined."""
     metrics = reading.rules.prometheus["metrics"]
     states: dict[tuple[str, str], list[Run]] = defaultdict(list)
@@ -511,7 +511,7 @@ def _united(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _faults_of(
-    reading: Reading, metric: str, rule: Mapping[str, Any], node: str, part: str, runs: Sequence[Run]
+    reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, part: str, runs: Sequence[Run]
 ) -> None:
     """Make a fault of each change of a code, or of each rise of a counter."""
     tables, of_xid = reading.tables, reading.rules.of_xid
@@ -541,7 +541,7 @@ def _faults_of(
         )  # fmt: skip
 
 
-def _states_of(reading: Reading, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[Run]) -> None:
+def _states_of(reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[Run]) -> None:
     """Make the moments at which a node goes and returns: it is there as long as any of its series says so."""
     good = float(rule.get("up", 1))
     bad = [run for run in runs if run.value != good]
@@ -580,7 +580,7 @@ class _Node:
     lines: set[tuple[float, str, str]] = field(default_factory=set)
 
 
-def close(reading: Reading) -> None:
+def close(reading: ReaderContext) -> None:
     """Put outages into the tables, made of all moments of change that the files of a fit have."""
     close_by_jobs(reading)
     _series(reading)
@@ -620,7 +620,7 @@ def close(reading: Reading) -> None:
         reading.tables.exposure += listed
 
 
-def _runs_of_jobs(reading: Reading) -> set[StateChange]:
+def _runs_of_jobs(reading: ReaderContext) -> set[StateChange]:
     """Return the start of the first job on a node after each moment at which it goes down."""
     downs = [point for point in reading.points if point.does == "down"]
     starts = JobStarts(reading, {point.node for point in downs})
@@ -634,7 +634,7 @@ _NOT_RETURNED = (
 )
 
 
-def _down(reading: Reading, node: _Node, point: StateChange) -> None:
+def _down(reading: ReaderContext, node: _Node, point: StateChange) -> None:
     out, node.ended_by_job = node.out, None
     if out is not None and not out.planned and point.t - out.t > DAY:
         reading.tables.show(point.file, _NOT_RETURNED, point.line)
@@ -672,7 +672,7 @@ def _learn(event: NodeEvent, point: StateChange) -> None:
     event.text = event.text or point.text
 
 
-def _up(reading: Reading, node: _Node, point: StateChange) -> None:
+def _up(reading: ReaderContext, node: _Node, point: StateChange) -> None:
     out = node.out
     if out is None:
         if node.answered is not None and point.does == "up":

@@ -17,7 +17,7 @@ from ettrick.analysis.amounts import name_of, number_of, percent_text
 from ettrick.analysis.logs import anonymise, check, lives, slurm_conf, workload, write
 from ettrick.analysis.logs.estimate import mean_cumulative
 from ettrick.analysis.logs.events import blame, build, incidents
-from ettrick.analysis.logs.files import Reading
+from ettrick.analysis.logs.files import ReaderContext
 from ettrick.analysis.logs.fit import FittedModel, exposure_until, fit
 from ettrick.analysis.logs.formats import read_files
 from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
@@ -95,17 +95,17 @@ def read_rules(own: str = "") -> Rules:
     raise LogError(f"{own}: unknown key '{unknown[0]}'{yamlfile.suggest(unknown[0], content)}")
 
 
-def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, Reading]:
+def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, ReaderContext]:
     """Read all files of a request."""
     tables = Tables()
-    reading = Reading(tables, read_rules(request.rules), HostLists())
+    reading = ReaderContext(tables, read_rules(request.rules), HostLists())
     kinds = {**request.kinds, **({request.inventory: "inventory"} if request.inventory else {})}
     files = [*filter(None, [request.inventory]), *request.files]
     read_files(files, reading, request.zones, kinds, progress, request.years)
     return tables, reading
 
 
-def history_of(request: Request, tables: Tables, reading: Reading) -> History:
+def history_of(request: Request, tables: Tables, reading: ReaderContext) -> History:
     """Return the history of every node that the files of a request say something of."""
     with _with_reason(tables):
         return build(tables, reading.hosts, request.nodes, request.window, request.without)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.logs.files import Reading
+    from ettrick.analysis.logs.files import ReaderContext
     from ettrick.analysis.logs.health import StateChange
     from ettrick.analysis.logs.tables import Source, Tables
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Names of nodes: one for each.
 
 
-def join_names(reading: Reading) -> None:
+def join_names(reading: ReaderContext) -> None:
     """Give each node one name: that of the inventory, or the shortest.
 
     An address is that of the node which a source gives it to. A short name is the long one that begins with it, unless
@@ -53,7 +53,7 @@ def join_names(reading: Reading) -> None:
         _rename(reading, same, lists)
 
 
-def _chosen(reading: Reading, names: set[str]) -> dict[str, str]:
+def _chosen(reading: ReaderContext, names: set[str]) -> dict[str, str]:
     """Return, for names in the labels of series, the label beside each that other series or logs have as a node."""
     known = {short_name(name) for name in (*names, *(labels[0] for labels in reading.labels if len(labels) == 1))}
     nodes: dict[str, set[str]] = defaultdict(set)
@@ -62,7 +62,7 @@ def _chosen(reading: Reading, names: set[str]) -> dict[str, str]:
     return {name: min(best) for name, best in nodes.items() if len(best) == 1 and name not in best}
 
 
-def _host_lists(reading: Reading) -> dict[str, tuple[str, ...]]:
+def _host_lists(reading: ReaderContext) -> dict[str, tuple[str, ...]]:
     """Return the hosts of each list that jobs have; lists that were cut are left out."""
     lists: dict[str, tuple[str, ...]] = {}
     of_jobs = (attempt.nodes for attempt in (*reading.tables.attempts, *reading.cycles))
@@ -72,7 +72,7 @@ def _host_lists(reading: Reading) -> dict[str, tuple[str, ...]]:
     return lists
 
 
-def _names(reading: Reading) -> set[str]:
+def _names(reading: ReaderContext) -> set[str]:
     """Return the names of nodes that logs have, those of jobs and time series apart."""
     tables = reading.tables
     return {
@@ -83,7 +83,7 @@ def _names(reading: Reading) -> set[str]:
     }
 
 
-def _rename(reading: Reading, same: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> None:
+def _rename(reading: ReaderContext, same: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> None:
     """Put the name that stands for each node in the place of its others."""
     tables = reading.tables
     nodes = {
@@ -147,7 +147,7 @@ MOST_STRAYS = 0.05
 """Share of the rows of a file that may be left out for their moments; more of them are another time, not a mistake."""
 
 
-def leave_out_strays(reading: Reading) -> None:
+def leave_out_strays(reading: ReaderContext) -> None:
     """Leave out what a file dates after today or years from all else that it says, and say it first.
 
     A clock that was reset dates lines so, and a hand that writes a year. A file most of which lies after today is one
@@ -257,7 +257,7 @@ def _check_years(tables: Tables) -> None:
 class JobStarts:
     """When jobs started on some nodes [s]."""
 
-    def __init__(self, reading: Reading, nodes: Iterable[str]) -> None:
+    def __init__(self, reading: ReaderContext, nodes: Iterable[str]) -> None:
         wanted = set(nodes)
         times: dict[str, list[float]] = defaultdict(list)
         by_list: dict[str, list[float]] = defaultdict(list)
@@ -279,7 +279,7 @@ class JobStarts:
         return math.inf if times is None or index == len(times) else float(times[index])
 
 
-def close_by_jobs(reading: Reading) -> None:
+def close_by_jobs(reading: ReaderContext) -> None:
     """End recorded outages that are open with the next job on their node; count those in which a job started."""
     outages = [event for event in reading.tables.events if not event.is_fault]
     starts = JobStarts(reading, {event.node for event in outages})

@@ -24,7 +24,7 @@ from ettrick.sim.records import EPOCH, LogError, since_1970
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ettrick.analysis.logs.files import LogReader, Reading
+    from ettrick.analysis.logs.files import LogReader, ReaderContext
 
 # ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
 
@@ -118,7 +118,7 @@ def _entries(record: Any, log: LogReader, line: int) -> list[SpanEdge]:
     return entries
 
 
-def _make_runs(reading: Reading) -> None:
+def _make_runs(reading: ReaderContext) -> None:
     """Make phases of the entries of all files; a start of a job begins another run of it."""
     reading.entries.sort()
     for _, entries in itertools.groupby(reading.entries, key=lambda entry: entry.job):
@@ -276,13 +276,13 @@ def read_cycles(log: LogReader) -> None:
         )  # fmt: skip
 
 
-def close(reading: Reading) -> None:
+def close(reading: ReaderContext) -> None:
     """Make runs of what training logs say of steps, and put cycles in the place of those of the scheduler."""
     _make_runs(reading)
     _place_cycles(reading)
 
 
-def _place_cycles(reading: Reading) -> None:
+def _place_cycles(reading: ReaderContext) -> None:
     """Put cycles in the place of the runs of the scheduler that they are parts of.
 
     A cycle that another one follows failed. The last one ended as the scheduler says, or completed if it does not.
