@@ -11,7 +11,7 @@ import numpy as np
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import Group
 from ettrick.sim.engine.kernel import Order, order_of
-from ettrick.sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, Renewal, SourceInfo
+from ettrick.sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, RenewedLife, SourceInfo
 from ettrick.sim.engine.nodes import Place
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
@@ -76,7 +76,7 @@ class Failures:
         self.rows: list[tuple[float, int, int, int, float]] = list(zip(*map(np.ndarray.tolist, columns), strict=True))
         """What of the trace is processed row by row: time [s], source, slot, round, end of a window [s]."""
         self.row = 0
-        self.renewals: dict[int, list[Renewal]] = {}
+        self.renewals: dict[int, list[RenewedLife]] = {}
         """Lives that begin when a node returns."""
         self.counts_service = any(source.clock == "in_service" for source in prepared.sources)
         """Whether any life runs on the clock in_service."""
@@ -429,9 +429,9 @@ class Failures:
     def renew(self, failure: Failure) -> None:
         """Begin the next life of a slot that renews at return."""
         if failure.info.returns:
-            self.begin_life(Renewal(failure.info.index, failure.slot, failure.round + 1))
+            self.begin_life(RenewedLife(failure.info.index, failure.slot, failure.round + 1))
 
-    def begin_life(self, renewal: Renewal) -> None:
+    def begin_life(self, renewal: RenewedLife) -> None:
         """Begin a life, of a part of a node when that is back; what a repair left belongs to a life that goes on."""
         index, slot, number = renewal
         if number > RELAPSE:
@@ -462,7 +462,7 @@ class Failures:
                 continue
             for slot in range(node * info.divisor, (node + 1) * info.divisor):
                 if info.source.clock == "wall":
-                    self.begin_life(Renewal(info.index, slot, generation))
+                    self.begin_life(RenewedLife(info.index, slot, generation))
                     continue
                 seconds = self.life(info.index, slot, generation)
                 if info.in_service:

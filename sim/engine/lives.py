@@ -309,7 +309,7 @@ class Failure:
         return rng.uniform_one(int(self.mark(purpose) * 2.0**53), node)
 
 
-class Renewal(NamedTuple):
+class RenewedLife(NamedTuple):
     """A life that begins when a node returns."""
 
     source: int
