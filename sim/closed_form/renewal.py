@@ -150,7 +150,7 @@ class _Size(NamedTuple):
 
 
 @dataclass
-class Renewal:
+class RenewalForm:
     """The closed form for the jobs of a scenario; what depends on the size of a job alone is worked out once."""
 
     prepared: Prepared
@@ -441,7 +441,7 @@ def closed_form(prepared: Prepared) -> ClosedForm:
         return ClosedForm(None, {}, (), reasons=("no closed form for jobs of streams: they wait for one another",))
     if prepared.services or not prepared.jobs:
         return ClosedForm(None, {}, (), reasons=("services have a closed form of their own, jobs beside them none",))
-    renewal = Renewal(prepared)
+    renewal = RenewalForm(prepared)
     formula = _formula(prepared, renewal)
     if formula is None:
         recovery = prepared.recovery
@@ -477,14 +477,14 @@ def job_shares(
     only_where_it_applies
         Whether that is asked. It need not be of variants of a scenario to which it applies, for curves of the formula.
     """
-    renewal = Renewal(prepared)
+    renewal = RenewalForm(prepared)
     formula = _formula(prepared, renewal)
     if formula is None or not only_where_it_applies:
         return formula
     return None if why_not(prepared, [formula(job) for job in prepared.jobs], renewal.waits) else formula
 
 
-def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
+def _formula(prepared: Prepared, renewal: RenewalForm) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the formula that describes the recovery, if one does, at the mean pace that power allows."""
     formula = _at_full_clocks(prepared, renewal)
     pace = prepared.upkeep.mean(lambda level: level.pace, prepared.horizon) if prepared.upkeep.levels else 1.0
@@ -499,7 +499,7 @@ def _formula(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], di
     return slower
 
 
-def _at_full_clocks(prepared: Prepared, renewal: Renewal) -> Callable[[PreparedJob], dict[str, float]] | None:
+def _at_full_clocks(prepared: Prepared, renewal: RenewalForm) -> Callable[[PreparedJob], dict[str, float]] | None:
     """Return the formula that describes the recovery, if one does, of jobs that nothing slows."""
     if renewal.applies:
         return narrow_form(prepared, renewal.shares) if prepared.recovery.narrows_on else renewal.shares
@@ -520,12 +520,12 @@ def _weighted(prepared: Prepared, each: Sequence[dict[str, float]]) -> dict[str,
 
 def _ettr(prepared: Prepared) -> float:
     """Return the expected ETTR of a scenario that is known to have a formula [-]."""
-    formula = _formula(prepared, Renewal(prepared))
+    formula = _formula(prepared, RenewalForm(prepared))
     assert formula is not None
     return _weighted(prepared, [formula(job) for job in prepared.jobs])["productive"]
 
 
-def _waste(prepared: Prepared, renewal: Renewal) -> dict[str, dict[str, dict[str, float]]]:
+def _waste(prepared: Prepared, renewal: RenewalForm) -> dict[str, dict[str, dict[str, float]]]:
     """Return the shares that are not productive by order, cause and bucket, weighted by the GPUs of the jobs."""
     gpus = sum(job.gpus for job in prepared.jobs)
     table: dict[str, dict[str, dict[str, float]]] = {}
