@@ -383,7 +383,7 @@ def fit(
     files = [str(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
     if not files:
         raise LogError("logs: must name one file or more")
-    request = pipeline.Request(files, str(inventory), list(timezone), dict(kinds or {}), nodes, name=name)
+    request = pipeline.FitOptions(files, str(inventory), list(timezone), dict(kinds or {}), nodes, name=name)
     found = pipeline.run(request, provenance(shlex.join(["ettrick", "fit", *files])))
     if isinstance(found.document, LivesDocument):
         raise LogError(f"{files[0]}: holds lives of parts; fit them with: ettrick fit")

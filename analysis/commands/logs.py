@@ -22,7 +22,7 @@ from ettrick.analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ettrick.analysis.logs.pipeline import Request
+    from ettrick.analysis.logs.pipeline import FitOptions
 
 
 STALE = (
@@ -129,7 +129,7 @@ def fit(
 def _request(
     files: list[str], inventory: str, nodes: int | None, zones: list[str], kinds: list[str], window: str,
     without: list[str], rules: str, name: str,
-) -> Request:  # fmt: skip
+) -> FitOptions:  # fmt: skip
     """Return what is asked for, or end with one line about an option."""
     from ettrick.analysis.logs import pipeline
 
@@ -143,7 +143,7 @@ def _request(
     with in_a_line(pipeline.LogError):
         whole = pipeline.spans([window], zones, "--window")[0] if window else None
         gaps = pipeline.spans(without, zones, "--without")
-    return pipeline.Request(files, inventory, zones, stated, nodes, whole, gaps, rules, name)
+    return pipeline.FitOptions(files, inventory, zones, stated, nodes, whole, gaps, rules, name)
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ COSTS, FEWEST_COSTS = 16, 4
 """Runs of the scenario that say what the failures cost, and how many at least, however long each takes."""
 
 
-class Request(NamedTuple):
+class FitOptions(NamedTuple):
     """What a fit is asked for: the options of the command, with moments in seconds since 1970."""
 
     files: Sequence[str]
@@ -95,7 +95,7 @@ def read_rules(own: str = "") -> Rules:
     raise LogError(f"{own}: unknown key '{unknown[0]}'{yamlfile.suggest(unknown[0], content)}")
 
 
-def read(request: Request, progress: Progress = lambda _done, _total: None) -> tuple[Tables, ReaderContext]:
+def read(request: FitOptions, progress: Progress = lambda _done, _total: None) -> tuple[Tables, ReaderContext]:
     """Read all files of a request."""
     tables = Tables()
     reading = ReaderContext(tables, read_rules(request.rules), HostLists())
@@ -105,7 +105,7 @@ def read(request: Request, progress: Progress = lambda _done, _total: None) -> t
     return tables, reading
 
 
-def history_of(request: Request, tables: Tables, reading: ReaderContext) -> History:
+def history_of(request: FitOptions, tables: Tables, reading: ReaderContext) -> History:
     """Return the history of every node that the files of a request say something of."""
     with _with_reason(tables):
         return build(tables, reading.hosts, request.nodes, request.window, request.without)
@@ -125,7 +125,7 @@ def _with_reason(tables: Tables) -> Iterator[None]:
 
 
 def run(
-    request: Request,
+    request: FitOptions,
     provenance: Provenance,
     reading_progress: Progress = lambda _done, _total: None,
     progress: Progress = lambda _done, _total: None,
@@ -340,4 +340,4 @@ def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple
     return result
 
 
-__all__ = ["LogError", "NoModelError", "Outcome", "Request", "history_of", "read", "run", "spans"]
+__all__ = ["LogError", "NoModelError", "Outcome", "FitOptions", "history_of", "read", "run", "spans"]

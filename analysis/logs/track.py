@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.pipeline import Request
+    from ettrick.analysis.logs.pipeline import FitOptions
     from ettrick.analysis.logs.tables import Tables
     from ettrick.analysis.results.models import Provenance
 
@@ -242,7 +242,7 @@ def last_known(folder: Path, rows: Sequence[Row]) -> float | None:
 
 
 def measured_rows(
-    request: Request, model: TrackedModel, after: float | None, progress: Progress
+    request: FitOptions, model: TrackedModel, after: float | None, progress: Progress
 ) -> tuple[list[Row], list[str]]:
     """Return the whole weeks that were watched, from a moment [s since 1970] on, and what to know of the logs.
 
@@ -286,7 +286,7 @@ def measured_rows(
     return rows, [*unused, *findings, *tables.findings]
 
 
-def _watched(request: Request, tables: Tables, first: float, after: float | None) -> tuple[float, float, list[str]]:
+def _watched(request: FitOptions, tables: Tables, first: float, after: float | None) -> tuple[float, float, list[str]]:
     """Return from when to when the cluster was watched [s], as it was stated, and what was not.
 
     A week without a failure is one. To the end of the logs if neither the window nor the inventory has an end.

@@ -175,7 +175,7 @@ def plain(path: Path) -> None:
 def main(name: str, folder: Path) -> None:
     """Print CPU time and peak memory of one case; writing its file is not counted."""
     path = folder / name
-    request = pipeline.Request([str(path)], zones=["UTC"])
+    request = pipeline.FitOptions([str(path)], zones=["UTC"])
     if name in FITTED:
         rates = {"gpu_memory": 8.0, "nic": 4.0, "not_responding": 8.0, "nvlink": 4.0}
         nodes = EVENTS * 92 // 1000

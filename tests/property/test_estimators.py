@@ -151,7 +151,7 @@ def test_a_fit_of_little(case: str, tmp_path: Path) -> None:
     ]
     (tmp_path / "outages.csv").write_text("\n".join(["node,start,end,cause", *lines]) + "\n")
     window = START, START + 86400 * DAYS
-    request = pipeline.Request([str(tmp_path / "outages.csv")], nodes=nodes, window=window, simulations=20)
+    request = pipeline.FitOptions([str(tmp_path / "outages.csv")], nodes=nodes, window=window, simulations=20)
     try:
         found = pipeline.run(request, Provenance(version="", python="", numpy="", command=""))
     except NoModelError:

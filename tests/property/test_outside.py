@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from ettrick.analysis.logs import pipeline
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import NoModelError
 from ettrick.sim.failures import Replay
 from ettrick.sim.input.job_trace import read_jobs
@@ -82,7 +82,7 @@ def jobs() -> list[dict[str, object]]:
 
 def of_logs(path: Path) -> Answer:
     """Return what `ettrick fit` makes of a log: outages, faults, attempts, lives, points of training."""
-    request = Request([str(path)], zones=[ZONE], years=["2025"], nodes=NODES, window=(START, START + 100 * DAY))
+    request = FitOptions([str(path)], zones=[ZONE], years=["2025"], nodes=NODES, window=(START, START + 100 * DAY))
     tables, reading = pipeline.read(request)
     tells = bool(tables.findings) or any(row.rule != "other lines of the kernel" for row in tables.dropped)
     if tables.lives:
@@ -97,14 +97,14 @@ def of_logs(path: Path) -> Answer:
 
 def of_training(path: Path) -> Answer:
     """Return the phases of a training log."""
-    tables, _ = pipeline.read(Request([str(path)]))
+    tables, _ = pipeline.read(FitOptions([str(path)]))
     rows = sorted((p.job, p.attempt, p.phase, p.t0, p.t1, p.first_step, p.last_step) for p in tables.phases)
     return Answer(rows, bool(tables.findings or tables.dropped))
 
 
 def of_inventory(path: Path) -> Answer:
     """Return the nodes of an inventory."""
-    tables, _ = pipeline.read(Request([], str(path), zones=[ZONE]))
+    tables, _ = pipeline.read(FitOptions([], str(path), zones=[ZONE]))
     rows = sorted((row.unit, row.gpus, row.rack, row.t_enter) for row in tables.exposure)
     return Answer(rows, bool(tables.findings or tables.dropped))
 

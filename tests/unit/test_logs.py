@@ -29,7 +29,7 @@ from ettrick.analysis.logs.events import blame, incidents
 from ettrick.analysis.logs.fit import spells_of
 from ettrick.analysis.logs.formats import READERS
 from ettrick.analysis.logs.kernel import XID
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import NoModelError
 from ettrick.sim.records import HostLists, LogError, Moments
 from tests import log_writers
@@ -56,7 +56,7 @@ def read(folder: Path, *files: str, nodes: int = 64, **more: Any) -> tuple[Table
     """Return the tables and the history of files, with the inventory of `nodes` nodes."""
     (folder / "nodes.csv").write_text(log_writers.inventory(nodes), encoding="utf-8")
     more.setdefault("zones", ["UTC"])
-    request = Request(list(files), str(folder / "nodes.csv"), **more)
+    request = FitOptions(list(files), str(folder / "nodes.csv"), **more)
     tables, reading = pipeline.read(request)
     return tables, pipeline.history_of(request, tables, reading)
 
@@ -191,7 +191,7 @@ def test_nodes_seen_now_and_then(tmp_path: Path) -> None:
     ]
     texts = log_writers.snapshots(faults, 16, [START + at * hour for at in range(11)])
     files = write(tmp_path, **{f"n{at}_json": text for at, text in enumerate(texts)})
-    request = Request(list(reversed(files)))
+    request = FitOptions(list(reversed(files)))
     tables, reading = pipeline.read(request)
     assert {source.kind for source in tables.sources} == {"nodes"}
     history = pipeline.history_of(request, tables, reading)
@@ -216,7 +216,7 @@ def test_cordons(tmp_path: Path) -> None:
         for reason, node, first, last in rows
     ]  # fmt: skip
     (path,) = write(tmp_path, events_json="\n".join(map(json.dumps, items)))
-    request = Request([path], nodes=3)
+    request = FitOptions([path], nodes=3)
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     assert [(e.node, (e.t - START) / 3600, (e.t_end - START) / 3600, e.cause) for e in history.outages] == [
@@ -242,7 +242,7 @@ def test_health_events_of_each_kind(tmp_path: Path) -> None:
         {**xid, "nodeName": ""},
     ]
     texts = (json.dumps({**row, "generatedTimestamp": utc(START + 3600 * at)}) for at, row in enumerate(rows))
-    request = Request(write(tmp_path, health_json="\n".join(texts)), nodes=4)
+    request = FitOptions(write(tmp_path, health_json="\n".join(texts)), nodes=4)
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     assert [(e.node, (e.t - START) / 3600, (e.t_end - START) / 3600, e.repair_kind) for e in history.outages] == [
@@ -263,7 +263,7 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
     begin, end = START, START + 12 * DAY
     before = Fault(name(16), START - DAY, START + DAY, "nic")
     whole = write(tmp_path, up_json=log_writers.prometheus([*faults, before], 17, begin, end, 300.0))
-    request = Request(whole)
+    request = FitOptions(whole)
     tables, reading = pipeline.read(request)
     one = pipeline.history_of(request, tables, reading)
     seen = [f for f in faults if math.isnan(f.end) or math.ceil(f.start / 300) < math.ceil(f.end / 300)]
@@ -280,15 +280,15 @@ def test_samples_of_time_series(tmp_path: Path) -> None:
         f"p{at}_json": log_writers.prometheus([*faults, before], 17, low, high, 300.0)
         for at, (low, high) in enumerate(itertools.pairwise(cuts))
     })  # fmt: skip
-    request = Request([*reversed(parts), *whole])
+    request = FitOptions([*reversed(parts), *whole])
     tables, reading = pipeline.read(request)
     assert found(pipeline.history_of(request, tables, reading)) == found(one)
-    request = Request([parts[0], parts[2]])
+    request = FitOptions([parts[0], parts[2]])
     tables, reading = pipeline.read(request)
     without = pipeline.history_of(request, tables, reading)
     assert one.in_service - without.in_service == pytest.approx(17 * 4 * DAY, rel=0.01)
     codes = log_writers.prometheus(faults, 16, begin, end, 300.0, "DCGM_FI_DEV_XID_ERRORS")
-    request = Request([*whole, *write(tmp_path, codes_json=codes)])
+    request = FitOptions([*whole, *write(tmp_path, codes_json=codes)])
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     first = {}
@@ -315,7 +315,7 @@ def test_counters_and_codes_of_time_series(tmp_path: Path) -> None:
         for at, ((metric, xid), row) in enumerate(values.items())
     ]  # fmt: skip
     text = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": result}})
-    tables, _ = pipeline.read(Request(write(tmp_path, dcgm_json=text)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, dcgm_json=text)))
     assert sorted((e.node, (e.t - START) / 600, e.cause_basis) for e in tables.events) == [
         ("n0", 2, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"), ("n0", 4, "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"),
         ("n1", 3, "xid 48"), ("n2", 4, "xid 119"),
@@ -342,7 +342,7 @@ def test_first_failures_of_torchrun(tmp_path: Path) -> None:
         tmp_path, sacct_txt=log_writers.sacct(rows), train_log=text,
         events_txt=log_writers.node_events(faults),
     )  # fmt: skip
-    request = Request(files, nodes=64, zones=["UTC"])
+    request = FitOptions(files, nodes=64, zones=["UTC"])
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     blame(tables, history, reading.rules, reading.hosts)
@@ -367,7 +367,7 @@ def test_restarts_inside_a_job(tmp_path: Path) -> None:
         tmp_path, cycle_info="\n".join(map(json.dumps, cycles)), sacct_txt=log_writers.sacct([job, *jobs()[1:]]),
         launcher_log="starting\n" + log_writers.nvrx(4, begin) + log_writers.nvrx(5, begin + DAY),
     )  # fmt: skip
-    tables, _ = pipeline.read(Request(files, zones=["UTC"]))
+    tables, _ = pipeline.read(FitOptions(files, zones=["UTC"]))
     assert [(a.attempt, a.end_state, a.gpus, a.user) for a in tables.attempts if a.job == "7"] == [
         (0, "FAILED", 256, "u1"), (1, "FAILED", 256, "u1"), (2, "TIMEOUT", 256, "u1"),
     ]  # fmt: skip
@@ -636,7 +636,7 @@ def test_dates_without_a_year(form: str, tmp_path: Path) -> None:
         for node, date in lines
     )
     files = write(tmp_path, kernel_log=text)
-    tables, _ = pipeline.read(Request(files, zones=["UTC"], years=["2023", "kernel.log=2024"]))
+    tables, _ = pipeline.read(FitOptions(files, zones=["UTC"], years=["2023", "kernel.log=2024"]))
     days = ["2024-12-30", "2024-12-31", "2025-01-01", "2025-01-02", "2025-02-01"]
     assert sorted(utc(e.t)[:10] for e in tables.events) == days
     assert any("read as New Year" in text for text in tables.findings)
@@ -644,7 +644,7 @@ def test_dates_without_a_year(form: str, tmp_path: Path) -> None:
         f"{date} 12:00:00 gpu007 kernel: NVRM: Xid (PCI:0000:9b:00): 79, x\n" for date in ("Jan  2", "Dec 30", "Nov  1")
     )
     files = write(tmp_path, kernel_log=lines)
-    tables, _ = pipeline.read(Request(files, zones=["UTC"], years=["2025"]))
+    tables, _ = pipeline.read(FitOptions(files, zones=["UTC"], years=["2025"]))
     assert [utc(e.t)[:10] for e in tables.events] == ["2025-01-02"], "newest first: nothing says of which year they are"
     assert [row.rule.partition(";")[0] for row in tables.dropped] == [
         "a date without a year that leaps from month 1 to 12", "a date without a year that leaps from month 1 to 11",
@@ -655,9 +655,9 @@ def test_dates_without_a_year(form: str, tmp_path: Path) -> None:
     _, history = read(tmp_path, *files, years=["2025"])
     assert sorted((e.node, e.t_end - e.t) for e in history.outages)[0] == ("gpu001", DAY), "the controller by syslog"
     with pytest.raises(LogError, match="2: a date without a year; state it"):
-        pipeline.read(Request(files, zones=["UTC"]))
+        pipeline.read(FitOptions(files, zones=["UTC"]))
     with pytest.raises(LogError, match="--year 25: is no year"):
-        pipeline.read(Request(files, zones=["UTC"], years=["25"]))
+        pipeline.read(FitOptions(files, zones=["UTC"], years=["25"]))
 
 
 def jobs() -> list[dict[str, object]]:
@@ -679,7 +679,7 @@ def test_job_records(form: str, tmp_path: Path) -> None:
     )
     faults = [Fault(name(5), START + 10 * DAY + 120, START + 11 * DAY, "gpu_memory")]
     files = write(tmp_path, sacct_txt=text, events_txt=log_writers.node_events(faults))
-    request = Request(files, nodes=64, zones=["UTC"])
+    request = FitOptions(files, nodes=64, zones=["UTC"])
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     blamed = blame(tables, history, reading.rules, reading.hosts)
@@ -697,7 +697,7 @@ def test_records_over_several_lines(tmp_path: Path) -> None:
     text[1] = text[1].replace(b"u1", b"a\nname \xff")
     text.insert(2, b"11|11|u1|main")
     (tmp_path / "sacct.txt").write_bytes(b"\n".join(text) + b"\n")
-    request = Request([str(tmp_path / "sacct.txt")], zones=["UTC"])
+    request = FitOptions([str(tmp_path / "sacct.txt")], zones=["UTC"])
     tables, _ = pipeline.read(request)
     assert [a.job for a in tables.attempts] == ["7", "8", "9"]
     assert [(row.rule, row.number) for row in tables.dropped] == [("a record that was cut", 1)]
@@ -709,11 +709,11 @@ def test_restarts_without_their_records(tmp_path: Path) -> None:
     rows = jobs()
     rows[0]["restarts"] = 2
     (path,) = write(tmp_path, sacct_txt=log_writers.sacct(rows))
-    tables, _ = pipeline.read(Request([path], zones=["UTC"]))
+    tables, _ = pipeline.read(FitOptions([path], zones=["UTC"]))
     assert any("sacct -D" in text for text in tables.findings)
     runs = [{**rows[0], "start": START + (day - 1) * DAY, "end": START + day * DAY} for day in (2, 3, 4)]
     (path,) = write(tmp_path, sacct_txt=log_writers.sacct(runs))
-    tables, _ = pipeline.read(Request([path], zones=["UTC"]))
+    tables, _ = pipeline.read(FitOptions([path], zones=["UTC"]))
     assert not tables.findings
 
 
@@ -821,7 +821,7 @@ def test_what_is_not_read(text: str, rule: str, tmp_path: Path) -> None:
     """Tables for eyes and logs of other families are named, with what to export; none is called a log of the kernel."""
     (path,) = write(tmp_path, log_txt=text)
     with pytest.raises(LogError) as caught:
-        pipeline.read(Request([path], zones=["UTC"]))
+        pipeline.read(FitOptions([path], zones=["UTC"]))
     assert rule in str(caught.value)
     assert "=kernel" not in str(caught.value)
 
@@ -964,7 +964,7 @@ def test_any_bytes(kind: str, tmp_path: Path) -> None:
     for number in range(budget(100)):
         path.write_bytes(damaged(text, generator))
         kinds = {str(path): kind} if number % 2 and kind in READERS else {}
-        request = Request([str(path)], zones=["UTC"], kinds=kinds, nodes=200)
+        request = FitOptions([str(path)], zones=["UTC"], kinds=kinds, nodes=200)
         try:
             tables, reading = pipeline.read(request)
             (source,) = tables.sources
@@ -1029,7 +1029,7 @@ def test_status_of_bad_input(content: bytes, more: tuple[str, ...], status: int,
 )  # fmt: skip
 def test_no_model(files: dict[str, str], rule: str, tmp_path: Path) -> None:
     """Without exposure, or without names of nodes, there is no model, and the reason is given."""
-    request = Request(write(tmp_path, **files))
+    request = FitOptions(write(tmp_path, **files))
     tables, reading = pipeline.read(request)
     with pytest.raises(NoModelError, match=rule):
         pipeline.history_of(request, tables, reading)
@@ -1187,7 +1187,7 @@ def test_names_and_clocks(kind: str, tmp_path: Path) -> None:
         for old, new in other.items() if rename else ():
             text = text.replace(old, new)
         (path,) = write(tmp_path, log_txt=text)
-        request = Request([path], zones=[zone], nodes=8)
+        request = FitOptions([path], zones=[zone], nodes=8)
         tables, reading = pipeline.read(request)
         return found(pipeline.history_of(request, tables, reading))
 
@@ -1265,7 +1265,7 @@ def test_exposure_counts_what_was_watched(tmp_path: Path) -> None:
     )
     files = write(tmp_path, nodes_csv=inventory, events_txt=text)
     window = (START, START + 20 * DAY)
-    request = Request(files[1:], files[0], zones=["UTC"], window=window)
+    request = FitOptions(files[1:], files[0], zones=["UTC"], window=window)
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     assert history.in_service == (20 + 10 + 5) * DAY
@@ -1284,7 +1284,7 @@ def synthetic() -> tuple[Tables, History, Any, Any]:
     """Return the tables, the history, the reading and the blame of the independent set."""
     folder = DATA / "synthetic_A"
     names = ("sacct.txt.gz", "node_events.txt.gz", "kernel.log.gz", "train.jsonl.gz")
-    request = Request([str(folder / each) for each in names], str(folder / "inventory.csv.gz"), ["America/Chicago"])
+    request = FitOptions([str(folder / each) for each in names], str(folder / "inventory.csv.gz"), ["America/Chicago"])
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     return tables, history, reading, blame(tables, history, reading.rules, reading.hosts)
@@ -1324,7 +1324,7 @@ def test_summer_time_of_an_independent_set() -> None:
     """Read without summer time, two job records run an hour too long; read in their zone, none does."""
     wrong = {}
     for zone in ("America/Chicago", "Etc/GMT+6"):
-        tables, _ = pipeline.read(Request([str(DATA / "synthetic_A" / "sacct.txt.gz")], zones=[zone]))
+        tables, _ = pipeline.read(FitOptions([str(DATA / "synthetic_A" / "sacct.txt.gz")], zones=[zone]))
         rows = [a for a in tables.attempts if not math.isnan(a.t_end)]
         wrong[zone] = rows
     naive = sum(
@@ -1348,7 +1348,7 @@ def test_summer_time_of_an_independent_set() -> None:
 def test_real_fragments(file: str, kind: str, rows: int, dropped: dict[str, int]) -> None:
     """Real fragments are recognised, and every line of them is used or accounted for."""
     path = DATA / "real" / file
-    tables, _ = pipeline.read(Request([str(path)], zones=["UTC"]))
+    tables, _ = pipeline.read(FitOptions([str(path)], zones=["UTC"]))
     (source,) = tables.sources
     assert (source.kind, source.rows, {row.rule: row.number for row in tables.dropped}) == (kind, rows, dropped)
     if file.startswith("dmesg"):
@@ -1370,7 +1370,7 @@ def test_real_fragments_without_use(file: str, words: str) -> None:
     """A fragment of which no line is used is refused with the commonest reason; its codes are in the form of ours."""
     path = DATA / "real" / file
     with pytest.raises(LogError) as caught:
-        pipeline.read(Request([str(path)], zones=["UTC"]))
+        pipeline.read(FitOptions([str(path)], zones=["UTC"]))
     assert words in str(caught.value)
     if file.startswith("xid"):
         for row in csv.DictReader(path.read_text(encoding="utf-8").splitlines()):

@@ -24,7 +24,7 @@ from ettrick.analysis.logs import check, estimate, export, pipeline, write
 from ettrick.analysis.logs.estimate import Clustering, ClusterModel, Estimate, Spells, Verdict
 from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.fit import _findings, _trend, fit, spells_of, spread
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import NoModelError, utc
 from ettrick.analysis.results.fitted import CostFound, LivesDocument
 from ettrick.analysis.results.models import Provenance
@@ -55,7 +55,7 @@ def fitted(folder: Path, faults: list[log_writers.Fault], nodes: int = 64, **mor
         folder, nodes_csv=log_writers.inventory(nodes), events_txt=log_writers.node_events(faults)
     )
     more.setdefault("window", (log_writers.START, log_writers.START + 180 * 86400))
-    return pipeline.run(Request(files[1:], files[0], ["UTC"], **more), MADE)
+    return pipeline.run(FitOptions(files[1:], files[0], ["UTC"], **more), MADE)
 
 
 # Textbook values.
@@ -207,7 +207,7 @@ def test_rates_cover_where_repairs_do_not_hold(tmp_path: Path) -> None:
         files = log_writers.write(
             tmp_path, nodes_csv=log_writers.inventory(64), events_txt=log_writers.node_events(faults)
         )
-        request = Request(files[1:], files[0], ["UTC"], window=(log_writers.START, log_writers.START + 180 * 86400))
+        request = FitOptions(files[1:], files[0], ["UTC"], window=(log_writers.START, log_writers.START + 180 * 86400))
         tables, reading = pipeline.read(request)
         history = pipeline.history_of(request, tables, reading)
         counts.append((history, float(spells_of(history).time.sum())))
@@ -536,7 +536,7 @@ def test_independent_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ettrick.analysis.logs.workload.REPLICATIONS", 6)
     folder = DATA / "logs" / "synthetic_A"
     names = ("sacct.txt.gz", "node_events.txt.gz", "kernel.log.gz", "train.jsonl.gz")
-    request = Request([str(folder / n) for n in names], str(folder / "inventory.csv.gz"), ["America/Chicago"])
+    request = FitOptions([str(folder / n) for n in names], str(folder / "inventory.csv.gz"), ["America/Chicago"])
     found = pipeline.run(request._replace(simulations=40), MADE)
     document = found.document
     for row in csv.DictReader(found.files["draws.csv"].splitlines()):
@@ -616,7 +616,7 @@ def test_logs_of_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     prepared = sim.prepare(sim.load("site.yaml"))
     result = sim.run(prepared, 0, keeps_log=True)
     names = ("events.txt", "sacct.txt", "train.jsonl")
-    request = Request([f"logs/{n}" for n in names], "logs/nodes.csv", ["UTC"], rules="logs/rules.yaml", simulations=20)
+    request = FitOptions([f"logs/{n}" for n in names], "logs/nodes.csv", ["UTC"], rules="logs/rules.yaml", simulations=20)
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     causes = [prepared.sources[outage.cause - 1].name for outage in result.outages]
@@ -689,7 +689,7 @@ def truths(draw: st.DrawFn) -> list[log_writers.Fault]:
 def outages_of(folder: Path, text: str, zone: str = "UTC", **more: Any) -> Any:
     """Return the outages of a log as rows: node, start, end (empty while it lasts) and cause."""
     files = log_writers.write(folder, nodes_csv=log_writers.inventory(8), log_txt=text)
-    request = Request(files[1:], files[0], ["UTC", f"log.txt={zone}"], **more)
+    request = FitOptions(files[1:], files[0], ["UTC", f"log.txt={zone}"], **more)
     history = pipeline.history_of(request, *pipeline.read(request))
     return [(e.node, e.t, "" if math.isnan(e.t_end) else e.t_end, e.cause) for e in history.outages]
 
@@ -742,7 +742,7 @@ def test_logs_of_any_run_hold_it(number: int) -> None:
         for file, text in export.files(prepared, result).items():
             (folder / file).write_text(text)
         files = [str(folder / file) for file in ("events.txt", "sacct.txt")]
-        request = Request(files, str(folder / "nodes.csv"), ["UTC"], rules=str(folder / "rules.yaml"))
+        request = FitOptions(files, str(folder / "nodes.csv"), ["UTC"], rules=str(folder / "rules.yaml"))
         tables, reading = pipeline.read(request)
         history = pipeline.history_of(request, tables, reading)
     end = float(result.edges[-1])  # with the last job, or at the horizon
@@ -779,7 +779,7 @@ def test_intervals_from_a_format_cover(form: str, tmp_path: Path, monkeypatch: p
     for seed in range(200):
         faults = drawn(1000 * SEED + seed)
         files = log_writers.write(tmp_path, nodes_csv=log_writers.inventory(64), log_txt=FORMATS[form](faults))
-        request = Request(files[1:], files[0], ["UTC"], window=(log_writers.START, log_writers.START + 180 * 86400))
+        request = FitOptions(files[1:], files[0], ["UTC"], window=(log_writers.START, log_writers.START + 180 * 86400))
         tables, reading = pipeline.read(request)
         history = pipeline.history_of(request, tables, reading)
         document = fit(tables, history, incidents(history), None, reading.rules, form, MADE).document
@@ -810,7 +810,7 @@ def test_a_folder_for_temporary_files_that_is_full(tmp_path: Path, monkeypatch: 
         faults = drawn(5, nodes=8)
         files = log_writers.write(tmp_path, nodes_csv=log_writers.inventory(8), events=log_writers.node_events(faults))
         patched.setattr(Path, "write_text", full)
-        request = Request(files[1:], files[0], ["UTC"], simulations=20)
+        request = FitOptions(files[1:], files[0], ["UTC"], simulations=20)
         found = pipeline.run(request, MADE)
     assert found.document.cost is None
     assert write.BUNDLE in found.files
@@ -840,7 +840,7 @@ def test_simulations_have_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     files = log_writers.write(
         tmp_path, nodes_csv=log_writers.inventory(8), events=log_writers.node_events(drawn(5, nodes=8))
     )
-    request = Request(files[1:], files[0], ["UTC"])
+    request = FitOptions(files[1:], files[0], ["UTC"])
     found = pipeline.run(request, MADE, progress=lambda done, total: shown.append((done, total)))
     assert found.document.simulated == check.FEWEST
     assert found.document.cost is not None
@@ -908,7 +908,7 @@ def test_a_change_near_the_start_asks_for_the_exposure(day: float, is_near: bool
     moments = np.linspace(start + day * 86400, end - 86400, 80)
     rows = [f"{log_writers.name(at % 16)},{utc(moment)},{utc(moment + 600)}" for at, moment in enumerate(moments)]
     (tmp_path / "outages.csv").write_text("\n".join(["node,start,end", *rows]) + "\n")
-    request = Request([str(tmp_path / "outages.csv")], nodes=16, window=(start, end))
+    request = FitOptions([str(tmp_path / "outages.csv")], nodes=16, window=(start, end))
     history = pipeline.history_of(request, *pipeline.read(request))
     poisson = Clustering("poisson", 0.01)
     equal = Verdict({"poisson": poisson}, poisson, "no", "no", math.nan, None)

@@ -12,7 +12,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.logs import pipeline, workload
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.workload import EARLY, LONGER, WHOLE, LoggedJob, log_normal_work
 from ettrick.analysis.results.models import Provenance
 from ettrick.analysis.study.load import first_look, load_study
@@ -216,7 +216,7 @@ def fitted(folder: Path, jobs: list[dict[str, object]], slurm: str = "") -> Outc
         sacct_txt=log_writers.sacct(jobs), slurm_conf=slurm,
     )  # fmt: skip
     window = (START, START + LENGTH * DAY)
-    request = Request(files[1:3], files[0], ["UTC"], window=window, simulations=20, slurm=files[3] if slurm else "")
+    request = FitOptions(files[1:3], files[0], ["UTC"], window=window, simulations=20, slurm=files[3] if slurm else "")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workload, "REPLICATIONS", 4)
         return pipeline.run(request, MADE)

@@ -10,7 +10,7 @@ import pytest
 
 from ettrick.analysis.logs import pipeline
 from ettrick.analysis.logs.anonymise import Hider
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.sim.records import LogError
 from tests.cases import cases
 from tests.log_writers import START, utc, write
@@ -26,7 +26,7 @@ HOUR = 3600.0
 
 def read(files: list[str], **more: Any) -> tuple[Tables, History]:
     """Return the tables and the history of files."""
-    request = Request(files, zones=["UTC"], **more)
+    request = FitOptions(files, zones=["UTC"], **more)
     tables, reading = pipeline.read(request)
     return tables, pipeline.history_of(request, tables, reading)
 
@@ -153,7 +153,7 @@ def test_short_and_full_names(stated: str, tmp_path: Path) -> None:
     )
     files = write(tmp_path, out_csv=events, jobs_txt=jobs)
     (inventory,) = write(tmp_path, nodes_csv=f"node,gpus\n{stated},8\ngpu002,8\n")
-    request = Request(files, inventory, zones=["UTC"])
+    request = FitOptions(files, inventory, zones=["UTC"])
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     assert (history.nodes, spans(history)) == ([stated, "gpu002"], [(stated, 0, 1)])
@@ -204,7 +204,7 @@ def test_words_of_ended_jobs(word: str, state: str, tmp_path: Path) -> None:
         f"{job}|{text}|{utc(START)}|{utc(START + 60)}|30|a|1|gres/gpu=8" for job, text in enumerate(("COMPLETED", word))
     )
     text = "\n".join([RECORDS.format(limit="TimelimitRaw"), *rows])
-    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, jobs_txt=text)))
     assert [attempt.end_state for attempt in tables.attempts] == ["COMPLETED", *([state] if state else [])]
     assert [row.rule for row in tables.dropped] == ([] if state else [f"an unknown state: {word}"])
 
@@ -220,7 +220,7 @@ def test_words_of_ended_jobs(word: str, state: str, tmp_path: Path) -> None:
 def test_limits_in_either_form(column: str, limit: str, seconds: float, tmp_path: Path) -> None:
     """A limit is minutes or a duration, by what it looks like; another one is shown."""
     text = f"{RECORDS.format(limit=column)}\n1|COMPLETED|{utc(START)}|{utc(START + 60)}|{limit}|a|1|gres/gpu=8\n"
-    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, jobs_txt=text)))
     (attempt,) = tables.attempts
     assert attempt.limit == seconds or (seconds < 0 and attempt.limit != attempt.limit)
     assert any("limit that is none" in text for text in tables.findings) is (seconds == -2)
@@ -238,7 +238,7 @@ def test_slices_of_gpus(tres: str, gpus: int, has_slices: bool, tmp_path: Path) 
     """Slices of GPUs are no GPUs: in records of jobs, which say so, and in inventories."""
     text = f"{RECORDS.format(limit='Timelimit')}\n1|COMPLETED|{utc(START)}|{utc(START + 60)}||a|1|{tres}\n"
     (inventory,) = write(tmp_path, nodes_csv=f'node,gres\na,"{tres}"\n')
-    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text), inventory))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, jobs_txt=text), inventory))
     assert (tables.attempts[0].gpus, tables.exposure[0].gpus) == (gpus, gpus)
     assert any("slices of GPUs" in finding for finding in tables.findings) is has_slices
 
@@ -266,7 +266,7 @@ def test_components_of_one_job(form: str, tmp_path: Path) -> None:
             for raw, at, state, hour in (*rows, rows[-1])
         )
         text = "\n".join([head, *cells])
-    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, jobs_txt=text)))
     assert [(a.job, a.attempt, a.nodes, a.node_count, a.gpus, a.end_state) for a in tables.attempts] == [
         ("200", 0, "n0,n1", 2, 16, "NODE_FAIL"), ("200", 1, "n0,n1", 2, 16, "FAILED"),
     ]  # fmt: skip
@@ -285,7 +285,7 @@ def test_words_of_node_states(state: str, is_planned: bool, is_shown: bool, tmp_
     reason = "planned work" if state == "DRAIN$" else 'a | of 5.25" | and more'
     rows = f"c|n[1-2]|{utc(START)}|{utc(START + HOUR)}|{state}|{reason}|root(0)|\n"
     header = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User|\n"
-    tables, _ = pipeline.read(Request(write(tmp_path, events_txt=header + rows)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, events_txt=header + rows)))
     assert [(e.node, e.planned, e.text) for e in tables.events] == [(n, is_planned, reason) for n in ("n1", "n2")]
     assert any("none of a node out of service" in text for text in tables.findings) is is_shown
 
@@ -307,7 +307,7 @@ def test_words_of_node_states(state: str, is_planned: bool, is_shown: bool, tmp_
 def test_reasons_of_planned_work(reason: str, is_planned: bool, tmp_path: Path) -> None:
     """A change of software or firmware is planned, unless a fault is named beside it or the plan is denied."""
     rows = f"NodeName|TimeStart|TimeEnd|State|Reason\nn1|{utc(START)}|{utc(START + HOUR)}|DRAIN|{reason}\n"
-    tables, _ = pipeline.read(Request(write(tmp_path, events_txt=rows)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, events_txt=rows)))
     assert [event.planned for event in tables.events] == [is_planned]
 
 
@@ -476,7 +476,7 @@ def test_jobs_that_may_start_next_year(tmp_path: Path) -> None:
     """A job that waits for a moment to come is no mistake."""
     later = utc(time.time() + 86400 * 200)
     text = f"JobIDRaw|State|Submit|Eligible|Start|End\n1|PENDING|{utc(START)}|{later}|Unknown|Unknown\n"
-    tables, _ = pipeline.read(Request(write(tmp_path, jobs_txt=text)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, jobs_txt=text)))
     assert len(tables.attempts) == 1
     assert not tables.findings
 
@@ -576,7 +576,7 @@ def test_faults_of_devices_in_conditions(condition: str, status: str, reason: st
 
     bad = {"type": condition, "status": status, "reason": reason, "lastTransitionTime": utc(START + 1.5 * HOUR)}
     text = "\n".join(json.dumps({"kind": "NodeList", "items": [row]}) for row in (node(1), node(2, bad)))
-    tables, _ = pipeline.read(Request(write(tmp_path, nodes_json=text)))
+    tables, _ = pipeline.read(FitOptions(write(tmp_path, nodes_json=text)))
     assert [(e.cause, e.t) for e in tables.events] == (
         [(cause, START + 1.5 * HOUR)] if cause not in ("", "shown") else []
     )

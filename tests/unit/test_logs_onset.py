@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ettrick.analysis.logs import fit, goodput, onset, pipeline
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import Phase, Tables, utc
 from tests import log_writers
 from tests.cases import cases
@@ -106,7 +106,7 @@ def history_of(folder: Path, **texts: str) -> tuple[Tables, History]:
     """Return what logs of 64 nodes say."""
     files = log_writers.write(folder, **texts)
     (folder / "nodes.csv").write_text(log_writers.inventory(64))
-    request = Request(files, str(folder / "nodes.csv"), ["UTC"])
+    request = FitOptions(files, str(folder / "nodes.csv"), ["UTC"])
     tables, reading = pipeline.read(request)
     return tables, pipeline.history_of(request, tables, reading)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ettrick.analysis.logs import pipeline
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.sim.records import LogError, count, duration, flag
 from tests.cases import cases
 
@@ -73,7 +73,7 @@ def read(folder: Path, text: str, *, inventory: bool = False) -> Tables:
     """Return what a table says, in UTC."""
     (folder / "table.csv").write_text(text)
     file = str(folder / "table.csv")
-    tables, _ = pipeline.read(Request([] if inventory else [file], file if inventory else "", ["UTC"]))
+    tables, _ = pipeline.read(FitOptions([] if inventory else [file], file if inventory else "", ["UTC"]))
     return tables
 
 
@@ -176,11 +176,11 @@ def test_zones_in_headers(tmp_path: Path) -> None:
     file = tmp_path / "outages.csv"
     file.write_text("node,start (UTC),end (UTC)\nn1,2025-03-01 01:00,2025-03-01 02:00\n")
     for zones in ([], ["Europe/Berlin"]):
-        assert pipeline.read(Request([str(file)], zones=zones))[0].events[0].t == 1740790800
+        assert pipeline.read(FitOptions([str(file)], zones=zones))[0].events[0].t == 1740790800
     file.write_text("node,start (CET),end (CET)\nn1,2025-03-30 02:30,2025-03-30 09:00\n")
     with pytest.raises(LogError, match=r"--timezone America/Chicago \(the header says 'start \(CET\)'\)"):
-        pipeline.read(Request([str(file)]))
-    tables, _ = pipeline.read(Request([str(file)], zones=["Europe/Berlin"]))
+        pipeline.read(FitOptions([str(file)]))
+    tables, _ = pipeline.read(FitOptions([str(file)], zones=["Europe/Berlin"]))
     assert any("1 local times lie in an hour that summer time skips" in text for text in tables.findings)
 
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from ettrick.analysis.logs import track
 from ettrick.analysis.logs.goodput import Steps
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import Phase
 from ettrick.analysis.results.fitted import Tracked, WeekFound
 from ettrick.analysis.results.models import Provenance
@@ -323,7 +323,7 @@ def weeks_of_logs(
     (folder / "scenario.yaml").write_text(SCENARIO)
     (folder / "nodes.csv").write_text(nodes)
     (folder / "outages.csv").write_text(f"node,start,end,cause\n{outages}")
-    request = Request([str(folder / "outages.csv")], str(folder / "nodes.csv"), ["UTC"], window=window)
+    request = FitOptions([str(folder / "outages.csv")], str(folder / "nodes.csv"), ["UTC"], window=window)
     return track.measured_rows(request, track.TrackedModel(folder), after, lambda _done, _total: None)
 
 

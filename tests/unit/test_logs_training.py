@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick.analysis.logs import goodput, pipeline
-from ettrick.analysis.logs.pipeline import Request
+from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.page.chapters import fit as chapter
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.results.models import Provenance
@@ -64,7 +64,7 @@ def read(folder: Path, *texts: bytes) -> tuple[Tables, TrainingFound | None]:
     names = [str(folder / f"train-{number}.jsonl") for number in range(len(texts))]
     for name, text in zip(names, texts, strict=True):
         Path(name).write_bytes(text)
-    request = Request([str(folder / "outages.csv"), *names], nodes=4)
+    request = FitOptions([str(folder / "outages.csv"), *names], nodes=4)
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     return tables, goodput.training(tables, history)
@@ -176,7 +176,7 @@ def test_two_goodputs_in_the_window(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_bytes(as_lines(entries))
     (tmp_path / "outages.csv").write_text("node,start,end\nn1,2025-03-03T12:00:00Z,2025-03-03T13:00:00Z\n")
     day = [(BEGIN + 86400 * at, BEGIN + 86400 * (at + 1)) for at in range(5)]
-    request = Request([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, simulations=5)
+    request = FitOptions([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, simulations=5)
     for window, by_steps in (((day[0][0], day[1][1]), 0.9), ((day[1][0], day[2][1]), 0.9), ((day[2][0], day[3][1]), 1)):
         tables, reading = pipeline.read(request)
         training = goodput.training(tables, pipeline.history_of(request._replace(window=window), tables, reading))
@@ -194,7 +194,7 @@ def test_a_window_that_begins_in_a_pause(tmp_path: Path) -> None:
     window = (BEGIN + 1000, BEGIN + 3600 + 320)
     (tmp_path / "outages.csv").write_text("node,start,end\nn1,2025-03-01T10:20:00Z,2025-03-01T10:30:00Z\n")
     (tmp_path / "train.jsonl").write_bytes(as_lines(RUNS))
-    request = Request([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, window=window)
+    request = FitOptions([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, window=window)
     tables, reading = pipeline.read(request)
     training = goodput.training(tables, pipeline.history_of(request, tables, reading))
     assert training is not None
