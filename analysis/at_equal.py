@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from ettrick import sim
 from ettrick.analysis.amounts import amount_text
 from ettrick.analysis.metrics import METRICS, provisioned
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Se
                 message = f"at equal {_TITLES[kind]}: {name}: {need.rule}"
                 if is_time_alone:
                     message += f" (GPU-time alone compares nothing where {' and '.join(differs)} differ)"
-                raise RequestError(message)
+                raise ReplicationsError(message)
     return headline.name
 
 

@@ -29,7 +29,7 @@ from ettrick.analysis.results.run import document, provenance
 from ettrick.analysis.runs import Gathering, in_order
 from ettrick.analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
 from ettrick.analysis.statistics.estimates import means, with_width
-from ettrick.analysis.statistics.precision import FEWEST, MOST, Precision, RequestError, next_goal
+from ettrick.analysis.statistics.precision import FEWEST, MOST, Precision, ReplicationsError, next_goal
 from ettrick.sim import MOST_EVENTS, check_work, run, with_engine
 from ettrick.sim.scenario.laws import LAW_NAMES
 
@@ -171,7 +171,7 @@ def compare(
     metric = "" if at_equal is None else _at_equal(at_equal, variants, differs)
     random = any(not variant.prepared.is_deterministic for variant in variants)
     if random and replications < 2 and precision is None:
-        raise RequestError(f"--replications {replications}: chance is in the variants; at least 2 show how much")
+        raise ReplicationsError(f"--replications {replications}: chance is in the variants; at least 2 show how much")
     goal = 1 if not random else replications if precision is None else FEWEST
     precise = None if precision is None else False
     while len(rows[0]) < goal:
@@ -339,11 +339,11 @@ def _check_common(variants: Sequence[Variant]) -> None:
     seeds = sorted({variant.prepared.seed for variant in variants})
     if len(seeds) > 1:
         message = f"seed: is {' and '.join(map(str, seeds))}; variants meet the same failures only with the same seed"
-        raise RequestError(message)
+        raise ReplicationsError(message)
     costs = [variant.prepared.upkeep.cost for variant in variants]
     currencies = sorted({cost.currency for cost in costs if cost is not None})
     if len(currencies) > 1:
-        raise RequestError(f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same")
+        raise ReplicationsError(f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same")
 
 
 def _excess(found: Sequence[Gathering], metric: str, precision: Precision) -> float:
@@ -391,16 +391,16 @@ class Variation(NamedTuple):
         path = path.strip()
         if not (equals and path):
             message = f"--vary {text}: needs path=value,value, for example --vary recovery.use=full-restart,hot-spare"
-            raise RequestError(message)
+            raise ReplicationsError(message)
         try:
             values = split(rest)
         except ValueError as error:
-            raise RequestError(f"--vary {text}: {error}") from None
+            raise ReplicationsError(f"--vary {text}: {error}") from None
         for value in values:
             if not value:
-                raise RequestError(f"--vary {text}: a value is empty; write [] or '' for one that is meant to be")
+                raise ReplicationsError(f"--vary {text}: a value is empty; write [] or '' for one that is meant to be")
             if values.count(value) > 1:
-                raise RequestError(f"--vary {text}: has {value} twice")
+                raise ReplicationsError(f"--vary {text}: has {value} twice")
         return cls(path, values)
 
 
@@ -479,24 +479,24 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
     paths = [variation.path for variation in variations]
     for path in paths:
         if paths.count(path) > 1:
-            raise RequestError(f"--vary {path}: is there twice; give all its values at once")
+            raise ReplicationsError(f"--vary {path}: is there twice; give all its values at once")
     for scenario in scenarios:
         if scenarios.count(scenario) > 1:
-            raise RequestError(f"{scenario}: is there twice")
+            raise ReplicationsError(f"{scenario}: is there twice")
     for text in common:
         path = text.partition("=")[0].strip()
         for variation in variations:
             if path in (variation.path, f"{variation.path}.use"):
-                raise RequestError(f"--set {text}: is varied too, by --vary {variation.path}; say it once")
+                raise ReplicationsError(f"--set {text}: is varied too, by --vary {variation.path}; say it once")
     choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
     found = []
     for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
         name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
         found.append(Recipe(name, scenario, tuple(common), combination))
     if len(found) < 2:
-        raise RequestError("nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario")
+        raise ReplicationsError("nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario")
     if len(found) > _MOST:
-        raise RequestError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
+        raise ReplicationsError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
     return tuple(found)
 
 
@@ -541,7 +541,7 @@ def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Lo
     if is_wrong and len(scenarios) - len(without) < 2:
         raise sim.ScenarioError(reasons)
     if split_stores and scenarios and not without:
-        raise RequestError(f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}")
+        raise ReplicationsError(f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}")
     return Loaded(scenarios, cannot_run, reasons, without)
 
 

@@ -25,7 +25,7 @@ from ettrick.analysis.metrics import add_times, amounts_of, headline, is_exact, 
 from ettrick.analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from ettrick.analysis.statistics.estimates import means
 from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, widened
-from ettrick.analysis.statistics.precision import BATCH, FEWEST, MOST, Precision, RequestError, next_goal
+from ettrick.analysis.statistics.precision import BATCH, FEWEST, MOST, Precision, ReplicationsError, next_goal
 from ettrick.sim import (
     CLUSTER,
     CLUSTER_BUCKETS,
@@ -601,7 +601,7 @@ def _check_metric(metric: str, known: Mapping[str, Ratio], precision: Precision 
     if metric not in known:
         near = difflib.get_close_matches(metric, known, 1)
         hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(known))}"
-        raise RequestError(f"this scenario has no metric '{metric}'; {hint}")
+        raise ReplicationsError(f"this scenario has no metric '{metric}'; {hint}")
     if precision is not None:
         precision.check(metric)
 

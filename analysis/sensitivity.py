@@ -21,7 +21,7 @@ from ettrick.analysis.results.models import (
 )
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.statistics.estimates import summarise_ratio
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.questions.sensitivity import tornado
 from ettrick.analysis.study.questions.sobol import LEAST, indices
@@ -200,7 +200,7 @@ def sensitivity(
     try:
         together.check(study.vary)
     except RuleError as error:
-        raise RequestError(f"--samples {samples}: {error.rule}") from None
+        raise ReplicationsError(f"--samples {samples}: {error.rule}") from None
     plans: dict[str, Design] = {"tornado": alone, "sobol": together}
     loaded = campaign.loaded
     campaigns = {
@@ -214,7 +214,7 @@ def sensitivity(
     if "sobol" in tables:
         try:
             found = indices(tables["sobol"], metric)
-        except RequestError as error:
+        except ReplicationsError as error:
             missing = str(error)
     swings = tornado(tables["tornado"], metric) if "tornado" in tables else None
     return Sensitivity(campaign.loaded, metric, count, together.samples, center, alone.low, swings, found, missing)
@@ -223,9 +223,9 @@ def sensitivity(
 def _check(method: str, replications: int) -> None:
     """Refuse what makes no sense for any study."""
     if method not in METHODS:
-        raise RequestError(f"--method {method}: is no method{suggest(method, METHODS)}")
+        raise ReplicationsError(f"--method {method}: is no method{suggest(method, METHODS)}")
     if replications < LEAST:
-        raise RequestError(f"{replications} replications: needs {LEAST} at least to separate what varies from noise")
+        raise ReplicationsError(f"{replications} replications: needs {LEAST} at least to separate what varies from noise")
 
 
 def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
@@ -234,9 +234,9 @@ def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
     replace(campaign, progress=lambda _done, _total: None).simulate([point], replications)
     found = campaign.outcome(point, replications)
     if found.trouble:
-        raise RequestError(f"the central point cannot run: {found.trouble}")
+        raise ReplicationsError(f"the central point cannot run: {found.trouble}")
     if metric not in found.metrics:
-        raise RequestError(f"{metric}: the scenario has no such metric{suggest(metric, found.metrics)}")
+        raise ReplicationsError(f"{metric}: the scenario has no such metric{suggest(metric, found.metrics)}")
     return found
 
 

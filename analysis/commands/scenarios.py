@@ -107,13 +107,13 @@ def run(
     from ettrick.analysis.results import files as reasons
     from ettrick.analysis.results.fleet import OF_SINGLE_JOBS, TABLES
     from ettrick.analysis.results.run import document, render
-    from ettrick.analysis.statistics.precision import Precision, RequestError
+    from ettrick.analysis.statistics.precision import Precision, ReplicationsError
     from ettrick.analysis.terminal import ProgressBar
 
     is_quiet = quiet or as_json
     most = math.inf if yes else sim.MOST_EVENTS
     bands = None
-    with in_a_line(RequestError, sim.WorkError, sim.EngineError):
+    with in_a_line(ReplicationsError, sim.WorkError, sim.EngineError):
         prepared = sim.prepare(described)
         replications = replications or runs.replications_of(prepared)
         keep = _keeping(described, out, None if precision else replications, overwrite=overwrite)
@@ -246,12 +246,12 @@ def compare(
     from ettrick.analysis.page.chapters import compare as compare_text
     from ettrick.analysis.results import files
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.statistics.precision import Precision, RequestError
+    from ettrick.analysis.statistics.precision import Precision, ReplicationsError
     from ettrick.analysis.terminal import ProgressBar
     from ettrick.sim import MOST_EVENTS, EngineError, WorkError
 
     keep = OutputFolder(out, "compare.json", overwrite=overwrite)
-    with in_a_line(RequestError, WorkError, EngineError):
+    with in_a_line(ReplicationsError, WorkError, EngineError):
         wanted = Precision.parse(precision) if precision is not None else None
         asked = None if precision else replications
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))

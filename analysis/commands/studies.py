@@ -51,12 +51,12 @@ def load_study(
 ) -> LoadedStudy:
     """Return a study of which every value can be simulated, or end with one line per mistake."""
     from ettrick import sim
-    from ettrick.analysis.statistics.precision import Precision, RequestError
+    from ettrick.analysis.statistics.precision import Precision, ReplicationsError
     from ettrick.analysis.study import load
     from ettrick.analysis.study.load import first_look
 
     if precision is not None:
-        with in_a_line(RequestError, before="--precision: "):
+        with in_a_line(ReplicationsError, before="--precision: "):
             Precision.parse(precision)
     options = tuple(changes(overrides, seed))
     with mistakes_in_lines(name, "study"):

@@ -263,7 +263,7 @@ def _simulations(
 def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
     from ettrick.analysis.metrics import ratios
-    from ettrick.analysis.statistics.precision import RequestError
+    from ettrick.analysis.statistics.precision import ReplicationsError
 
     found: dict[str, Any] = {}
     for at, name in enumerate((write.SCENARIO, "replay.yaml")):
@@ -274,7 +274,7 @@ def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound 
             for number in range(count):
                 results.append(sim.run(prepared, number))
                 progress(number + 1 + at * count, 2 * count)
-        except (sim.ScenarioError, sim.WorkError, RequestError):
+        except (sim.ScenarioError, sim.WorkError, ReplicationsError):
             return None
         gpus = prepared.jobs[0].gpus
         values = [ratios(prepared, result)["ettr"] for result in results]

@@ -13,7 +13,7 @@ from ettrick import sim
 from ettrick.analysis.optimize.evaluate import rank_trials
 from ettrick.analysis.optimize.problem import Line
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.table import drawn_table
 
@@ -64,7 +64,7 @@ def search(bench: Bench, trials: int) -> None:
         import optuna
     except ImportError:
         message = "a search over several axes needs Optuna: pip install 'ettrick[opt]'; or give fewer values"
-        raise RequestError(message) from None
+        raise ReplicationsError(message) from None
     verbosity = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -32,7 +32,7 @@ _FASTER = 4
 """How many times the replications so far the next goal may be: what few of them say of the spread is not sure [-]."""
 
 
-class RequestError(ValueError):
+class ReplicationsError(ValueError):
     """What was asked of the replications does not make sense for this scenario."""
 
 
@@ -54,13 +54,13 @@ class Precision:
         """Read ``0.1pt`` (percentage points) or ``2%`` (of the mean)."""
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(pt|%)\s*", text)
         if match is None or float(match[1]) <= 0:
-            raise RequestError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
+            raise ReplicationsError(f"'{text}' is not a precision: write 0.1pt (percentage points) or 2% (of the mean)")
         return cls(float(match[1]) / 100, match[2] == "%")
 
     def check(self, metric: str) -> None:
         """Refuse percentage points of what is no share."""
         if not self.relative and not is_share(metric):
-            raise RequestError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
+            raise ReplicationsError(f"points are for shares, and {metric} is not one: write a precision such as 2%")
 
     def excess(
         self, interval: Interval | None, mean: float | None, metric: str, replications: int, doubt: float = 0.0

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from ettrick.analysis.amounts import dimension_of
 from ettrick.analysis.metrics import METRICS, is_share
-from ettrick.analysis.statistics.precision import Precision, RequestError
+from ettrick.analysis.statistics.precision import Precision, ReplicationsError
 from ettrick.analysis.study.axis import Axis, check_paths
 from ettrick.analysis.study.designs import DESIGNS, AnyDesign, Grid
 from ettrick.analysis.study.distributions import DISTRIBUTIONS
@@ -128,7 +128,7 @@ class PrecisionSpec(Model):
     def _makes_sense(self) -> Self:
         try:
             Precision.parse(self.width)
-        except RequestError as error:
+        except ReplicationsError as error:
             raise RuleError(("width",), str(error)) from None
         if self.least > self.most:
             raise RuleError(("most",), f"must be at least {self.least}, which is least")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.results.run import render
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.document import sweep_document
 from ettrick.analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.sweep.task import Shard
     from ettrick.analysis.sweep.workers import Where
 
-TROUBLE = (RequestError, WorkError, JournalError, FolderError, WorkerError, VersionError)
+TROUBLE = (ReplicationsError, WorkError, JournalError, FolderError, WorkerError, VersionError)
 """What may be wrong with an order to simulate a study, in one line."""
 
 
@@ -63,7 +63,7 @@ def workplace(
         If the folder cannot take the study, or there is no worker.
     """
     if shard is not None and loaded.study.precision is not None:
-        raise RequestError(
+        raise ReplicationsError(
             "precision: is not for shards: how many replications a point needs follows from outcomes that other shards "
             "have; give replications, or simulate the study in one piece"
         )
@@ -93,7 +93,7 @@ def run_sweep(
     table = table_of(campaign, how_far)
     for name in metrics:
         if table.running and not any(name in cell.stated.metrics for cell in table.running):
-            raise RequestError(f"no point has a {name}")
+            raise ReplicationsError(f"no point has a {name}")
     content = sweep_document(campaign.loaded, table, command=command)
     worded = [
         answer.model_copy(update={"sentences": words})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ettrick.analysis.at_equal import study_headline
 from ettrick.analysis.statistics.intervals import doubt_of
-from ettrick.analysis.statistics.precision import Precision, RequestError, next_goal
+from ettrick.analysis.statistics.precision import Precision, ReplicationsError, next_goal
 from ettrick.analysis.study.table import Cell, Table
 from ettrick.analysis.sweep.campaign import Again
 from ettrick.sim.yamlfile import suggest
@@ -90,7 +90,7 @@ def simulate_until(
         for record in records:
             chase.take(record)
     if chase.known and metric not in chase.known:
-        raise RequestError(f"no point has a metric '{metric}'{suggest(metric, chase.known)}")
+        raise ReplicationsError(f"no point has a metric '{metric}'{suggest(metric, chase.known)}")
     return dict(sorted(chase.found.items()))
 
 

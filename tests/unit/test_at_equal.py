@@ -14,7 +14,7 @@ from ettrick.analysis.compare import compare_document as typed_compare_document
 from ettrick.analysis.metrics import METRICS, job_ratios, job_spending, ratios
 from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from ettrick.analysis.results.models import CompareDocument
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point, Value
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
@@ -154,9 +154,9 @@ def test_gpu_time_stands_in_for_tokens_where_the_work_is_alike() -> None:
     """Without tokens, cluster goodput compares what differs in nothing that changes a GPU-hour; else it is refused."""
     known = dict.fromkeys("ab", prepared(**NO_TOKENS))
     assert headline_at_equal("gpus", known) == "cluster_goodput"
-    with pytest.raises(RequestError, match=r"a: the tokens .* not known.*where accelerator differ"):
+    with pytest.raises(ReplicationsError, match=r"a: the tokens .* not known.*where accelerator differ"):
         headline_at_equal("gpus", known, ("accelerator",))
-    with pytest.raises(RequestError, match=r"^at equal GPUs: b: the tokens"):
+    with pytest.raises(ReplicationsError, match=r"^at equal GPUs: b: the tokens"):
         headline_at_equal("gpus", {"a": prepared(), "b": prepared(**NO_TOKENS)})
 
 
@@ -171,7 +171,7 @@ def test_gpu_time_stands_in_for_tokens_where_the_work_is_alike() -> None:
 )
 def test_what_is_not_known_is_refused_by_name(kind: Any, changes: dict[str, Any], line: str) -> None:
     """The line names the variant and the key that would help."""
-    with pytest.raises(RequestError, match=f"^at equal {kind}: {line}"):
+    with pytest.raises(ReplicationsError, match=f"^at equal {kind}: {line}"):
         headline_at_equal(kind, {"a": prepared(cost=COST), "b": prepared(**changes)})
 
 
@@ -220,7 +220,7 @@ def test_the_lines_say_what_was_divided_by_what() -> None:
 def test_a_comparison_refuses_before_it_plays() -> None:
     """Without prices nothing is simulated."""
     done: list[int] = []
-    with pytest.raises(RequestError, match="at equal cost: two: prices"):
+    with pytest.raises(ReplicationsError, match="at equal cost: two: prices"):
         compare(
             [Variant("one", prepared(cost=COST)), Variant("two", prepared())],
             2,
@@ -255,12 +255,12 @@ def test_a_study_is_led_by_what_is_equal(kind: str, headline: str, tmp_path: Pat
 
 def test_a_study_that_cannot_tell_is_refused_before_it_is_played(tmp_path: Path) -> None:
     """Without prices no cost is equal; without tokens GPU-time stands in, unless what varies changes a step."""
-    with pytest.raises(RequestError, match=r"^at equal cost: s: prices are not known"):
+    with pytest.raises(ReplicationsError, match=r"^at equal cost: s: prices are not known"):
         study_headline(study(tmp_path, f"at_equal: cost\n{SPARES}"))
     plain = report_sample.SMALL["jobs"]
     assert study_headline(study(tmp_path, f"at_equal: gpus\n{SPARES}", jobs=plain)) == "cluster_goodput"
     for varied in ("cluster.accelerator: {choices: [h100, h200]}", "jobs.0.step_time: {choices: [10 s, 20 s]}"):
-        with pytest.raises(RequestError, match=r"GPU-time alone compares nothing where .* differ"):
+        with pytest.raises(ReplicationsError, match=r"GPU-time alone compares nothing where .* differ"):
             study_headline(study(tmp_path, f"at_equal: gpus\nvary: {{{varied}}}", jobs=plain))
 
 

@@ -28,7 +28,7 @@ from ettrick.analysis.results.run import document, plain
 from ettrick.analysis.runs import replicate, replications_of
 from ettrick.analysis.statistics.differences import difference
 from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, unseen
-from ettrick.analysis.statistics.precision import Precision, RequestError, next_goal
+from ettrick.analysis.statistics.precision import Precision, ReplicationsError, next_goal
 from ettrick.analysis.study.load import first_look
 from ettrick.analysis.targets import Kept, _metrics
 from ettrick.sim import Ratio
@@ -150,7 +150,7 @@ def test_a_comparison_without_chance_takes_one_replication(tmp_path: Path) -> No
 def test_a_comparison_of_chance_needs_two() -> None:
     """One replication says nothing of chance."""
     variants = [Variant(name, report_sample.prepare()) for name in ("one", "other")]
-    with pytest.raises(RequestError, match="at least 2"):
+    with pytest.raises(ReplicationsError, match="at least 2"):
         compare(variants, 1, processes=1)
 
 

@@ -20,7 +20,7 @@ from ettrick.analysis.results.run import render
 from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import MANY, difference, replications_to_resolve
 from ettrick.analysis.statistics.estimates import mean_interval, means
-from ettrick.analysis.statistics.precision import Precision, RequestError
+from ettrick.analysis.statistics.precision import Precision, ReplicationsError
 from ettrick.sim import Ratio
 from tests import report_sample
 from tests.cases import cases
@@ -214,20 +214,20 @@ def test_a_relative_precision_is_a_part_of_the_first() -> None:
 def test_points_are_for_shares() -> None:
     """A precision in points is refused where tokens per day are compared."""
     wanted = Precision(0.001, relative=False)
-    with pytest.raises(RequestError, match="tokens_per_day is not one"):
+    with pytest.raises(ReplicationsError, match="tokens_per_day is not one"):
         compare(variants({"jobs": [JOB]}, {"jobs": [{**JOB, "precision": "fp8"}]}), 2, precision=wanted, processes=1)
 
 
 def test_variants_have_one_seed() -> None:
     """Variants with different seeds meet different failures, and are refused."""
-    with pytest.raises(RequestError, match="seed: is 1 and 2"):
+    with pytest.raises(ReplicationsError, match="seed: is 1 and 2"):
         compare(variants({}, {"seed": 2}), 2)
 
 
 def test_prices_are_in_one_currency() -> None:
     """Dollars and euros are not compared."""
     costs = [{"cost": {"gpu_hour": 2, "currency": name}} for name in ("USD", "EUR")]
-    with pytest.raises(RequestError, match="currency: is EUR and USD"):
+    with pytest.raises(ReplicationsError, match="currency: is EUR and USD"):
         compare(variants(*costs), 2)
 
 
@@ -411,7 +411,7 @@ def test_values_are_split_at_commas_outside_of_brackets_and_quotes(text: str, pa
 )
 def test_a_mistake_of_vary_is_one_line(text: str, rule: str) -> None:
     """What is not a path with values is refused in one line."""
-    with pytest.raises(RequestError) as caught:
+    with pytest.raises(ReplicationsError) as caught:
         Variation.parse(text)
     assert str(caught.value).startswith(rule)
 
@@ -437,7 +437,7 @@ def test_all_combinations_in_order() -> None:
 )
 def test_what_makes_no_comparison_is_refused(scenarios: list[str], varied: list[str], rule: str) -> None:
     """One variant, the same twice, or far too many: one line."""
-    with pytest.raises(RequestError, match=rule):
+    with pytest.raises(ReplicationsError, match=rule):
         recipes(scenarios, varied)
 
 
@@ -466,9 +466,9 @@ def test_what_is_set_reaches_every_variant(scenario: str, varied: str, common: s
 @cases("path", ["spares.hot", "recovery.use", "seed"])
 def test_a_path_is_not_set_and_varied(path: str) -> None:
     """What is varied cannot be set too, nor can the choice inside of a mapping that varies: one line."""
-    with pytest.raises(RequestError, match=rf"^--set {path} = 5: is varied too, by --vary {path}; say it once$"):
+    with pytest.raises(ReplicationsError, match=rf"^--set {path} = 5: is varied too, by --vary {path}; say it once$"):
         recipes(["x"], [f"{path}=1,2"], ["horizon=1 d", f"{path} = 5"])
-    with pytest.raises(RequestError, match=r"^--set a\.use=b: is varied too, by --vary a; say it once$"):
+    with pytest.raises(ReplicationsError, match=r"^--set a\.use=b: is varied too, by --vary a; say it once$"):
         recipes(["x"], ["a={use: c},{use: d}"], ["a.use=b"])
     assert recipes(["x"], ["a.use=c,d"], ["a={use: b}", "a.b=1", "a.user=2"])
 
@@ -528,7 +528,7 @@ def test_stores_of_presets_are_split_off(scenario: str) -> None:
     for name, bare in loaded.without_stores.items():
         assert loaded.scenarios[bare].recovery == loaded.scenarios[name].recovery
     assert load_variants(wanted).without_stores == {}
-    with pytest.raises(RequestError, match=r"^--split: no variant has stores"):
+    with pytest.raises(ReplicationsError, match=r"^--split: no variant has stores"):
         load_variants(recipes([scenario], ["recovery.use=nvrx-in-job,slurm-requeue"]), split_stores=True)
 
 

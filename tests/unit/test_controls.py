@@ -20,7 +20,7 @@ from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import ControlVariates, controlled, difference, of_values
 from ettrick.analysis.statistics.intervals import mean_estimate
-from ettrick.analysis.statistics.precision import FEWEST, Precision, RequestError
+from ettrick.analysis.statistics.precision import FEWEST, Precision, ReplicationsError
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.inputs import Inputs
 from ettrick.analysis.study.model import PrecisionSpec
@@ -284,7 +284,7 @@ def test_the_same_scenario_is_played_once(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, spec: PrecisionSpec, message: str) -> None:
     """Points of what is no share, and a metric that no point has: one line."""
-    with pytest.raises(RequestError, match=message):
+    with pytest.raises(ReplicationsError, match=message):
         play(tmp_path / "journal.jsonl", FakePool(4, 1), spec)
 
 

@@ -30,7 +30,7 @@ from ettrick.analysis.results.run import render
 from ettrick.analysis.runs import Ensemble, band, replicate
 from ettrick.analysis.statistics.differences import ControlVariates
 from ettrick.analysis.statistics.estimates import means
-from ettrick.analysis.statistics.precision import FEWEST, Precision, RequestError
+from ettrick.analysis.statistics.precision import FEWEST, Precision, ReplicationsError
 from ettrick.sim import Prepared, Ratio
 from ettrick.sim.scenario.laws import Lognormal
 from ettrick.sim.units import DAY
@@ -255,7 +255,7 @@ def test_precision_is_read(text: str, precision: Precision) -> None:
 @cases("text", ["", "1", "pt", "-1%", "0%", "0.0pt", "1 percent", "1e-3pt", "nan%", "inf%", "1,5%"])
 def test_what_is_no_precision_is_refused(text: str) -> None:
     """Anything but a positive number with pt or % is refused with an example."""
-    with pytest.raises(RequestError, match=r"write 0\.1pt"):
+    with pytest.raises(ReplicationsError, match=r"write 0\.1pt"):
         Precision.parse(text)
 
 
@@ -347,15 +347,15 @@ def test_without_precision_nothing_is_decided() -> None:
 
 def test_unknown_metric_is_refused_with_the_nearest() -> None:
     """A misspelt metric is named together with the one that was meant."""
-    with pytest.raises(RequestError, match="no metric 'etr'; did you mean 'ettr'"):
+    with pytest.raises(ReplicationsError, match="no metric 'etr'; did you mean 'ettr'"):
         replicate(report_sample.prepare(), 2, metric="etr")
-    with pytest.raises(RequestError, match=r"no metric 'xyz'; it has .*ettr.*mtti"):
+    with pytest.raises(ReplicationsError, match=r"no metric 'xyz'; it has .*ettr.*mtti"):
         replicate(report_sample.prepare(), 2, metric="xyz")
 
 
 def test_points_are_for_shares() -> None:
     """Points of a time are refused; percent of a time are not."""
-    with pytest.raises(RequestError, match="mtti is not one"):
+    with pytest.raises(ReplicationsError, match="mtti is not one"):
         replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("1pt"))
     found = replicate(report_sample.prepare(), 2, metric="mtti", precision=Precision.parse("50%"))
     assert found.precise is True

@@ -25,7 +25,7 @@ from ettrick.analysis.page.chapters.optimum import format_optimum
 from ettrick.analysis.results.models import OptimizeDocument
 from ettrick.analysis.results.run import render
 from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.model import condition_of
 from ettrick.analysis.study.table import Cell, Outcome
@@ -498,7 +498,7 @@ def test_few_combinations_are_all_played_and_need_no_optuna(tmp_path: Path, monk
     assert found.method == "all"
     assert len(found.bench.candidates) == 6
     assert [value.label for value in found.ranking.order[0].chosen] == ["12", "async", "25 min"]
-    with pytest.raises(RequestError, match=r"pip install 'ettrick\[opt\]'"):
+    with pytest.raises(ReplicationsError, match=r"pip install 'ettrick\[opt\]'"):
         found_by_of_test_optimize_search(study_of(tmp_path, vary=vary, optimize={"maximize": "ettr"}))
 
 

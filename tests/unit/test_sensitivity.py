@@ -12,7 +12,7 @@ from ettrick.analysis.page.chapters import sensitivity as chapter
 from ettrick.analysis.results.models import SensitivityDocument
 from ettrick.analysis.results.run import render
 from ettrick.analysis.sensitivity import sensitivity, sensitivity_document
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.load import load_study
@@ -170,19 +170,19 @@ def test_few_rows_without_a_result_are_left_out_and_counted() -> None:
 def test_many_rows_without_a_result_are_refused_with_the_values_that_have_none() -> None:
     """Indices of inputs other than those of the study are refused, and the line says where nothing runs."""
     table = table_of(together(), lambda _: COMMON, lambda at: "no room" * (at.values[2].label == "high"))
-    with pytest.raises(RequestError, match=r"of 64 rows of points have .*, all where z is high: no room"):
+    with pytest.raises(ReplicationsError, match=r"of 64 rows of points have .*, all where z is high: no room"):
         indices(table, "m")
     far = table_of(together(), lambda _: COMMON, lambda at: "too much" * ((at.values[1].number or 0.0) > 1.5))
-    with pytest.raises(RequestError, match=r"all where y is 1\.5\S* to [12]\.?\S*: too much"):
+    with pytest.raises(ReplicationsError, match=r"all where y is 1\.5\S* to [12]\.?\S*: too much"):
         indices(far, "m")
     anywhere = table_of(together(), lambda _: COMMON, lambda at: "odd" * (at.number % 5 == 0))
-    with pytest.raises(RequestError, match=r"the first with x=\S+, y=\S+, z=\w+: odd"):
+    with pytest.raises(ReplicationsError, match=r"the first with x=\S+, y=\S+, z=\w+: odd"):
         indices(anywhere, "m")
 
 
 def test_a_metric_without_a_mean_is_refused() -> None:
     """A metric that no point has is no number of the design."""
-    with pytest.raises(RequestError, match="a replication has no other"):
+    with pytest.raises(ReplicationsError, match="a replication has no other"):
         indices(table_of(together(), lambda _: COMMON), "other")
 
 
@@ -299,7 +299,7 @@ def test_the_closed_form_stands_beside(tmp_path: Path) -> None:
 )
 def test_what_makes_no_sense_is_a_line(tmp_path: Path, asked: dict[str, Any], line: str) -> None:
     """A wrong option is refused in one line with the nearest valid one, before the study is simulated."""
-    with pytest.raises(RequestError, match=line):
+    with pytest.raises(ReplicationsError, match=line):
         simulated(tmp_path, **({"replications": 4} | asked))
 
 
@@ -307,7 +307,7 @@ def test_a_central_point_that_cannot_run_is_a_line(tmp_path: Path) -> None:
     """Nothing can be compared with a point that cannot run."""
     text = STUDY + "  spares.hot: {choices: [999, 999, 4]}\n"
     text = text.replace("[999, 999, 4]", "[998, 999, 4]")
-    with pytest.raises(RequestError, match=r"the central point cannot run: .* 999 are kept"):
+    with pytest.raises(ReplicationsError, match=r"the central point cannot run: .* 999 are kept"):
         simulated(tmp_path, text, replications=4)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ettrick.analysis.amounts import capital, name_of
 from ettrick.analysis.statistics.differences import difference_data
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from ettrick.analysis.study.table import summary_of
 
@@ -68,7 +68,7 @@ class Sensitivity(Question):
 
         try:
             found = indices(table, metric)
-        except RequestError as error:
+        except ReplicationsError as error:
             return Answer(self.use, {"metric": metric, "kind": None}, f"{capital(str(error))}.")
         rule = f"{capital(name_of(metric))} is the same at every point." if found.shares is None else ""
         rule = rule or (f"No indices of {name_of(metric)}: {found.reason}." if found.reason else "")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
-from ettrick.analysis.statistics.precision import RequestError
+from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import common_rows
 
 if TYPE_CHECKING:
@@ -157,13 +157,13 @@ def layout_of(table: Table, metric: str) -> SobolLayout:
     found = [contributions(ratios) for ratios in common_rows(table.cells, metric)]
     usable = [all(found[rows * of + row] is not None for of in range(sets)) for row in range(rows)]
     if usable.count(False) > MOST_LEFT_OUT * rows:
-        raise RequestError(_refusal(table, metric, found, f"{usable.count(False)} of {rows} rows of points"))
+        raise ReplicationsError(_refusal(table, metric, found, f"{usable.count(False)} of {rows} rows of points"))
     kept = [row for row in range(rows) if usable[row]]
     places = [[rows * of + row for row in kept] for of in range(sets)]
     values = np.array([[found[place] for place in row] for row in places], dtype=np.float64)
     if min(values.shape[1:]) < LEAST:
         message = f"{values.shape[1]} rows of points and {values.shape[2]} replications: needs {LEAST} of each at least"
-        raise RequestError(message)
+        raise ReplicationsError(message)
     formula = _formula(table, metric, places)
     bad = next((cell for cell, mine in zip(table.cells, found, strict=True) if mine is None), None)
     return SobolLayout(values, formula, rows - len(kept), "" if bad is None else _why(bad, metric))
