@@ -135,7 +135,7 @@ class ReportError(ValueError):
     """There is nothing to report; the message is one line without the place."""
 
 
-class Results(NamedTuple):
+class FolderResults(NamedTuple):
     """What a folder holds."""
 
     folder: Path  # where it is
@@ -155,7 +155,7 @@ class Results(NamedTuple):
         return self.documents[self.file]
 
 
-def read_results(folder: Path) -> Results:
+def read_results(folder: Path) -> FolderResults:
     """Return what a folder holds.
 
     Raises
@@ -172,7 +172,7 @@ def read_results(folder: Path) -> Results:
     for kind in kinds:
         _check(kind, documents[_KEYS[kind][0]])
     if kinds:
-        return Results(folder, kinds[0], documents)
+        return FolderResults(folder, kinds[0], documents)
     if documents:
         raise ReportError(
             f"{next(iter(documents))} is not a document that this version of Ettrick writes: make the results anew"
@@ -208,7 +208,7 @@ def damage_in_a_line(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def _is_whole(results: Results) -> bool:
+def _is_whole(results: FolderResults) -> bool:
     """Return whether all documents have checksums, and scenarios and study beside them are those that they are of."""
     if not all("sha256" in content["provenance"] for content in results.documents.values()):
         return False
@@ -264,7 +264,7 @@ def _refuse_constant(name: str) -> Any:
 class ReportData:
     """What sections and openings are made of. Whatever takes time is made when it is asked for, and once."""
 
-    results: Results  # the documents, and the command that the report is about
+    results: FolderResults  # the documents, and the command that the report is about
     # Called with the number of replications done and the total, while a scenario is simulated again.
     progress: Callable[[int, int | None], None] | None = None
 

@@ -30,7 +30,7 @@ from ettrick.analysis.page.chapters.scale import (
     waiting,
 )
 from ettrick.analysis.page.model import Grid, Picture
-from ettrick.analysis.page.report_data import Focus, ReportData, Results, at_rate, at_size, interruption_rates
+from ettrick.analysis.page.report_data import Focus, ReportData, FolderResults, at_rate, at_size, interruption_rates
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document, render
@@ -71,7 +71,7 @@ def ran(folder: Path, *changes: str, replications: int = 2) -> ReportData:
     (folder / "scenario.resolved.yaml").write_text(json.dumps(scenario.dump()), encoding="utf-8")
     found = replicate(sim.prepare(scenario), replications, processes=1)
     content = json.loads(render(document(found, command="ettrick run quickstart")))
-    return ReportData(Results(folder, "run", {"run.json": content}))
+    return ReportData(FolderResults(folder, "run", {"run.json": content}))
 
 
 @pytest.fixture(scope="module")
@@ -393,7 +393,7 @@ def sensitivity(folder: Path, first: dict[str, float], study: dict[str, Any] | N
         },
         "indices_missing": "",
     }
-    report_data = ReportData(Results(folder, "sensitivity", {"sensitivity.json": content}))
+    report_data = ReportData(FolderResults(folder, "sensitivity", {"sensitivity.json": content}))
     center = SimpleNamespace(values=content["center"]["values"])
     report_data.__dict__["sensitivity"] = SimpleNamespace(center=center, replications=content["replications"])
     return report_data
@@ -458,7 +458,7 @@ def validated() -> dict[str, Any]:
 def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(tmp_path: Path) -> None:
     """Every row with all its cells, every paper, input and reason of a tolerance, what is left out, and what failed."""
     content = validated()
-    report_data = ReportData(Results(tmp_path, "validate", {"validate.json": content}))
+    report_data = ReportData(FolderResults(tmp_path, "validate", {"validate.json": content}))
     section = validation.section(report_data)
     assert section is not None
     tables = grids(section)
@@ -509,6 +509,6 @@ def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tm
     lines = "\n".join(footer(run))
     assert all(text in lines for text in provenance.values())
     assert f"seed {run.main['seed']}" in lines
-    checked = ReportData(Results(tmp_path, "validate", {"validate.json": validated()}))
+    checked = ReportData(FolderResults(tmp_path, "validate", {"validate.json": validated()}))
     assert "ettrick validate --seed 1 --out NEW" in "\n".join(map(str, reproduce.section(checked).text))
     assert "seed 1" in footer(checked)[0]

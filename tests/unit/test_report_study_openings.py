@@ -17,7 +17,7 @@ from ettrick.analysis.page.chapters.answer import Rows
 from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
 from ettrick.analysis.page.chapters.study import drivers, edge, first_screen
 from ettrick.analysis.page.model import plain
-from ettrick.analysis.page.report_data import RUN, ReportData, Results, read_results
+from ettrick.analysis.page.report_data import RUN, ReportData, FolderResults, read_results
 from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber, between, bracket
 from ettrick.analysis.results.run import plain as plain_data
 from tests import trace_numbers
@@ -210,7 +210,7 @@ def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None
 
 def screen(content: dict[str, Any], folder: Path) -> FirstScreen:
     """Return the first screen of a document that is like that of a folder."""
-    return first_screen(ReportData(Results(folder, "sweep", {RUN: plain_data(sweep_of(content))})))
+    return first_screen(ReportData(FolderResults(folder, "sweep", {RUN: plain_data(sweep_of(content))})))
 
 
 def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
@@ -366,7 +366,7 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
 
 def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:
     """Return what drives the answer of a document."""
-    report_data = ReportData(Results(Path(), "sweep", {RUN: plain_data(sweep_of(content))}))
+    report_data = ReportData(FolderResults(Path(), "sweep", {RUN: plain_data(sweep_of(content))}))
     return [plain(words) for words in drivers(report_data, answers_of(Places(RUN, sweep_of(content)), rows))]
 
 
@@ -426,7 +426,7 @@ def test_a_log_has_no_rates(folder: Path) -> None:
     """Where recorded failures are replayed the answer holds for these, and nothing is said of stated rates."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
     for use, expected in (("replay", "exactly the recorded failures"), ("exponential", "exactly the stated failure")):
-        report_data = ReportData(Results(folder, "sweep", {RUN: plain_data(sweep_of(content))}))
+        report_data = ReportData(FolderResults(folder, "sweep", {RUN: plain_data(sweep_of(content))}))
         report_data.__dict__["focus"] = SimpleNamespace(scenario=SimpleNamespace(failures=[SimpleNamespace(use=use)]))
         assert expected in plain(first_screen(report_data).doubt)
 

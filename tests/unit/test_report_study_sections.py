@@ -26,7 +26,7 @@ from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_
 from ettrick.analysis.page.chapters.sensitivity import drawn_ends
 from ettrick.analysis.page.charts.data import Bars, Curves, FrontChart, HeatMap, Intervals, Stack, Tornado, Waterfall
 from ettrick.analysis.page.model import Grid, Picture, Section, plain
-from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, Results, read_results
+from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, FolderResults, read_results
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import SensitivityDocument
 from ettrick.analysis.results.run import plain as plain_data
@@ -118,7 +118,7 @@ def materials(place: Path) -> dict[str, ReportData]:
 def of_document(name: str, content: dict[str, Any], **others: Any) -> ReportData:
     """Return the material of documents that were written by hand."""
     kind = {RUN: "sweep", COMPARE: "compare", SENSITIVITY: "sensitivity", OPTIMIZE: "optimize"}[name]
-    return ReportData(Results(Path("nowhere"), kind, {name: content, **others}))
+    return ReportData(FolderResults(Path("nowhere"), kind, {name: content, **others}))
 
 
 def made(found: Section | None) -> Section:
