@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ettrick.analysis.logs.health import StateChange, Run, Snapshot
+    from ettrick.analysis.logs.health import StateChange, SampleRun, Snapshot
     from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Sort, Source, Tables
     from ettrick.analysis.logs.training import SpanEdge
     from ettrick.sim.records import HostLists
@@ -55,7 +55,7 @@ class ReaderContext:
     rules: Rules
     hosts: HostLists
     points: list[StateChange] = field(default_factory=list)
-    series: dict[tuple[str, str, str], list[Run]] = field(default_factory=dict)
+    series: dict[tuple[str, str, str], list[SampleRun]] = field(default_factory=dict)
     """Runs of equal samples, by metric, node and what of it."""
     starts: list[tuple[float, str]] = field(default_factory=list)
     """When jobs started, and their lists of hosts, as the log of the scheduler says."""

@@ -73,7 +73,7 @@ class StateChange(NamedTuple):
     """Whether it may say nothing new."""
 
 
-class Run(NamedTuple):
+class SampleRun(NamedTuple):
     """Samples of a time series that are equal: first and last moment [s], value, step [s], and where they are from."""
 
     first: float
@@ -452,7 +452,7 @@ def _is_of_node(rule: Mapping[str, Any], name: Mapping[str, Any]) -> bool:
     return re.search(targets, f"{job} {name.get('instance', '')}", re.IGNORECASE) is not None
 
 
-def _runs(log: LogReader, values: Sequence[Any], line: int) -> Iterator[Run]:
+def _runs(log: LogReader, values: Sequence[Any], line: int) -> Iterator[SampleRun]:
     """Yield the samples of a series as runs of equal values without a gap."""
     try:
         samples = np.array(values, dtype=np.float64).reshape(len(values), 2)
@@ -478,13 +478,13 @@ def _runs(log: LogReader, values: Sequence[Any], line: int) -> Iterator[Run]:
     cuts = np.flatnonzero((np.diff(level) != 0) | (gaps > MISSED * step)) + 1
     log.source.saw(float(times[0]), float(times[-1]))
     for first, last in itertools.pairwise([0, *cuts.tolist(), len(times)]):
-        yield Run(float(times[first]), float(times[last - 1]), float(level[first]), step, log.file, line)
+        yield SampleRun(float(times[first]), float(times[last - 1]), float(level[first]), step, log.file, line)
 
 
 def _series(reading: ReaderContext) -> None:
     """Make faults and moments of change of all series, files joined."""
     metrics = reading.rules.prometheus["metrics"]
-    states: dict[tuple[str, str], list[Run]] = defaultdict(list)
+    states: dict[tuple[str, str], list[SampleRun]] = defaultdict(list)
     spans: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for (metric, node, part), runs in reading.series.items():
         rule = metrics[metric]
@@ -511,7 +511,7 @@ def _united(spans: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _faults_of(
-    reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, part: str, runs: Sequence[Run]
+    reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, part: str, runs: Sequence[SampleRun]
 ) -> None:
     """Make a fault of each change of a code, or of each rise of a counter."""
     tables, of_xid = reading.tables, reading.rules.of_xid
@@ -541,14 +541,14 @@ def _faults_of(
         )  # fmt: skip
 
 
-def _states_of(reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[Run]) -> None:
+def _states_of(reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[SampleRun]) -> None:
     """Make the moments at which a node goes and returns: it is there as long as any of its series says so."""
     good = float(rule.get("up", 1))
     bad = [run for run in runs if run.value != good]
     ups = _united((run.first, run.last) for run in runs if run.value == good)
     cause, planned = str(rule.get("cause", "unknown")), bool(rule.get("planned"))
 
-    def keep(t: float, does: str, run: Run, **more: Any) -> None:
+    def keep(t: float, does: str, run: SampleRun, **more: Any) -> None:
         more.setdefault("planned", planned)
         reading.points.append(StateChange(t, node, does, metric, "prometheus", run.file, run.line, cause, metric, **more))
 
