@@ -31,7 +31,7 @@ from ettrick.analysis.results.explained import (
     PlannedJob,
     Preset,
     Recovery,
-    Rung,
+    RungSummary,
     Scales,
     Share,
     StepPart,
@@ -97,7 +97,7 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
         ),
         settings=dict(found.settings),
         rungs=[
-            Rung(
+            RungSummary(
                 name=way.name,
                 keeps=way.keeps,
                 pools=list(way.pools),

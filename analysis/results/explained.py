@@ -160,7 +160,7 @@ class PhaseSummary(Part):
     parts: list[PhasePart] = Field(description="One after another.")
 
 
-class Rung(Part):
+class RungSummary(Part):
     """A rung of a ladder."""
 
     name: str = Field(description="Its name.")
@@ -200,7 +200,7 @@ class Recovery(Part):
     preset: Preset | None = Field(description="The preset that the scenario names.")
     scales: Scales = Field(description="Factors of all times.")
     settings: dict[str, Any] = Field(description="The other keys of the strategy, as the scenario writes it.")
-    rungs: list[Rung] = Field(description="Of a ladder, from the first to the last.")
+    rungs: list[RungSummary] = Field(description="Of a ladder, from the first to the last.")
     phases: dict[str, PhaseSummary] = Field(description="Of other strategies, by what they are part of.")
     human: OperatorEscalation | None = Field(description="Null where some rung may always be attempted.")
 

@@ -652,7 +652,7 @@ def _lost_with(row: explained.Store) -> str:
     return f"{words} in every replica" if row.every_replica else words
 
 
-def _rungs(rungs: Sequence[explained.Rung]) -> Grid:
+def _rungs(rungs: Sequence[explained.RungSummary]) -> Grid:
     rows = []
     for rung in rungs:
         skips = ", ".join([*rung.not_for, *(["rank 0"] if rung.except_first else [])])
