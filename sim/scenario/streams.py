@@ -420,7 +420,7 @@ class TraceColumns(Model):
     end: str = Field("end", description="When it ended.")
 
 
-class Scale(Model):
+class TraceScale(Model):
     """A trace made longer or denser."""
 
     time: float = Field(1.0, gt=0, le=1e6, description="What multiplies run times and limits.")
@@ -443,7 +443,7 @@ class JobTrace(StreamBase):
         description="Moment of the trace that is time zero: a number or a date; by default the first submission. Jobs "
         "that run or wait then are carried over; without a column start, a job is taken to run from its submission.",
     )
-    scale: Scale = Field(default_factory=lambda: Scale.model_validate({}), description="Longer runs, denser arrivals.")
+    scale: TraceScale = Field(default_factory=lambda: TraceScale.model_validate({}), description="Longer runs, denser arrivals.")
     limit: AnyLimit | None = Field(None, description="Time limits in place of those of the trace; see generated jobs.")
     other_partitions: Literal["refuse", "leave out"] = Field(
         "refuse", description="What happens to jobs of partitions that the scenario does not have."
