@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ettrick import sim
 from ettrick.analysis.amounts import percent_text
-from ettrick.analysis.page.charts.data import Curves, Dot, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, Dot, ChartAxis, Series
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
 from ettrick.analysis.results.explained import (
@@ -435,8 +435,8 @@ def roofline(content: KernelsDocument) -> Curves:
     return Curves(
         f"{first.kernel} is {percent_text(first.share, 1)} of the step, at {percent_text(first.reached or 0.0, 0)} of "
         "the benchmark",
-        Scale("arithmetic intensity [FLOP/B]", is_log=True),
-        Scale("rate in the step [TFLOP/s]", is_log=True),
+        ChartAxis("arithmetic intensity [FLOP/B]", is_log=True),
+        ChartAxis("rate in the step [TFLOP/s]", is_log=True),
         tuple(series),
         dots=tuple(Dot(row.kernel if at < _NAMED else "", x, y) for at, (row, x, y) in enumerate(points)),
     )

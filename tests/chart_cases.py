@@ -22,7 +22,7 @@ from ettrick.analysis.page.charts.data import (
     Intervals,
     StackPart,
     Phase,
-    Scale,
+    ChartAxis,
     Series,
     Stack,
     Swing,
@@ -34,9 +34,9 @@ LONG = "a long name that tells rather a lot of $what$ it names, Größe and 集�
 
 SIZES = tuple(10.0**power for power in range(-3, 13))
 
-SCALES = (Scale("minutes between saves"), Scale("goodput [%]"))
+SCALES = (ChartAxis("minutes between saves"), ChartAxis("goodput [%]"))
 
-LOG = (Scale("GPUs", is_log=True), Scale("hours", is_log=True))
+LOG = (ChartAxis("GPUs", is_log=True), ChartAxis("hours", is_log=True))
 
 ON = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
@@ -92,7 +92,7 @@ def table(rows: int, columns: int, name: str) -> HeatMap:
 
 
 GROUND = Contours(
-    "Failures have to be four times rarer", "%", Scale("failures", is_log=True), Scale("minutes"),
+    "Failures have to be four times rarer", "%", ChartAxis("failures", is_log=True), ChartAxis("minutes"),
     tuple(10 ** (number / 10 - 1) for number in range(21)), tuple(float(number) for number in range(1, 31)),
     [[100 - number * 10 ** (-place / 10) for place in range(21)] for number in range(1, 31)],
     (80.0, 90.0, 95.0, 97.0, 99.99), ("today", 1.0, 8.0),
@@ -185,8 +185,8 @@ CASES: dict[str, Any] = {
     "curves, gaps": Curves("A", *SCALES, (Series("a", ON[:5], (1.0, None, 3.0, None, 4.0), ((0.5, 1.5),) * 5),)),
     "curves, nothing": Curves("A", *SCALES, (Series("a", (1.0,), (None,)),)),
     "curves, ticks": Curves(
-        "A", Scale("", ticks=tuple((float(number), f"a long label {number}") for number in range(20))),
-        Scale("y", ticks=((0.0, "nothing"), (1.0, "everything"))), (Series("", (0.0, 19.0), (0.0, 1.0)),),
+        "A", ChartAxis("", ticks=tuple((float(number), f"a long label {number}") for number in range(20))),
+        ChartAxis("y", ticks=((0.0, "nothing"), (1.0, "everything"))), (Series("", (0.0, 19.0), (0.0, 1.0)),),
     ),
     "contours": GROUND,
     "contours, one value": Contours("A", "%", *SCALES, (1.0,), (1.0,), [[5.0]], (5.0,)),
@@ -194,12 +194,12 @@ CASES: dict[str, Any] = {
         "A", "%", *SCALES, (1.0, 2.0), (1.0, 2.0), [[5.0] * 2] * 2, (4.0, 5.0, 6.0), (LONG, 2.0, 2.0)
     ),
     "contours, many": Contours(
-        LONG, "%", Scale(LONG * 2), Scale(LONG * 2), tuple(map(float, range(9))), tuple(map(float, range(9))),
+        LONG, "%", ChartAxis(LONG * 2), ChartAxis(LONG * 2), tuple(map(float, range(9))), tuple(map(float, range(9))),
         [[float(x * y) for x in range(9)] for y in range(9)], tuple(2.0 * level for level in range(1, 33)),
         ("now", 4.0, 4.0),
     ),
-    "front": FrontChart("Three are worth a look", Scale("cost [M$]"), SCALES[1], candidates(9, 3), True, False),
-    "front, many": FrontChart("A", Scale("$"), LOG[1], candidates(150, 6), True, True),
+    "front": FrontChart("Three are worth a look", ChartAxis("cost [M$]"), SCALES[1], candidates(9, 3), True, False),
+    "front, many": FrontChart("A", ChartAxis("$"), LOG[1], candidates(150, 6), True, True),
     "front, one place": FrontChart("A", *SCALES, (FrontPoint(LONG, 1.0, 1.0, None, None, "front"),) * 30, False, False),
     "front, nobody": FrontChart("A", *SCALES, (), False, False),
     "calendar": Calendar("130 interruptions in 54 days", 7.0, 54.0, run(54.0, 0.4)),

@@ -215,8 +215,8 @@ CHARTS = {
     ),
     "curves": data.Curves(
         "Goodput falls with size",
-        data.Scale("GPUs", is_log=True),
-        data.Scale("goodput [%]"),
+        data.ChartAxis("GPUs", is_log=True),
+        data.ChartAxis("goodput [%]"),
         (
             data.Series(
                 "simulated", (1024.0, 4096.0, 16384.0), (98.5, 96.25, 91.0), ((98.0, 99.0), None, (90.0, 92.0))
@@ -230,20 +230,20 @@ CHARTS = {
     ),
     "named places": data.Curves(
         "Copies in memory help",
-        data.Scale("store", ticks=((0.0, "remote"), (1.0, "own memory"))),
-        data.Scale("goodput [%]"),
+        data.ChartAxis("store", ticks=((0.0, "remote"), (1.0, "own memory"))),
+        data.ChartAxis("goodput [%]"),
         (data.Series("", (0.0, 1.0), (92.0, 94.5), ((91.0, 93.0), (94.0, 95.0))),),
     ),
     "steps": data.Curves(
         "Half of the runs end by day 50",
-        data.Scale("days"),
-        data.Scale("chance [%]"),
+        data.ChartAxis("days"),
+        data.ChartAxis("chance [%]"),
         (data.Series("4 spares", (40.0, 50.0, 60.0), (25.0, 50.0, 100.0), look="step"),),
     ),
     "front": data.FrontChart(
         "Two candidates are not beaten",
-        data.Scale("USD per million tokens"),
-        data.Scale("days to finish"),
+        data.ChartAxis("USD per million tokens"),
+        data.ChartAxis("days to finish"),
         (
             data.FrontPoint("no spares", 1.5, 60.0, None, (59.0, 61.0), "front"),
             data.FrontPoint("32 spares", 1.75, 55.0, None, (54.5, 55.5), "front"),
@@ -264,8 +264,8 @@ CHARTS = {
     "contours": data.Contours(
         "95 % needs 12 h between failures",
         "%",
-        data.Scale("hours between failures"),
-        data.Scale("minutes to restart"),
+        data.ChartAxis("hours between failures"),
+        data.ChartAxis("minutes to restart"),
         (4.0, 8.0, 16.0),
         (2.0, 10.0),
         ((91.5, 95.5, 97.5), (80.5, 90.5, 94.5)),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ettrick.analysis.amounts import Shown, capital, label_text, number_of, phrase, shown
 from ettrick.analysis.metrics import lower_is_better
-from ettrick.analysis.page.charts.data import Scale
+from ettrick.analysis.page.charts.data import ChartAxis
 from ettrick.analysis.results.models import CellMetric
 from ettrick.sim import units
 from ettrick.sim.units import DAY, HOUR, MINUTE
@@ -57,7 +57,7 @@ class ChosenAxis(NamedTuple):
         return _written(self)[0]
 
     @property
-    def scale(self) -> Scale:
+    def scale(self) -> ChartAxis:
         """Its axis of a picture: labelled as the study writes its values."""
         size, unit = _written(self)
         order = sorted(zip(self.numbers, map(label_text, self.labels), strict=True), key=lambda pair: pair[0] or 0.0)
@@ -67,7 +67,7 @@ class ChosenAxis(NamedTuple):
         if unit and all(label.endswith(f" {unit}") for _, label in ticks):
             ticks = tuple((place, label.removesuffix(f" {unit}")) for place, label in ticks)
             title = f"{title} [{unit}]"
-        return Scale(title, self.is_log, ticks)
+        return ChartAxis(title, self.is_log, ticks)
 
     def worded(self, label: str) -> str:
         """Return a value in a short name: with the title where the label is a number alone."""

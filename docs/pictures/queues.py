@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ettrick import sim
 from ettrick.analysis.page.charts import draw, render
-from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.results.run import document
 from ettrick.analysis.runs import replicate
 from ettrick.sim.units import MINUTE
@@ -32,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         _curve(name, scheduler, hue, options.replications) for hue, (name, scheduler) in enumerate(SCHEDULERS.items())
     ]
     title = "Jobs wait ten times as long, or more, where the first one blocks the others"
-    chart = Curves(title, Scale("occupancy [%]"), Scale("mean first wait [min]", is_log=True), tuple(curves))
+    chart = Curves(title, ChartAxis("occupancy [%]"), ChartAxis("mean first wait [min]", is_log=True), tuple(curves))
     options.file.write_bytes(render(draw(chart), options.file.suffix))
     return 0
 

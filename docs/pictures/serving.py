@@ -13,7 +13,7 @@ import numpy as np
 
 from ettrick import sim
 from ettrick.analysis.page.charts import draw, render
-from ettrick.analysis.page.charts.data import Curves, Dot, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, Dot, ChartAxis, Series
 from ettrick.analysis.services import describe_service_layouts
 from ettrick.sim.steps.serving import decode, time_per_token, time_to_first_token
 
@@ -53,8 +53,8 @@ def times() -> Curves:
     title = f"From {half:.0f} requests in flight on, prompts of others take half of a step"
     return Curves(
         title,
-        Scale("requests in flight of a replica", is_log=True),
-        Scale("milliseconds", is_log=True),
+        ChartAxis("requests in flight of a replica", is_log=True),
+        ChartAxis("milliseconds", is_log=True),
         tuple(curves),
         levels=((1e3 * service.spec.slo.tpot, "TPOT of the SLO"),),
         dots=tuple(dots),
@@ -70,7 +70,7 @@ def layouts() -> Curves:
         curves.append(Series(name, tuple(x for x, _ in points), tuple(y for _, y in points), hue=hue))
     title = "At 40 tokens/s of a user, disaggregated replicas give 1.7 times the tokens/s of a GPU"
     return Curves(
-        title, Scale("tokens/s of a user", is_log=True), Scale("tokens/s of a GPU", is_log=True), tuple(curves)
+        title, ChartAxis("tokens/s of a user", is_log=True), ChartAxis("tokens/s of a GPU", is_log=True), tuple(curves)
     )
 
 

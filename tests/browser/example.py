@@ -49,8 +49,8 @@ EXPLORER = {
 
 def _charts() -> dict[str, object]:
     """Return a picture of each kind."""
-    percent = data.Scale("ETTR [%]")
-    rates = data.Scale("failure rate", is_log=True, ticks=((0.25, "0.25"), (1.0, "1"), (4.0, "4")))
+    percent = data.ChartAxis("ETTR [%]")
+    rates = data.ChartAxis("failure rate", is_log=True, ticks=((0.25, "0.25"), (1.0, "1"), (4.0, "4")))
     changes = (data.Change("restart after a failure", -3.5, (-4.0, -3.0)), data.Change("lost work", -2.0))
     line = data.Series("local", (0.25, 1.0, 4.0), (97.0, 92.5, 80.25), ((96, 98), (92, 93), (79, 81)))
     points = (
@@ -78,7 +78,7 @@ def _charts() -> dict[str, object]:
         "contours": data.Contours(
             "Both matter", "%", percent, percent, (1.0, 2.0), (1.0, 2.0), heights, (90.0,), ("here", 1.5, 1.5)
         ),
-        "front": data.FrontChart("8 spares are enough", data.Scale("cost"), percent, points, True, False),
+        "front": data.FrontChart("8 spares are enough", data.ChartAxis("cost"), percent, points, True, False),
         "calendar": data.Calendar("A quiet month", 7.0, 21.0, phases),
     }  # fmt: skip
 

@@ -38,7 +38,7 @@ from ettrick.analysis.page.charts.data import (
     Curves,
     HeatMap,
     Phase,
-    Scale,
+    ChartAxis,
     Series,
     Waterfall,
 )
@@ -501,7 +501,7 @@ def test_names_stand_beside_points() -> None:
 def test_axes_have_round_labels(is_log: bool) -> None:
     """Between two and eight labels, whatever the ends, each a number of at most four digits."""
     for low, high in ((1e-3, 1e12), (3.0, 17.0), (0.95, 0.96), (1.0, 1e4)):
-        chart = Curves("A", Scale("x", is_log), SCALES[1], (Series("", (low, high), (1.0, 2.0)),))
+        chart = Curves("A", ChartAxis("x", is_log), SCALES[1], (Series("", (low, high), (1.0, 2.0)),))
         (axes,) = charts.draw(chart).axes
         ticks = [float(tick) for tick in axes.get_xticks()]
         assert 2 <= len(ticks) <= 8

@@ -479,12 +479,12 @@ def test_each_picture_is_there_as_a_table() -> None:
 
 def test_a_table_of_many_places_says_how_many_it_shows() -> None:
     """A curve of a thousand places is an even choice of them with both ends, and says so."""
-    from ettrick.analysis.page.charts.data import Curves, Scale, Series
+    from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
     from ettrick.analysis.page.formats.markdown import table_of
     from ettrick.analysis.page.model import Picture
 
     x = tuple(float(place) for place in range(1000))
-    chart = Curves("It grows", Scale("x"), Scale("y"), (Series("", x, x),))
+    chart = Curves("It grows", ChartAxis("x"), ChartAxis("y"), (Series("", x, x),))
     table = table_of(Picture("key", chart, "alt"))
     assert table is not None
     assert table.rows[0][0] == "0.0"
@@ -630,7 +630,7 @@ def test_long_curves_have_few_whiskers_and_steps_have_them_at_their_tops() -> No
         curve = data.Series("many", places, places, ranges, look=look)
         made = Deck.empty("curve")
         slide = made.slide("curve", "")
-        sample = data.Curves("many", data.Scale("x"), data.Scale("y"), (curve,))
+        sample = data.Curves("many", data.ChartAxis("x"), data.ChartAxis("y"), (curve,))
         show_picture(made, slide, BODY, Picture("curve", sample, "many"))
         (shape,) = (shape for shape in slide.shapes if shape.has_chart)
         found = shape.chart._chartSpace.xpath(".//c:errBars/c:plus//c:pt/c:v/text()")

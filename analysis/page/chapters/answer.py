@@ -24,7 +24,7 @@ from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
 from ettrick.analysis.page.chapters.inputs import more_runs
-from ettrick.analysis.page.charts.data import FrontChart, FrontPoint, Interval, Intervals, Scale
+from ettrick.analysis.page.charts.data import FrontChart, FrontPoint, Interval, Intervals, ChartAxis
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Picture, grid, plain
 from ettrick.analysis.page.sourced import (
@@ -455,7 +455,7 @@ def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Dr
         if not points:
             return None
         words = [asked.title(aim) if asked.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
-        scales = [axis.scale if (axis := asked.axis(aim)) else Scale(f"{capital(word)} [{asked.form_of(aim).unit}]")
+        scales = [axis.scale if (axis := asked.axis(aim)) else ChartAxis(f"{capital(word)} [{asked.form_of(aim).unit}]")
                   for aim, word in zip(aims, words, strict=True)]  # fmt: skip
         lowest = [asked.is_lowest_best(aim) for aim in aims]
         chart = FrontChart(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])

@@ -49,7 +49,7 @@ from ettrick.analysis.page.chapters.answer import (
     front_data,
     intervals,
 )
-from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Grid, Number, Picture, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
@@ -1095,7 +1095,7 @@ def _likely_picture(asked: Asked, axis: ChosenAxis, settings: list[_Setting], le
         drawn = Series("unknown inputs drawn", x, tuple(100 * one.share.value for one in settings), hue=0)
         series = (drawn, Series("central values", x, central, hue=1))
         what = capital(asked.what)
-        chart = Curves(title, axis.scale, Scale(f"{what} [%]"), series, levels=((100 * level[0], level[1]),))
+        chart = Curves(title, axis.scale, ChartAxis(f"{what} [%]"), series, levels=((100 * level[0], level[1]),))
         rows = [
             (plain(asked.value(axis.name, one.label)), plain((number(one.share, PERCENT),)),
              "" if mean is None else asked.form.value(mean.mean.value, mean.interval))

@@ -22,7 +22,7 @@ from ettrick.analysis.page.cells import (
     running,
     summary_of,
 )
-from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.model import Picture, grid
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def curves_picture(
     chart = Curves(
         title,
         axis.scale,
-        Scale(metric.head),
+        ChartAxis(metric.head),
         (*(_series(line, axis, metric, hue) for hue, line in enumerate(kept)), *([formula] if formula else [])),
         tuple((level.height, level.name) for level in levels_of(content, axis, metric)),
         tuple((place / axis.size, name) for place, name in edges),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import capital, name_of, number_of, percent_text, time_text
 from ettrick.analysis.page.account import cause_name
-from ettrick.analysis.page.charts.data import Curves, Interval, Intervals, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, Interval, Intervals, ChartAxis, Series
 from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
 from ettrick.analysis.results.fitted import FitDocument
 from ettrick.sim.units import DAY
@@ -254,7 +254,7 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
 def _chart(curve: CurveFound, title: str, name: str) -> Curves:
     band = tuple((low or 0.0, high or 0.0) for low, high in zip(curve.low, curve.high, strict=True))
     data = Series("logs", tuple(curve.x), tuple(curve.y), ci95=band, look="step")
-    return Curves(title, Scale("days"), Scale(name), (data,))
+    return Curves(title, ChartAxis("days"), ChartAxis(name), (data,))
 
 
 def _times(document: FitDocument) -> Section:

@@ -30,7 +30,7 @@ from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.chapters.run import jobs_table
-from ettrick.analysis.page.charts.data import Bar, Bars, Curves, StackPart, Scale, Series, Stack
+from ettrick.analysis.page.charts.data import Bar, Bars, Curves, StackPart, ChartAxis, Series, Stack
 from ettrick.analysis.page.glossary import glossed
 from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
 from ettrick.analysis.page.sourced import Places, line, number, sentence, worded
@@ -355,7 +355,7 @@ def section(report_data: ReportData) -> Section | None:
     ]
     series = tuple(Series(name, days, tuple(values), hue=hue) for name, values, hue in curves)
     title = f"Jobs hold {PERCENT.value(occupancy)} of the GPUs in working order"
-    over_time = Curves(title, Scale("days"), Scale("GPUs"), series)
+    over_time = Curves(title, ChartAxis("days"), ChartAxis("GPUs"), series)
     most = max(fleet.windows, key=lambda window: window.queued_gpus)
     alt = f"GPUs over {days[-1]:.3g} days: in working order, and of jobs. {title}."
     queue_title = f"The queue asks for {most.queued_gpus:,.0f} GPUs at most"
@@ -363,8 +363,8 @@ def section(report_data: ReportData) -> Section | None:
         queue_title = f"The queue grows by {short_text(fleet.growth.gpus_per_day)} GPUs a day"
     queue = Curves(
         queue_title,
-        Scale("days"),
-        Scale("GPUs that waiting jobs ask for"),
+        ChartAxis("days"),
+        ChartAxis("GPUs that waiting jobs ask for"),
         (Series("in the queue", days, tuple(window.queued_gpus for window in fleet.windows), hue=1),),
         levels=((float(fleet.gpus), "the whole cluster"),) if most.queued_gpus > fleet.gpus / 4 else (),
     )
@@ -474,7 +474,7 @@ def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Picture | None:
     largest, words = max(known), time_text(found[-1].mean or 0.0)
     title = f"Jobs of {number_of(largest, 'GPU')} run {words} between failures; 1/(N r) is {time_text(law[-1] * HOUR)}"
     series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
-    chart = Curves(title, Scale("GPUs of a job", is_log=True), Scale("hours between failures", is_log=True), series)
+    chart = Curves(title, ChartAxis("GPUs of a job", is_log=True), ChartAxis("hours between failures", is_log=True), series)
     return Picture("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
                    "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Shaded: 95 % intervals "
                    "of a constant rate (Gamma); none below a node, where a failure stops several jobs.")  # fmt: skip
@@ -574,7 +574,7 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
             for hue, each in enumerate(fleets)
         )
         key = "occupancy-over-time" if quantity == "allocated" else "queue-over-time"
-        items.append(Picture(key, Curves(title, Scale("days"), Scale(words), series), f"{words} over time. {title}."))
+        items.append(Picture(key, Curves(title, ChartAxis("days"), ChartAxis(words), series), f"{words} over time. {title}."))
     items.append(_lost_beside(fleets))
     if isinstance(first.document, RunDocument):  # a comparison has a table of all metrics
         items.append(_delivered_beside(fleets))

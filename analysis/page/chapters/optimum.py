@@ -24,7 +24,7 @@ from ettrick.analysis.optimize.optimize import why
 from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import ChosenAxis
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
-from ettrick.analysis.page.charts.data import Curves, FrontChart, FrontPoint, Interval, Intervals, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, FrontChart, FrontPoint, Interval, Intervals, ChartAxis, Series
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
@@ -475,7 +475,7 @@ def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
         edges = () if answer is None or content.front else (
             ((answer.numbers[axis.name] or 0.0) / axis.size, f"answer: {answer.values[axis.name]}"),
         )  # fmt: skip
-        chart = Curves(title, axis.scale, Scale(metric.head), (series,), levels, edges)
+        chart = Curves(title, axis.scale, ChartAxis(metric.head), (series,), levels, edges)
     else:
         rows = [Interval(where, metric.of(found.mean), metric.ends(found.ci95), None,
                          "" if trial.met else "does not keep the conditions")
@@ -556,7 +556,7 @@ def _front_picture(optimum: _Optimum) -> Picture | None:
             sure = "with 95 % confidence" if mine == "front" else "perhaps by chance"
             rows.append((where, *(_text(trial, metric) for metric in metrics), sure))
     title = _title(optimum)
-    chart = FrontChart(title, Scale(metrics[0].head), Scale(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest)
+    chart = FrontChart(title, ChartAxis(metrics[0].head), ChartAxis(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest)
     heads = ("Setting", *(capital(metric.name) for metric in metrics), "On the front")
     alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
     return Picture("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))

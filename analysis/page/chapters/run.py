@@ -46,7 +46,7 @@ from ettrick.analysis.page.charts.data import (
     Curves,
     HeatMap,
     StackPart,
-    Scale,
+    ChartAxis,
     Series,
     Stack,
     Waterfall,
@@ -696,7 +696,7 @@ def rolling_section(focus: Focus) -> Section | None:
     low, median, high = (PERCENT.plain(float(np.quantile(known, level))) for level in (0, 0.5, 1))
     title = f"A typical run keeps between {low} and {high} of the GPU-time of a {window}"
     series = _rolling_series(results, own, each, typical.edges)
-    chart = Curves(title, Scale("days"), Scale(f"ETTR of a {window} [%]"), series)
+    chart = Curves(title, ChartAxis("days"), ChartAxis(f"ETTR of a {window} [%]"), series)
     alt = f"ETTR in each {window} of one run: from {low} to {high}, half of them above {median}."
     caption = f"Share of the GPU-time requested in each {window} that was training whose result was kept."
     if len(series) > 2:
@@ -844,8 +844,8 @@ def missing_nodes_section(focus: Focus) -> Section | None:
     spares = prepared.spares
     chart = Curves(
         title,
-        Scale("nodes missing at once"),
-        Scale("share of the time with more than so many missing", is_log=True),
+        ChartAxis("nodes missing at once"),
+        ChartAxis("share of the time with more than so many missing", is_log=True),
         _exceedance_series(curves),
         edges=((float(spares), f"{spares:,} hot spares"),) if spares else (),
     )

@@ -12,7 +12,7 @@ from ettrick import sim
 from ettrick.analysis.amounts import PERCENT, Form, ends_of, listed, time_text
 from ettrick.analysis.page.cells import running, summary_of
 from ettrick.analysis.page.chapters.run import TOO_FAR, distance
-from ettrick.analysis.page.charts.data import Contours, Curves, Dot, Scale, Series
+from ettrick.analysis.page.charts.data import Contours, Curves, Dot, ChartAxis, Series
 from ettrick.analysis.page.model import Picture, Section, grid
 from ettrick.analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from ettrick.sim import units
@@ -327,8 +327,8 @@ def _plane(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
     return Contours(
         title,
         "%",
-        Scale("time between failures, relative to the scenario", is_log=True, ticks=ticks),
-        Scale("minutes from a failure to stepping again"),
+        ChartAxis("time between failures, relative to the scenario", is_log=True, ticks=ticks),
+        ChartAxis("minutes from a failure to stepping again"),
         factors,
         tuple(pause / MINUTE for pause in pauses),
         tuple(tuple(100 * value for value in row) for row in values),
@@ -466,7 +466,7 @@ def scale_section(report_data: ReportData) -> Section | None:
         f"By the formula a job of {here:,} GPUs is interrupted every {time_text(now.mtti)} of running, one of "
         f"{last.gpus:,} GPUs every {time_text(last.mtti)}"
     )
-    y = Scale("hours of running between interruptions", is_log=True)
+    y = ChartAxis("hours of running between interruptions", is_log=True)
     series = _series([(size.gpus, size.mtti, size.mtti_faster) for size in sizes], between, HOUR)
     alt = (
         f"Running time between interruptions falls as the job grows, from {time_text(sizes[0].mtti)} at "
@@ -481,7 +481,7 @@ def scale_section(report_data: ReportData) -> Section | None:
     if rows or shares:
         title = _goodput_title(here, rows, shares)
         series = _series([(size.gpus, size.ettr, size.ettr_faster) for size in rows], shares, 0.01, _LEAST_SCALE)
-        chart = _curves("ettr", title, Scale("ETTR, % of requested GPU-time"), series, here)
+        chart = _curves("ettr", title, ChartAxis("ETTR, % of requested GPU-time"), series, here)
         alt = f"Share of productive time (ETTR) against the size of the job. {title}."
         caption = (
             "With the same policies at every size. ETTR is the share of the requested GPU-time that becomes progress."
@@ -509,7 +509,7 @@ def scale_section(report_data: ReportData) -> Section | None:
     return Section("scale", items[-1].title, tuple(texts), (*items, *tables), tuple(notes))
 
 
-def _curves(quantity: str, title: str, y: Scale, series: tuple[Series, ...], here: int) -> Curves:
+def _curves(quantity: str, title: str, y: ChartAxis, series: tuple[Series, ...], here: int) -> Curves:
     size, points = HOUR if quantity == "mtti" else 0.01, measured_points(quantity)
     dots = tuple(
         Dot(
@@ -522,7 +522,7 @@ def _curves(quantity: str, title: str, y: Scale, series: tuple[Series, ...], her
         for point in points
     )
     shaded, edges = (float(largest_measured(quantity)), "beyond what was measured"), ((float(here), "this job"),)
-    x = Scale("GPUs of the job", is_log=True)
+    x = ChartAxis("GPUs of the job", is_log=True)
     return Curves(title, x, y, series, edges=edges, dots=dots, shaded_from=shaded)
 
 

@@ -21,7 +21,7 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label
 from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
-from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.glossary import glossed
 from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid
 from ettrick.analysis.page.sourced import Places, number, worded
@@ -172,8 +172,8 @@ def _over_time(document: RunDocument) -> Picture:
     title = f"Replicas admit {least:.3g} times the demand in the window with the fewest"
     curves = Curves(
         title,
-        Scale("days"),
-        Scale("requests a second"),
+        ChartAxis("days"),
+        ChartAxis("requests a second"),
         (Series("that the replicas admit", days, capacity, hue=2), Series("offered", days, demand, hue=0)),
     )
     alt = f"Capacity and demand over {days[-1]:.3g} days. {title}."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import number_of, percent_text
 from ettrick.analysis.metrics import bucket_label
-from ettrick.analysis.page.charts.data import Curves, Scale, Series
+from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _pictures(document: TrackDocument) -> Iterator[Picture]:
         predicted = Series("predicted", x, tuple(metric.median for *_, metric in mine), ci95=band, look="dashed",
                            hue=-1)  # fmt: skip
         chart = Curves(
-            f"{label[0].upper()}{label[1:]} by week", Scale("week", ticks=ticks), Scale(label), (measured, predicted)
+            f"{label[0].upper()}{label[1:]} by week", ChartAxis("week", ticks=ticks), ChartAxis(label), (measured, predicted)
         )
         yield Picture(f"history-{name}", chart, "What was measured, beside what the model in force predicts.",
                       "Band: 95 % of the predicted weeks.")  # fmt: skip

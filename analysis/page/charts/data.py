@@ -45,7 +45,7 @@ class Table(NamedTuple):
     has_one_unit: bool = True  # whether all columns but the first are in one unit, and have the same digits
 
 
-class Scale(NamedTuple):
+class ChartAxis(NamedTuple):
     """An axis of a picture."""
 
     title: str  # what it is, with its unit
@@ -77,8 +77,8 @@ class SlideChart(NamedTuple):
     kind: str  # a name of ``pptx.enum.chart.XL_CHART_TYPE``
     series: Sequence[SlideSeries]  # what it shows
     # value, category: the axes
-    value: Scale
-    category: Scale = Scale("")
+    value: ChartAxis
+    category: ChartAxis = ChartAxis("")
     names: Sequence[str] = ()  # the categories; empty over a plane
     floor: float = 0.0  # where the axis of values begins; 0 for Office's own choice
     is_overlaid: bool = False  # whether the bars of a category lie on each other
@@ -133,8 +133,8 @@ class Curves(NamedTuple):
     """Curves over a common axis."""
 
     title: str
-    x: Scale
-    y: Scale
+    x: ChartAxis
+    y: ChartAxis
     series: tuple[Series, ...]
     levels: tuple[tuple[float, str], ...] = ()  # heights to hold the curves against, with names
     edges: tuple[tuple[float, str], ...] = ()  # places to hold them against, with names, such as a deadline
@@ -198,7 +198,7 @@ class Curves(NamedTuple):
             values, ranges = zip(*(known.get(x, (None, None)) for x in places), strict=True)
             sign = "" if len(self.series) == 1 else None
             series.append(SlideSeries(one.name or self.y.title, values, ranges, one.hue, sign))
-        return SlideChart("LINE_MARKERS", series, self.y._replace(is_log=False), Scale(self.x.title), names)
+        return SlideChart("LINE_MARKERS", series, self.y._replace(is_log=False), ChartAxis(self.x.title), names)
 
 
 class Contours(NamedTuple):
@@ -206,8 +206,8 @@ class Contours(NamedTuple):
 
     title: str
     unit: str
-    x: Scale
-    y: Scale
+    x: ChartAxis
+    y: ChartAxis
     # x_values, y_values: places of the columns and rows of `values`, ascending
     x_values: tuple[float, ...]
     y_values: tuple[float, ...]
@@ -247,8 +247,8 @@ class FrontChart(NamedTuple):
     """Two aims against each other, and which candidates are not beaten in both; arrows say where better is."""
 
     title: str
-    x: Scale
-    y: Scale
+    x: ChartAxis
+    y: ChartAxis
     points: tuple[FrontPoint, ...]
     lowest_x_is_best: bool
     lowest_y_is_best: bool
@@ -334,7 +334,7 @@ class Waterfall(NamedTuple):
         low, high = min(levels), max(levels)
         size = 10.0 ** (len(str(int(high - low))) - 1) if high - low >= 1 else 0.1
         floor = max(((low - 0.3 * (high - low)) // size) * size, 0.0) if low > 0.5 * high else 0.0
-        return SlideChart("COLUMN_STACKED", series, Scale(self.unit), names=names, floor=floor)
+        return SlideChart("COLUMN_STACKED", series, ChartAxis(self.unit), names=names, floor=floor)
 
 
 class HeatMap(NamedTuple):
@@ -391,7 +391,7 @@ class HeatMap(NamedTuple):
         shown = [(name, values) for name, values in columns if any(values)]
         series = [SlideSeries(name, values, (), number) for number, (name, values) in enumerate(shown)]
         names = [*self.rows[:kept], *["all others"] * len(rest)]
-        return SlideChart("BAR_STACKED", series, Scale(self.unit), names=names)
+        return SlideChart("BAR_STACKED", series, ChartAxis(self.unit), names=names)
 
 
 class Interval(NamedTuple):
@@ -435,7 +435,7 @@ class Intervals(NamedTuple):
             series.append(SlideSeries(name, [level] * len(rows), (), -1, has_marks=False))
         whiskers = "90 % band of what is not known" if any(row.band90 for row in rows) else "95 % interval"
         title = f"{self.unit} (whiskers: {whiskers})" if any(ranges) else self.unit
-        return SlideChart("LINE_MARKERS", series, Scale(title), names=[row.name for row in rows])
+        return SlideChart("LINE_MARKERS", series, ChartAxis(title), names=[row.name for row in rows])
 
 
 class StackPart(NamedTuple):
@@ -464,7 +464,7 @@ class Stack(NamedTuple):
             SlideSeries(part.name, [part.amount], (), part.hue, "" if part.amount > least else None)
             for part in self.parts
         ]
-        return SlideChart("BAR_STACKED", series, Scale(self.unit), names=[""]) if series else None
+        return SlideChart("BAR_STACKED", series, ChartAxis(self.unit), names=[""]) if series else None
 
 
 class Bar(NamedTuple):
@@ -503,7 +503,7 @@ class Bars(NamedTuple):
             SlideSeries(name, [row.values[at] for row in self.rows], [row.span(at) for row in self.rows], at, "")
             for at, name in enumerate(self.series)
         ]
-        chart = SlideChart("BAR_CLUSTERED", series, Scale(self.unit), names=[row.name for row in self.rows])
+        chart = SlideChart("BAR_CLUSTERED", series, ChartAxis(self.unit), names=[row.name for row in self.rows])
         return chart if 0 < len(self.rows) <= _MOST_ROWS else None
 
 
@@ -541,7 +541,7 @@ class Tornado(NamedTuple):
             series.append(SlideSeries(name, [end[1] for end in ends], [end[2] for end in ends], number, ""))
         names = [f"{swing.name} ({swing.low[0]} to {swing.high[0]})" for swing in swings]
         title = f"change from {self.center[0]} [{self.unit}]"
-        return SlideChart("BAR_CLUSTERED", series, Scale(title), names=names, is_overlaid=True) if swings else None
+        return SlideChart("BAR_CLUSTERED", series, ChartAxis(title), names=names, is_overlaid=True) if swings else None
 
 
 class Phase(NamedTuple):

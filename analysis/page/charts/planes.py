@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from ettrick.analysis.page.charts.data import Dot, FrontPoint, Range, Scale, Series
+    from ettrick.analysis.page.charts.data import Dot, FrontPoint, Range, ChartAxis, Series
     from ettrick.analysis.page.charts.sheet import Plane
 
 # ----------------------------------------
@@ -98,7 +98,7 @@ def _with_names(draw: Any) -> Figure:
 def _drawable(chart: Curves) -> Curves:
     """Return a picture without what its axes cannot show, with curves in colours that distinguish them."""
 
-    def fits(value: float | None, scale: Scale) -> bool:
+    def fits(value: float | None, scale: ChartAxis) -> bool:
         return value is not None and math.isfinite(value) and (value > 0 or not scale.is_log)
 
     series: list[Series] = []

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
-from ettrick.analysis.page.charts.data import Bars, Intervals, Scale, Stack, Tornado, Waterfall
+from ettrick.analysis.page.charts.data import Bars, Intervals, ChartAxis, Stack, Tornado, Waterfall
 from ettrick.analysis.page.charts.sheet import (
     BLUE,
     GREEN,
@@ -62,7 +62,7 @@ def _open_rows(
     inch = (high - low) / (free - across)
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), lines)
-    scale_x(axes, Scale(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
+    scale_x(axes, ChartAxis(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
     return figure, axes
 
 
@@ -260,7 +260,7 @@ def draw_stack(chart: Stack) -> Figure:
     high = sum(part.amount for part in chart.parts if part.amount > 0)
     low = sum(part.amount for part in chart.parts if part.amount < 0)
     figure, axes = open_sheet(chart.title, 0.5, Margins(0.25, 0.35, 0.05, 0.5 if unit else 0.34), key=key)
-    scale_x(axes, Scale(unit.strip()), (low, high) if low < high else (0.0, 1.0), chart.unit)
+    scale_x(axes, ChartAxis(unit.strip()), (low, high) if low < high else (0.0, 1.0), chart.unit)
     axes.set(ylim=(-0.5, 0.5), yticks=[])
     ends = [0.0, 0.0]  # at the right, at the left
     for part, entry in zip(chart.parts, key, strict=True):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 import numpy as np
 
 from ettrick.analysis.amounts import decimals_of, number_text, with_unit
-from ettrick.analysis.page.charts.data import Scale
+from ettrick.analysis.page.charts.data import ChartAxis
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from ettrick.analysis.page.charts.data import Range, Scale
+    from ettrick.analysis.page.charts.data import Range, ChartAxis
 
 # ----------------------------------------
 # Colours of all pictures, and formats of their files.
@@ -511,7 +511,7 @@ def _ratios(low: float, high: float, count: int) -> list[float]:
     return found[:: math.ceil(len(found) / count)]
 
 
-def ticks_of(scale: Scale, low: float, high: float, count: int, unit: str = "") -> list[Tick]:
+def ticks_of(scale: ChartAxis, low: float, high: float, count: int, unit: str = "") -> list[Tick]:
     """Return the places of an axis that are labelled, and their labels: those that are wanted, or round ones."""
     if scale.ticks:
         return [(value, text) for value, text in scale.ticks if low <= value <= high]
@@ -527,7 +527,7 @@ def _digits(value: float) -> int:
     return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
 
 
-def scale_x(axes: Axes, scale: Scale, ends: Range, unit: str = "") -> None:
+def scale_x(axes: Axes, scale: ChartAxis, ends: Range, unit: str = "") -> None:
     """Give the horizontal axis its ends, its title, and as many labels as there is room for."""
     left, across, right = _inches(axes, 0)
 
@@ -546,7 +546,7 @@ def scale_x(axes: Axes, scale: Scale, ends: Range, unit: str = "") -> None:
         axes.set_xlabel(cut(scale.title, across + left), size=TEXT, color=INK, alpha=QUIET, labelpad=3)
 
 
-def scale_y(axes: Axes, scale: Scale, ends: Range) -> None:
+def scale_y(axes: Axes, scale: ChartAxis, ends: Range) -> None:
     """Give the vertical axis its ends and labels; its title belongs above it, where it can be read."""
     _, up, _ = _inches(axes, 1)
 
@@ -600,8 +600,8 @@ class Plane(NamedTuple):
     across: float
     up: float
     # x, y, x_ends, y_ends: the scales and their ends
-    x: Scale
-    y: Scale
+    x: ChartAxis
+    y: ChartAxis
     x_ends: Range
     y_ends: Range
 
@@ -620,14 +620,14 @@ class Plane(NamedTuple):
         self.axes.text(x / self.across, y / self.up, text, **place)  # type: ignore[arg-type]
 
 
-def left_of(scale: Scale, ends: Range) -> float:
+def left_of(scale: ChartAxis, ends: Range) -> float:
     """Return the room that the labels of a vertical axis take at the left of it [in]."""
     return max(0.2 + max((width_of(text) for _, text in ticks_of(scale, *ends, 7)), default=0.0), 0.35)
 
 
 def open_plane(
     title: str,
-    scales: tuple[Scale, Scale],
+    scales: tuple[ChartAxis, ChartAxis],
     ends: tuple[Range, Range],
     *,
     height: float = 3.2,

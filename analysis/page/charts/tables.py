@@ -10,7 +10,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import decimals_of, number_text, with_unit
 from ettrick.analysis.metrics import BUCKETS, bucket_label
-from ettrick.analysis.page.charts.data import Calendar, HeatMap, Scale
+from ettrick.analysis.page.charts.data import Calendar, HeatMap, ChartAxis
 from ettrick.analysis.page.charts.sheet import (
     FAINT,
     INK,
@@ -164,7 +164,7 @@ def draw_calendar(chart: Calendar) -> Figure:
     axes.grid(visible=False)
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_yticks(range(0, rows, stride), names[::stride])
-    scale_x(axes, Scale("day" if rows == 1 else "days since the row began"), (0.0, chart.row_days))
+    scale_x(axes, ChartAxis("day" if rows == 1 else "days since the row began"), (0.0, chart.row_days))
     # What is lost stands on the ground, what is productive is above it.
     _fill_columns(axes, chart, rows, hours / 24, sorted(buckets, key=lambda bucket: bucket == "productive"))
     return figure

@@ -20,7 +20,7 @@ from ettrick.analysis.page.report_data import ReportError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from ettrick.analysis.page.charts.data import Scale, SlideChart, SlideSeries
+    from ettrick.analysis.page.charts.data import ChartAxis, SlideChart, SlideSeries
     from ettrick.analysis.page.charts.sheet import ChartKind
     from ettrick.analysis.page.model import Report, Words
 
@@ -319,7 +319,7 @@ def _add_whiskers(series: Any, one: SlideSeries, *, is_plane: bool) -> None:
     first.addprevious(bars)
 
 
-def _scale(axis: Any, scale: Scale, values: list[float | None], *, has_grid: bool = False) -> None:
+def _scale(axis: Any, scale: ChartAxis, values: list[float | None], *, has_grid: bool = False) -> None:
     """Give an axis its look and title, write its numbers, and make equal ratios equal distances where it says so."""
     from pptx.oxml import parse_xml
     from pptx.oxml.ns import nsdecls
