@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.sweep.campaign import Campaign
 
 
-def sensitivity_document(found: Sensitivity, *, command: str) -> SensitivityDocument:
+def sensitivity_document(found: SensitivityResult, *, command: str) -> SensitivityDocument:
     """Return the document of the sensitivity of a study."""
     study, center = found.loaded.study, found.center
     ratios = center.metrics[found.metric]
@@ -133,7 +133,7 @@ SAMPLES = 64
 
 
 @dataclass(frozen=True)
-class Sensitivity:
+class SensitivityResult:
     """What a study says about what varies.
 
     Parameters
@@ -168,7 +168,7 @@ def sensitivity(
     samples: int | None = None,
     metric: str = "",
     replications: int | None = None,
-) -> Sensitivity:
+) -> SensitivityResult:
     """Return what the axes of a study do to a metric.
 
     What is in the journal already is not simulated again, so that a second call with another metric simulates nothing.
@@ -217,7 +217,7 @@ def sensitivity(
         except ReplicationsError as error:
             missing = str(error)
     swings = tornado(tables["tornado"], metric) if "tornado" in tables else None
-    return Sensitivity(campaign.loaded, metric, count, together.samples, center, alone.low, swings, found, missing)
+    return SensitivityResult(campaign.loaded, metric, count, together.samples, center, alone.low, swings, found, missing)
 
 
 def _check(method: str, replications: int) -> None:
