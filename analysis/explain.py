@@ -33,7 +33,7 @@ from ettrick.analysis.results.explained import (
     Recovery,
     RungSummary,
     Scales,
-    Share,
+    PeakShare,
     StepPart,
     Store,
     TermShare,
@@ -362,16 +362,16 @@ def _power(prepared: Prepared, job: PreparedJob) -> JobPower | None:
     )
 
 
-def _efficiencies(plan: StepPlan) -> dict[str, Share]:
+def _efficiencies(plan: StepPlan) -> dict[str, PeakShare]:
     """Return the shares of the peaks that the step reaches [-], and what each rests on."""
     shares = plan.machine.shares
     attends = "fitted" if plan.machine.chip.generation in steps.fit()["attention"] else "assumed"
     # In steps narrower than 16 bits, which alone have products narrower than the logits', theirs is not fitted.
     logits = shares.basis if plan.work.precision == "bf16" else "assumed"
     return {
-        "gemm": Share(share=shares.gemm, basis=shares.basis),
-        "logits": Share(share=shares.logits, basis=logits),
-        "attention": Share(share=shares.attention, basis=attends),
+        "gemm": PeakShare(share=shares.gemm, basis=shares.basis),
+        "logits": PeakShare(share=shares.logits, basis=logits),
+        "attention": PeakShare(share=shares.attention, basis=attends),
     }
 
 

@@ -271,7 +271,7 @@ class AcceleratorFound(Part):
     scale_up_bytes_per_s: Number = Field(description="Of the scale-up links, one direction [B/s].")
 
 
-class Share(Part):
+class PeakShare(Part):
     """A share of a peak."""
 
     share: Real = Field(description="The share.")
@@ -350,7 +350,7 @@ class ExplainedJob(Part):
     utilisation: dict[str, Utilisation] | None = _NOT_KNOWN
     model: ModelFound | None = _NOT_KNOWN
     accelerator: AcceleratorFound | None = _NOT_KNOWN
-    efficiencies: dict[str, Share] | None = _NOT_KNOWN
+    efficiencies: dict[str, PeakShare] | None = _NOT_KNOWN
     constants: dict[str, Constant] | None = _NOT_KNOWN
     layout: LayoutFound | None = _NOT_KNOWN
     execution: dict[str, Any] | None = _NOT_KNOWN
@@ -367,7 +367,7 @@ class PlannedJob(ExplainedJob):
     utilisation: dict[str, Utilisation] = Field(description="By convention, `causal` and `full`.")
     model: ModelFound = Field(description="Its size, and who says so.")
     accelerator: AcceleratorFound = Field(description="Of the pool on which it starts.")
-    efficiencies: dict[str, Share] = Field(
+    efficiencies: dict[str, PeakShare] = Field(
         description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
     )
     constants: dict[str, Constant] = Field(description="By name.")
