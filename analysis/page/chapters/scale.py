@@ -51,7 +51,7 @@ class AtSize(NamedTuple):
     exponent: float  # the power of the number of GPUs with which failures grow that grow faster [-]; 0 where none do
 
 
-class Simulated(NamedTuple):
+class SimulatedSize(NamedTuple):
     """A size that was simulated: mean and 95 % interval; ``None`` where all replications come to the same."""
 
     gpus: int
@@ -94,7 +94,7 @@ def waiting(prepared: Prepared) -> float | None:
     return min(away / (1 - shares["detection"]), 1.0)
 
 
-def simulated_shares(report_data: ReportData, focus: Focus) -> list[Simulated]:
+def simulated_shares(report_data: ReportData, focus: Focus) -> list[SimulatedSize]:
     """Return the ETTR of the scenario that is looked at, and of all sizes of it that a sweep has simulated [-]."""
     sweep, study = report_data.sweep, report_data.study
     ettr = focus.document.metrics["ettr"]
@@ -116,8 +116,8 @@ def simulated_shares(report_data: ReportData, focus: Focus) -> list[Simulated]:
     return sorted(one for gpus, row in found for one in _simulated(gpus, row.mean, row.mean_ci95))
 
 
-def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[Simulated]:
-    return [] if mean is None else [Simulated(gpus, mean, ends_of(interval))]
+def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[SimulatedSize]:
+    return [] if mean is None else [SimulatedSize(gpus, mean, ends_of(interval))]
 
 
 def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
@@ -526,7 +526,7 @@ def _curves(quantity: str, title: str, y: ChartAxis, series: tuple[Series, ...],
     return Curves(title, x, y, series, edges=edges, dots=dots, shaded_from=shaded)
 
 
-def _goodput_title(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simulated]) -> str:
+def _goodput_title(here: int, sizes: Sequence[AtSize], simulated: Sequence[SimulatedSize]) -> str:
     """Return how ETTR changes with the size: over the sizes that were simulated, or else by the formula."""
     means = [f"{PERCENT.plain(one.mean, one.ci95)} at {one.gpus:,}" for one in simulated]
     if len(means) > 1:
@@ -543,7 +543,7 @@ def _goodput_title(here: int, sizes: Sequence[AtSize], simulated: Sequence[Simul
 
 def _series(
     rows: Sequence[tuple[int, float | None, float | None]],
-    simulated: Sequence[Simulated],
+    simulated: Sequence[SimulatedSize],
     size: float,
     least: float = 0.0,
 ) -> tuple[Series, ...]:
