@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # calm stops a little too early.
 
 
-class Simulated(NamedTuple):
+class PointProgress(NamedTuple):
     """How far a point was simulated.
 
     Parameters
@@ -61,7 +61,7 @@ class _Pursuit:
 
 def simulate_until(
     campaign: Campaign, points: Iterable[Point], spec: PrecisionSpec, default_metric: str
-) -> dict[int, Simulated]:
+) -> dict[int, PointProgress]:
     """Simulate the points of a study until each is precise enough, and return how far that was, by number of the point.
 
     Central points decide for themselves: first at ``least`` replications, then at goals that seem to be enough, of
@@ -106,7 +106,7 @@ class _Chase:
         self._next: deque[Task] = deque()
         self._lost: set[str] = set()
         self._simulated = 0
-        self.found: dict[int, Simulated] = {}
+        self.found: dict[int, PointProgress] = {}
         self.known: set[str] = set()
 
     def first(self, points: Iterable[Point]) -> Iterator[Task]:
@@ -155,14 +155,14 @@ class _Chase:
         """End a point that has all replications up to its goal, or give it a further one."""
         point, pursuit.done = pursuit.point, pursuit.goal
         if point.draw:
-            self.found[point.number] = Simulated(pursuit.done, None)
+            self.found[point.number] = PointProgress(pursuit.done, None)
             return
         outcome = self._campaign.outcome(point, pursuit.done)
         self.known |= set(outcome.metrics)
         excess = _excess(outcome, self._metric, self._precision)
         pursuit.goal = next_goal(pursuit.done, excess, self._spec.most)
         if pursuit.goal == pursuit.done:
-            self.found[point.number] = Simulated(pursuit.done, excess <= 1)
+            self.found[point.number] = PointProgress(pursuit.done, excess <= 1)
 
 
 def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:

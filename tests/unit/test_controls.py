@@ -27,7 +27,7 @@ from ettrick.analysis.study.model import PrecisionSpec
 from ettrick.analysis.study.table import Outcome
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
-from ettrick.analysis.sweep.sweep import Simulated, _excess, next_goal, simulate_until
+from ettrick.analysis.sweep.sweep import PointProgress, _excess, next_goal, simulate_until
 from ettrick.analysis.sweep.task import Record
 from ettrick.sim import Ratio
 from tests.cases import cases
@@ -118,7 +118,7 @@ def points(count: int = 10, draws: int = 0) -> list[Point]:
 
 def play(
     path: Path, pool: FakePool, spec: PrecisionSpec, which: list[Point] | None = None, name: str = "point"
-) -> dict[int, Simulated]:
+) -> dict[int, PointProgress]:
     """Return how far the points were simulated."""
     loaded: Any = SimpleNamespace(
         template=NothingRuns(),
@@ -135,13 +135,13 @@ SPEC = PrecisionSpec(width="0.4pt")
 
 
 @pytest.fixture
-def expected(tmp_path: Path) -> dict[int, Simulated]:
+def expected(tmp_path: Path) -> dict[int, PointProgress]:
     """Return how far the points are simulated one after another."""
     return play(tmp_path / "alone.jsonl", FakePool(1, 0), SPEC)
 
 
 @pytest.mark.parametrize(("window", "seed"), [(1, 1), (3, 2), (8, 3), (200, 4)])
-def test_the_same_whoever_plays(expected: dict[int, Simulated], tmp_path: Path, window: int, seed: int) -> None:
+def test_the_same_whoever_plays(expected: dict[int, PointProgress], tmp_path: Path, window: int, seed: int) -> None:
     """One task at a time or two hundred, in whatever order they come back: the same replications."""
     pool = FakePool(window, seed)
     assert play(tmp_path / "journal.jsonl", pool, SPEC) == expected
@@ -149,7 +149,7 @@ def test_the_same_whoever_plays(expected: dict[int, Simulated], tmp_path: Path, 
     assert sum(task.replications for task in pool.simulated) == sum(found.replications for found in expected.values())
 
 
-def test_the_same_after_every_end(expected: dict[int, Simulated], tmp_path: Path) -> None:
+def test_the_same_after_every_end(expected: dict[int, PointProgress], tmp_path: Path) -> None:
     """Killed again and again it goes on from the journal: the same replications, and none is simulated twice."""
     simulated: list[str] = []
     for attempt in range(1000):
@@ -167,7 +167,7 @@ def test_the_same_after_every_end(expected: dict[int, Simulated], tmp_path: Path
     assert len(simulated) == len(set(simulated))
 
 
-def test_points_stop_when_they_are_precise(expected: dict[int, Simulated], tmp_path: Path) -> None:
+def test_points_stop_when_they_are_precise(expected: dict[int, PointProgress], tmp_path: Path) -> None:
     """At the end the interval is as narrow as asked for; calm points stop at once, noisy ones as theory says."""
     for number, found in expected.items():
         assert found.precise is True
