@@ -318,7 +318,7 @@ class Extrapolated(Part):
     exponent_source: str = Field("", description="Who says so.")
 
 
-class Simulated(Part):
+class SimulatedEttr(Part):
     """ETTR of the replications beside a formula.
 
     There is no interval for one replication, where all come to the same, and for a log, which is one history.
@@ -363,7 +363,7 @@ class ClosedFormSummary(Part):
         description="The same by order and cause; `checkpoint_stall` is that of `no_failure`."
     )
     extrapolated: list[Extrapolated] = Field(description="Failure bundles that were counted on jobs of other sizes.")
-    simulated: Simulated | None = Field(description="The replications beside it; null where nothing was simulated.")
+    simulated: SimulatedEttr | None = Field(description="The replications beside it; null where nothing was simulated.")
 
 
 class Step(Part):

@@ -103,7 +103,7 @@ def replays_a_log(prepared: Prepared) -> bool:
     return any(getattr(entry, "spread_unknown", "") == "once" for entry in prepared.scenario.failures)
 
 
-def _simulated(ensemble: Ensemble, formula: float | None) -> models.Simulated:
+def _simulated(ensemble: Ensemble, formula: float | None) -> models.SimulatedEttr:
     """Return the simulated ETTR, and how far that of the formula is from it; no interval where chance is not in it."""
     amounts, bases = (np.array([getattr(row["ettr"], name) for row in ensemble.rows]) for name in ("amount", "base"))
     total = float(bases.sum())
@@ -117,7 +117,7 @@ def _simulated(ensemble: Ensemble, formula: float | None) -> models.Simulated:
         if formula is not None:
             apart = (mean - formula) / error
             outside = max(interval[0] - formula, formula - interval[1], 0.0)
-    return models.Simulated(
+    return models.SimulatedEttr(
         replications=len(ensemble.rows),
         ettr=mean,
         ettr_ci95=interval,
