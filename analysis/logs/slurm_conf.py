@@ -48,7 +48,7 @@ class SlurmPartition(NamedTuple):
     settings: dict[str, str]
 
 
-class Slurm(NamedTuple):
+class SlurmConf(NamedTuple):
     """What slurm.conf says.
 
     Parameters
@@ -128,7 +128,7 @@ def _entries(lines: Sequence[_Line], key: str) -> Iterator[_Line]:
             yield place, defaults | line
 
 
-def read(file: Path) -> Slurm:
+def read(file: Path) -> SlurmConf:
     """Return what slurm.conf says; the order of its lines means nothing but for defaults.
 
     Raises
@@ -136,7 +136,7 @@ def read(file: Path) -> Slurm:
     SlurmError
         If it cannot be read, names no GPUs, or a line has another form.
     """
-    slurm = Slurm({}, {}, set(), [], {}, [])
+    slurm = SlurmConf({}, {}, set(), [], {}, [])
     lines = list(_lines(file, slurm.absent))
     sets = _nodes(lines, slurm)
     for place, line in _entries(lines, "partitionname"):
@@ -152,12 +152,12 @@ def read(file: Path) -> Slurm:
     return slurm
 
 
-def _hint(slurm: Slurm) -> str:
+def _hint(slurm: SlurmConf) -> str:
     """Return what may be the reason that a node is not there."""
     return f"; {slurm.absent[0]}, which is not there: copy it beside slurm.conf" if slurm.absent else ""
 
 
-def _nodes(lines: Sequence[_Line], slurm: Slurm) -> dict[str, tuple[str, ...]]:
+def _nodes(lines: Sequence[_Line], slurm: SlurmConf) -> dict[str, tuple[str, ...]]:
     """Enter the nodes with their GPUs, and return the sets of nodes by name; ALL is all of them."""
     hosts = HostLists()
     features: dict[str, list[str]] = {}
@@ -188,7 +188,7 @@ def _resolved(text: str, sets: Mapping[str, tuple[str, ...]]) -> list[str]:
     return [node for name in names for node in sets.get("ALL" if name.upper() == "ALL" else name, (name,))]
 
 
-def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm: Slurm) -> SlurmPartition:
+def _partition(line: dict[str, str], sets: Mapping[str, tuple[str, ...]], slurm: SlurmConf) -> SlurmPartition:
     """Return a partition, its settings checked."""
     names = dict.fromkeys(_resolved(line.get("nodes", ""), sets))
     for name in names:
@@ -208,7 +208,7 @@ class Leaves(NamedTuple):
     repeated: tuple[str, ...]
 
 
-def leaves(file: Path, slurm: Slurm) -> Leaves:
+def leaves(file: Path, slurm: SlurmConf) -> Leaves:
     """Return the nodes behind each leaf switch, or in each block, in the order of the file; a node counts once.
 
     Raises
@@ -442,7 +442,7 @@ def _by_leaf(
     return tuple(sorted(nodes, key=lambda node: place.get(node, len(place))))
 
 
-def _priorities(found: Slurm, queues: Sequence[SlurmPartition]) -> dict[str, int]:
+def _priorities(found: SlurmConf, queues: Sequence[SlurmPartition]) -> dict[str, int]:
     """Return PriorityWeightPartition times the factor of each partition, which is relative to the largest."""
     factors = {part.name: _whole(part.settings, "PriorityJobFactor", 1) for part in queues}
     weight, most = _whole(found.settings, "PriorityWeightPartition"), max(factors.values(), default=1) or 1
@@ -464,7 +464,7 @@ _OTHERS = (
 """Those of preemption, and those that say how slurmctld divides its own time."""
 
 
-def _scheduler(found: Slurm, queues: Sequence[SlurmPartition], assumed: list[str]) -> dict[str, Any]:
+def _scheduler(found: SlurmConf, queues: Sequence[SlurmPartition], assumed: list[str]) -> dict[str, Any]:
     """Return the scheduler as a scenario states it; what it has no key for is added to what is assumed."""
     said = found.settings
     backfills = said.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
@@ -497,7 +497,7 @@ def _scheduler(found: Slurm, queues: Sequence[SlurmPartition], assumed: list[str
 
 
 def _preemption(
-    found: Slurm, queues: Sequence[SlurmPartition], order: str | None, reorder: int | None, assumed: list[str]
+    found: SlurmConf, queues: Sequence[SlurmPartition], order: str | None, reorder: int | None, assumed: list[str]
 ) -> dict[str, Any]:
     """Return who takes the nodes of whom, as a scenario states it; nothing without preemption."""
     said = found.settings
