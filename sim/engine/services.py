@@ -57,7 +57,7 @@ class Cohort:
         """Of those who were in flight."""
 
 
-class Span(NamedTuple):
+class AdmissionSpan(NamedTuple):
     """What replicas admitted in some time in which nothing changed.
 
     Attributes
@@ -170,7 +170,7 @@ class Service:
         """Requests that wait for a replica, in their order."""
         self.backlog = 0.0
         """How many requests they are, in work."""
-        self.history: deque[Span] = deque()
+        self.history: deque[AdmissionSpan] = deque()
         """What was admitted last: as far back as answers take that are in flight."""
         self.reach = plan.whole * plan.batch[-1] / plan.capacity
         self.sent: list[tuple[float, float, float]] = []
@@ -369,7 +369,7 @@ class Service:
         while self.history and self.history[0].end < now - self.reach:
             self.history.popleft()
         others = readers.live if readers is not None else 0.0
-        span = Span(now, now + seconds, own, theirs, count, self.live, others, asked, tpot, shares)
+        span = AdmissionSpan(now, now + seconds, own, theirs, count, self.live, others, asked, tpot, shares)
         self.history.append(span)
 
     def _answer_requests(self, asked: float, count: float, tpot: float, shares: Shares) -> None:
@@ -623,19 +623,19 @@ class Service:
         if plan.loses:
             gang.flight = []
 
-    def _residence(self, span: Span) -> float:
+    def _residence(self, span: AdmissionSpan) -> float:
         """Return how long a request is in flight [s]."""
         use = max(self._use(span), 1 / self.steps)
         return self._at(use)[0] / (use * self.plan.capacity)
 
-    def _longest(self, span: Span) -> float:
+    def _longest(self, span: AdmissionSpan) -> float:
         """Return the mean time in flight of the requests that are met in flight: long ones are for longer [s]."""
         return self._residence(span) * self.plan.whole
 
-    def _use(self, span: Span) -> float:
+    def _use(self, span: AdmissionSpan) -> float:
         return span.use
 
-    def _share(self, gang: Gang, span: Span) -> float:
+    def _share(self, gang: Gang, span: AdmissionSpan) -> float:
         """Return the part of what was admitted that a gang got [-]."""
         return gang.replicas * gang.speed / span.live
 
@@ -662,7 +662,7 @@ class Service:
             flight.append(cohort)
         return flight[::-1]
 
-    def _due(self, now: float, span: Span) -> float:
+    def _due(self, now: float, span: AdmissionSpan) -> float:
         """Return until when requests that stand still from now on must go on to be in SLO [s]."""
         plan = self.plan
         if plan.begins_anew:
@@ -854,19 +854,19 @@ class Readers(Service):
         for place in (_BUSY, _IDLE):
             self.decoders.sums[place] += self.sums[place]
 
-    def _longest(self, span: Span) -> float:
+    def _longest(self, span: AdmissionSpan) -> float:
         """Return the time in which a prompt is read [s]."""
         del span
         return self.plan.recompute
 
-    def _use(self, span: Span) -> float:
+    def _use(self, span: AdmissionSpan) -> float:
         return span.readers_use
 
-    def _share(self, gang: Gang, span: Span) -> float:
+    def _share(self, gang: Gang, span: AdmissionSpan) -> float:
         """Return the part of all prompts that a gang got [-]."""
         return gang.replicas * gang.speed / span.readers_live
 
-    def _due(self, now: float, span: Span) -> float:
+    def _due(self, now: float, span: AdmissionSpan) -> float:
         """Return until when prompts that stand still must be read to be in SLO [s]."""
         del span
         return now + self.plan.slack
