@@ -84,7 +84,7 @@ class PhaseTime:
 
 
 @dataclass(frozen=True)
-class Stage:
+class PhaseStage:
     """Phases one after another, and the mean of those together that are needed after every fault [s]."""
 
     name: str
@@ -117,7 +117,7 @@ class RungTimes:
     not_for: tuple[str, ...]
     except_first: bool
     patience: float | None
-    stages: tuple[Stage, ...]
+    stages: tuple[PhaseStage, ...]
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class RecoverySummary:
     summary: str
     classes: tuple[FaultClass, ...]
     rungs: tuple[RungTimes, ...]
-    stages: tuple[Stage, ...]
+    stages: tuple[PhaseStage, ...]
     human: Escalation | None
     settings: Table
 
@@ -216,7 +216,7 @@ def _members(who: _Who, job: PreparedJob) -> Members:
     return Members(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
 
 
-def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[Stage]:
+def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[PhaseStage]:
     """Yield what a strategy takes; what it does not have is left out."""
     for name, who in parts.items():
         held = getattr(recovery, name)
@@ -225,7 +225,7 @@ def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) 
             yield _stage(name, law, _members(who, job), recovery.scale)
 
 
-def _stage(name: str, held: Held, members: Members, scale: float, more: tuple[PhaseTime, ...] = ()) -> Stage:
+def _stage(name: str, held: Held, members: Members, scale: float, more: tuple[PhaseTime, ...] = ()) -> PhaseStage:
     """Return phases with their means, and `more` behind them, whose times are as they stand."""
     if isinstance(held, LawModel):
         phases = [PhaseTime(name, scale * held.mean_value)]
@@ -236,7 +236,7 @@ def _stage(name: str, held: Held, members: Members, scale: float, more: tuple[Ph
             if not phase.joiners or members.joiners
         ]
     total = scale * sum(mean(held, members)) + sum(phase.mean for phase in more)
-    return Stage(name, total, (*phases, *more))
+    return PhaseStage(name, total, (*phases, *more))
 
 
 def _rung_times(rung: Rung, job: PreparedJob, scale: float) -> RungTimes:
