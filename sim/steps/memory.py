@@ -147,7 +147,7 @@ def checkpoint_size(shape: ModelShape) -> float:
     return CHECKPOINT_BYTES * shape.trained_parameters
 
 
-class Stage(NamedTuple):
+class PipelineStage(NamedTuple):
     """One stage of a pipeline: its layers, microbatches in flight, and whether it has embedding and logits."""
 
     layers: float
@@ -156,7 +156,7 @@ class Stage(NamedTuple):
     last: bool
 
 
-def memory_stages(work: Workload) -> list[Stage]:
+def memory_stages(work: Workload) -> list[PipelineStage]:
     r"""Return the stages one of which holds most: the first, the one after it, and the last.
 
     With 1F1B stage i of p holds p - i microbatches; interleaved with v model chunks the first one holds
@@ -182,12 +182,12 @@ def memory_stages(work: Workload) -> list[Stage]:
         return min(pieces, count * virtual) / virtual
 
     if stages == 1:
-        return [Stage(first, flight(0), first=True, last=True)]
-    found = [Stage(first, flight(0), first=True, last=False), Stage(last, flight(stages - 1), first=False, last=True)]
-    return [*found, Stage(most, flight(1), first=False, last=False)] if stages > 2 else found
+        return [PipelineStage(first, flight(0), first=True, last=True)]
+    found = [PipelineStage(first, flight(0), first=True, last=False), PipelineStage(last, flight(stages - 1), first=False, last=True)]
+    return [*found, PipelineStage(most, flight(1), first=False, last=False)] if stages > 2 else found
 
 
-def activation_memory(work: Workload, stage: Stage | None = None) -> float:
+def activation_memory(work: Workload, stage: PipelineStage | None = None) -> float:
     """Return the activations in flight on a stage, the first where none is named [B].
 
     Of layers that are recomputed as a whole the input stays, and the whole of one layer at a time.
@@ -234,7 +234,7 @@ def memory_use(work: Workload) -> MemoryUse:
     return max((_of_stage(work, stage) for stage in memory_stages(work)), key=lambda use: use.total)
 
 
-def _of_stage(work: Workload, stage: Stage) -> MemoryUse:
+def _of_stage(work: Workload, stage: PipelineStage) -> MemoryUse:
     """Return what a GPU of one stage holds [B]."""
     shape, share = work.shape, stage.layers / work.shape.all_layers
     tables = 1 if shape.tied and stage.first and stage.last else stage.first + stage.last
