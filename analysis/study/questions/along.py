@@ -503,7 +503,7 @@ class Threshold(Question):
 # Who is best at each value of an axis, and between which values another one becomes the best.
 
 
-class Stage(NamedTuple):
+class AxisStage(NamedTuple):
     """One value of the axis: who competes there, and who may be the best of all of them together.
 
     Parameters
@@ -529,7 +529,7 @@ class Stage(NamedTuple):
     cells: Mapping[str, Cell]
 
     @classmethod
-    def of(cls, label: str, number: float, cells: Mapping[str, Cell], metric: str, *, is_lowest: bool) -> Stage | None:
+    def of(cls, label: str, number: float, cells: Mapping[str, Cell], metric: str, *, is_lowest: bool) -> AxisStage | None:
         """Return who is best at a value; ``None`` where fewer than two compete."""
         names, rows = list(cells), common_rows(list(cells.values()), metric)
         count = min((len(ratios) for ratios in rows), default=0)
@@ -580,8 +580,8 @@ class Stage(NamedTuple):
 class Handover(NamedTuple):
     """Two values at which it is resolved that not the same is best."""
 
-    before: Stage
-    behind: Stage
+    before: AxisStage
+    behind: AxisStage
     crossing: Crossing | None
 
     def data(self) -> dict[str, Any]:
@@ -600,7 +600,7 @@ class Race(NamedTuple):
     """Who is best along an axis."""
 
     at: dict[str, str]
-    stages: tuple[Stage, ...]
+    stages: tuple[AxisStage, ...]
     metric: str
     is_lowest: bool
     is_log: bool
@@ -609,7 +609,7 @@ class Race(NamedTuple):
     def handovers(self) -> list[Handover]:
         """Neighbours among the values at which it is resolved who is best, if not the same is best at them."""
         found: list[Handover] = []
-        before: Stage | None = None
+        before: AxisStage | None = None
         for stage in self.stages:
             if not stage.is_resolved:
                 continue
@@ -621,7 +621,7 @@ class Race(NamedTuple):
                 before = stage
         return found
 
-    def _crossing(self, before: Stage, behind: Stage) -> Crossing | None:
+    def _crossing(self, before: AxisStage, behind: AxisStage) -> Crossing | None:
         """Return where the best of one value is passed by that of another; ``None`` if a third may be between."""
         old, new = before.order[0], behind.order[0]
         between = [stage for stage in self.stages if before.number < stage.number < behind.number]
@@ -694,7 +694,7 @@ class Crossover(Question):
                 value = cell.values[where]
                 fields.setdefault((value.number or 0.0, value.label), {})[cell.values[who].label] = cell
         found = (
-            Stage.of(label, number, cells, metric, is_lowest=is_lowest)
+            AxisStage.of(label, number, cells, metric, is_lowest=is_lowest)
             for (number, label), cells in sorted(fields.items(), key=lambda pair: pair[0])
         )
         return Race(line.others, tuple(stage for stage in found if stage is not None), metric, is_lowest, is_log)
