@@ -21,7 +21,7 @@ from ettrick.analysis.results.models import (
     Part,
     Provenance,
     Real,
-    Step,
+    StepSummary,
     Texts,
     Whole,
 )
@@ -339,7 +339,7 @@ class ExplainedJob(Part):
     gpus: Count = Field(description="Of the job.")
     nodes: Count = Field(description="Of the job.")
     lacks: Any = Field(description="What the scenario would have to state for a breakdown; empty if nothing.")
-    step: Step = Field(description="Its healthy step.")
+    step: StepSummary = Field(description="Its healthy step.")
     calibration: CalibrationSummary | None = Field(description="The measured step that scales the model's.")
     tokens_per_s: Number = Field(description="Of the whole job.")
     tokens_per_day: Number = Field(description="Of the whole job.")

@@ -366,7 +366,7 @@ class ClosedFormSummary(Part):
     simulated: SimulatedEttr | None = Field(description="The replications beside it; null where nothing was simulated.")
 
 
-class Step(Part):
+class StepSummary(Part):
     """A healthy step; what needs the model of steps is null for a job without `model`, `batch` and `parallelism`."""
 
     time_s: Number = Field(description="Time of the step [s]; null if nothing tells it.")
@@ -592,7 +592,7 @@ class RunDocument(Document):
         description="One for each window if the scenario sets `windows` or `targets`, else empty."
     )
     closed_form: ClosedFormSummary = Field(description="What a formula says.")
-    step: Step = Field(description="The healthy step of the first job.")
+    step: StepSummary = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")
     per_service: dict[str, ServiceFound] = Field({}, description="By name of the service.")
     per_target: dict[str, TargetFound] = Field({}, description="By name of the target.")

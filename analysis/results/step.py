@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ettrick.analysis.results.models import Step
+from ettrick.analysis.results.models import StepSummary
 
 if TYPE_CHECKING:
     from ettrick.sim import Prepared, PreparedJob
@@ -31,15 +31,15 @@ def slower(prepared: Prepared) -> float:
     return max((plan.band90[1] / plan.time for plan in plans), default=1.0)
 
 
-def describe_step(prepared: Prepared, index: int) -> Step:
+def describe_step(prepared: Prepared, index: int) -> StepSummary:
     """Return the time of a job's healthy step, where it goes, and what is known of its memory."""
     if not prepared.jobs:
-        return Step(time_s=None, basis=None, stated=None, breakdown={}, mfu=None)
+        return StepSummary(time_s=None, basis=None, stated=None, breakdown={}, mfu=None)
     job, spec = prepared.jobs[index], prepared.scenario.jobs[index]
     plan = job.plan
     alone = None if plan is None else replace(plan, scale=1.0, sigma=plan.machine.shares.sigma)
     modelled = None if job.is_measured else plan
-    return Step(
+    return StepSummary(
         time_s=job.step_time or None,
         basis=_basis(prepared, index),
         stated=next((name for name in ("step_time", "mfu") if getattr(spec, name) is not None), None),

@@ -23,7 +23,7 @@ from ettrick.analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
 from ettrick.analysis.page.model import Picture, Section, plain
 from ettrick.analysis.page.report_data import Focus
 from ettrick.analysis.results import run as documents
-from ettrick.analysis.results.models import Step
+from ettrick.analysis.results.models import StepSummary
 from ettrick.analysis.statistics.estimates import mean_interval
 from ettrick.sim import JOB_BUCKETS, Bucket
 from ettrick.sim.engine.result import Milestone, Outage, Span, Timeline
@@ -433,9 +433,9 @@ BREAKDOWN = {
 }
 
 
-def step_of(time: float, breakdown: dict[str, float]) -> Step:
+def step_of(time: float, breakdown: dict[str, float]) -> StepSummary:
     """Return a step of which nothing else is known."""
-    return Step(time_s=time, basis=None, stated=None, breakdown=breakdown, mfu=None)
+    return StepSummary(time_s=time, basis=None, stated=None, breakdown=breakdown, mfu=None)
 
 
 def test_the_parts_of_a_step_come_to_its_time() -> None:

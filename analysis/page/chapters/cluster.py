@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.model import Grid
     from ettrick.analysis.page.report_data import Focus
-    from ettrick.analysis.results.models import Step
+    from ettrick.analysis.results.models import StepSummary
     from ettrick.sim import Topology
 
     Rows = list[tuple[str, str]]
@@ -186,7 +186,7 @@ def step_section(focus: Focus) -> Section | None:
     return Section("the-step", stack.title, (), (Picture("the-step", stack, alt, caption, table), known), (note,))
 
 
-def step_stack(step: Step) -> Stack | None:
+def step_stack(step: StepSummary) -> Stack | None:
     """Return what a step is made of, in milliseconds or seconds; ``None`` without a breakdown."""
     breakdown = step.breakdown
     if not breakdown or step.time_s is None:
@@ -207,12 +207,12 @@ def step_stack(step: Step) -> Stack | None:
     return Stack(title, unit, tuple(parts))
 
 
-def _shares(step: Step) -> dict[str, float]:
+def _shares(step: StepSummary) -> dict[str, float]:
     total = sum(step.breakdown.values())
     return {part: sum(step.breakdown.get(term, 0.0) for term in terms) / total for part, terms in PARTS.items()}
 
 
-def step_rows(step: Step) -> Rows:
+def step_rows(step: StepSummary) -> Rows:
     """Return how long a step takes, and what says so: stated beside modelled."""
     if step.time_s is None:
         return [("time", "not known")]
@@ -334,7 +334,7 @@ def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator
         rows_of_step.append(("calibration", f"{text}: all terms are scaled by {step.scale:.3f}"))
     if step.stated is None or step.model_s is not None:
         rows_of_step.append(("band", _band(job, fit)))
-    yield _labels("Step", [*rows_of_step, *_use(job), _checkpoint(job), *beside])
+    yield _labels("StepSummary", [*rows_of_step, *_use(job), _checkpoint(job), *beside])
     held, names = step.memory_bytes or {}, {"reserve": "reserve (assumed)"}
     names["total"] = f"total of {unit_text(held['capacity'], 'B')}"
     memory = [

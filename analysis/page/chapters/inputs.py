@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Grid, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber
-    from ettrick.analysis.results.models import RunDocument, Step
+    from ettrick.analysis.results.models import RunDocument, StepSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.sim import Prepared, Scenario
     from ettrick.sim.yamlfile import Keys
@@ -285,7 +285,7 @@ def _job(prepared: Prepared, document: RunDocument) -> Iterator[InputValue]:
         yield InputValue("step", "time of a healthy step", unit_text(step.time_s, "s"), *_basis_of_step(step))
 
 
-def _basis_of_step(step: Step) -> tuple[str, str]:
+def _basis_of_step(step: StepSummary) -> tuple[str, str]:
     if step.stated:
         return "stated", f"follows from {step.stated} of the scenario"
     if step.basis == "calibrated":
