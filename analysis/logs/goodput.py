@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 WEEK = 7 * DAY
 
 
-class Steps(NamedTuple):
+class StepStretches(NamedTuple):
     """Stretches of steps in order of time, each from `begin` to `end` [s], shape (n,) each.
 
     Parameters
@@ -49,7 +49,7 @@ class Steps(NamedTuple):
     kept: FloatArray
 
     @classmethod
-    def of(cls, phases: Iterable[Phase], low: float = -math.inf, high: float = math.inf) -> Steps:
+    def of(cls, phases: Iterable[Phase], low: float = -math.inf, high: float = math.inf) -> StepStretches:
         """Return the stretches of phases between two moments [s], as if nothing had been logged outside of them."""
         spans = sorted((p.t0, p.t1, p.first_step, p.last_step) for p in phases if p.last_step > p.first_step)
         begin, end, first, last = np.array(spans, dtype=np.float64).reshape(-1, 4).T
@@ -66,12 +66,12 @@ class Steps(NamedTuple):
         """Time of a step in each stretch [s]."""
         return (self.end - self.begin) / self.ran
 
-    def within(self, low: float, high: float) -> Steps:
+    def within(self, low: float, high: float) -> StepStretches:
         """Return what lies between two moments [s]; what was run again after them does not remain."""
         begin, end = np.maximum(self.begin, low), np.minimum(self.end, high)
         share = np.clip(end - begin, 0, None) / np.maximum(self.end - self.begin, 1e-9)
         seen = share > 0
-        return Steps(begin[seen], end[seen], (self.ran * share)[seen], (self.kept * share)[seen])
+        return StepStretches(begin[seen], end[seen], (self.ran * share)[seen], (self.kept * share)[seen])
 
 
 def phases_of(tables: Tables, name: str = "") -> list[Phase]:
@@ -91,7 +91,7 @@ def training(tables: Tables, history: History) -> TrainingFound | None:
         return None
     low = max(min(phase.t0 for phase in phases), history.start)
     high = min(max(phase.t1 for phase in phases), history.end)
-    steps = Steps.of((phase for phase in phases if phase.phase == "step"), low, high)
+    steps = StepStretches.of((phase for phase in phases if phase.phase == "step"), low, high)
     if not len(steps.ran):
         tables.findings.append("the training log has no two steps in the window: nothing is measured by it")
         return None
@@ -124,7 +124,7 @@ LEAST_DRIFT = 0.005
 """Change of the time of a step below which it is none."""
 
 
-def _drift(steps: Steps) -> list[str]:
+def _drift(steps: StepStretches) -> list[str]:
     """Return since when steps take longer, or less, by the medians of days."""
     days = np.floor_divide((steps.begin + steps.end) / 2, DAY)
     present = np.unique(days)

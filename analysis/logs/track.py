@@ -35,7 +35,7 @@ from ettrick.analysis import runs
 from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.logs import onset
 from ettrick.analysis.logs.events import incidents
-from ettrick.analysis.logs.goodput import LEAST_DRIFT, WEEK, Steps, phases_of
+from ettrick.analysis.logs.goodput import LEAST_DRIFT, WEEK, StepStretches, phases_of
 from ettrick.analysis.logs.pipeline import history_of, read
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.metrics import bucket_label
@@ -269,7 +269,7 @@ def measured_rows(
         for at in group
     }
     phases, rows = phases_of(tables, model.job), []
-    steps = Steps.of(phase for phase in phases if phase.phase == "step")
+    steps = StepStretches.of(phase for phase in phases if phase.phase == "step")
     begin, over = min((p.t0 for p in phases), default=start), max((p.t1 for p in phases), default=end)
     for low in (start + week * WEEK for week in range(weeks)):
         node_days, values = _of_nodes(history, low, low + WEEK, model, sources)
@@ -329,7 +329,7 @@ def _of_nodes(
     return service / DAY, values
 
 
-def _of_steps(steps: Steps, low: float, high: float, model: TrackedModel) -> dict[str, float]:
+def _of_steps(steps: StepStretches, low: float, high: float, model: TrackedModel) -> dict[str, float]:
     """Return the shares of the wall time that a training log tells: steps that were kept, by the reference step time.
 
     A goodput in time would not see slow steps: these are in no bucket, and in ``step_time``. A week counts from the

@@ -175,7 +175,7 @@ def test_a_step_time_that_drifts(how: str) -> None:
         length = 360 * float(generator.normal(SHAPES[how]((now - START) / (120 * DAY)), 0.1))
         tables.phases.append(Phase("run", 0, "step", now, now + length, count, count + 360))
         now, count = now + length, count + 360
-    findings = goodput._drift(goodput.Steps.of(tables.phases))
+    findings = goodput._drift(goodput.StepStretches.of(tables.phases))
     assert len(findings) == bool(how)
     if how:
         assert how in findings[0]
