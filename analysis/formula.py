@@ -368,7 +368,7 @@ def _two_level(
     )
 
     def ettr(local: float, remote: float) -> float:
-        stores = (goodput.Store(local, local_write), goodput.Store(remote, remote_write))
+        stores = (goodput.CheckpointStore(local, local_write), goodput.CheckpointStore(remote, remote_write))
         return arrays.real(goodput.shares_of_classes(rate, classes, stores).productive)
 
     def cost(at: FloatArray) -> float:
@@ -388,7 +388,7 @@ def _two_level(
     # All failures go back to the one store, the slower restart of the few included.
     survival = (1.0 - remote_share) * classes[0].survival + remote_share * classes[1].survival
     one = goodput.FailureClass(1.0, downtime, survival)
-    single = arrays.real(goodput.shares_of_classes(rate, [one], [goodput.Store(alone, remote_write)]).productive)
+    single = arrays.real(goodput.shares_of_classes(rate, [one], [goodput.CheckpointStore(alone, remote_write)]).productive)
     both = ettr(local, remote)
     note = (
         "" if both > 0.7 else f"outside its range (above 70 %); with remote saves alone it is {percent_text(single, 2)}"

@@ -410,7 +410,7 @@ _ROUNDING = 1e-9
 """By how much sums of probabilities may be off [-]."""
 
 
-class Store(NamedTuple):
+class CheckpointStore(NamedTuple):
     """Where checkpoints are kept.
 
     Parameters
@@ -486,7 +486,7 @@ def _cut(value: Number, order: int) -> float:
     return value.up_to(order)
 
 
-def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store]) -> ClassShares:
+def shares_of_classes(rate: Number, classes: Sequence[FailureClass], stores: Sequence[CheckpointStore]) -> ClassShares:
     r"""Return where the time of a job goes whose failures are of several classes [-].
 
     Of one store it is exact. Of several, an incident leaves all stores that any of its failures leaves, and recovers
@@ -591,7 +591,7 @@ def _dot(values: Iterable[Number], others: Iterable[Number] | None = None) -> Nu
 
 
 def _losses(
-    rate: Number, levels: Sequence[_Level], ends: Sequence[Sequence[Number]], stores: Sequence[Store]
+    rate: Number, levels: Sequence[_Level], ends: Sequence[Sequence[Number]], stores: Sequence[CheckpointStore]
 ) -> tuple[Number, list[Number]]:
     """Return the share of running time that is stepping, and the part of it that an incident of each store makes void.
 
@@ -641,7 +641,7 @@ def _chance(value: Number) -> Number:
     return value if isinstance(value, Expansion) else max(value, 1e-100)
 
 
-def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[Store]) -> None:
+def _check(rate: Number, classes: Sequence[FailureClass], stores: Sequence[CheckpointStore]) -> None:
     """Refuse times and rates that cannot be."""
     if not isinstance(rate, Expansion):
         non_negative("rate", rate)
@@ -750,7 +750,7 @@ ORDERS = ("first", "second", "exact")
 
 
 def waste_by_class(
-    rate: float, classes: Callable[[Number], Sequence[FailureClass]], stores: Sequence[Store]
+    rate: float, classes: Callable[[Number], Sequence[FailureClass]], stores: Sequence[CheckpointStore]
 ) -> dict[str, ClassShares]:
     """Return the shares of a job's time by order: what its failures cost, class by class [-].
 

@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 
 from ettrick.sim.formulas.arrays import real
 from ettrick.sim.formulas.elastic import elastic_shares, share_in_place
-from ettrick.sim.formulas.goodput import FailureClass, Store, expected_shares, first_order_efficiency, shares_of_classes
+from ettrick.sim.formulas.goodput import FailureClass, CheckpointStore, expected_shares, first_order_efficiency, shares_of_classes
 from ettrick.sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.oracle.theory.nodes import starved_shares
@@ -305,7 +305,7 @@ class Rigid:
             return expected_shares(times.interval, times.write, mtti, times.restart, downtime, times.drain)
         # A pause that nothing can hit is to theory what a detection is.
         failure = FailureClass(1.0, downtime, self.transform(times.restart / mtti))
-        found = shares_of_classes(1 / mtti, [failure], [Store(times.interval, times.write, times.drain)])
+        found = shares_of_classes(1 / mtti, [failure], [CheckpointStore(times.interval, times.write, times.drain)])
         return {
             "productive": real(found.productive),
             "checkpoint_stall": real(found.checkpoint_stall),

@@ -20,7 +20,7 @@ from ettrick.sim.formulas.goodput import (
     ORDERS,
     ClassShares,
     FailureClass,
-    Store,
+    CheckpointStore,
     efficiency,
     first_order_efficiency,
     optimal_interval,
@@ -147,7 +147,7 @@ def fixed(rate: float, share: float, restart: float, downtime: float = 0.0, stor
 def test_shares_are_shares(rate: float, rows: list[tuple[float, float, float, int]], write: float) -> None:
     """Whatever the classes and stores, no share is negative and all sum to 1; expansions sum to 1 at every order."""
     whole = sum(row[0] for row in rows)
-    stores = [Store(60.0, write, 20.0), Store(700.0, write, 300.0), Store(5000.0, write)]
+    stores = [CheckpointStore(60.0, write, 20.0), CheckpointStore(700.0, write, 300.0), CheckpointStore(5000.0, write)]
     shares = [row[0] / whole for row in rows]
     classes = [
         fixed(rate, share, restart, downtime, store)
@@ -182,13 +182,13 @@ def test_a_restart_counts_by_its_laplace_transform(mtti: float) -> None:
     ratio = productive.sum() / length.sum()
     error = np.std(productive - ratio * length) / math.sqrt(n) / length.mean()
     classes = [fixed(rate, 0.6, 60.0, 200.0), FailureClass(0.4, 30.0, 1 / (1 + rate * mean))]
-    found = shares_of_classes(rate, classes, [Store(interval, write)])
+    found = shares_of_classes(rate, classes, [CheckpointStore(interval, write)])
     assert abs(real(found.productive) - ratio) <= 4.5 * error
     in_vain = np.minimum(gaps, restarts)[second].sum() / length.sum()
     assert real(found.restart[1]) == pytest.approx(in_vain, rel=4.5 * 1.5 / math.sqrt(0.4 * n))
     if mtti < HOUR:
         by_mean = [classes[0], fixed(rate, 0.4, mean, 30.0)]
-        wrong = real(shares_of_classes(rate, by_mean, [Store(interval, write)]).productive)
+        wrong = real(shares_of_classes(rate, by_mean, [CheckpointStore(interval, write)]).productive)
         assert abs(wrong - ratio) > 9 * error, "the mean of the restart does not tell"
 
 
@@ -200,7 +200,7 @@ def test_two_levels_are_nearly_the_exact_ones(mtti: float, bound: float, count: 
     rates = [0.9 * rate, 0.1 * rate]
     exact = multilevel_shares(interval, [count], list(writes), rates, list(restarts), [downtime] * 2)
     classes = [fixed(rate, 0.9, restarts[0], downtime, 0), fixed(rate, 0.1, restarts[1], downtime, 1)]
-    stores = [Store(interval, writes[0]), Store(count * interval, writes[1])]
+    stores = [CheckpointStore(interval, writes[0]), CheckpointStore(count * interval, writes[1])]
     found = shares_of_classes(rate, classes, stores)
     assert real(found.productive) == pytest.approx(float(exact["productive"]), abs=bound)
     only = [row._replace(store=1) for row in classes]
@@ -209,7 +209,7 @@ def test_two_levels_are_nearly_the_exact_ones(mtti: float, bound: float, count: 
 
 def test_hopeless_jobs_get_nothing_done() -> None:
     """Where nothing is ever durable the productive share is zero and nothing overflows."""
-    stores = [Store(60.0, 1.0, 30.0), Store(36_000.0, 60.0, 30_000.0)]
+    stores = [CheckpointStore(60.0, 1.0, 30.0), CheckpointStore(36_000.0, 60.0, 30_000.0)]
     classes = [fixed(0.1, 0.5, 9000.0), fixed(0.1, 0.5, 90_000.0, store=1)]
     found = shares_of_classes(0.1, classes, stores)
     assert 0 <= real(found.productive) < 1e-6
@@ -236,7 +236,7 @@ def test_what_cannot_be_is_refused(change: dict[str, float], words: str) -> None
     """Rates, times, shares, chances, stores and drains that there cannot be: one line says which."""
     values = {"share": 1.0, "downtime": 0.0, "survival": 0.9, "store": 0}
     row = FailureClass(**{name: change.get(name, value) for name, value in values.items()})  # type: ignore[arg-type]
-    store = Store(change.get("interval", 600.0), 0.0, change.get("drain", 0.0))
+    store = CheckpointStore(change.get("interval", 600.0), 0.0, change.get("drain", 0.0))
     with pytest.raises(ValueError, match=words):
         shares_of_classes(change.get("rate", 1e-4), [row], [store])
 
@@ -264,7 +264,7 @@ def test_expansions_are_power_series(a: float, b: float, c: float, d: float) -> 
     for name, (found, wanted) in pairs.items():
         assert found == pytest.approx(wanted, abs=2e-8), name
     with pytest.raises(TypeError, match="have no orders"):
-        shares_of_classes(1e-4, [], [Store(60.0)]).up_to(1)
+        shares_of_classes(1e-4, [], [CheckpointStore(60.0)]).up_to(1)
 
 
 # ----------------------------------------
@@ -274,7 +274,7 @@ ROWS = ((0.5, 20.0, 120.0, 0.0, 0), (0.3, 600.0, 60.0, 150.0, 0), (0.2, 60.0, 40
 
 """Share, downtime, restart, pause and store of each class."""
 
-STORES = (Store(600.0, 3.0, 40.0), Store(3600.0, 60.0, 300.0))
+STORES = (CheckpointStore(600.0, 3.0, 40.0), CheckpointStore(3600.0, 60.0, 300.0))
 
 
 def classes(rate: Number, stores: int = 2) -> list[FailureClass]:
@@ -327,7 +327,7 @@ def test_first_order_by_hand() -> None:
 def test_the_published_first_order_is_ours() -> None:
     """Without saves that block, the first order is 1 - (u0 + dt / 2) / M of arXiv 2410.21680."""
     found = waste_by_class(
-        1 / (10 * HOUR), lambda rate: [FailureClass(1.0, 0.0, decay(rate * 5 * MINUTE))], [Store(HOUR)]
+        1 / (10 * HOUR), lambda rate: [FailureClass(1.0, 0.0, decay(rate * 5 * MINUTE))], [CheckpointStore(HOUR)]
     )
     wanted = first_order_efficiency(HOUR, 0.0, 10 * HOUR, 5 * MINUTE)
     assert found["first"].productive == pytest.approx(wanted, rel=1e-12)
