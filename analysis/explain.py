@@ -35,7 +35,7 @@ from ettrick.analysis.results.explained import (
     Scales,
     PeakShare,
     StepPart,
-    Store,
+    StoreSummary,
     TermShare,
     Utilisation,
 )
@@ -114,9 +114,9 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
     )
 
 
-def _store(rung: Any, job: PreparedJob) -> Store:
+def _store(rung: Any, job: PreparedJob) -> StoreSummary:
     live = rung.store == "peer"
-    return Store(
+    return StoreSummary(
         store=rung.store,
         interval_s=None if live else rung.interval,
         period_s=None if live else rung.period(job.step_time),

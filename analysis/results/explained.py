@@ -112,7 +112,7 @@ class FaultClassSummary(Part):
     )
 
 
-class Store(Part):
+class StoreSummary(Part):
     """A store of checkpoints; a live `peer` is never saved to."""
 
     store: str = Field(description="Its name.")
@@ -194,7 +194,7 @@ class Recovery(Part):
     interruptions_per_day: Real = Field(description="How often it is interrupted, before any simulation.")
     detection_mean_s: Number = Field(description="Mean time until an interruption is known [s].")
     classes: list[FaultClassSummary] = Field(description="Classes of faults that the scenario has.")
-    stores: list[Store] = Field(description="The one that is saved to most often first.")
+    stores: list[StoreSummary] = Field(description="The one that is saved to most often first.")
     strategy: str = Field(description="Name of the strategy.")
     summary: str = Field(description="A sentence about it.")
     preset: Preset | None = Field(description="The preset that the scenario names.")

@@ -625,7 +625,7 @@ def _classes(recovery: explained.Recovery) -> Grid:
     return grid("", ("Faults", "a day", "detection latency", "first detector"), rows, (0, 3))
 
 
-def _stores(stores: Sequence[explained.Store]) -> Grid:
+def _stores(stores: Sequence[explained.StoreSummary]) -> Grid:
     in_steps, corrupt = any(row.steps is not None for row in stores), any(row.unreadable for row in stores)
     heads = ["Checkpoints", "every", *(["steps"] if in_steps else []), "stall", "durable after", "read in"]
     heads += ["lost with", "kept", *(["unreadable"] if corrupt else [])]
@@ -641,7 +641,7 @@ def _stores(stores: Sequence[explained.Store]) -> Grid:
     return grid("", heads, rows, (0, heads.index("lost with")))
 
 
-def _lost_with(row: explained.Store) -> str:
+def _lost_with(row: explained.StoreSummary) -> str:
     words = {
         "peer": "last whole replica",
         "host": "reboot or swap",
