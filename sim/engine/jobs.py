@@ -14,7 +14,7 @@ from ettrick.sim.engine.job import Group, Job
 from ettrick.sim.engine.kernel import Order
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, Steps
-from ettrick.sim.engine.stores import Stores
+from ettrick.sim.engine.stores import SharedStores
 from ettrick.sim.policies.checkpoint import Ladder
 from ettrick.sim.policies.contracts import (
     Acquire,
@@ -101,7 +101,7 @@ class Jobs:
         self.replacements = Replacements(self)
         self.preflight = PreflightCheck(self)
         self.paces = Paces(self)
-        self.stores = Stores(self)
+        self.stores = SharedStores(self)
         self.power: Power | None = None
         """The power of the site, where that changes in time."""
         self.ramps = prepared.upkeep.ramp < math.inf

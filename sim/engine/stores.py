@@ -46,7 +46,7 @@ class Transfer:
     """By how much it is later than alone by now, by cause [s]."""
 
 
-class Stores:
+class SharedStores:
     """Lets transfers to and from the remote store share its bandwidth, each as fast as its own nodes can at most."""
 
     def __init__(self, jobs: Jobs) -> None:
