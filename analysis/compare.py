@@ -21,7 +21,7 @@ from ettrick.analysis.results.models import (
     DifferenceFound,
     RankingFound,
     RunDocument,
-    Stores,
+    StoresSummary,
     TakenFound,
     VariantFound,
 )
@@ -698,7 +698,7 @@ def _what_is_equal(comparison: Comparison) -> AtEqual | None:
     )
 
 
-def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Stores]:
+def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, StoresSummary]:
     """Return what checkpoint stores of presets make of the headline, and what the difference is without them."""
     rows = {
         name: [row[comparison.headline] for row in ensemble.rows]
@@ -707,7 +707,7 @@ def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Sto
     first = comparison.names[0]
     base = without.get(first, first)
     return {
-        name: Stores(
+        name: StoresSummary(
             without=bare,
             gain=_difference(difference(rows[name], rows[bare], metric=comparison.headline)),
             rest=None if name == first else _difference(difference(rows[bare], rows[base], metric=comparison.headline)),

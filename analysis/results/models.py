@@ -652,7 +652,7 @@ class VariantFound(Part):
     )
 
 
-class Stores(Part):
+class StoresSummary(Part):
     """What the checkpoint stores of a preset make of the headline."""
 
     without: str = Field("", description="The variant without them.")
@@ -712,7 +712,7 @@ class CompareDocument(Document):
     also_differ: dict[str, dict[str, Any]] = Field(
         {}, description="Every other key that is not the same in all: its value by variant, null where not stated."
     )
-    stores: dict[str, Stores] = Field({}, description="With `--split`, by variant.")
+    stores: dict[str, StoresSummary] = Field({}, description="With `--split`, by variant.")
     unranked_because: str | None = Field(description="Why goodput does not rank them; null where it does.")
     variants: Annotated[dict[str, VariantFound], Field(min_length=1)] = Field(description="By name.")
     cannot_run: Labels = Field(description="By name, why a variant cannot run.")
