@@ -59,7 +59,7 @@ VIAS = ("direct", "preemption")
 class Settled(NamedTuple):
     """The metrics of a fleet with the intervals that the data support, and how these were made."""
 
-    metrics: dict[str, models.Summary]  # all of them, those of slices too
+    metrics: dict[str, models.MetricSummary]  # all of them, those of slices too
     # intervals, batches, correlated: as in `FleetFound`
     intervals: str
     batches: int
@@ -67,7 +67,7 @@ class Settled(NamedTuple):
     growth: Growth | None  # of the queue; ``None`` where it is not known
 
 
-def settled(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> Settled:
+def settled(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> Settled:
     """Return the metrics of a run with streams, given those whose intervals are of its replications.
 
     Of few replications intervals are those of batch means. Where the queue grows without end, what depends on it has no
@@ -99,7 +99,7 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> Settle
         if part is not None and (part.metric, part.by) == ("mttf", "size") and part.least >= per_node:
             found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
     if growth is not None and growth.is_saturated:
-        empty = models.Summary(mean=None, mean_ci95=None)
+        empty = models.MetricSummary(mean=None, mean_ci95=None)
         found = {name: empty if name.partition("@")[0] in ON_QUEUE else summary for name, summary in found.items()}
     intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
     return Settled(found, intervals, count, correlated, growth)
@@ -159,7 +159,7 @@ def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
     return Growth(rate, (rate - reach(0.95), rate + reach(0.95)), goes_on and rate > reach(0.98))
 
 
-def _by_gamma(summary: models.Summary, ratios: Sequence[Ratio]) -> models.Summary:
+def _by_gamma(summary: models.MetricSummary, ratios: Sequence[Ratio]) -> models.MetricSummary:
     """Return an MTTF with the interval of a constant rate, of all its failures; few of them are no sample of means."""
     failures, seconds = sum(ratio.base for ratio in ratios), sum(ratio.amount for ratio in ratios)
     if not failures or not seconds:
@@ -236,7 +236,7 @@ def _group(
     prepared: Prepared,
     fleet: FleetResult,
     accounts: Sequence[FleetAccount],
-    metrics: Mapping[str, models.Summary],
+    metrics: Mapping[str, models.MetricSummary],
     by: str,
     name: str,
 ) -> models.GroupFound:
@@ -318,7 +318,7 @@ def _stops(fleet: FleetResult) -> list[models.StopsFound]:
     ]
 
 
-def services_found(ensemble: Ensemble, metrics: Mapping[str, models.Summary]) -> dict[str, models.ServiceFound]:
+def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> dict[str, models.ServiceFound]:
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with services"

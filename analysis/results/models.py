@@ -148,7 +148,7 @@ class ControlledSummary(Part):
     worth: Number = Field(None, description="How many times the replications as narrow an interval takes without.")
 
 
-class Summary(Part):
+class MetricSummary(Part):
     """A summary of a metric over replications; [how sure](metrics.md#how-sure) says what each number means."""
 
     mean: Number = Field(description="Ratio of sums over all replications.")
@@ -193,7 +193,7 @@ class JobFound(Part):
 
     gpus: Count = Field(description="GPUs of the job.")
     requested_gpu_s: Real = Field(description="Requested GPU-time of a mean replication [GPU s].")
-    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
+    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md).")
     time_shares: Numbers = Field(description="By [bucket](buckets.md#of-a-job): share of its requested GPU-time.")
     finished: Count = Field(0, description="Replications in which a fixed amount of work was done.")
     censored: Count = Field(0, description="Replications in which it was not.")
@@ -406,7 +406,7 @@ class GroupFound(Part):
 
     jobs: Real = Field(description="Submitted in a mean replication.")
     gpu_s: Real = Field(description="GPU-time that they held, in a mean replication [GPU s].")
-    metrics: dict[str, Summary] = Field(
+    metrics: dict[str, MetricSummary] = Field(
         description="By [metric](metrics.md); those that end in `@weight=gpu_time` count a job by its GPU-time."
     )
     single_jobs: dict[str, OfJobs] = Field(description="By metric, its quantiles over jobs.")
@@ -527,7 +527,7 @@ class ServiceFound(Part):
     replicas: Count = Field(description="Replicas.")
     gpus: Count = Field(description="GPUs of one.")
     capacity_per_s: Real = Field(description="Requests that a replica admits [1/s].")
-    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
+    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md).")
     requests: Numbers = Field(
         description="Requests of a mean replication by what became of them: `in_slo`, `late`, `rejected` or given up, "
         "`failed`, or `waiting` at the end; their sum is `offered`. Of these `moved` from a failed replica to another."
@@ -548,7 +548,7 @@ class TargetFound(Part):
     at_least: Real = Field(description="What a window has to reach.")
     window_s: Real = Field(description="Width of a window [s].")
     windows: Count = Field(description="Whole windows of a run.")
-    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md).")
+    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md).")
 
 
 class RunDocument(Document):
@@ -562,7 +562,7 @@ class RunDocument(Document):
     initial: str = Field("", description="State of the parts at the start: `new` or `stationary`.")
     horizon_s: Real = Field(description="Simulated time [s].")
     warmup_s: Real = Field(description="Of it, before anything is counted [s].")
-    metrics: dict[str, Summary] = Field(description="By [metric](metrics.md), over all jobs.")
+    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md), over all jobs.")
     time_shares: Numbers = Field(
         description="By [bucket](buckets.md#of-a-job): share of the requested GPU-time; sum 1."
     )
@@ -635,7 +635,7 @@ class VariantFound(Part):
 
     scenario_sha256: str = Field(description="Of the scenario's content.")
     scenario: str = Field(description="Name of the scenario.")
-    metrics: dict[str, Summary] = Field(description="As of a run.")
+    metrics: dict[str, MetricSummary] = Field(description="As of a run.")
     time_shares: Numbers = Field(description="As of a run.")
     cluster_shares: Numbers = Field(description="As of a run.")
     interruptions_by_cause: dict[str, Often] = Field(description="As of a run.")

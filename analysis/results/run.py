@@ -215,7 +215,7 @@ def document(
     )
 
 
-def _target(target: TargetPlan, metrics: Mapping[str, models.Summary], prepared: Prepared) -> models.TargetFound:
+def _target(target: TargetPlan, metrics: Mapping[str, models.MetricSummary], prepared: Prepared) -> models.TargetFound:
     width = target.windows * window_width(prepared.horizon, prepared.windows)
     return models.TargetFound(
         of=target.of,
@@ -269,7 +269,7 @@ def _metrics(
     rows: Sequence[Mapping[str, Ratio]],
     bands: Mapping[str, Interval | None],
     controls: Sequence[tuple[float, ...]] = (),
-) -> dict[str, models.Summary]:
+) -> dict[str, models.MetricSummary]:
     metrics = {}
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
@@ -287,7 +287,7 @@ def _metrics(
             "controlled": taken,
         }
         more |= {"band90": possible(name, _band(prepared, name, estimate.mean, bands.get(name))), **bound}
-        metrics[name] = models.Summary.model_validate(summary).model_copy(update=more)
+        metrics[name] = models.MetricSummary.model_validate(summary).model_copy(update=more)
     return metrics
 
 
@@ -385,7 +385,7 @@ def _ends(name: str, mine: JobTally, count: int) -> Iterator[str]:
         )
 
 
-def _notes(ensemble: Ensemble, fleet: models.FleetFound | None, metrics: Mapping[str, models.Summary]) -> list[str]:
+def _notes(ensemble: Ensemble, fleet: models.FleetFound | None, metrics: Mapping[str, models.MetricSummary]) -> list[str]:
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = [] if fleet is None else list(fleet_notes(fleet, count))
@@ -419,7 +419,7 @@ def _notes(ensemble: Ensemble, fleet: models.FleetFound | None, metrics: Mapping
     return notes
 
 
-def _is_constant(found: models.Summary) -> bool:
+def _is_constant(found: models.MetricSummary) -> bool:
     """Return whether a mean has no interval because all replications are equal, and is not exact."""
     return found.mean is not None and found.mean_ci95 is None and found.method is None
 

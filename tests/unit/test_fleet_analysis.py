@@ -33,7 +33,7 @@ from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.page.build import report_of
 from ettrick.analysis.page.chapters.run import format_run
 from ettrick.analysis.results.fleet import growth_of
-from ettrick.analysis.results.models import RunDocument, Summary
+from ettrick.analysis.results.models import RunDocument, MetricSummary
 from ettrick.analysis.results.run import document, render
 from ettrick.analysis.runs import Gathering, replicate
 from ettrick.analysis.study.model import Study
@@ -374,7 +374,7 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         return sim.prepare(sim.load(str(path), changes))
 
 
-def _summaries(run: RunDocument) -> Iterator[tuple[str, Summary]]:
+def _summaries(run: RunDocument) -> Iterator[tuple[str, MetricSummary]]:
     """Yield all summaries of a document: of the cluster, each slice, job, service and target."""
     assert run.fleet is not None
     yield from run.metrics.items()

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         FleetFound,
         GroupFound,
         StopsFound,
-        Summary,
+        MetricSummary,
         VariantFound,
     )
     from ettrick.analysis.statistics.differences import Difference
@@ -129,7 +129,7 @@ def _sizes(fleet: FleetFound) -> dict[str, GroupFound]:
     return {name: group for name, group in fleet.by.get("size", {}).items() if not name.endswith("+")}
 
 
-def _mttf(summary: Summary) -> str:
+def _mttf(summary: MetricSummary) -> str:
     bound = summary.lower_bound95
     return _mean(summary, time_text) if summary.mean is not None or bound is None else f"> {time_text(bound)}"
 
@@ -149,7 +149,7 @@ def tenants(fleet: FleetFound) -> Grid | None:
     return grid("What tenants had", heads, rows, note=note) if rows else None
 
 
-def _mean(summary: Summary, form: Callable[[float], str]) -> str:
+def _mean(summary: MetricSummary, form: Callable[[float], str]) -> str:
     return text_or_dash(summary.mean, form)
 
 
@@ -455,7 +455,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
     return Section("waits-by-size", title, (), tuple(items), notes)
 
 
-def _bar(name: str, summary: Summary, size: float) -> Bar:
+def _bar(name: str, summary: MetricSummary, size: float) -> Bar:
     assert summary.mean is not None, "a metric with a mean"
     low, high = summary.mean_ci95 or (None, None)
     span = None if low is None or high is None else (low / size, high / size)
@@ -521,7 +521,7 @@ class _Fleet(NamedTuple):
         assert self.document.fleet is not None, "a document of streams"
         return self.document.fleet
 
-    def of_size(self, metric: str, size: int) -> Summary | None:
+    def of_size(self, metric: str, size: int) -> MetricSummary | None:
         group = _sizes(self.fleet).get(str(size))
         return None if group is None else group.metrics.get(metric)
 
