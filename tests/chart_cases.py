@@ -25,7 +25,7 @@ from ettrick.analysis.page.charts.data import (
     ChartAxis,
     Series,
     Stack,
-    Swing,
+    TornadoBar,
     Tornado,
     Waterfall,
 )
@@ -136,16 +136,16 @@ CASES: dict[str, Any] = {
     "tornado": Tornado(
         "Failures matter most", "points", ("goodput", 92.4),
         (
-            Swing("failures", ("half", 1.2, (1.1, 1.3)), ("twice", -2.3, (-2.4, -2.2))),
-            Swing("interval", ("5 min", -0.2, None), ("60 min", -0.45, (-0.5, -0.4))),
-            Swing("spares", ("0", 0.0, None), ("64", 0.03, None)),
+            TornadoBar("failures", ("half", 1.2, (1.1, 1.3)), ("twice", -2.3, (-2.4, -2.2))),
+            TornadoBar("interval", ("5 min", -0.2, None), ("60 min", -0.45, (-0.5, -0.4))),
+            TornadoBar("spares", ("0", 0.0, None), ("64", 0.03, None)),
         ),
     ),
     "tornado, many": Tornado(
         LONG, "%", (LONG, 1.0),
-        tuple(Swing(f"{LONG} {size}", (LONG, -size, (-2 * size, 1.0)), (LONG, size, None)) for size in SIZES[::-1]),
+        tuple(TornadoBar(f"{LONG} {size}", (LONG, -size, (-2 * size, 1.0)), (LONG, size, None)) for size in SIZES[::-1]),
     ),
-    "tornado, nothing": Tornado("A", "points", ("x", 0.0), (Swing("a", ("low", 0.0, None), ("high", 0.0, None)),)),
+    "tornado, nothing": Tornado("A", "points", ("x", 0.0), (TornadoBar("a", ("low", 0.0, None), ("high", 0.0, None)),)),
     "heat map": table(4, 3, "column"),
     "heat map, many": table(16, 12, "interval of many"),
     "heat map, upright": table(3, 12, "uninterruptible"),

@@ -204,8 +204,8 @@ CHARTS = {
         "points of goodput",
         ("93.1 %", 93.1),
         (
-            data.Swing("failure rate", ("4", 1.5, (1.25, 1.75)), ("9", -2.5, (-2.75, -2.25))),
-            data.Swing("repair time", ("12 h", 0.25, None), ("3 d", -0.5, None)),
+            data.TornadoBar("failure rate", ("4", 1.5, (1.25, 1.75)), ("9", -2.5, (-2.75, -2.25))),
+            data.TornadoBar("repair time", ("12 h", 0.25, None), ("3 d", -0.5, None)),
         ),
     ),
     "stack": data.Stack(

@@ -72,7 +72,7 @@ def _charts() -> dict[str, object]:
         "bars": data.Bars("A beats B", "days", ("A", "B"), (data.Bar("finish", (54.0, 56.0)),)),
         "tornado": data.Tornado(
             "Rates matter most", "points", ("ETTR", 92.5),
-            (data.Swing("rate", ("0.25", 4.5, (4, 5)), ("4", -12.25, None)),),
+            (data.TornadoBar("rate", ("0.25", 4.5, (4, 5)), ("4", -12.25, None)),),
         ),
         "curves": data.Curves("ETTR falls with the rate", rates, percent, (line,), levels=((90.0, "target"),)),
         "contours": data.Contours(

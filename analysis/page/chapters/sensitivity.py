@@ -26,7 +26,7 @@ from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters.compare import difference_note
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
-from ettrick.analysis.page.charts.data import Bar, Bars, StackPart, Stack, Swing, Tornado
+from ettrick.analysis.page.charts.data import Bar, Bars, StackPart, Stack, TornadoBar, Tornado
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
@@ -368,10 +368,10 @@ def _tornado_title(asked: _Asked) -> str:
     return f"No input alone changes {metric.name} by more than the sampling error, with {count}"
 
 
-def _swing(moves: Sequence[_Move], metric: Shown) -> Swing:
+def _swing(moves: Sequence[_Move], metric: Shown) -> TornadoBar:
     drawn = [(move.label, move.found.mean / metric.form.size, metric.gaps(move.found.ci95)) for move in moves]
     low, high = (drawn[place] for place in drawn_ends([move.found.mean for move in moves]))
-    return Swing(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
+    return TornadoBar(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
 
 
 def _rows(swing: SwingFound, asked: _Asked) -> Iterator[tuple[str, ...]]:

@@ -507,7 +507,7 @@ class Bars(NamedTuple):
         return chart if 0 < len(self.rows) <= _MOST_ROWS else None
 
 
-class Swing(NamedTuple):
+class TornadoBar(NamedTuple):
     """A row of a tornado: an input, and what each of its ends changes (label, change, 95 % interval)."""
 
     name: str
@@ -521,7 +521,7 @@ class Tornado(NamedTuple):
     title: str
     unit: str
     center: tuple[str, float]
-    swings: tuple[Swing, ...]
+    swings: tuple[TornadoBar, ...]
 
     def table(self) -> Table:
         """Return what either end of each input changes."""

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ettrick.analysis.page.charts.data import Range, Swing
+    from ettrick.analysis.page.charts.data import Range, TornadoBar
 
 
 def _open_rows(
@@ -227,7 +227,7 @@ def draw_tornado(chart: Tornado) -> Figure:
     return figure
 
 
-def _arms(row: int, swing: Swing) -> list[_Arm]:
+def _arms(row: int, swing: TornadoBar) -> list[_Arm]:
     """Return the bars of an input: on one line if they go to different sides, else one above the other."""
     ends = ((swing.low, BLUE, -0.2), (swing.high, ORANGE, 0.2))
     spots = [[0.0, end[1], *(end[2] or ())] for end, _, _ in ends]
