@@ -136,7 +136,7 @@ _FIRST_PURPOSES = tuple(map(_purposes, range(8)))
 """Those of the first visits, ready made."""
 
 
-class Tier(Model):
+class RepairTier(Model):
     """One kind of repair."""
 
     name: str = Field(min_length=1, description="Name: process, reset, reboot, automated, manual, ...")
@@ -171,7 +171,7 @@ class Tiers(Strategy):
     """A blamed node goes through tiers of repair, one after another, and returns, with or without its fault."""
 
     use: Literal["tiers"] = "tiers"
-    tiers: tuple[Tier, ...] = Field(min_length=1, description="The tiers, lightest first.")
+    tiers: tuple[RepairTier, ...] = Field(min_length=1, description="The tiers, lightest first.")
     qualification: Qualification | None = Field(None, description="Tests after each repair.")
     diagnosis: Diagnosis = Field(
         default_factory=lambda: Diagnosis.model_validate({}), description="Which node is blamed."
