@@ -36,7 +36,7 @@ from ettrick.sim.policies.recovery.hot_spare import HotSpare
 from ettrick.sim.policies.recovery.ladder import Ladder as Rungs
 from ettrick.sim.policies.recovery.phases import Members
 from ettrick.sim.policies.recovery.standby import Standby
-from ettrick.sim.policies.repair import Tiers
+from ettrick.sim.policies.repair import RepairTiers
 from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed
 
@@ -90,7 +90,7 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
         yield f"scheduler.pack: {scheduler.pack}"
     if scheduler.pick == "best-score":
         yield "scheduler.pick: best-score"
-    if isinstance(prepared.repair, Tiers) and prepared.repair.lemons:
+    if isinstance(prepared.repair, RepairTiers) and prepared.repair.lemons:
         yield "repair.lemons"
     for source in prepared.sources:
         found = _uncovered_of_source(source)
@@ -324,7 +324,7 @@ class Lowered:
         scalars["repair_scale"] = repair.scale
         scalars["test_law"], scalars["diagnosis_finds"] = -1, 1.0
         self.tiers = np.zeros(1, state.TIER)
-        if not isinstance(repair, Tiers):
+        if not isinstance(repair, RepairTiers):
             return
         self.tiers = np.zeros(len(repair.tiers), state.TIER)
         names = [tier.name for tier in repair.tiers]

@@ -167,7 +167,7 @@ _FOR_EVER = 1e12
 """Wait for crews that stands for one without end [s]."""
 
 
-class Tiers(Strategy):
+class RepairTiers(Strategy):
     """A blamed node goes through tiers of repair, one after another, and returns, with or without its fault."""
 
     use: Literal["tiers"] = "tiers"
@@ -368,7 +368,7 @@ class Stock(Model):
         return self
 
 
-REPAIRS = {"simple": Simple, "tiers": Tiers}
+REPAIRS = {"simple": Simple, "tiers": RepairTiers}
 
-RepairStrategy: TypeAlias = Simple | Tiers
+RepairStrategy: TypeAlias = Simple | RepairTiers
 """What becomes of a node that is blamed for a failure. Tested by the harness ``check_repair``."""

@@ -8,7 +8,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.policies.contracts import Bucket, NodeView
-from ettrick.sim.policies.repair import LEMONS, Score, Threshold, Tiers
+from ettrick.sim.policies.repair import LEMONS, Score, Threshold, RepairTiers
 from tests.cases import cases
 from tests.harness import check_lemons, check_repair, play, prepared, trace
 
@@ -96,7 +96,7 @@ POINTS = {"use": "score", "start": 100, "blame_costs": 40, "regains": 0}
 @cases("order", [(WINDOW, POINTS), (POINTS, WINDOW)], ids=["window first", "points first"])
 def test_one_policy_is_enough(order: tuple[dict[str, Any], ...]) -> None:
     """Two blames at once fall to the window, three far apart to the points; each policy has a memory of its own."""
-    strategy = Tiers.model_validate(tiers(*order))
+    strategy = RepairTiers.model_validate(tiers(*order))
 
     def retires(times: list[float]) -> list[bool]:
         memory, found = None, []
@@ -432,7 +432,7 @@ def test_the_horizon_cuts_a_repair(crews: int | None) -> None:
 
 def test_crews_are_waited_for_as_in_theory() -> None:
     """One crew that is busy 2/3 of the time: an M/M/1 wait of twice the service; one that is overrun, for ever."""
-    tiers = Tiers.model_validate({"use": "tiers", "tiers": [{"name": "swap", "time": "1 h", "crews": 1}]})
+    tiers = RepairTiers.model_validate({"use": "tiers", "tiers": [{"name": "swap", "time": "1 h", "crews": 1}]})
     assert tiers.mean_time() == 3600
     assert tiers.mean_time(demand=2 / 3 / 3600) == pytest.approx(3 * 3600)
     assert tiers.mean_time(demand=2 / 3600) > 1e11
