@@ -26,7 +26,7 @@ from ettrick.analysis.page.charts.data import (
     Series,
     Stack,
     TornadoBar,
-    Tornado,
+    TornadoChart,
     Waterfall,
 )
 
@@ -133,7 +133,7 @@ CASES: dict[str, Any] = {
     "stack, below zero": Stack(LONG, "%", (StackPart("x", 120.0, 0), StackPart("y", -20.0, 1), StackPart("z", 1e-6, 2))),
     "stack, nothing": Stack("A", "s", (StackPart("x", 0.0, 0),)),
     "stack, many": Stack("A", "$", tuple(StackPart(f"{LONG} {number}", 1.0 + number, number) for number in range(20))),
-    "tornado": Tornado(
+    "tornado": TornadoChart(
         "Failures matter most", "points", ("goodput", 92.4),
         (
             TornadoBar("failures", ("half", 1.2, (1.1, 1.3)), ("twice", -2.3, (-2.4, -2.2))),
@@ -141,11 +141,11 @@ CASES: dict[str, Any] = {
             TornadoBar("spares", ("0", 0.0, None), ("64", 0.03, None)),
         ),
     ),
-    "tornado, many": Tornado(
+    "tornado, many": TornadoChart(
         LONG, "%", (LONG, 1.0),
         tuple(TornadoBar(f"{LONG} {size}", (LONG, -size, (-2 * size, 1.0)), (LONG, size, None)) for size in SIZES[::-1]),
     ),
-    "tornado, nothing": Tornado("A", "points", ("x", 0.0), (TornadoBar("a", ("low", 0.0, None), ("high", 0.0, None)),)),
+    "tornado, nothing": TornadoChart("A", "points", ("x", 0.0), (TornadoBar("a", ("low", 0.0, None), ("high", 0.0, None)),)),
     "heat map": table(4, 3, "column"),
     "heat map, many": table(16, 12, "interval of many"),
     "heat map, upright": table(3, 12, "uninterruptible"),

@@ -199,7 +199,7 @@ CHARTS = {
             data.Bar("switch", (300.25, None), ((250.0, 350.0), None)),
         ),
     ),
-    "tornado": data.Tornado(
+    "tornado": data.TornadoChart(
         "The failure rate matters most",
         "points of goodput",
         ("93.1 %", 93.1),

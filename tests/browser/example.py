@@ -70,7 +70,7 @@ def _charts() -> dict[str, object]:
         ),
         "stack": data.Stack("A step computes", "s", (data.StackPart("matrix products", 3.0, 0),)),
         "bars": data.Bars("A beats B", "days", ("A", "B"), (data.Bar("finish", (54.0, 56.0)),)),
-        "tornado": data.Tornado(
+        "tornado": data.TornadoChart(
             "Rates matter most", "points", ("ETTR", 92.5),
             (data.TornadoBar("rate", ("0.25", 4.5, (4, 5)), ("4", -12.25, None)),),
         ),

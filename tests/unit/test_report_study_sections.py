@@ -24,7 +24,7 @@ from ettrick.analysis.page.chapters.compare import bridge_of
 from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
 from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from ettrick.analysis.page.chapters.sensitivity import drawn_ends
-from ettrick.analysis.page.charts.data import Bars, Curves, FrontChart, HeatMap, Intervals, Stack, Tornado, Waterfall
+from ettrick.analysis.page.charts.data import Bars, Curves, FrontChart, HeatMap, Intervals, Stack, TornadoChart, Waterfall
 from ettrick.analysis.page.model import Grid, Picture, Section, plain
 from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, FolderResults, read_results
 from ettrick.analysis.results import run as documents
@@ -731,7 +731,7 @@ def no_sweep(content: dict[str, Any]) -> Any:
 def test_a_tornado_has_the_changes_of_the_document() -> None:
     """Both ends of what is unknown; of several choices the lowest and the highest change, in order of the input."""
     chart = pictures(made(drivers.section(no_sweep(sensitivity()))))["tornado"].chart
-    assert isinstance(chart, Tornado)
+    assert isinstance(chart, TornadoChart)
     rate, spares = chart.swings
     assert (rate.low[0], rate.high[0]) == ("0.5", "2")
     assert (rate.low[1], rate.high[1]) == pytest.approx((3, -6))

@@ -26,7 +26,7 @@ from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters.compare import difference_note
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
-from ettrick.analysis.page.charts.data import Bar, Bars, StackPart, Stack, TornadoBar, Tornado
+from ettrick.analysis.page.charts.data import Bar, Bars, StackPart, Stack, TornadoBar, TornadoChart
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
@@ -340,7 +340,7 @@ def _tornado(asked: _Asked) -> Picture | None:
         return None
     title = _tornado_title(asked)
     swings = tuple(_swing(moves, metric) for moves in asked.moves if moves)[:_MOST_BARS]
-    chart = Tornado(title, metric.step, ("all inputs at their centres", center.mean / metric.form.size), swings)
+    chart = TornadoChart(title, metric.step, ("all inputs at their centres", center.mean / metric.form.size), swings)
     rows = [row for swing in content.tornado or () for row in _rows(swing, asked)]
     heads = ["Input", "From", "To", f"Change of {metric.name}, 95 % interval", "How sure", "By the closed form"]
     if not any(row[-1] for row in rows):

@@ -515,7 +515,7 @@ class TornadoBar(NamedTuple):
     high: tuple[str, float, Range | None]
 
 
-class Tornado(NamedTuple):
+class TornadoChart(NamedTuple):
     """What each input alone does, the largest first; changes are from `center`, which is named too."""
 
     title: str

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
-from ettrick.analysis.page.charts.data import Bars, Intervals, ChartAxis, Stack, Tornado, Waterfall
+from ettrick.analysis.page.charts.data import Bars, Intervals, ChartAxis, Stack, TornadoChart, Waterfall
 from ettrick.analysis.page.charts.sheet import (
     BLUE,
     GREEN,
@@ -202,8 +202,8 @@ class _Arm(NamedTuple):
         return self.end[1] < 0
 
 
-@chart_kind(Tornado, drivers=1)
-def draw_tornado(chart: Tornado) -> Figure:
+@chart_kind(TornadoChart, drivers=1)
+def draw_tornado(chart: TornadoChart) -> Figure:
     """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes."""
     arms = [arm for row, swing in enumerate(chart.swings) for arm in _arms(row, swing)]
     decimals = decimals_of([arm.end[1] for arm in arms])
