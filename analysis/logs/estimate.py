@@ -211,14 +211,14 @@ def duration_law(time: ArrayLike, done: ArrayLike) -> Mixed:
 # Trend, change points, dispersion.
 
 
-class Trend(NamedTuple):
+class RateTrend(NamedTuple):
     """Power law of the rate: exponent beta (below 1 it falls) and its interval, scale lambda of lambda t^beta."""
 
     exponent: Estimate
     scale: float
 
 
-def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> Trend:
+def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> RateTrend:
     """Return the Crow-AMSAA fit of moments up to a fixed `end`: beta = n / sum ln(T / t).
 
     ``2 n beta / beta_hat`` is chi-squared with 2 n degrees of freedom; events that come in clusters count for
@@ -231,7 +231,7 @@ def trend(times: ArrayLike, end: float, dispersion: float = 1.0) -> Trend:
     beta = n / max(float(np.log(end / np.maximum(t, end * 1e-9)).sum()), n / MOST_EXPONENT)
     effective = max(n / max(dispersion, 1.0), 1.0)
     low, high = (beta * float(gammaincinv(effective, q)) / effective for q in (0.025, 0.975))
-    return Trend(Estimate(beta, low, high), n * math.exp(-beta * math.log(end)))
+    return RateTrend(Estimate(beta, low, high), n * math.exp(-beta * math.log(end)))
 
 
 MOST_EXPONENT = 100.0
