@@ -278,7 +278,7 @@ def changed_errors(rows: Sequence[Row], change: Change, priors: Mapping[Key, Pri
 # What a number more is worth, and whether steps that it has not seen are nearer.
 
 
-class Trial(NamedTuple):
+class TermTrial(NamedTuple):
     """A term that the model lacks, or a distinction that it makes.
 
     Parameters
@@ -308,7 +308,7 @@ def left_out_gain(
     rows: Sequence[Row],
     groups: Sequence[list[int]],
     before: Sequence[Fold],
-    trial: Trial,
+    trial: TermTrial,
     priors: Mapping[Key, Prior],
     start: Numbers,
 ) -> Gain:
@@ -380,14 +380,14 @@ def _pooled(row: Row) -> Row:
 
 
 TRIALS = (
-    Trial("Blackwell Ultra as Blackwell", rows=_pooled),
-    Trial(
+    TermTrial("Blackwell Ultra as Blackwell", rows=_pooled),
+    TermTrial(
         "the slowest of N ranks, log2(N / 8) of a step",
         Prior(0.0015, 0.7),
         lambda row, found: max(0.0, np.log2(row.work.gpus / 8)) * found.total,
     ),
-    Trial("what products read and write", Prior(0.4, 0.7), lambda row, _: _products_bytes(row)),
-    Trial(
+    TermTrial("what products read and write", Prior(0.4, 0.7), lambda row, _: _products_bytes(row)),
+    TermTrial(
         "attention with heads below 128",
         Prior(0.3, 0.7),
         lambda row, found: found.attention if row.work.shape.head_width < 128 else 0.0,
@@ -397,20 +397,20 @@ TRIALS = (
 coefficient of products by themselves (ai-dynamo/aiconfigurator); exponentials that do not depend on the width."""
 
 EXPERT_TRIALS = (
-    Trial("Blackwell Ultra as Blackwell, with experts", rows=_pooled),
-    Trial(
+    TermTrial("Blackwell Ultra as Blackwell, with experts", rows=_pooled),
+    TermTrial(
         "products of experts reach less, their bytes are touched as others",
         Prior(0.25, 0.7),
         lambda row, _: _experts_products(row),
         constants={"expert_touches": math.nan},
     ),
-    Trial("products of experts reach less", Prior(0.25, 0.7), lambda row, _: _experts_products(row)),
-    Trial(
+    TermTrial("products of experts reach less", Prior(0.25, 0.7), lambda row, _: _experts_products(row)),
+    TermTrial(
         "products of experts by tokens M of one, 1 + x / M",
         Prior(256.0, 0.7),
         lambda row, _: _experts_products(row) / _tokens_of_an_expert(row),
     ),
-    Trial("multiprocessors that hidden all-to-all takes", Prior(0.15, 0.5), lambda row, _: _hidden_exchanges(row)),
+    TermTrial("multiprocessors that hidden all-to-all takes", Prior(0.15, 0.5), lambda row, _: _hidden_exchanges(row)),
 )
 """For models with experts, a model left out; of a constant that is not a number the touches of other bytes are meant.
 Priors: guesses, and 20 of 132 multiprocessors (arXiv 2412.19437, section 3.2.2)."""

@@ -26,7 +26,7 @@ from ettrick.analysis.calibrate.fit import (
     Key,
     Numbers,
     Prior,
-    Trial,
+    TermTrial,
     changed_errors,
     dense_priors,
     errors,
@@ -224,7 +224,7 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
         one_more()
         return result
 
-    def gain(trial: Trial, rows: Sequence[Row], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
+    def gain(trial: TermTrial, rows: Sequence[Row], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
         experts = rows is mixed
         result = left_out_gain(
             rows, cells, before, trial, expert_priors() if experts else first, found.numbers if experts else start

@@ -25,7 +25,7 @@ from ettrick.analysis.calibrate.fit import (
     Key,
     Numbers,
     Prior,
-    Trial,
+    TermTrial,
     dense_priors,
     errors,
     expert_priors,
@@ -125,7 +125,7 @@ def test_numbers_of_experts_are_found() -> None:
     assert found.updated({key: TRUTH.value(key) for key in expert_priors()}) == TRUTH
     # Steps that take a tenth longer than the model can say: left-out ones are nearer with the term, by that tenth.
     slower = [each._replace(measured=each.measured + 0.1 * predict([each], truth)[0]) for each in rows]
-    trial = Trial("a tenth", Prior(0.05, 100.0), lambda _, found: found.total)
+    trial = TermTrial("a tenth", Prior(0.05, 100.0), lambda _, found: found.total)
     before = held_out(slower, [[0], [1], [2]], {}, truth)
     gain = left_out_gain(slower, [[0], [1], [2]], before, trial, {}, truth)
     assert gain.gain == pytest.approx(0.1 / 1.1, rel=1e-3)
