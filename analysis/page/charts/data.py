@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Range = tuple[float, float]  # ends of an interval
 
 
-class Value(NamedTuple):
+class CellValue(NamedTuple):
     """A number in a table with its interval beside it, and words behind it; a change always has its sign."""
 
     amount: float
@@ -31,7 +31,7 @@ class Value(NamedTuple):
 
 
 # A cell of a table: words, a number, an interval; ``None`` for a number that is not known.
-Cell = str | float | Value | Range | None
+Cell = str | float | CellValue | Range | None
 
 
 class Table(NamedTuple):
@@ -151,7 +151,7 @@ class Curves(NamedTuple):
 
         def cell(x: float, of: dict[float, Any]) -> Cell:
             y, span = of.get(x, ("", None))
-            return Value(y, span) if span is not None and y is not None else y
+            return CellValue(y, span) if span is not None and y is not None else y
 
         names = dict(self.x.ticks)
         rows = [[names.get(x, x), *(cell(x, of) for of in known)]
@@ -301,7 +301,7 @@ class Waterfall(NamedTuple):
 
     def table(self) -> Table:
         """Return a row for each total and change."""
-        changes = [(one.name, Value(one.amount, is_change=True), one.ci95 or "") for one in self.changes]
+        changes = [(one.name, CellValue(one.amount, is_change=True), one.ci95 or "") for one in self.changes]
         return Table(["", self.unit, "95 % interval"], [(*self.start, ""), *changes, (*self.end, "")])
 
     def slide_chart(self) -> SlideChart | None:
@@ -527,7 +527,7 @@ class TornadoChart(NamedTuple):
         """Return what either end of each input changes."""
         heads = ["input", f"low end [{self.unit}]", f"high end [{self.unit}]"]
         rows: list[list[Cell]] = [
-            [one.name, *(Value(end[1], None, f" at {end[0]}", True) for end in (one.low, one.high))]
+            [one.name, *(CellValue(end[1], None, f" at {end[0]}", True) for end in (one.low, one.high))]
             for one in self.swings
         ]
         return Table(heads, rows)

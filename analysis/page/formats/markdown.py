@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import number_text
-from ettrick.analysis.page.charts.data import Value
+from ettrick.analysis.page.charts.data import CellValue
 from ettrick.analysis.page.model import Column, Grid, plain
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def table_of(picture: Picture) -> Grid | None:
 
 
 def _amount(cell: Cell) -> float | None:
-    return cell.amount if isinstance(cell, Value) else cell if isinstance(cell, int | float) else None
+    return cell.amount if isinstance(cell, CellValue) else cell if isinstance(cell, int | float) else None
 
 
 def _cell_text(cell: Cell, digits: int) -> str:
     """Return a cell as text; an interval has the digits of the numbers that it belongs to."""
     if isinstance(cell, str):
         return cell
-    if isinstance(cell, Value):
+    if isinstance(cell, CellValue):
         sign = "+" if cell.is_change and cell.amount > 0 else ""
         interval = f" ({_cell_text(cell.ci95, digits)})" if cell.ci95 is not None else ""
         return f"{sign}{number_text(cell.amount, digits)}{interval}{cell.words}"
