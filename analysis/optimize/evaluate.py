@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.optimize.problem import Aim, Problem
     from ettrick.analysis.statistics.differences import Ranking
     from ettrick.analysis.statistics.estimates import Interval
-    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.model import Verdict
     from ettrick.analysis.sweep.campaign import Campaign
 
@@ -66,7 +66,7 @@ class Trial(NamedTuple):
     """
 
     number: int
-    chosen: tuple[Value, ...]
+    chosen: tuple[AxisPosition, ...]
     cell: Cell
     aims: tuple[Estimate, ...]
     bounded: tuple[Estimate, ...]
@@ -102,10 +102,10 @@ class Bench:
         self._checked = False
         self._number = 0
 
-    def evaluate(self, choices: Sequence[Sequence[Value]]) -> list[Trial]:
+    def evaluate(self, choices: Sequence[Sequence[AxisPosition]]) -> list[Trial]:
         """Return a trial for each combination, in order; those without one are simulated together."""
         known = {_key(trial.chosen): trial for trial in self.trials}
-        new: dict[object, tuple[Sequence[Value], list[Point]]] = {}
+        new: dict[object, tuple[Sequence[AxisPosition], list[Point]]] = {}
         for chosen in choices:
             key = _key(chosen)
             if key not in known and key not in new:
@@ -123,7 +123,7 @@ class Bench:
             self.trials.append(trial)
         return [known[_key(chosen)] for chosen in choices]
 
-    def known(self, chosen: Sequence[Value]) -> Trial | None:
+    def known(self, chosen: Sequence[AxisPosition]) -> Trial | None:
         """Return the trial of a combination; ``None`` where it was not evaluated."""
         return next((trial for trial in self.trials if _key(trial.chosen) == _key(chosen)), None)
 
@@ -151,7 +151,7 @@ class Bench:
         found = self.gain(trial, other, aim, confidence)
         return found is not None and found.resolved and found.mean < 0
 
-    def _points(self, chosen: Sequence[Value]) -> list[Point]:
+    def _points(self, chosen: Sequence[AxisPosition]) -> list[Point]:
         """Return the points of a combination, numbered after all others: central values, then each draw."""
         first, cell = self._number, self._number
         draws = range(len(self.problem.draws))
@@ -167,7 +167,7 @@ class Bench:
             check_metrics(self.problem, list(seen.metrics))
             self._checked = True
 
-    def _trial(self, chosen: Sequence[Value], points: Sequence[Point]) -> Trial:
+    def _trial(self, chosen: Sequence[AxisPosition], points: Sequence[Point]) -> Trial:
         """Return what came of the points of a combination."""
         problem = self.problem
         self._check(points[0])
@@ -187,7 +187,7 @@ class Bench:
             runs and all(condition.is_met(found.mean) for condition, found in pairs),
         )
 
-    def _aim(self, aim: Aim, chosen: Sequence[Value], cell: Cell) -> Estimate:
+    def _aim(self, aim: Aim, chosen: Sequence[AxisPosition], cell: Cell) -> Estimate:
         """Return what counts: a metric, or where the chosen value of an axis lies."""
         if not aim.is_axis:
             return self._estimate(cell, aim.name)
@@ -200,7 +200,7 @@ class Bench:
         return estimate(cell, metric, over_draws=self.problem.over_draws)
 
 
-def _key(chosen: Sequence[Value]) -> object:
+def _key(chosen: Sequence[AxisPosition]) -> object:
     """Return what makes two combinations the same: what they write into the scenario."""
     return tuple(repr(value.settings) for value in chosen)
 

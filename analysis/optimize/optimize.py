@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
     from ettrick.analysis.optimize.search import Edge, FormulaAnswer, Top
     from ettrick.analysis.statistics.differences import Difference
-    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.campaign import Campaign
 
@@ -202,7 +202,7 @@ def _axis(name: str, bench: Bench) -> OptimizeAxis:
     return OptimizeAxis(title=title, noun=axis.noun, from_=ends[0], to=ends[1], size=domain.size)
 
 
-def _labels(chosen: Sequence[Value], bench: Bench) -> dict[str, str]:
+def _labels(chosen: Sequence[AxisPosition], bench: Bench) -> dict[str, str]:
     return {name: value.label for name, value in zip(bench.problem.domains, chosen, strict=True)} if chosen else {}
 
 

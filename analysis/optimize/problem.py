@@ -18,7 +18,7 @@ from ettrick.sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.study.model import Condition, Optimum
@@ -39,14 +39,14 @@ _DIGITS = 3
 class Options:
     """Values without an order."""
 
-    values: tuple[Value, ...]
+    values: tuple[AxisPosition, ...]
 
     @property
     def size(self) -> int:
         """How many values there are."""
         return len(self.values)
 
-    def beside(self, value: Value) -> list[Value]:
+    def beside(self, value: AxisPosition) -> list[AxisPosition]:
         """Return all other values: none is nearer than another."""
         return [other for other in self.values if other.settings != value.settings]
 
@@ -63,7 +63,7 @@ class Line:
 
     name: str
     axis: Axis
-    steps: tuple[Value, ...] = ()
+    steps: tuple[AxisPosition, ...] = ()
 
     @property
     def size(self) -> int | None:
@@ -74,7 +74,7 @@ class Line:
         return round(high - low) + 1 if self.is_whole else None
 
     @property
-    def values(self) -> tuple[Value, ...]:
+    def values(self) -> tuple[AxisPosition, ...]:
         """All values, lowest first; only of a line that has a size."""
         low, high = (round(end) for end in self.ends) if not self.steps else (0, -1)
         return self.steps or tuple(self.value(float(number)) for number in range(low, high + 1))
@@ -97,7 +97,7 @@ class Line:
         """Whether equal factors count as equal distances."""
         return self.axis.range is not None and self.axis.range.scale == "log"
 
-    def value(self, number: float) -> Value:
+    def value(self, number: float) -> AxisPosition:
         """Return a number of the line as a value, to `_DIGITS` digits in a near unit where it is not whole."""
         low, high = self.ends
         amounts = amounts_of(self.axis.amounts)
@@ -111,7 +111,7 @@ class Line:
         """Return a number of the line as tables show it."""
         return amounts_of(self.axis.amounts).label(number)
 
-    def spread(self, count: int) -> list[Value]:
+    def spread(self, count: int) -> list[AxisPosition]:
         """Return about so many values, evenly spread, both ends among them."""
         if self.steps:
             last = len(self.steps) - 1
@@ -120,7 +120,7 @@ class Line:
         found = [self.value(self.axis.range.at(k / (count - 1))) for k in range(count)]
         return list({value.settings: value for value in found}.values())
 
-    def between(self, low: Value, high: Value) -> Value | None:
+    def between(self, low: AxisPosition, high: AxisPosition) -> AxisPosition | None:
         """Return the value in the middle of two; ``None`` if nothing distinct lies between them."""
         if self.steps:
             first, last = self.steps.index(low), self.steps.index(high)
@@ -131,7 +131,7 @@ class Line:
         found = self.value(math.sqrt(a * b) if self.is_log else (a + b) / 2)
         return None if found.settings in (low.settings, high.settings) else found
 
-    def beside(self, value: Value) -> list[Value]:
+    def beside(self, value: AxisPosition) -> list[AxisPosition]:
         """Return the next values on both sides, where there are such; between two ends a step is a part of the way."""
         if self.steps:
             at = self.steps.index(value)
@@ -169,7 +169,7 @@ def domain_of(name: str, axis: Axis) -> Domain:
     return Options(values)
 
 
-def _place(value: Value) -> float:
+def _place(value: AxisPosition) -> float:
     assert value.number is not None
     return value.number
 
@@ -220,7 +220,7 @@ class Problem:
     loaded: LoadedStudy
     spec: Optimum
     domains: Mapping[str, Domain]
-    draws: tuple[tuple[Value, ...], ...]
+    draws: tuple[tuple[AxisPosition, ...], ...]
     aims: tuple[Aim, ...]
     conditions: tuple[Condition, ...]
 
@@ -245,7 +245,7 @@ class Problem:
             size *= domain.size
         return size
 
-    def neighbours(self, chosen: Sequence[Value]) -> dict[tuple[Value, ...], str]:
+    def neighbours(self, chosen: Sequence[AxisPosition]) -> dict[tuple[AxisPosition, ...], str]:
         """Return the choices that differ from one in the next value of one axis, each with that axis."""
         return {
             (*chosen[:at], value, *chosen[at + 1 :]): name
@@ -253,7 +253,7 @@ class Problem:
             for value in domain.beside(chosen[at])
         }
 
-    def values(self, chosen: Sequence[Value], draw: int) -> tuple[Value, ...]:
+    def values(self, chosen: Sequence[AxisPosition], draw: int) -> tuple[AxisPosition, ...]:
         """Return the value of each axis for a choice and a draw; without a choice, those of the unknown axes alone."""
         if not chosen:
             return self.draws[draw]
@@ -332,7 +332,7 @@ def _aims(
     return (Aim(first, bool(spec.minimize), first in domains, (key,)), *others)
 
 
-def draws_of(loaded: LoadedStudy, *, over_draws: bool, fresh: int | None = None) -> tuple[tuple[Value, ...], ...]:
+def draws_of(loaded: LoadedStudy, *, over_draws: bool, fresh: int | None = None) -> tuple[tuple[AxisPosition, ...], ...]:
     """Return the values of the unknown axes: the central ones, and over draws those of the study's grid.
 
     With `fresh`, draws that follow from this number, and are others.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.optimize.evaluate import Bench, Trial
     from ettrick.analysis.optimize.problem import Aim
     from ettrick.analysis.statistics.estimates import Interval
-    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.amounts import AxisPosition
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -107,7 +107,7 @@ def _sampler(optuna: Any, bench: Bench, misses: dict[int, list[float]]) -> Any:
         )
 
 
-def _chosen(trial: Any, bench: Bench) -> tuple[Value, ...]:
+def _chosen(trial: Any, bench: Bench) -> tuple[AxisPosition, ...]:
     """Return the combination that a suggestion stands for."""
     chosen = []
     for name, domain in bench.problem.domains.items():
@@ -365,7 +365,7 @@ class FormulaAnswer(NamedTuple):
         Whether only trials were looked at, not the whole domain.
     """
 
-    chosen: tuple[Value, ...]
+    chosen: tuple[AxisPosition, ...]
     ettr: float
     ettr_of_answer: float | None
     assumptions: tuple[str, ...]
@@ -385,7 +385,7 @@ def formula_answer(bench: Bench, answer: Trial | None) -> FormulaAnswer | None:
     if len(problem.aims) > 1 or aim.lowest or aim.name not in _OF_ETTR:
         return None
 
-    def form(chosen: tuple[Value, ...]) -> sim.ClosedForm:
+    def form(chosen: tuple[AxisPosition, ...]) -> sim.ClosedForm:
         point = Point(0, 0, 0, problem.values(chosen, 0))
         return sim.closed_form(sim.prepare(problem.loaded.template.scenario(problem.loaded.overrides(point))))
 
@@ -393,7 +393,7 @@ def formula_answer(bench: Bench, answer: Trial | None) -> FormulaAnswer | None:
     is_line = len(domains) == 1 and isinstance(domains[0], Line)
     if is_line and isinstance(domains[0], Line):
         value = _highest_of_formula(domains[0], lambda value: form((value,)).ettr)
-        best: tuple[Value, ...] | None = None if value is None else (value,)
+        best: tuple[AxisPosition, ...] | None = None if value is None else (value,)
     else:
         known = [trial for trial in bench.candidates if trial.cell.stated.formula is not None]
         best = max(known, key=lambda trial: trial.cell.stated.formula or 0.0).chosen if known else None
@@ -406,11 +406,11 @@ def formula_answer(bench: Bench, answer: Trial | None) -> FormulaAnswer | None:
     return FormulaAnswer(best, found.ettr, of_answer, found.assumptions, not is_line)
 
 
-def _highest_of_formula(line: Line, ettr: Callable[[Value], float | None]) -> Value | None:
+def _highest_of_formula(line: Line, ettr: Callable[[AxisPosition], float | None]) -> AxisPosition | None:
     """Return the value of a line at which a formula is highest, as the search of simulations would without noise."""
-    known: dict[str, tuple[float, Value]] = {}
+    known: dict[str, tuple[float, AxisPosition]] = {}
 
-    def look(value: Value) -> None:
+    def look(value: AxisPosition) -> None:
         try:
             found = ettr(value)
         except (sim.ScenarioError, sim.PathError):

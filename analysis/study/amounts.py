@@ -221,7 +221,7 @@ def _in_words(content: Any) -> str:
 _TAGS = ("use", "law", "like")
 
 
-class Value(NamedTuple):
+class AxisPosition(NamedTuple):
     """One value of an axis.
 
     Parameters
@@ -253,7 +253,7 @@ class Point(NamedTuple):
     number: int
     cell: int
     draw: int
-    values: tuple[Value, ...]
+    values: tuple[AxisPosition, ...]
 
     @property
     def overrides(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ettrick.analysis.study.amounts import (
     EXACT,
     SHORT,
     Amounts,
-    Value,
+    AxisPosition,
     amounts_of,
     label_of,
     number_of,
@@ -252,7 +252,7 @@ class Axis(Model):
         kind = self.range or self.distribution
         return kind.described if kind is not None else ()
 
-    def values(self, name: str) -> tuple[Value, ...]:
+    def values(self, name: str) -> tuple[AxisPosition, ...]:
         """Return the values of a grid.
 
         Raises
@@ -269,21 +269,21 @@ class Axis(Model):
             return self._named(name, list(self.choices), list(self.choices.values()))
         numbers = numbers_of(self.choices)
         pairs = zip(self.choices, numbers, strict=True)
-        return tuple(Value(label_of(content), number, self._settings(name, content)) for content, number in pairs)
+        return tuple(AxisPosition(label_of(content), number, self._settings(name, content)) for content, number in pairs)
 
-    def at(self, name: str, u: float) -> Value:
+    def at(self, name: str, u: float) -> AxisPosition:
         """Return the value at a probability, or share of the way, above 0 and below 1."""
         return self.each(name, [u])[0]
 
-    def value(self, name: str, number: float) -> Value:
+    def value(self, name: str, number: float) -> AxisPosition:
         """Return a number of a range or a distribution as a value."""
         return self.numbered(name, [number])[0]
 
-    def each(self, name: str, shares: Sequence[float]) -> tuple[Value, ...]:
+    def each(self, name: str, shares: Sequence[float]) -> tuple[AxisPosition, ...]:
         """Return the values at probabilities, or shares of the way, above 0 and below 1; choices are equally likely."""
         return tuple(self.stream(name, shares))
 
-    def stream(self, name: str, shares: Sequence[float]) -> Iterator[Value]:
+    def stream(self, name: str, shares: Sequence[float]) -> Iterator[AxisPosition]:
         """Yield what `each` returns, each value when it is asked for: of many, only their numbers are kept."""
         kind = self.range or self.distribution
         if kind is not None:
@@ -291,26 +291,26 @@ class Axis(Model):
         values = self.values(name)
         return (values[min(int(u * len(values)), len(values) - 1)] for u in shares)
 
-    def numbered(self, name: str, numbers: Sequence[float]) -> tuple[Value, ...]:
+    def numbered(self, name: str, numbers: Sequence[float]) -> tuple[AxisPosition, ...]:
         """Return numbers of a range or a distribution as values, whose labels differ as soon as the numbers do."""
         return tuple(self._numbered(name, numbers))
 
-    def _numbered(self, name: str, numbers: Sequence[float]) -> Iterator[Value]:
+    def _numbered(self, name: str, numbers: Sequence[float]) -> Iterator[AxisPosition]:
         """Yield the same, each value when it is asked for."""
         kind = self.range or self.distribution
         assert kind is not None
         amounts, targets = kind.amounts, self.targets(name)
         if isinstance(kind, Draws):
             for row in map(int, numbers):
-                yield Value(f"draw {row}", None, tuple((path, kind.columns[path][row]) for path in targets))
+                yield AxisPosition(f"draw {row}", None, tuple((path, kind.columns[path][row]) for path in targets))
             return
         exact = [float(round(number)) for number in numbers] if amounts.whole else numbers
         label = _labels(amounts, exact)
         for number in exact:
             content = amounts.write(number)
-            yield Value(label(number), number, tuple((path, content) for path in targets))
+            yield AxisPosition(label(number), number, tuple((path, content) for path in targets))
 
-    def written(self, name: str, contents: Sequence[Any]) -> tuple[Value, ...]:
+    def written(self, name: str, contents: Sequence[Any]) -> tuple[AxisPosition, ...]:
         """Return the values that a study writes down elsewhere: choices by name or content, or numbers.
 
         Raises
@@ -345,13 +345,13 @@ class Axis(Model):
     def _settings(self, name: str, content: Any) -> tuple[tuple[str, Any], ...]:
         return tuple((path, content) for path in self.targets(name))
 
-    def _named(self, name: str, labels: Sequence[str], contents: Sequence[Any]) -> tuple[Value, ...]:
+    def _named(self, name: str, labels: Sequence[str], contents: Sequence[Any]) -> tuple[AxisPosition, ...]:
         """Return choices that have names; they lie where these say, or else where their first values do."""
         firsts = [next(iter(content.values())) for content in contents] if self._is_linked else contents
         are_numbers = all(number_of(label) is not None for label in labels)
         numbers = numbers_of(labels if are_numbers else firsts)
         return tuple(
-            Value(label, number, tuple(content.items()) if self._is_linked else self._settings(name, content))
+            AxisPosition(label, number, tuple(content.items()) if self._is_linked else self._settings(name, content))
             for label, number, content in zip(labels, numbers, contents, strict=True)
         )
 

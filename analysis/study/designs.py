@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.axis import Axis
 
 # What every design has: which combinations of the axes a study looks at, and how many there are.
@@ -65,11 +65,11 @@ class SampledDesign(Design):
 
 
 def with_draws(
-    axes: Mapping[str, Axis], rows: Iterable[tuple[Value, ...]], draws: int, rng: np.random.Generator
+    axes: Mapping[str, Axis], rows: Iterable[tuple[AxisPosition, ...]], draws: int, rng: np.random.Generator
 ) -> Iterator[Point]:
     """Yield for each combination of what is chosen the central point of what is unknown, then common draws of it."""
     unknown = {name: axis for name, axis in axes.items() if axis.is_uncertain}
-    drawn: list[dict[str, Value]] = [{}]
+    drawn: list[dict[str, AxisPosition]] = [{}]
     if unknown:
         from scipy.stats import qmc
 
@@ -188,7 +188,7 @@ class OneAtATime(Design):
                 number += 1
                 yield Point(number, number, 0, (*center[:position], value, *center[position + 1 :]))
 
-    def values(self, name: str, axis: Axis) -> tuple[Value, ...]:
+    def values(self, name: str, axis: Axis) -> tuple[AxisPosition, ...]:
         """Return the values of an axis that are looked at, the central one first and never again."""
         written = axis.written(name, [self.base[name]]) if name in self.base else ()
         if axis.choices is not None:

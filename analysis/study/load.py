@@ -29,7 +29,7 @@ from ettrick.sim.yamlfile import FILE_KEYS, YamlDocument, DocumentError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ettrick.analysis.study.amounts import Point, Value
+    from ettrick.analysis.study.amounts import Point, AxisPosition
     from ettrick.sim.yamlfile import Keys
 
 # What a study file says, with the options that change it, and with the files in it that it names.
@@ -458,7 +458,7 @@ class _FirstLook:
         self.found: dict[int, tuple[_Finding, ...]] = {}
         self.idle: list[Point] = []
         """Points that can be read and not run."""
-        self.failed: list[list[Value]] = [self._failed(position) for position in range(len(self.axes))]
+        self.failed: list[list[AxisPosition]] = [self._failed(position) for position in range(len(self.axes))]
         if not self.none_is_fine:
             for point in self.idle:
                 self._clear(point)
@@ -485,12 +485,12 @@ class _FirstLook:
                         values[value.label].append(point)
                     before[value.label] += 1
 
-    def _failed(self, position: int) -> list[Value]:
+    def _failed(self, position: int) -> list[AxisPosition]:
         """Return the values of an axis with which no point can be read, of those that are checked."""
         values = [points[0].values[position] for points in self.looked_at[position].values()]
         return [value for value in values if not self._is_fine(position, value)]
 
-    def _is_fine(self, position: int, value: Value) -> bool:
+    def _is_fine(self, position: int, value: AxisPosition) -> bool:
         """Tell whether one of the first points with a value can be read; a point that can clears all its values."""
         for point in self.points(position, value):
             if (position, value.label) in self.fine:
@@ -506,7 +506,7 @@ class _FirstLook:
         self.found[point.number] = ()
         self.fine.update((place, other.label) for place, other in enumerate(point.values))
 
-    def points(self, position: int, value: Value) -> list[Point]:
+    def points(self, position: int, value: AxisPosition) -> list[Point]:
         """Return the points in which a value is checked."""
         return self.looked_at[position][value.label]
 
@@ -569,7 +569,7 @@ class _FirstLook:
                 rule = f"no point that was checked can be read; of the first one {finding.rule}"
                 yield str(yamlfile.DocumentError(mark, "vary", rule))
 
-    def _against(self, position: int, value: Value) -> str:
+    def _against(self, position: int, value: AxisPosition) -> str:
         """Return what is wrong with a value wherever it was checked; nothing if something else is to blame."""
         own = {settings_text(path, content) for path, content in value.settings}
         values = [self.found[point.number] for point in self.points(position, value)]
@@ -588,7 +588,7 @@ def _finding(line: str, texts: Sequence[str]) -> _Finding:
     return _Finding(text, line.removeprefix(f"--set {text}: ") if text else line)
 
 
-def _place(document: yamlfile.YamlDocument, name: str, axis: Axis, value: Value) -> Keys:
+def _place(document: yamlfile.YamlDocument, name: str, axis: Axis, value: AxisPosition) -> Keys:
     """Return the path of a value in its study."""
     at: Keys = ("vary", name)
     if axis.choices is not None:

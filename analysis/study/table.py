@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.statistics.estimates import Interval, TwoWay
-    from ettrick.analysis.study.amounts import Point, Value
+    from ettrick.analysis.study.amounts import Point, AxisPosition
     from ettrick.analysis.study.axis import Axis
     from ettrick.sim import Ratio
 
@@ -102,7 +102,7 @@ class Cell:
     drawn: tuple[Outcome, ...] = ()
 
     @property
-    def values(self) -> tuple[Value, ...]:
+    def values(self) -> tuple[AxisPosition, ...]:
         """One value for each axis; those of unknown ones are the central ones."""
         return self.stated.point.values
 

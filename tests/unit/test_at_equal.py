@@ -15,7 +15,7 @@ from ettrick.analysis.metrics import METRICS, job_ratios, job_spending, ratios
 from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from ettrick.analysis.results.models import CompareDocument
 from ettrick.analysis.statistics.precision import ReplicationsError
-from ettrick.analysis.study.amounts import Point, Value
+from ettrick.analysis.study.amounts import Point, AxisPosition
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.table import Cell, Outcome, Table
@@ -274,7 +274,7 @@ def table(cells: Mapping[str, Sequence[sim.Ratio]], metric: str = "tokens_per_gp
     """Return a table of one axis with the ratios of a metric for each of its values."""
     axis = Axis(choices=tuple(cells))
     rows = tuple(
-        Cell(Outcome(Point(number, number, 0, (Value(label, None, ()),)), {metric: ratios}))
+        Cell(Outcome(Point(number, number, 0, (AxisPosition(label, None, ()),)), {metric: ratios}))
         for number, (label, ratios) in enumerate(cells.items())
     )
     return Table({"x": axis}, rows, (metric,), currency="USD")

@@ -12,7 +12,7 @@ from ettrick.analysis.study.table import summary_of
 
 if TYPE_CHECKING:
     from ettrick.analysis.statistics.differences import Difference
-    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.questions.sobol import Indices
     from ettrick.analysis.study.table import Cell, Outcome, Table
 
@@ -132,7 +132,7 @@ class Move(NamedTuple):
         Over how many the change was taken: those that this point and the centre have.
     """
 
-    value: Value
+    value: AxisPosition
     change: Difference | None
     closed_form: float | None
     trouble: str
@@ -149,7 +149,7 @@ class Swing(NamedTuple):
     """
 
     axis: str
-    center: Value
+    center: AxisPosition
     moves: tuple[Move, ...]
 
     @property
@@ -217,7 +217,7 @@ def _moved(table: Table, center: Cell, cell: Cell) -> str:
     return differs[0]
 
 
-def _move(value: Value, cell: Cell, center: Cell, metric: str) -> Move:
+def _move(value: AxisPosition, cell: Cell, center: Cell, metric: str) -> Move:
     """Return what one value makes of a metric."""
     change, count = versus(cell, center, metric) or (None, 0)
     ours, theirs = cell.stated.formula, center.stated.formula

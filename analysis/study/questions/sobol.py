@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.statistics.estimates import Interval
-    from ettrick.analysis.study.amounts import Value
+    from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.table import Cell, Table
 
     FloatArray = npt.NDArray[np.float64]
@@ -196,7 +196,7 @@ def _refusal(table: Table, metric: str, found: Sequence[FloatArray | None], how_
     return f"{how_many} have one without a result, the first with {first}: {_why(bad[0], metric)}"
 
 
-def _overlap(mine: Sequence[Value], others: Sequence[Value]) -> bool:
+def _overlap(mine: Sequence[AxisPosition], others: Sequence[AxisPosition]) -> bool:
     """Return whether values of points without a result are also, or lie among, those of points with one."""
     if any(value.number is None for value in (*mine, *others)):
         return bool({value.label for value in mine} & {value.label for value in others})
