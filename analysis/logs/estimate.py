@@ -698,7 +698,7 @@ def _parameters(
     return math.exp(p[0]), *rest, math.exp(p[-1]) if frailty else 0.0
 
 
-class Verdict(NamedTuple):
+class ClusteringVerdict(NamedTuple):
     """What clusters the failures of units: the four fits by name, the one to use, and the answer in a word.
 
     ``frailty`` and ``relapse`` are ``yes``, ``no`` or ``undecided``; ``upper_cv2`` is the upper limit of what may be
@@ -740,7 +740,7 @@ HIDDEN = 0.1
 """Squared variation [-] that must be ruled out before nodes count as equal."""
 
 
-def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
+def clustering(spells: Spells, lasting: Estimate | None = None) -> ClusteringVerdict:
     """Fit units that are equal or not, and repairs that hold or not, in all four combinations, and choose.
 
     Relapse is taken if it lowers the AIC by more than `BETTER`, with the first spell of each unit and without: it is
@@ -759,7 +759,7 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     model = ClusterModel(spells)
     poisson = model.fit("poisson")
     if model.events < SOME:
-        return Verdict({"poisson": poisson}, poisson, "undecided", "undecided", math.nan, None)
+        return ClusteringVerdict({"poisson": poisson}, poisson, "undecided", "undecided", math.nan, None)
     frailty = model.fit("frailty")
     relapse = model.fit("relapse")
     seed = replace(relapse, cv2=max(frailty.cv2 / 3, 0.1)) if relapse.probability else None
@@ -770,13 +770,13 @@ def clustering(spells: Spells, lasting: Estimate | None = None) -> Verdict:
     is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
     if is_frail and lasting is not None and lasting.low > 0 and not lasting.low <= with_.cv2 <= lasting.high:
         chosen = model.held(with_, lasting.value)
-        return Verdict(fits, chosen, word, "yes", with_.cv2, None, contradicted=True)
+        return ClusteringVerdict(fits, chosen, word, "yes", with_.cv2, None, contradicted=True)
     if is_frail and lasting is not None and with_.cv2 > lasting.high:
-        return Verdict(fits, without, word, "undecided", with_.cv2, with_, contradicted=True)
+        return ClusteringVerdict(fits, without, word, "undecided", with_.cv2, with_, contradicted=True)
     chosen = with_ if is_frail else without
     upper = math.nan if is_frail else model.upper_cv2(with_)
     hidden = not is_frail and upper > HIDDEN
-    return Verdict(
+    return ClusteringVerdict(
         fits, chosen, word, "yes" if is_frail else "undecided" if hidden else "no", upper,
         with_ if hidden else None,
     )  # fmt: skip

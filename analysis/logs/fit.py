@@ -12,7 +12,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs import estimate, goodput, onset
-from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, Verdict
+from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, ClusteringVerdict
 from ettrick.analysis.logs.events import Blame, History, Incidents, largest
 from ettrick.analysis.logs.goodput import WEEK
 from ettrick.analysis.logs.tables import NoModelError, utc
@@ -51,7 +51,7 @@ class FittedModel:
 
     document: found.FitDocument
     history: History
-    verdict: Verdict
+    verdict: ClusteringVerdict
     draws: list[Clustering]
     shares: NDArray[np.float64]
     """Events of each cause of the document, for draws of how the rate divides, shape (causes,)."""
@@ -241,7 +241,7 @@ def spread(history: History, events: Sequence[NodeEvent], few: float) -> float:
 
 
 def _causes(
-    history: History, single: Sequence[NodeEvent], verdict: Verdict, up: float, rules: Rules, wide: float
+    history: History, single: Sequence[NodeEvent], verdict: ClusteringVerdict, up: float, rules: Rules, wide: float
 ) -> tuple[list[found.CauseFound], NDArray[np.float64]]:
     """Return all causes, the most frequent first, and the events by which the background rate divides among them."""
     all_of = Counter(event.cause for event in history.outages)
@@ -372,7 +372,7 @@ def _lasting(history: History) -> Estimate:
 
 
 def _clustering(
-    verdict: Verdict, draws: Sequence[Clustering], model: ClusterModel, lasting: Estimate
+    verdict: ClusteringVerdict, draws: Sequence[Clustering], model: ClusterModel, lasting: Estimate
 ) -> found.ClusteringFound:
     names = {"rate": ("mu", 1000.0), "relapse_probability": ("probability", 1.0), "relapse_median_s": ("median", DAY)}
     names |= {"relapse_sigma": ("sigma", 1.0), "frailty_cv2": ("cv2", 1.0)}
@@ -514,7 +514,7 @@ _NEAR_START = "; near the start of the window look at the exposure first"
 
 
 def _findings(
-    history: History, verdict: Verdict, trend: found.TrendFound | None, few: Sequence[Incidents]
+    history: History, verdict: ClusteringVerdict, trend: found.TrendFound | None, few: Sequence[Incidents]
 ) -> list[str]:
     result = []
     without = int(np.sum(history.gpus == 0))

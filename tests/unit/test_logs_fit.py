@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.logs import check, estimate, export, pipeline, write
-from ettrick.analysis.logs.estimate import Clustering, ClusterModel, Estimate, Spells, Verdict
+from ettrick.analysis.logs.estimate import Clustering, ClusterModel, Estimate, Spells, ClusteringVerdict
 from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.fit import _findings, _trend, fit, spells_of, spread
 from ettrick.analysis.logs.pipeline import FitOptions
@@ -911,7 +911,7 @@ def test_a_change_near_the_start_asks_for_the_exposure(day: float, is_near: bool
     request = FitOptions([str(tmp_path / "outages.csv")], nodes=16, window=(start, end))
     history = pipeline.history_of(request, *pipeline.read(request))
     poisson = Clustering("poisson", 0.01)
-    equal = Verdict({"poisson": poisson}, poisson, "no", "no", math.nan, None)
+    equal = ClusteringVerdict({"poisson": poisson}, poisson, "no", "no", math.nan, None)
     lines = [text for text in _findings(history, equal, _trend(history), []) if "the rate changes at" in text]
     assert lines
     assert all(("near the start of the window" in text) is is_near for text in lines)
