@@ -138,7 +138,7 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConditionVerdict:
     """Where a condition holds along one line.
 
     Parameters
@@ -228,7 +228,7 @@ def reason_of(cell: Cell, metric: str) -> str:
 
 def verdict_of(
     table: Table, line: Line, along: str, metric: str, level: float, *, is_log: bool, is_least: bool, is_unknown: bool
-) -> Verdict:
+) -> ConditionVerdict:
     """Return where a metric is at least, or at most, a value along a line."""
     rows, silent = rows_of(line, table.position(along), metric)
     # Read upside down, "at most" is "at least".
@@ -249,7 +249,7 @@ def verdict_of(
     )
     paths = table.axes[along].targets(along)
     reliability = tuple(_reliability(paths, rows, crossing) for crossing in crossings)
-    return Verdict(line.others, rows, silent, level, is_least, crossings, bands, sure, reliability)
+    return ConditionVerdict(line.others, rows, silent, level, is_least, crossings, bands, sure, reliability)
 
 
 _RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
