@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Window(Model):
+class MaintenanceWindow(Model):
     """Some units of a part are out of service for a time."""
 
     start: Duration = Field(description="From the start of the simulation, warm-up included.")
@@ -35,7 +35,7 @@ class Maintenance(Strategy):
     use: Literal["maintenance"] = "maintenance"
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
     part: str = Field("node", description="Class of part that the windows count: node, rack, pdu, leaf, ...")
-    windows: tuple[Window, ...] = Field(min_length=1, description="The windows.")
+    windows: tuple[MaintenanceWindow, ...] = Field(min_length=1, description="The windows.")
     saves: bool = Field(True, description="Whether jobs save before they stop.")
     notice: Duration | None = Field(
         None,
