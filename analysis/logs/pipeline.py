@@ -239,7 +239,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
 
 
 def _simulations(
-    fitted: FittedModel, load: workload.Workload | None, files: Mapping[str, str], progress: Progress
+    fitted: FittedModel, load: workload.SiteWorkload | None, files: Mapping[str, str], progress: Progress
 ) -> tuple[CostFound | None, list[BacktestFound], list[str]]:
     """Return what the failures cost and the backtest, by running what is written, and what to know of them."""
     cost, backtest = None, []

@@ -97,7 +97,7 @@ class LoggedJob(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Workload:
+class SiteWorkload:
     """What the job records of a site say.
 
     Parameters
@@ -121,7 +121,7 @@ class Workload:
     priority: dict[str, int]
 
 
-def workload(fitted: FittedModel, tables: Tables, site: Site | None = None) -> Workload | None:
+def workload(fitted: FittedModel, tables: Tables, site: Site | None = None) -> SiteWorkload | None:
     """Return what the job records say; ``None`` with too few jobs that ran."""
     history, per_node = fitted.history, fitted.document.gpus_per_node
     jobs = jobs_of(tables, per_node)
@@ -155,7 +155,7 @@ def workload(fitted: FittedModel, tables: Tables, site: Site | None = None) -> W
             entry, what = _stream(partition if partition in names else "", band, origin, end, numbers)
             entries.append({**entry, **({"priority": priority[partition]} if partition in priority else {})})
             found.append(what)
-    return Workload(
+    return SiteWorkload(
         jobs, frozenset(chain), origin, begin, end, found, entries, partitions, scheduler, assumed, priority
     )  # fmt: skip
 
@@ -505,7 +505,7 @@ def log_normal_work(times: FloatArray, kinds: NDArray[np.int64]) -> tuple[float,
 # Scenarios.
 
 
-def fleet(content: Mapping[str, Any], load: Workload, sources: list[dict[str, Any]]) -> dict[str, Any]:
+def fleet(content: Mapping[str, Any], load: SiteWorkload, sources: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the scenario with the fitted streams, beside the training job where its records are one.
 
     Starts and saves are in the recorded run times, so those of the streams take no time. Jobs of streams end
@@ -528,7 +528,7 @@ def fleet(content: Mapping[str, Any], load: Workload, sources: list[dict[str, An
     }  # fmt: skip
 
 
-def sources_of(load: Workload) -> str:
+def sources_of(load: SiteWorkload) -> str:
     """Return comments that say what each stream rests on."""
 
     def show(found: Estimated, text: Callable[[float], str]) -> str:
@@ -543,7 +543,7 @@ def sources_of(load: Workload) -> str:
     )
 
 
-def stream_draws(load: Workload, count: int) -> dict[str, list[str]]:
+def stream_draws(load: SiteWorkload, count: int) -> dict[str, list[str]]:
     """Return draws of what the streams rest on by path of the fleet, the estimates first: `count` values for each path.
 
     The rate has the Gamma law of as many independent submissions as its dispersion leaves, median and sigma of the
@@ -576,7 +576,7 @@ def stream_draws(load: Workload, count: int) -> dict[str, list[str]]:
     return drawn
 
 
-def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
+def history(content: Mapping[str, Any], load: SiteWorkload) -> dict[str, Any]:
     """Return the scenario that replays the jobs and the outages of nodes as they were."""
     stream: dict[str, Any] = {"name": "history", "use": "trace", "file": JOBS, "skip_bad_rows": True}
     if any(job.eligible > job.submit for job in load.jobs):
@@ -605,14 +605,14 @@ def history(content: Mapping[str, Any], load: Workload) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _window(load: Workload) -> dict[str, str]:
+def _window(load: SiteWorkload) -> dict[str, str]:
     return {
         "warmup": f"{round((load.begin - load.origin) / HOUR)} h",
         "horizon": f"{round((load.end - load.begin) / HOUR)} h",
     }
 
 
-def _queue(load: Workload) -> dict[str, Any]:
+def _queue(load: SiteWorkload) -> dict[str, Any]:
     return {**({"partitions": load.partitions} if load.partitions else {}), "scheduler": load.scheduler}
 
 
@@ -638,7 +638,7 @@ class _Batches(NamedTuple):
 
 
 def backtest(
-    fitted: FittedModel, load: Workload, folder: Path, progress: Callable[[int, int | None], None]
+    fitted: FittedModel, load: SiteWorkload, folder: Path, progress: Callable[[int, int | None], None]
 ) -> list[BacktestFound]:
     """Return what was measured beside what the replay and the fitted streams give.
 
@@ -676,7 +676,7 @@ def backtest(
     return found
 
 
-def _replayed(fitted: FittedModel, load: Workload, folder: Path) -> dict[str, tuple[int, _Batches]]:
+def _replayed(fitted: FittedModel, load: SiteWorkload, folder: Path) -> dict[str, tuple[int, _Batches]]:
     """Return metrics of the jobs that the replay has in its window, by name, with how many jobs they are of."""
     length = load.end - load.begin
     changes = [f"windows={length / BATCHES!r} s", "streams.0.origin=0.0"]
@@ -728,7 +728,7 @@ def _replayed(fitted: FittedModel, load: Workload, folder: Path) -> dict[str, tu
     return found
 
 
-def _kept(fitted: FittedModel, load: Workload, jobs: Sequence[LoggedJob]) -> FloatArray:
+def _kept(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]) -> FloatArray:
     """Return how much of their runs jobs kept [s], shape (n,).
 
     Of the training job what its log says. Without one, each of its runs begins with a start and ends half an interval
@@ -750,7 +750,7 @@ def _kept(fitted: FittedModel, load: Workload, jobs: Sequence[LoggedJob]) -> Flo
     return np.asarray(run - np.minimum(lost, run))
 
 
-def _occupied(fitted: FittedModel, load: Workload, jobs: Sequence[LoggedJob]) -> tuple[FloatArray, FloatArray]:
+def _occupied(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]) -> tuple[FloatArray, FloatArray]:
     """Return the GPU-time of jobs and that in working order in parts of the window [GPU s], shape (batches,) each."""
     edges = np.linspace(load.begin, load.end, BATCHES + 1)
     history, per_node = fitted.history, fitted.document.gpus_per_node
@@ -772,7 +772,7 @@ def _occupied(fitted: FittedModel, load: Workload, jobs: Sequence[LoggedJob]) ->
     return within(start[known], end[known], held[known]), np.maximum(healthy, 1.0) * per_node
 
 
-def _drawn(load: Workload, folder: Path, progress: Callable[[int, int | None], None]) -> dict[str, list[float]]:
+def _drawn(load: SiteWorkload, folder: Path, progress: Callable[[int, int | None], None]) -> dict[str, list[float]]:
     """Return metrics of replications of the fitted streams: fewer and shorter ones where there are very many jobs."""
     if not load.entries:
         return {}

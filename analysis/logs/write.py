@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.fit import FittedModel
     from ettrick.analysis.logs.slurm_conf import Site
     from ettrick.analysis.logs.tables import Tables
-    from ettrick.analysis.logs.workload import Workload
+    from ettrick.analysis.logs.workload import SiteWorkload
     from ettrick.analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawFound
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
@@ -232,7 +232,7 @@ def bundle(fitted: FittedModel, entries: list[dict[str, Any]]) -> dict[str, Any]
 
 def files(
     fitted: FittedModel, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None,
-    load: Workload | None = None, site: Site | None = None,
+    load: SiteWorkload | None = None, site: Site | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """Return all files of the folder but the document, by name."""
     document = fitted.document
@@ -275,7 +275,7 @@ def files(
     return found
 
 
-def _with_streams(draws: str, load: Workload, sources: int) -> str:
+def _with_streams(draws: str, load: SiteWorkload, sources: int) -> str:
     """Return draws with those of streams beside them; only with a training job has the fleet the source of its ends."""
     heads, *rows = csv.reader(draws.splitlines())
     kept = [at for at, head in enumerate(heads) if load.chain or head != f"failures.{sources}.rate"]
