@@ -63,7 +63,7 @@ def complaints(model: type[BaseModel], document: YamlDocument, data: Data, error
     return list(dict.fromkeys(text for _, text in sorted(found, key=lambda item: item[0])))
 
 
-class _Finding(NamedTuple):
+class _ValidatorError(NamedTuple):
     """One error of the validator; ``branch`` is where a union was entered, and which part of it was validated."""
 
     path: Keys
@@ -72,7 +72,7 @@ class _Finding(NamedTuple):
     branch: tuple[Keys, str | int] | None
 
 
-def _finding(model: type[BaseModel], data: Data, error: Data) -> _Finding:
+def _finding(model: type[BaseModel], data: Data, error: Data) -> _ValidatorError:
     """Return an error with its path as the user wrote it: without tags and branches of unions."""
     path: Keys = ()
     here = data
@@ -89,16 +89,16 @@ def _finding(model: type[BaseModel], data: Data, error: Data) -> _Finding:
             path = (*path, step)
         else:
             branch = branch or (path, step)
-    return _Finding(path, error["type"], error, branch)
+    return _ValidatorError(path, error["type"], error, branch)
 
 
-def _one_per_choice(findings: list[_Finding]) -> list[_Finding]:
+def _one_per_choice(findings: list[_ValidatorError]) -> list[_ValidatorError]:
     """Return the findings with one line for a value that is none of the types of a union.
 
     Of a value that resembles one of the types (a mapping where a number or a mapping may stand) only what is wrong
     with it as that type is kept.
     """
-    unions: defaultdict[Keys, defaultdict[str | int, list[_Finding]]] = defaultdict(lambda: defaultdict(list))
+    unions: defaultdict[Keys, defaultdict[str | int, list[_ValidatorError]]] = defaultdict(lambda: defaultdict(list))
     for finding in findings:
         if finding.branch:
             unions[finding.branch[0]][finding.branch[1]].append(finding)
@@ -107,14 +107,14 @@ def _one_per_choice(findings: list[_Finding]) -> list[_Finding]:
         strangers = [branch for branch in branches.values() if branch[0].path == path and branch[0].kind in _WANTED]
         if len(branches) == len(strangers) > 1:
             wanted = " or ".join(_WANTED[branch[0].kind] for branch in strangers)
-            kept.append(_Finding(path, "none_of", {**strangers[0][0].error, "wanted": wanted}, None))
+            kept.append(_ValidatorError(path, "none_of", {**strangers[0][0].error, "wanted": wanted}, None))
         else:
             resembling = [branch for branch in branches.values() if branch not in strangers] or strangers
             kept += [finding for branch in resembling for finding in branch]
     return kept
 
 
-def _without_echoes(model: type[BaseModel], data: Data, findings: list[_Finding]) -> list[_Finding]:
+def _without_echoes(model: type[BaseModel], data: Data, findings: list[_ValidatorError]) -> list[_ValidatorError]:
     """Return the findings without those that follow from another one.
 
     A missing key that an unknown one beside it was meant to be, and a list that is too short only because what is
@@ -134,7 +134,7 @@ def _without_echoes(model: type[BaseModel], data: Data, findings: list[_Finding]
     ]
 
 
-def _rule(model: type[BaseModel], data: Data, finding: _Finding) -> tuple[Keys, str]:
+def _rule(model: type[BaseModel], data: Data, finding: _ValidatorError) -> tuple[Keys, str]:
     """Return where a finding is best shown, and the rule that was broken."""
     path, kind, error, _ = finding
     context = error.get("ctx", {})
