@@ -431,7 +431,7 @@ def first_look(loaded: LoadedStudy) -> list[str]:
     return list(dict.fromkeys(found or look.of_first()))
 
 
-class _Finding(NamedTuple):
+class _PointComplaint(NamedTuple):
     """What is said against a point: the setting that it is about, if it is about one, and the path and the rule."""
 
     text: str
@@ -455,7 +455,7 @@ class _FirstLook:
         self.looked_at = [self._chosen_values(found) for found in numbers]
         self._find_points()
         self.fine: set[tuple[int, str]] = set()
-        self.found: dict[int, tuple[_Finding, ...]] = {}
+        self.found: dict[int, tuple[_PointComplaint, ...]] = {}
         self.idle: list[Point] = []
         """Points that can be read and not run."""
         self.failed: list[list[AxisPosition]] = [self._failed(position) for position in range(len(self.axes))]
@@ -510,7 +510,7 @@ class _FirstLook:
         """Return the points in which a value is checked."""
         return self.looked_at[position][value.label]
 
-    def _look(self, point: Point) -> tuple[_Finding, ...]:
+    def _look(self, point: Point) -> tuple[_PointComplaint, ...]:
         """Return what is wrong with the description of a point."""
         try:
             self.loaded.scenario(point)
@@ -581,11 +581,11 @@ class _FirstLook:
         return next((one.rule for one in values[0] if all(one in findings for findings in values)), "")
 
 
-def _finding(line: str, texts: Sequence[str]) -> _Finding:
+def _finding(line: str, texts: Sequence[str]) -> _PointComplaint:
     """Return a complaint with the setting that it begins with, if it is about one."""
     begun = [text for text in texts if line.startswith(f"--set {text}: ")]
     text = max(begun, key=len, default="")
-    return _Finding(text, line.removeprefix(f"--set {text}: ") if text else line)
+    return _PointComplaint(text, line.removeprefix(f"--set {text}: ") if text else line)
 
 
 def _place(document: yamlfile.YamlDocument, name: str, axis: Axis, value: AxisPosition) -> Keys:

@@ -869,7 +869,7 @@ def test_big_studies_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Point] = []
     plain = looking._FirstLook._look
 
-    def look(trials: looking._FirstLook, point: Point) -> tuple[looking._Finding, ...]:
+    def look(trials: looking._FirstLook, point: Point) -> tuple[looking._PointComplaint, ...]:
         looked.append(point)
         return plain(trials, point)
 
