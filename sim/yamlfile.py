@@ -500,7 +500,7 @@ def extend(
     DocumentError
         As `load`, for any of the files, and if files extend each other in a circle.
     """
-    reader = _Reader(frozenset(shorthand), locate, known)
+    reader = _FileReader(frozenset(shorthand), locate, known)
     return _document(reader.read(path, (), (), None), reader.files)
 
 
@@ -553,7 +553,7 @@ def assign(
         raise DocumentError(mark, dotted(path), "has no value; null would remove the key")
     if tree.content is None:
         return _without(result, holder, path, mark)
-    reader = _Reader(frozenset(shorthand), locate, known, result.files)
+    reader = _FileReader(frozenset(shorthand), locate, known, result.files)
     tree = replace(reader.expand(with_use(tree), Path("--set"), path, ()), key=mark)
     if path[-1] == "use" and holder.get(path[-1]) != tree.content:
         result.stale |= {(*path[:-1], key) for key in holder}
@@ -622,7 +622,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return f"{', '.join(names[:most])}{more}"
 
 
-class _Reader:
+class _FileReader:
     """Reads files and follows ``extends``."""
 
     def __init__(
