@@ -111,7 +111,7 @@ def read_jobs(stream: JobTrace) -> Jobs:
     numbered = itertools.chain([first], numbered)
     # By its comments too: a copy may have another name.
     is_swf = file.lower().endswith((".swf", ".swf.gz")) or first[1].lstrip().startswith(";")
-    reader = _Reader(stream, _Swf(numbered, file, stream) if is_swf else _table(numbered, file, stream))
+    reader = _TraceReader(stream, _Swf(numbered, file, stream) if is_swf else _table(numbered, file, stream))
     bad = [f"{file}:{line}: {reason}" for line, reason in reader.read()]
     if bad and not stream.skip_bad_rows:
         more = f"; and {len(bad) - _LISTED:,} more" if len(bad) > _LISTED else ""
@@ -121,7 +121,7 @@ def read_jobs(stream: JobTrace) -> Jobs:
     return reader.jobs(len(bad))
 
 
-class _Reader:
+class _TraceReader:
     """Takes rows in any order, and puts the jobs in order."""
 
     def __init__(self, stream: JobTrace, table: Table) -> None:
