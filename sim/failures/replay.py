@@ -174,7 +174,7 @@ def _in_order(names: set[str], file: str) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (padded[name], name)))
 
 
-class _Row(NamedTuple):
+class _OutageRow(NamedTuple):
     unit: int
     start: float
     end: float
@@ -225,8 +225,8 @@ def read_log(
     """
     file, times = _shown(path), Times(has_unit=has_unit)
     names = {name: number for number, name in enumerate(inventory)}
-    open_rows: dict[int, _Row] = {}
-    done: list[_Row] = []
+    open_rows: dict[int, _OutageRow] = {}
+    done: list[_OutageRow] = []
     merged = 0
     for row in _rows(path, columns, times, second, names):
         last = open_rows.get(row.unit)
@@ -267,7 +267,7 @@ def read_log(
     return ReplayedLog(tuple(names), by_cause, merged, note)
 
 
-def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict[str, int]) -> list[_Row]:
+def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict[str, int]) -> list[_OutageRow]:
     """Return the rows of a log in order of time; units are added to `names`, unless these are an inventory."""
     file, is_complete, hosts = _shown(path), bool(names), HostLists()
     roles = {role: (name,) for role, name in columns}
@@ -275,7 +275,7 @@ def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict
     table = Table(lines(file), file, roles, ("unit", "start", "end"), advice=advice)
     seconds = {role: column_unit(table.name_of(role), second, has_unit=times.has_unit) for role in ("start", "end")}
 
-    def read(row: Mapping[str, str], line: int) -> tuple[tuple[str, ...], _Row]:
+    def read(row: Mapping[str, str], line: int) -> tuple[tuple[str, ...], _OutageRow]:
         units, is_over = hosts.expand(row["unit"]), row["end"].lower() not in NOTHING
         if not units:
             raise ValueError(f"column '{columns.unit}' is empty")
@@ -283,7 +283,7 @@ def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict
         end = table.value(row, "end", times.read, seconds["end"]) if is_over else math.inf
         if end < start:
             raise ValueError(f"the outage of '{row['unit']}' ends ({row['end']}) before it starts ({row['start']})")
-        return units, _Row(-1, start, end, row.get("cause") or "recorded", line)
+        return units, _OutageRow(-1, start, end, row.get("cause") or "recorded", line)
 
     rows = sorted(table.read(read), key=lambda pair: pair[1].start)
     same, unclear = same_hosts({name for units, _ in rows for name in units}.union(names), names)
