@@ -240,7 +240,7 @@ def _work_adopted(work: Callable[[Prepared, int], Any], index: int) -> Any:
 # What many replications come to, added up one by one: sums, and a few numbers of each where a spread is asked for.
 
 
-class _Row(Mapping[str, Ratio]):
+class _MetricRow(Mapping[str, Ratio]):
     """The metrics of one replication, each made when it is asked for."""
 
     __slots__ = ("_columns", "_place")
@@ -296,8 +296,8 @@ class Table(Sequence[Mapping[str, Ratio]]):
         """Return the metrics of a replication, or of some."""
         places = range(self._count)[index]
         if isinstance(places, range):
-            return [_Row(self._columns, place) for place in places]
-        return _Row(self._columns, places)
+            return [_MetricRow(self._columns, place) for place in places]
+        return _MetricRow(self._columns, places)
 
     def __eq__(self, other: object) -> bool:
         """Return whether another sequence has the same rows."""
