@@ -152,7 +152,7 @@ _DOMAINS = {
 }  # fmt: skip
 
 
-class _Row(NamedTuple):
+class _TierRow(NamedTuple):
     """One tier: where its vertices are, in the order of their numbers [in]."""
 
     x: NDArray[np.float64]
@@ -210,7 +210,7 @@ def _hues(topology: Topology, cables: Any) -> tuple[NDArray[np.int64], bool, NDA
 
 def _rows(
     topology: Topology, parts: list[str], plane: NDArray[np.int64] | None, inner: float, bottom: float
-) -> dict[str, _Row]:
+) -> dict[str, _TierRow]:
     """Place the tiers from the hosts up; planes lie side by side, and groups of hosts apart."""
     rows = {}
     for level, part in enumerate(parts):
@@ -225,11 +225,11 @@ def _rows(
         x = np.empty(numbers.size)
         x[order] = _LEFT + pitch * (place + 0.5)
         width = min(0.74 * pitch, 0.9 if part == "leaf" else 0.75)
-        rows[part] = _Row(x, bottom + 1.75 * level, width, 0.42 if part == "leaf" else 0.32)
+        rows[part] = _TierRow(x, bottom + 1.75 * level, width, 0.42 if part == "leaf" else 0.32)
     return rows
 
 
-def _draw_row(drawing: Canvas, part: str, row: _Row, hue: NDArray[np.int64], rail: NDArray[np.int64]) -> None:
+def _draw_row(drawing: Canvas, part: str, row: _TierRow, hue: NDArray[np.int64], rail: NDArray[np.int64]) -> None:
     topology = drawing.topology
     first = topology.vertices(part).start - topology.nodes
     forms = [[f"{_PARTS[part]} {index}" for index in range(row.x.size)], [f"{index}" for index in range(row.x.size)]]
@@ -249,7 +249,7 @@ def _draw_row(drawing: Canvas, part: str, row: _Row, hue: NDArray[np.int64], rai
     drawing.write(0.25, row.y, label, bold=True)
 
 
-def _draw_cables(drawing: Canvas, cables: Any, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
+def _draw_cables(drawing: Canvas, cables: Any, rows: dict[str, _TierRow], hue: NDArray[np.int64]) -> None:
     topology = drawing.topology
     weight = 0.9 if cables.lower.size <= 600 else 0.5
     names = list(_PARTS)
@@ -268,7 +268,7 @@ def _draw_cables(drawing: Canvas, cables: Any, rows: dict[str, _Row], hue: NDArr
         drawing.write(drawing.width - _RIGHT + 0.15, (top + foot) / 2, link_words(topology, tier, cables))
 
 
-def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> NDArray[np.float64]:
+def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _TierRow) -> NDArray[np.float64]:
     """Return where on its box each cable ends: side by side in the order of the other ends, (cables,) [in]."""
     order = np.lexsort((other, ends))
     sizes = np.bincount(ends)
@@ -278,7 +278,7 @@ def _ports(ends: NDArray[np.int64], other: NDArray[np.float64], row: _Row) -> ND
     return ports
 
 
-def _name_planes(drawing: Canvas, rows: dict[str, _Row], hue: NDArray[np.int64]) -> None:
+def _name_planes(drawing: Canvas, rows: dict[str, _TierRow], hue: NDArray[np.int64]) -> None:
     for plane in range(int(hue.max()) + 1):
         for part in reversed([part for part in rows if part != "node"]):
             here = np.flatnonzero(hue[np.array(drawing.topology.vertices(part)) - drawing.topology.nodes] == plane)
@@ -303,7 +303,7 @@ def _shared(topology: Topology) -> list[tuple[list[str], NDArray[np.int32]]]:
     return found
 
 
-def _draw_domains(drawing: Canvas, hosts: _Row, names: list[str], ids: NDArray[np.int32], y: float) -> None:
+def _draw_domains(drawing: Canvas, hosts: _TierRow, names: list[str], ids: NDArray[np.int32], y: float) -> None:
     half = (len(names) + 1) // 2
     every, each = ", ".join(names), of_each(ids)
     two_lines = f"{', '.join(names[:half])},\n{', '.join(names[half:])}"
