@@ -89,7 +89,7 @@ def with_notices(trace: FailureTrace, sources: Sequence[Source], save_times: Seq
     return FailureTrace(time, source, slot, number, until, trace.initial)
 
 
-class _Rows(NamedTuple):
+class _Candidates(NamedTuple):
     """Candidates of one source, shape (n,) each."""
 
     time: NDArray[np.float64]
@@ -127,7 +127,7 @@ def draw_trace(
         Bugs and rollouts depend on what jobs do, and are not here.
     """
     numbers = {} if stationary else _numbers(sources, horizon, seed, replication)
-    parts: list[tuple[int, _Rows]] = []
+    parts: list[tuple[int, _Candidates]] = []
     initial: list[InitialOutage] = []
     for index, source in enumerate(sources):
         if source.recorded is not None:
@@ -158,11 +158,11 @@ def draw_trace(
     )
 
 
-def _only(rows: _Rows, keep: NDArray[np.bool_]) -> _Rows:
-    return _Rows(rows.time[keep], rows.slot[keep], rows.round[keep], rows.until[keep])
+def _only(rows: _Candidates, keep: NDArray[np.bool_]) -> _Candidates:
+    return _Candidates(rows.time[keep], rows.slot[keep], rows.round[keep], rows.until[keep])
 
 
-def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _Rows:
+def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _Candidates:
     """Return the rows of a log that start before the horizon."""
     rows = source.recorded
     assert rows is not None
@@ -173,7 +173,7 @@ def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _R
     order = np.argsort(unit, kind="stable")
     first = np.searchsorted(unit[order], unit[order])
     number[order] = np.arange(len(unit)) - first
-    return _Rows(rows.start[inside], unit, number, rows.end[inside])
+    return _Candidates(rows.start[inside], unit, number, rows.end[inside])
 
 
 def _numbers(sources: Sequence[Source], horizon: float, seed: int, replication: int) -> dict[int, _Numbers]:
@@ -192,7 +192,7 @@ def _numbers(sources: Sequence[Source], horizon: float, seed: int, replication: 
 
 def _draw_source(
     source: Source, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
-) -> _Rows:
+) -> _Candidates:
     """Return the candidates of a source with a law."""
     tempo = source.tempo.realise(horizon, seed, replication) if source.tempo is not None else None
     times, slots, rounds = _draw_lives(
@@ -200,7 +200,7 @@ def _draw_source(
     )
     if tempo is not None:
         times = np.fromiter(map(tempo.moment, times.tolist()), np.float64, len(times))
-    rows = _Rows(times, slots, rounds, np.full(len(times), np.nan))
+    rows = _Candidates(times, slots, rounds, np.full(len(times), np.nan))
     if tempo is not None:
         # Rounding may put the last life of all on the horizon itself.
         rows = _only(rows, rows.time < horizon)
@@ -267,7 +267,7 @@ def _first_lives(
     return times[inside], slots[inside]
 
 
-def _scatter(source: Source, rows: _Rows, horizon: float, seed: int, replication: int) -> _Rows:
+def _scatter(source: Source, rows: _Candidates, horizon: float, seed: int, replication: int) -> _Candidates:
     """Replace each incident by the failures of the nodes that it takes, each with a delay of its own.
 
     The slot of such a failure is its node. In a domain of the whole cluster the nodes are drawn among all, so a larger
@@ -290,7 +290,7 @@ def _scatter(source: Source, rows: _Rows, horizon: float, seed: int, replication
                 times.append(end)
                 nodes.append(node)
                 numbers.append(incident)
-    return _Rows(
+    return _Candidates(
         np.asarray(times, dtype=np.float64),
         np.asarray(nodes, dtype=np.int64),
         np.asarray(numbers, dtype=np.int64),
