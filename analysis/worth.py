@@ -388,7 +388,7 @@ def worth(
     causes, knobs = (
         _group(
             [
-                _Simulated(change, next(rest), _less(_formula(change.prepared), formula) if change.has_formula else {})
+                _SimulatedChange(change, next(rest), _less(_formula(change.prepared), formula) if change.has_formula else {})
                 for change in kind
             ],
             together is not None,
@@ -405,7 +405,7 @@ def _contributions(rows: Sequence[Mapping[str, Ratio]]) -> _Table:
     return {name: contributions([row[name] for row in rows]) for name in METRICS if name in rows[0]}
 
 
-class _Simulated(NamedTuple):
+class _SimulatedChange(NamedTuple):
     """A change, what came of it, and the closed form of what it is worth."""
 
     change: Change
@@ -413,7 +413,7 @@ class _Simulated(NamedTuple):
     formula: dict[str, float]
 
 
-def _group(simulated: list[_Simulated], has_all: bool, base: _Table, by: str, scale: float | None) -> WorthGroup:
+def _group(simulated: list[_SimulatedChange], has_all: bool, base: _Table, by: str, scale: float | None) -> WorthGroup:
     """Return what changes of a kind are worth, alone and, if the last one is that, all at once."""
     singles = simulated[:-1] if has_all else simulated
 
@@ -436,7 +436,7 @@ def _group(simulated: list[_Simulated], has_all: bool, base: _Table, by: str, sc
             counts=counts,
         )
 
-    def single(one: _Simulated, *, counts: bool) -> WorthRow:
+    def single(one: _SimulatedChange, *, counts: bool) -> WorthRow:
         return row(one.change.name, one.change.text, [one.table], [base], one.formula, counts=counts)
 
     rows = [single(one, counts=one.change.counts) for one in singles]
