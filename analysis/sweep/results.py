@@ -43,7 +43,7 @@ _REPLICATION = SqlColumn("replication", _WHOLE)
 _LOW_HIGH = ("low", "high")
 
 
-class _Simulated(NamedTuple):
+class _JournaledPoint(NamedTuple):
     """A point with what the journal has of it."""
 
     point: Point
@@ -169,16 +169,16 @@ def _axis_columns(
     return found
 
 
-def _cells(campaign: Campaign, count: Callable[[Point], int]) -> Iterator[list[_Simulated]]:
+def _cells(campaign: Campaign, count: Callable[[Point], int]) -> Iterator[list[_JournaledPoint]]:
     """Yield the points of each cell, the one with the central values first."""
-    cell: list[_Simulated] = []
+    cell: list[_JournaledPoint] = []
     for point in campaign.loaded.points():
         if cell and point.cell != cell[0].point.cell:
             yield cell
             cell = []
         keys = [task.key for task in campaign.tasks(point, count(point))]
         cell.append(
-            _Simulated(point, len(keys), [campaign.journal.get(key) for key in keys if key in campaign.journal])
+            _JournaledPoint(point, len(keys), [campaign.journal.get(key) for key in keys if key in campaign.journal])
         )
     if cell:
         yield cell
@@ -193,7 +193,7 @@ def _place(axes: Mapping[str, Axis], point: Point) -> list[Any]:
 
 
 def _result_rows(
-    axes: Mapping[str, Axis], simulated: _Simulated, names: Sequence[str], metrics: Sequence[str]
+    axes: Mapping[str, Axis], simulated: _JournaledPoint, names: Sequence[str], metrics: Sequence[str]
 ) -> Iterator[list[Any]]:
     """Yield a row for each replication that was simulated to its end."""
     place = _place(axes, simulated.point)
@@ -212,7 +212,7 @@ def _result_rows(
             yield row
 
 
-def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_Simulated], metrics: Sequence[str]) -> Iterator[list[Any]]:
+def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_JournaledPoint], metrics: Sequence[str]) -> Iterator[list[Any]]:
     """Yield a row for each point of a cell; what the unknown does to it stands at the central one."""
     first, *drawn = [_outcome(simulated, metrics) for simulated in cell]
     for simulated, outcome in zip(cell, [Cell(first, tuple(drawn)), *map(Cell, drawn)], strict=True):
@@ -229,7 +229,7 @@ def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_Simulated], metrics: S
         yield row
 
 
-def _outcome(simulated: _Simulated, metrics: Sequence[str]) -> Outcome:
+def _outcome(simulated: _JournaledPoint, metrics: Sequence[str]) -> Outcome:
     if all(record.status == "ok" for record in simulated.records) and len(simulated.records) < simulated.wanted:
         return Outcome(
             simulated.point, trouble=f"{simulated.wanted - len(simulated.records)} of its tasks were not simulated"
