@@ -137,7 +137,7 @@ class _Recovery(NamedTuple):
     saved: bool
 
 
-class _Size(NamedTuple):
+class _SizeTerms(NamedTuple):
     """What depends on the size of a job alone: recoveries, and how long failures stay unknown."""
 
     recoveries: tuple[_Recovery, ...]
@@ -154,7 +154,7 @@ class RenewalForm:
     """The closed form for the jobs of a scenario; what depends on the size of a job alone is worked out once."""
 
     prepared: Prepared
-    _sizes: dict[tuple[int, int, float], _Size | None] = field(default_factory=dict)
+    _sizes: dict[tuple[int, int, float], _SizeTerms | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, float, Number], tuple[Number, Number]] = field(default_factory=dict)
     _newest: dict[tuple[int, int, int, tuple[Rung, ...]], tuple[int, float]] = field(default_factory=dict)
     _waits: dict[int, Waits | None] = field(default_factory=dict)
@@ -250,14 +250,14 @@ class RenewalForm:
             cause["restart"] += real(found.restart[index])
         return table
 
-    def _known_size(self, job: PreparedJob) -> _Size | None:
+    def _known_size(self, job: PreparedJob) -> _SizeTerms | None:
         """Return what jobs as large as this one have in common; ``None`` where the form does not describe them."""
         size = job.gpus, job.nodes, job.checkpoint.save_time()
         if size not in self._sizes:
             self._sizes[size] = _size(self.prepared, job)
         return self._sizes[size]
 
-    def _size(self, job: PreparedJob) -> _Size:
+    def _size(self, job: PreparedJob) -> _SizeTerms:
         """Return the same of a job that the form describes."""
         found = self._known_size(job)
         assert found is not None, "the form does not apply"
@@ -321,7 +321,7 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
             shares[name] = shares.get(name, 0.0) + value * part
 
 
-def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
+def _size(prepared: Prepared, job: PreparedJob) -> _SizeTerms | None:
     """Return the recoveries of a job from all its causes; ``None`` where one has none that is described."""
     recovery = prepared.recovery
     rates = [1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources]
@@ -341,7 +341,7 @@ def _size(prepared: Prepared, job: PreparedJob) -> _Size | None:
                 for back in backs
             ]
     races = [source.detection_race if source.effect.stops else None for source in prepared.sources]
-    return _Size(tuple(found), Unknown(races, shares))
+    return _SizeTerms(tuple(found), Unknown(races, shares))
 
 
 def _notices(source: Source, job: PreparedJob) -> Iterator[tuple[float, bool, bool]]:
