@@ -203,7 +203,7 @@ def table_lines(kind: Equal, table: Table) -> list[str]:
     return [*lines, _AS_GIVEN] if len({size for size, _ in sizes}) > 1 else lines
 
 
-class _Size(NamedTuple):
+class _ResourceUnit(NamedTuple):
     """Which entry of a ratio is what was taken, what one of its unit is, and what that is called; empty for money."""
 
     entry: int
@@ -211,12 +211,12 @@ class _Size(NamedTuple):
     unit: str
 
 
-_SIZES: Mapping[str, _Size] = MappingProxyType(
+_SIZES: Mapping[str, _ResourceUnit] = MappingProxyType(
     {
-        "tokens_per_gpu_day": _Size(1, 1.0, "GPU-days"),
-        "cluster_goodput": _Size(1, DAY, "GPU-days"),
-        "tokens_per_mw_day": _Size(1, 1.0, "MW-days"),
-        "cost_per_token": _Size(0, 1.0, ""),
+        "tokens_per_gpu_day": _ResourceUnit(1, 1.0, "GPU-days"),
+        "cluster_goodput": _ResourceUnit(1, DAY, "GPU-days"),
+        "tokens_per_mw_day": _ResourceUnit(1, 1.0, "MW-days"),
+        "cost_per_token": _ResourceUnit(0, 1.0, ""),
     }
 )
 
