@@ -789,7 +789,7 @@ _NEVER = 1e9
 """Multiples of this, up to a hundred, stand for a time that never comes [s]."""
 
 
-class Times:
+class TimestampParser:
     """Reads moments that count from the start of a log or a trace, all of which have one form.
 
     Numbers may count from anywhere, and dates without an offset are of a zone that keeps no summer time.

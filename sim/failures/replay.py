@@ -15,7 +15,7 @@ from pydantic import Field
 from ettrick.sim import catalog, units
 from ettrick.sim.failures.effects import Fault
 from ettrick.sim.failures.source import Recorded, Source
-from ettrick.sim.records import NOTHING, HostLists, LogError, Table, Times, lines, same_hosts, unit_of
+from ettrick.sim.records import NOTHING, HostLists, LogError, Table, TimestampParser, lines, same_hosts, unit_of
 from ettrick.sim.scenario.fields import Model, RuleError, Strategy
 from ettrick.sim.scenario.laws import Law
 
@@ -223,7 +223,7 @@ def read_log(
         If the origin is not a moment as those of the log, or later than all of them, or the unit of time contradicts
         the name of a column.
     """
-    file, times = _shown(path), Times(has_unit=has_unit)
+    file, times = _shown(path), TimestampParser(has_unit=has_unit)
     names = {name: number for number, name in enumerate(inventory)}
     open_rows: dict[int, _OutageRow] = {}
     done: list[_OutageRow] = []
@@ -267,7 +267,7 @@ def read_log(
     return ReplayedLog(tuple(names), by_cause, merged, note)
 
 
-def _rows(path: Path, columns: Columns, times: Times, second: float, names: dict[str, int]) -> list[_OutageRow]:
+def _rows(path: Path, columns: Columns, times: TimestampParser, second: float, names: dict[str, int]) -> list[_OutageRow]:
     """Return the rows of a log in order of time; units are added to `names`, unless these are an inventory."""
     file, is_complete, hosts = _shown(path), bool(names), HostLists()
     roles = {role: (name,) for role, name in columns}

@@ -22,7 +22,7 @@ import numpy as np
 
 from ettrick.sim import records, units
 from ettrick.sim.failures.replay import column_unit
-from ettrick.sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, Times, state_of
+from ettrick.sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, TimestampParser, state_of
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.streams import OUTCOMES, TraceColumns
 from ettrick.sim.yamlfile import shown
@@ -130,7 +130,7 @@ class _TraceReader:
         usual, has_unit = units.parse(f"1 {stream.time_unit}", units.DURATION), "time_unit" in stream.model_fields_set
         second = {role: column_unit(table.name_of(role), usual, has_unit=has_unit) for role in _TIMED}
         self._second = second["submit"]
-        self._times = Times(has_unit=has_unit)
+        self._times = TimestampParser(has_unit=has_unit)
         often = functools.lru_cache(maxsize=10_000)
         self._read: dict[str, Callable[[str], float]] = {
             **{role: functools.partial(self._times.read, second=second[role]) for role in ("submit", "start", "end")},

@@ -18,7 +18,7 @@ from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.prepare.failures import prior
 from ettrick.sim.prepare.placement import Latest, Site, chip_of
 from ettrick.sim.prepare.step import DoesNotFitError
-from ettrick.sim.records import Times
+from ettrick.sim.records import TimestampParser
 from ettrick.sim.scenario.fields import PathError
 from ettrick.sim.scenario.services import PromptPool
 from ettrick.sim.scenario.streams import JobOverhead
@@ -631,7 +631,7 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
 
 def _trace(name: str, path: Keys) -> tuple[Request, ...]:
     """Return the requests of a file in order of time."""
-    times = Times()
+    times = TimestampParser()
 
     def read(row: Mapping[str, str], _line: int) -> Request:
         return Request(
