@@ -71,7 +71,7 @@ class Changes(NamedTuple):
     left_out: dict[str, str]
 
 
-class LeftOutError(ValueError):
+class NotApplicableError(ValueError):
     """A change that does not apply to a scenario; the message is the reason."""
 
 
@@ -91,13 +91,13 @@ def changes_of(prepared: Prepared) -> Changes:
         try:
             changed, text = knob(held, prepared)
             change = Change(name, text, _ready(changed, prepared))
-        except (LeftOutError, sim.PathError) as error:
+        except (NotApplicableError, sim.PathError) as error:
             left_out[name] = _reason(error)
             continue
         try:
             more = knob(together, prepared)[0]
             together, at_once = more, _ready(more, prepared)
-        except (LeftOutError, sim.PathError) as error:
+        except (NotApplicableError, sim.PathError) as error:
             left_out[name] = f"it does not fit with those before it: {_reason(error)}"
             continue
         knobs.append(change)
@@ -230,7 +230,7 @@ def _mtbf(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     entries = _written_out(scenario)
     longer = [_longer(entry) if not getattr(entry, "planned", True) else entry for entry in entries]
     if longer == entries:
-        raise LeftOutError("no failure has a rate of its own")
+        raise NotApplicableError("no failure has a rate of its own")
     return scenario.model_copy(update={"failures": tuple(longer)}), "+10 %"
 
 
@@ -284,13 +284,13 @@ def _spares(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     """Keep a tenth more hot spares, at least one; whole units where jobs use these."""
     hot, whole = prepared.spares, prepared.units
     if not hot:
-        raise LeftOutError("there are no hot spares")
+        raise NotApplicableError("there are no hot spares")
     size = whole.needed if whole is not None else 1
     nodes = prepared.nodes // len(whole.nodes[0]) * size if whole is not None else prepared.nodes
     idle = nodes - scenario.spares.total - sum(job.nodes for job in prepared.jobs)
     more = min(max(round((_MORE - 1) * hot / size), 1), idle // size) * size
     if more <= 0:
-        raise LeftOutError("the cluster has no idle nodes to give")
+        raise NotApplicableError("the cluster has no idle nodes to give")
     spares = scenario.spares.model_copy(update={"hot": hot + more})
     return scenario.model_copy(update={"spares": spares}), f"{hot} to {hot + more} nodes"
 
@@ -298,7 +298,7 @@ def _spares(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
 def _step_time(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     """Make steps shorter; work of a fixed time, which is so many steps, with them."""
     if not all(job.tokens_per_second > 0 for job in prepared.jobs):
-        raise LeftOutError("the tokens of a step are not known; every job needs a batch and the time of its step")
+        raise NotApplicableError("the tokens of a step are not known; every job needs a batch and the time of its step")
     for index, job in enumerate(prepared.jobs):
         changes: dict[str, Any] = {"step_time": _LESS * job.step_time, "mfu": None, "calibration": None}
         work = scenario.jobs[index].work
