@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Estimate(NamedTuple):
+class MeasuredQuantity(NamedTuple):
     """What we make of a quantity.
 
     Parameters
@@ -38,11 +38,11 @@ class Estimate(NamedTuple):
     expected: float | None = None
 
 
-def estimate(values: Iterable[float], expected: float | None = None) -> Estimate:
+def estimate(values: Iterable[float], expected: float | None = None) -> MeasuredQuantity:
     """Return mean and standard error of one value per independent replication."""
     array = np.fromiter(values, dtype=np.float64)
     error = float(array.std(ddof=1)) / float(np.sqrt(array.size)) if array.size > 1 else 0.0
-    return Estimate(float(array.mean()), error, array.size, expected)
+    return MeasuredQuantity(float(array.mean()), error, array.size, expected)
 
 
 class Lab:

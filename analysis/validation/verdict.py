@@ -25,7 +25,7 @@ from ettrick.analysis.statistics.estimates import t_upper
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ettrick.analysis.validation.lab import Estimate
+    from ettrick.analysis.validation.lab import MeasuredQuantity
     from ettrick.analysis.validation.table import Row
 
 FAMILY = 0.001
@@ -64,7 +64,7 @@ class Verdict(NamedTuple):
     row: Row
     state: Literal["pass", "fail", "skipped"]
     published: float | None = None
-    estimate: Estimate | None = None
+    estimate: MeasuredQuantity | None = None
     noise: float = 0.0
     limit: float | None = None
     p_value: float | None = None
@@ -93,7 +93,7 @@ class Combined(NamedTuple):
         return self.p_value >= LEAST
 
 
-def judge(row: Row, estimate: Estimate, stochastic: int) -> Verdict:
+def judge(row: Row, estimate: MeasuredQuantity, stochastic: int) -> Verdict:
     """Return whether ours is as near as the row asks for.
 
     Parameters
@@ -117,7 +117,7 @@ def judge(row: Row, estimate: Estimate, stochastic: int) -> Verdict:
     return verdict._replace(state="fail", reason=_TOO_FEW) if _is_drowned(row, published, noise) else verdict
 
 
-def failed(row: Row, reason: str, estimate: Estimate | None = None) -> Verdict:
+def failed(row: Row, reason: str, estimate: MeasuredQuantity | None = None) -> Verdict:
     """Return the verdict on a row of which the numbers cannot be compared."""
     return Verdict(row, "fail", row.value, estimate, reason=reason)
 
@@ -127,7 +127,7 @@ def skipped(row: Row) -> Verdict:
     return Verdict(row, "skipped", row.value, reason=SKIPPED)
 
 
-def noise_of(row: Row, estimate: Estimate, stochastic: int) -> float:
+def noise_of(row: Row, estimate: MeasuredQuantity, stochastic: int) -> float:
     """Return the half-width that the error rate of the table leaves to a row [unit of the row]."""
     if estimate.error == 0:
         return 0.0
@@ -150,7 +150,7 @@ def combined(verdicts: Iterable[Verdict]) -> Combined | None:
     return Combined(len(values), float(chdtrc(2 * len(values), statistic)) if math.isfinite(statistic) else 0.0)
 
 
-def _unfit(row: Row, estimate: Estimate, published: float | None) -> str:
+def _unfit(row: Row, estimate: MeasuredQuantity, published: float | None) -> str:
     """Return why an estimate cannot be compared with anything; nothing if it can."""
     if not (math.isfinite(estimate.value) and math.isfinite(estimate.error)):
         return "ours is not a number"
@@ -206,7 +206,7 @@ def _is_drowned(row: Row, published: float | None, noise: float) -> bool:
     return added and noise > _size(row, published)
 
 
-def _p_value(beyond: float, estimate: Estimate) -> float:
+def _p_value(beyond: float, estimate: MeasuredQuantity) -> float:
     """Return the probability that sampling error puts a mean as far off, on either side [-]."""
     if beyond <= 0:
         return 1.0

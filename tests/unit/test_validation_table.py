@@ -15,7 +15,7 @@ from ettrick.analysis.page.chapters.validation import format_validation as typed
 from ettrick.analysis.results.models import ValidateDocument, ValidationRow
 from ettrick.analysis.results.run import plain
 from ettrick.analysis.validation import record
-from ettrick.analysis.validation.lab import Estimate, Lab
+from ettrick.analysis.validation.lab import MeasuredQuantity, Lab
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
 from ettrick.analysis.validation.run import cells_of as typed_cells_of
@@ -44,12 +44,12 @@ CHEAP = ("oracle-heavy-productive", "oracle-nodes-down-mean", "oracle-wear-out",
 """Rows with random numbers that are simulated again, in about two seconds."""
 
 
-def fake(lab: Lab, replications: int, *, ours: float = 10.1, error: float = 0.0) -> Estimate:
+def fake(lab: Lab, replications: int, *, ours: float = 10.1, error: float = 0.0) -> MeasuredQuantity:
     """Return what a row says that ours is."""
-    return Estimate(ours, error, replications)
+    return MeasuredQuantity(ours, error, replications)
 
 
-def missing(lab: Lab, replications: int) -> Estimate:
+def missing(lab: Lab, replications: int) -> MeasuredQuantity:
     """Look for data that are not there."""
     raise FileNotFoundError
 
@@ -203,31 +203,31 @@ ROW = """\
 """
 
 
-def one(lab: Lab, replications: int) -> Estimate:
+def one(lab: Lab, replications: int) -> MeasuredQuantity:
     """Return what the rows of these tests state."""
-    return Estimate(1.0)
+    return MeasuredQuantity(1.0)
 
 
-def two(lab: Lab, replications: int) -> Estimate:
+def two(lab: Lab, replications: int) -> MeasuredQuantity:
     """Return something else."""
-    return Estimate(2.0)
+    return MeasuredQuantity(2.0)
 
 
-def lost(lab: Lab, replications: int) -> Estimate:
+def lost(lab: Lab, replications: int) -> MeasuredQuantity:
     """Look for data that are not there."""
     message = "rows.csv"
     raise FileNotFoundError(message)
 
 
-def broken(lab: Lab, replications: int) -> Estimate:
+def broken(lab: Lab, replications: int) -> MeasuredQuantity:
     """Go wrong, with an error of two lines."""
     message = "first\nsecond"
     raise ZeroDivisionError(message)
 
 
-def noisy(lab: Lab, replications: int, *, off: float) -> Estimate:
+def noisy(lab: Lab, replications: int, *, off: float) -> MeasuredQuantity:
     """Return a mean that is off by so many standard errors."""
-    return Estimate(off, 1.0, replications, 0.0)
+    return MeasuredQuantity(off, 1.0, replications, 0.0)
 
 
 FAKES = {"one": one, "two": two, "lost": lost, "broken": broken, "noisy": noisy}

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from ettrick.analysis.validation import verdict
-from ettrick.analysis.validation.lab import Estimate, Lab
+from ettrick.analysis.validation.lab import MeasuredQuantity, Lab
 from ettrick.analysis.validation.run import validate
 from ettrick.analysis.validation.table import Row, load_table
 from ettrick.analysis.validation.verdict import FAMILY, combined, judge, skipped
@@ -154,7 +154,7 @@ def noise(error: float, rows: int, sides: int = 2) -> float:
 )
 def test_each_kind_without_sampling_error(kind: str, size: float, ours: float, state: str) -> None:
     """A formula is as near as the row says, both edges included; what must miss must miss by more."""
-    found = judge(row(kind, size), Estimate(ours), 50)
+    found = judge(row(kind, size), MeasuredQuantity(ours), 50)
     assert found.state == state
     assert found.noise == 0
     assert found.delta == pytest.approx(ours - 10)
@@ -163,14 +163,14 @@ def test_each_kind_without_sampling_error(kind: str, size: float, ours: float, s
 @cases(("ours", "state", "delta"), [(3, "pass", 0), (5, "pass", 0), (5.5, "fail", 0.5), (2, "fail", -1)])
 def test_an_interval(ours: float, state: str, delta: float) -> None:
     """Between both ends it holds, and beyond them the delta is the distance to the nearer one."""
-    found = judge(row("interval", value=None, low=3, high=5), Estimate(ours), 50)
+    found = judge(row("interval", value=None, low=3, high=5), MeasuredQuantity(ours), 50)
     assert (found.state, found.delta) == (state, delta)
 
 
 def test_a_relative_tolerance_of_a_negative_value() -> None:
     """Two per cent of minus ten are 0.2 on either side."""
-    assert judge(row("relative", 0.02, -10.0), Estimate(-10.19), 1).state == "pass"
-    assert judge(row("relative", 0.02, -10.0), Estimate(-9.79), 1).state == "fail"
+    assert judge(row("relative", 0.02, -10.0), MeasuredQuantity(-10.19), 1).state == "pass"
+    assert judge(row("relative", 0.02, -10.0), MeasuredQuantity(-9.79), 1).state == "fail"
 
 
 @cases("rows", [1, 40, 400])
@@ -181,7 +181,7 @@ def test_the_sampling_error_is_added_to_a_tolerance(kind: str, rows: int) -> Non
     error = 0.9 / (noise(1.0, rows))
     one = row(kind, size, replications=N)
     for off, state in ((1.89, "pass"), (1.91, "fail"), (-1.89, "pass"), (-1.91, "fail")):
-        found = judge(one, Estimate(10 + off, error, N), rows)
+        found = judge(one, MeasuredQuantity(10 + off, error, N), rows)
         assert found.state == state
         assert found.noise == pytest.approx(0.9, rel=1e-9)
         assert found.limit == pytest.approx(1.9, rel=1e-9)
@@ -194,7 +194,7 @@ def test_too_much_sampling_error_is_a_failure(kind: str) -> None:
     ends = {"low": 9, "high": 11, "value": None} if kind == "interval" else {"size": size}
     one = row(kind, replications=N, **ends)
     for width, state in ((0.99, "pass"), (1.01, "fail")):
-        found = judge(one, Estimate(10.0, width / noise(1.0, 40), N), 40)
+        found = judge(one, MeasuredQuantity(10.0, width / noise(1.0, 40), N), 40)
         assert found.state == state
         assert ("too few replications" in found.reason) == (state == "fail")
 
@@ -205,11 +205,11 @@ def test_an_equality_but_for_sampling_error() -> None:
     for size in (0.0, 0.5):
         limit = noise(error, 40) + size
         one = row("sampling", size, replications=N, most_noise=1.0)
-        assert judge(one, Estimate(10 + 0.999 * limit, error, N), 40).state == "pass"
-        assert judge(one, Estimate(10 - 1.001 * limit, error, N), 40).state == "fail"
-        found = judge(one, Estimate(12.5, error, N), 40)
+        assert judge(one, MeasuredQuantity(10 + 0.999 * limit, error, N), 40).state == "pass"
+        assert judge(one, MeasuredQuantity(10 - 1.001 * limit, error, N), 40).state == "fail"
+        found = judge(one, MeasuredQuantity(12.5, error, N), 40)
         assert found.p_value == pytest.approx(2 * stats.t.sf(2.5 - size, N - 1), rel=1e-9)
-        assert judge(one, Estimate(10 + 0.9 * size, error, N), 40).p_value == 1
+        assert judge(one, MeasuredQuantity(10 + 0.9 * size, error, N), 40).p_value == 1
 
 
 @cases(("value", "unit"), [(10.0, 10.0), (-10.0, 10.0), (0.0, 1.0)])
@@ -218,7 +218,7 @@ def test_an_equality_with_too_much_sampling_error_is_a_failure(value: float, uni
     for stated, most in (({}, 0.1), ({"most_noise": 0.3}, 0.3)):
         one = row("sampling", value=value, replications=N, **stated)
         for width, state in ((0.99, "pass"), (1.01, "fail")):
-            found = judge(one, Estimate(value, width * most * unit / noise(1.0, 40), N), 40)
+            found = judge(one, MeasuredQuantity(value, width * most * unit / noise(1.0, 40), N), 40)
             assert found.state == state
             assert ("too few replications" in found.reason) == (state == "fail")
 
@@ -228,39 +228,39 @@ def test_an_inequality_holds_beyond_sampling_error(kind: str, sign: int) -> None
     """Ours has to be on the right side by more than the one-sided sampling error."""
     one = row(kind, replications=N)
     width = noise(1.0, 40, sides=1)
-    assert judge(one, Estimate(10 + sign * 1.001 * width, 1.0, N), 40).state == "pass"
-    assert judge(one, Estimate(10 + sign * 0.999 * width, 1.0, N), 40).state == "fail"
-    assert judge(one, Estimate(10.0, 1.0, N), 40).state == "fail"
+    assert judge(one, MeasuredQuantity(10 + sign * 1.001 * width, 1.0, N), 40).state == "pass"
+    assert judge(one, MeasuredQuantity(10 + sign * 0.999 * width, 1.0, N), 40).state == "fail"
+    assert judge(one, MeasuredQuantity(10.0, 1.0, N), 40).state == "fail"
 
 
 def test_a_wrong_model_misses_beyond_sampling_error() -> None:
     """What must miss is off by more than size and sampling error together."""
     one = row("must_miss", 1.0, replications=N)
     limit = 1.0 + noise(1.0, 40)
-    assert judge(one, Estimate(10 - 1.001 * limit, 1.0, N), 40).state == "pass"
-    assert judge(one, Estimate(10 - 0.999 * limit, 1.0, N), 40).state == "fail"
+    assert judge(one, MeasuredQuantity(10 - 1.001 * limit, 1.0, N), 40).state == "pass"
+    assert judge(one, MeasuredQuantity(10 - 0.999 * limit, 1.0, N), 40).state == "fail"
 
 
 def test_an_interval_with_sampling_error() -> None:
     """The sampling error widens both ends."""
     one = row("interval", value=None, low=0, high=100, replications=N)
     width = noise(1.0, 40)
-    assert judge(one, Estimate(100 + 0.999 * width, 1.0, N), 40).state == "pass"
-    assert judge(one, Estimate(-1.001 * width, 1.0, N), 40).state == "fail"
+    assert judge(one, MeasuredQuantity(100 + 0.999 * width, 1.0, N), 40).state == "pass"
+    assert judge(one, MeasuredQuantity(-1.001 * width, 1.0, N), 40).state == "fail"
 
 
 @cases(
     ("one", "estimate", "reason"),
     [
-        (row("absolute", 1.0), Estimate(math.nan), "not a number"),
-        (row("absolute", 1.0, replications=N), Estimate(10.0, math.inf, N), "not a number"),
-        (row("absolute", 1.0, value=None), Estimate(10.0), "what is expected"),
-        (row("absolute", 1.0, value=None), Estimate(10.0, expected=math.nan), "not a number"),
-        (row("absolute", 1.0, replications=N), Estimate(10.0, 0.0, 1), "two replications"),
-        (row("absolute", 1.0), Estimate(10.0, 0.1, N), "states no replications"),
+        (row("absolute", 1.0), MeasuredQuantity(math.nan), "not a number"),
+        (row("absolute", 1.0, replications=N), MeasuredQuantity(10.0, math.inf, N), "not a number"),
+        (row("absolute", 1.0, value=None), MeasuredQuantity(10.0), "what is expected"),
+        (row("absolute", 1.0, value=None), MeasuredQuantity(10.0, expected=math.nan), "not a number"),
+        (row("absolute", 1.0, replications=N), MeasuredQuantity(10.0, 0.0, 1), "two replications"),
+        (row("absolute", 1.0), MeasuredQuantity(10.0, 0.1, N), "states no replications"),
     ],
 )
-def test_what_cannot_be_compared_fails(one: Row, estimate: Estimate, reason: str) -> None:
+def test_what_cannot_be_compared_fails(one: Row, estimate: MeasuredQuantity, reason: str) -> None:
     """No number, nothing to compare with, sampling error of unknown size: a failure that says so."""
     found = judge(one, estimate, 40)
     assert found.state == "fail"
@@ -269,27 +269,27 @@ def test_what_cannot_be_compared_fails(one: Row, estimate: Estimate, reason: str
 
 def test_what_theory_expects_stands_in_for_a_value() -> None:
     """A row without a value is compared with what its measure says that theory expects; a value wins."""
-    assert judge(row("absolute", 1.0, value=None), Estimate(5.0, expected=5.5), 1).published == 5.5
-    assert judge(row("absolute", 1.0), Estimate(5.0, expected=5.5), 1).state == "fail"
+    assert judge(row("absolute", 1.0, value=None), MeasuredQuantity(5.0, expected=5.5), 1).published == 5.5
+    assert judge(row("absolute", 1.0), MeasuredQuantity(5.0, expected=5.5), 1).state == "fail"
 
 
 def test_replications_that_are_all_the_same_are_no_proof() -> None:
     """Without any spread, an equality holds only if it is exact."""
     one = row("sampling", replications=N, independent=True)
-    assert judge(one, Estimate(10.0, 0.0, N), 40).p_value == 1
-    off = judge(one, Estimate(10.001, 0.0, N), 40)
+    assert judge(one, MeasuredQuantity(10.0, 0.0, N), 40).p_value == 1
+    off = judge(one, MeasuredQuantity(10.001, 0.0, N), 40)
     assert (off.state, off.p_value) == ("fail", 0)
     together = combined([off])
     assert together is not None
     assert (together.p_value, together.holds) == (0, False)
 
 
-def draws(tables: int, rows: int, seed: int) -> list[list[Estimate]]:
+def draws(tables: int, rows: int, seed: int) -> list[list[MeasuredQuantity]]:
     """Return estimates of rows whose truth is ten: means of N normal numbers."""
     numbers = np.random.default_rng(seed).normal(10.0, 3.0, (tables, rows, N))
     means, errors = numbers.mean(axis=2), numbers.std(axis=2, ddof=1) / math.sqrt(N)
     return [
-        [Estimate(float(mean), float(error), N) for mean, error in zip(*pair, strict=True)]
+        [MeasuredQuantity(float(mean), float(error), N) for mean, error in zip(*pair, strict=True)]
         for pair in zip(means, errors, strict=True)
     ]
 
@@ -324,7 +324,7 @@ def test_the_combined_p_value_is_uniform_when_all_rows_are_true() -> None:
     assert ours is not None
     assert ours.p_value == pytest.approx(stats.combine_pvalues(known, "fisher").pvalue, rel=1e-9)
     # Rows that each are within their own limit, and far too often off.
-    off = [judge(one, Estimate(12.2, 1.0, N), 10) for _ in range(20)]
+    off = [judge(one, MeasuredQuantity(12.2, 1.0, N), 10) for _ in range(20)]
     assert {each.state for each in off} == {"pass"}
     together = combined(off)
     assert together is not None
@@ -333,8 +333,8 @@ def test_the_combined_p_value_is_uniform_when_all_rows_are_true() -> None:
 
 def test_rows_that_share_replications_do_not_count_twice() -> None:
     """Only independent rows that were simulated are combined; without any there is no p-value."""
-    alone = judge(row("sampling", replications=N, independent=True), Estimate(11.0, 1.0, N), 10)
-    shared = judge(row("sampling", replications=N), Estimate(14.0, 1.0, N), 10)
+    alone = judge(row("sampling", replications=N, independent=True), MeasuredQuantity(11.0, 1.0, N), 10)
+    shared = judge(row("sampling", replications=N), MeasuredQuantity(14.0, 1.0, N), 10)
     assert combined([alone, shared]) == combined([alone])
     assert combined([shared, skipped(row("sampling", replications=N, independent=True))]) is None
 

@@ -12,15 +12,15 @@ from ettrick.analysis.validation.measures import crossover, fleet, jobs, nodes, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ettrick.analysis.validation.lab import Estimate
+    from ettrick.analysis.validation.lab import MeasuredQuantity
 
 __all__ = ["MEASURES"]
 
-MEASURES: Mapping[str, Callable[..., Estimate]] = {
+MEASURES: Mapping[str, Callable[..., MeasuredQuantity]] = {
     name: measure
     for file in (crossover, fleet, jobs, nodes, oracle, recovery, services, steps)
     for name, measure in vars(file).items()
     if not name.startswith("_")
     and getattr(measure, "__module__", "") == file.__name__
-    and getattr(measure, "__annotations__", {}).get("return") == "Estimate"
+    and getattr(measure, "__annotations__", {}).get("return") == "MeasuredQuantity"
 }

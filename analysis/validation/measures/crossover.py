@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.validation.lab import Estimate, estimate, seconds
+from ettrick.analysis.validation.lab import MeasuredQuantity, estimate, seconds
 from ettrick.sim.formulas.elastic import elastic_shares
 from ettrick.sim.formulas.goodput import expected_shares
 from ettrick.sim.units import DAY, HOUR
@@ -291,26 +291,26 @@ def _rivals(replicas: int) -> Rivals:
     )
 
 
-def crossover(lab: Lab, replications: int, replicas: int) -> Estimate:
+def crossover(lab: Lab, replications: int, replicas: int) -> MeasuredQuantity:
     """Return the reconfiguration time at which elastic replicas do as well as a restart [s], beside the closed form."""
     rivals = _rivals(replicas)
     seen = simulated_crossover(rivals, replications, horizon=10 * DAY, seed=lab.seed)
     assert seen is not None, "elasticity pays if it takes no time"
-    return Estimate(seen.seconds, seen.error, replications, expected_crossover(rivals))
+    return MeasuredQuantity(seen.seconds, seen.error, replications, expected_crossover(rivals))
 
 
-def elastic_gain(lab: Lab, replications: int, replicas: int, reconfigure: float) -> Estimate:
+def elastic_gain(lab: Lab, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
     """Return what elasticity gains over a restart [-] at a reconfiguration time [s], beside the closed form."""
     rivals = _rivals(replicas)
     gains = paired_gains(rivals, replications, horizon=10 * DAY, seed=lab.seed)(reconfigure)
     return estimate(gains, rivals.gain(reconfigure))
 
 
-def elastic_loss(lab: Lab, replications: int, replicas: int, reconfigure: float) -> Estimate:
+def elastic_loss(lab: Lab, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
     """Return what elasticity loses against a restart [-]: the gain with the other sign."""
     gain = elastic_gain(lab, replications, replicas, reconfigure)
     assert gain.expected is not None
-    return Estimate(-gain.value, gain.error, gain.replications, -gain.expected)
+    return MeasuredQuantity(-gain.value, gain.error, gain.replications, -gain.expected)
 
 
 class PublishedRun(NamedTuple):
@@ -358,7 +358,7 @@ def published_case(replicas: int) -> Rivals:
     )
 
 
-def published_elastic(_: Lab, __: int, replicas: int) -> Estimate:
+def published_elastic(_: Lab, __: int, replicas: int) -> MeasuredQuantity:
     """Return what failures of 1 min each would make of a published run of 405 min with elastic replicas [min]."""
     rivals = published_case(replicas)
-    return Estimate(405 / (1 - rivals.elastic_cost(60.0) / rivals.mtti))
+    return MeasuredQuantity(405 / (1 - rivals.elastic_cost(60.0) / rivals.mtti))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.validation.lab import Estimate, bare, estimate, seconds
+from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate, seconds
 from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def queue_wait(
     warmup: float,
     variation: float = 1.0,
     of: Literal["mean wait", "longer than a run"] = "mean wait",
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the mean wait of jobs that arrive at random, or the share that waits longer than the mean run time.
 
     Their run times have a squared coefficient of variation; 0 for fixed ones, 1 for exponential ones.
@@ -88,7 +88,7 @@ def queue_wait(
 
 def priority_time(
     lab: Lab, replications: int, *, case: str, loads: tuple[float, float], stream: int, preempts: bool, jobs: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the mean wait of one of two classes on one node; with preemption that resumes, the time in the system."""
     streams = [_stream(f"{case} high", loads[0], priority=1), _stream(f"{case} low", loads[1])]
     preemption = {"preempt": {"mode": "requeue"}, "requeue": {"age": "keep"}} if preempts else {}
@@ -99,7 +99,7 @@ def priority_time(
     return estimate(means[stream][2 if preempts else 0] for means in found)
 
 
-def start_over(lab: Lab, replications: int, *, case: str, rate: float, length: float, jobs: float) -> Estimate:
+def start_over(lab: Lab, replications: int, *, case: str, rate: float, length: float, jobs: float) -> MeasuredQuantity:
     """Return the mean time from first start to end of low jobs that lose everything when a higher job arrives."""
     low = _stream(f"{case} low", 1, work={"use": "fixed", "value": _time(length)})
     low |= {"arrivals": {"use": "backlog", "pending": 1}, "checkpoint": {"save": "1 s"}}
@@ -111,7 +111,7 @@ def start_over(lab: Lab, replications: int, *, case: str, rate: float, length: f
 
 def failing_wait(
     lab: Lab, replications: int, *, case: str, load: float, hazard: float, repair: float, jobs: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the mean wait for a node that fails only while it works; the work is kept, the job waits for repair.
 
     The mean wait of the same jobs without failures, of which theory knows the mean, is a control variate.
@@ -134,7 +134,7 @@ def failing_wait(
     return estimate(waits - slope * (control - load / (1 - load)))
 
 
-def gang_saturation(lab: Lab, replications: int, *, case: str, slots: int, small: float, jobs: float) -> Estimate:
+def gang_saturation(lab: Lab, replications: int, *, case: str, slots: int, small: float, jobs: float) -> MeasuredQuantity:
     """Return the share of nodes in use under strict FIFO, of jobs of one node (chance `small`) and of all nodes."""
     backlog = {"use": "backlog", "pending": 20}
     jobs_of = _stream(case, 1, arrivals=backlog, gpus={"1": small, str(slots): 1 - small})
@@ -278,7 +278,7 @@ def _occupancy(prepared: Prepared, replication: int) -> float:
 
 def large_job_ettr(
     lab: Lab, replications: int, *, gpus: int, work: float, rate: float, days: float, start: float | None = None
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the ETTR without the queue of jobs of some size and work [h] on fleet-rsc1, beside its renewal equations.
 
     They arrive at a rate [1/day]. With `start` [min] a start takes that long, and everything else no time.
@@ -346,7 +346,7 @@ def log_replayed(
     scheduler: dict[str, Any],
     of: Literal["mean wait", "jobs that wait", "bounded slowdown", "makespan"],
     factor: float = 1.0,
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return what a scheduler makes of a log, on a node for each processor; limits are `factor` times the run times."""
     del replications
     file, nodes, keys = _LOGS[log]
@@ -357,7 +357,7 @@ def log_replayed(
     prepared = lab.scenario(_fleet(log, nodes, [stream], "400 d", scheduler=scheduler))
     submit, start, end = lab.each(_starts, prepared, 1)[0]
     waits, runs = start - submit, end - start
-    return Estimate(
+    return MeasuredQuantity(
         {
             "mean wait": float(waits.mean()),
             "jobs that wait": float((waits > 0).sum()),
@@ -389,7 +389,7 @@ def small_fleet(
     serviced: tuple[int, float, float] | None = None,
     quotas: Sequence[int] = (),
     **scheduler: Any,
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return when a job starts or ends [s], or how many are preempted, or the number of the first that is.
 
     Jobs are (submission [s], GPUs, run [s], limit [s], priority, tenant). A node is lost, or known to be serviced, from
@@ -418,7 +418,7 @@ def small_fleet(
     found: dict[str, float] = {"preempted": len(victims), "oldest victim": min(victims, default=-1)}
     if of in ("start", "end"):
         found = {"start": min(each.start for each in mine), "end": max(each.end for each in mine)}
-    return Estimate(float(found[of]))
+    return MeasuredQuantity(float(found[of]))
 
 
 def _written(folder: str, name: str, heads: list[str], rows: Iterable[Sequence[object]]) -> str:
@@ -431,7 +431,7 @@ def _written(folder: str, name: str, heads: list[str], rows: Iterable[Sequence[o
 
 def cascade(
     lab: Lab, replications: int, *, nodes: int, of: Literal["preemptions", "delay"], **scheduler: Any
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return what a loss of its processes brings a job of eight nodes, among jobs of one node below it that never end.
 
     Preemptions of others that have it as their root, or the time until the job runs again [s].
@@ -448,7 +448,7 @@ def cascade(
     losses = sum(job.interruptions.values())
     if of == "delay":
         waited = job.buckets[[sim.Bucket.RESCHEDULE, sim.Bucket.QUEUED]].sum() / job.gpus
-        return Estimate(float(waited) / losses)
+        return MeasuredQuantity(float(waited) / losses)
     preempted = (rows for key, rows in result.fleet.stops.items() if key.via == sim.PREEMPTION)
     found = sum(float(rows[:, 0].sum()) for rows in preempted)
-    return Estimate(found / losses)
+    return MeasuredQuantity(found / losses)

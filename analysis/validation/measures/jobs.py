@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.validation.lab import Estimate, bare, estimate, seconds
+from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate, seconds
 from ettrick.sim import Bucket
 from ettrick.sim.formulas.goodput import (
     daly_interval,
@@ -78,7 +78,7 @@ DUMP, RESTART = 5 * MINUTE, 10 * MINUTE
 WORK = 500 * HOUR
 
 
-def daly_optimum(_: Lab, __: int, *, mtti_min: float, rule: str) -> Estimate:
+def daly_optimum(_: Lab, __: int, *, mtti_min: float, rule: str) -> MeasuredQuantity:
     """Return the best time between two dumps, without the dump [min].
 
     `rule` is ``higher-order``, ``exact`` or ``first-order``; Daly's first-order optimum is Young's interval less the
@@ -90,16 +90,16 @@ def daly_optimum(_: Lab, __: int, *, mtti_min: float, rule: str) -> Estimate:
         "exact": optimal_interval(DUMP, mtti),
         "first-order": young_interval(DUMP, mtti) - DUMP,
     }
-    return Estimate(rules[rule] / MINUTE)
+    return MeasuredQuantity(rules[rule] / MINUTE)
 
 
-def daly_efficiency(_: Lab, __: int, *, mtti_min: float) -> Estimate:
+def daly_efficiency(_: Lab, __: int, *, mtti_min: float) -> MeasuredQuantity:
     """Return the productive share of time at the optimum by formula [-]."""
     mtti = mtti_min * MINUTE
-    return Estimate(efficiency(optimal_interval(DUMP, mtti), DUMP, mtti, RESTART))
+    return MeasuredQuantity(efficiency(optimal_interval(DUMP, mtti), DUMP, mtti, RESTART))
 
 
-def daly_wallclock(lab: Lab, replications: int, *, mtti_min: float) -> Estimate:
+def daly_wallclock(lab: Lab, replications: int, *, mtti_min: float) -> MeasuredQuantity:
     """Return the wall clock of 500 h of work at the optimum interval, by formula or simulated [h].
 
     What theory expects of the simulated job differs from Daly's formula at its ends: it begins with a restart, which
@@ -109,7 +109,7 @@ def daly_wallclock(lab: Lab, replications: int, *, mtti_min: float) -> Estimate:
     interval = optimal_interval(DUMP, mtti)
     formula = expected_wallclock(WORK, interval, DUMP, RESTART, mtti)
     if not replications:
-        return Estimate(formula / HOUR)
+        return MeasuredQuantity(formula / HOUR)
     data = one_job(
         f"daly {mtti_min:g} min",
         mtti,
@@ -138,7 +138,7 @@ def _expected_end(interval: float, mtti: float) -> float:
     return fits(RESTART) + math.exp(RESTART / mtti) * segments
 
 
-def daly_gain(lab: Lab, replications: int, *, mtti_min: float, factor: float) -> Estimate:
+def daly_gain(lab: Lab, replications: int, *, mtti_min: float, factor: float) -> MeasuredQuantity:
     """Return how much productive share the exact optimum has over `factor` times it, on the same failures [-]."""
     mtti = mtti_min * MINUTE
     best = optimal_interval(DUMP, mtti)
@@ -169,7 +169,7 @@ FAILURES = 1000
 """Mean number of failures in a replication [-]."""
 
 
-def inria_period(_: Lab, __: int, *, log2_nodes: int, column: str) -> Estimate:
+def inria_period(_: Lab, __: int, *, log2_nodes: int, column: str) -> MeasuredQuantity:
     """Return a column of the table: a time between two checkpoints, checkpoint included, or the platform's MTBF [s].
 
     `column` is ``mu``, ``young``, ``daly``, ``rfo`` or ``best``. The table's T_daly and T_rfo are the first-order
@@ -183,10 +183,10 @@ def inria_period(_: Lab, __: int, *, log2_nodes: int, column: str) -> Estimate:
         "rfo": math.sqrt(2 * (mtbf - DOWNTIME - RECOVERY) * SAVE),
         "best": optimal_interval(SAVE, mtbf) + SAVE,
     }
-    return Estimate(columns[column])
+    return MeasuredQuantity(columns[column])
 
 
-def inria_waste(lab: Lab, replications: int, *, log2_nodes: int) -> Estimate:
+def inria_waste(lab: Lab, replications: int, *, log2_nodes: int) -> MeasuredQuantity:
     """Return the share of time that is not productive at the best period, by formula or simulated [-].
 
     Expected is 1 - (T - C) / ((mu + D) e^(R/mu) (e^(T/mu) - 1)), in the terms of the table.
@@ -194,7 +194,7 @@ def inria_waste(lab: Lab, replications: int, *, log2_nodes: int) -> Estimate:
     mtbf = INDIVIDUAL_MTBF / 2**log2_nodes
     interval = optimal_interval(SAVE, mtbf)
     if not replications:
-        return Estimate(1 - efficiency(interval, SAVE, mtbf, RECOVERY, DOWNTIME))
+        return MeasuredQuantity(1 - efficiency(interval, SAVE, mtbf, RECOVERY, DOWNTIME))
     period = interval + SAVE
     expected = 1 - interval / ((mtbf + DOWNTIME) * math.exp(RECOVERY / mtbf) * math.expm1(period / mtbf))
     data = one_job(
@@ -222,12 +222,12 @@ MTTF = 1000 * DAY / (RSC_GPUS / 8 * NODE_FAILURES)
 """Mean time to a failure of any node of a job of 16,000 GPUs, by hand [s]."""
 
 
-def rsc_mttf(lab: Lab, _: int, *, gpus: int) -> Estimate:
+def rsc_mttf(lab: Lab, _: int, *, gpus: int) -> MeasuredQuantity:
     """Return the mean time to failure of a job on RSC-1, as its scenario is prepared for the simulator [h]."""
-    return Estimate(_rsc(lab, HOUR, gpus).jobs[0].mtti / HOUR)
+    return MeasuredQuantity(_rsc(lab, HOUR, gpus).jobs[0].mtti / HOUR)
 
 
-def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str = "exact") -> Estimate:
+def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str = "exact") -> MeasuredQuantity:
     """Return the ETTR of a job of 16,000 GPUs on RSC-1 that loses nothing to saves, by formula or simulated [-].
 
     `formula` is ``exact``, the renewal argument, or ``first-order``, that of the paper.
@@ -239,11 +239,11 @@ def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str =
     }
     known = formulas[formula]
     if not replications:
-        return Estimate(known)
+        return MeasuredQuantity(known)
     return estimate(lab.ettr(_rsc(lab, interval, RSC_GPUS), replications), known)
 
 
-def rsc_formula_error(lab: Lab, replications: int, *, interval_min: float) -> Estimate:
+def rsc_formula_error(lab: Lab, replications: int, *, interval_min: float) -> MeasuredQuantity:
     """Return by what share of the simulated ETTR the formula of the paper is below it [-]."""
     interval = interval_min * MINUTE
     formula = first_order_efficiency(interval, 0.0, MTTF, RSC_RESTART)
@@ -283,7 +283,7 @@ RARE = 3
 """Causes of at most so many events are one class in the test of the mix."""
 
 
-def llama3_rate(lab: Lab, _: int, *, figure: str) -> Estimate:
+def llama3_rate(lab: Lab, _: int, *, figure: str) -> MeasuredQuantity:
     """Return what follows from the rates of the catalog, before anything is drawn.
 
     `figure` is ``per 1000 node-days``, ``mtbi unexpected`` or ``mtbi all`` [h], ``hardware share`` [-], or the ``loss
@@ -299,10 +299,10 @@ def llama3_rate(lab: Lab, _: int, *, figure: str) -> Estimate:
         "hardware share": 1 - sum(rates[name] for name in NOT_HARDWARE) / unexpected,
         "loss budget": 0.1 / total / MINUTE,
     }
-    return Estimate(figures[figure])
+    return MeasuredQuantity(figures[figure])
 
 
-def llama3_count(lab: Lab, replications: int, *, causes: Sequence[str] = ()) -> Estimate:
+def llama3_count(lab: Lab, replications: int, *, causes: Sequence[str] = ()) -> MeasuredQuantity:
     """Return the interruptions of 54 days by some causes, ``unexpected`` ones, or all [-]."""
     names, counts = _counts(lab, replications)
     if list(causes) == ["unexpected"]:
@@ -312,30 +312,30 @@ def llama3_count(lab: Lab, replications: int, *, causes: Sequence[str] = ()) -> 
     return estimate(counts[:, chosen].sum(axis=1))
 
 
-def llama3_within(lab: Lab, replications: int, *, low: int, high: int) -> Estimate:
+def llama3_within(lab: Lab, replications: int, *, low: int, high: int) -> MeasuredQuantity:
     """Return the share of replications whose number of unexpected interruptions is from `low` to `high` [-]."""
     totals = _unexpected(lab, replications)[1].sum(axis=1)
-    return Estimate(float(((totals >= low) & (totals <= high)).mean()), 0.0, replications)
+    return MeasuredQuantity(float(((totals >= low) & (totals <= high)).mean()), 0.0, replications)
 
 
-def llama3_dispersion(lab: Lab, replications: int) -> Estimate:
+def llama3_dispersion(lab: Lab, replications: int) -> MeasuredQuantity:
     """Return variance over mean of the number of unexpected interruptions [-]."""
     totals = _unexpected(lab, replications)[1].sum(axis=1)
-    return Estimate(float(totals.var(ddof=1) / totals.mean()), 0.0, replications)
+    return MeasuredQuantity(float(totals.var(ddof=1) / totals.mean()), 0.0, replications)
 
 
-def llama3_mix(lab: Lab, replications: int) -> Estimate:
+def llama3_mix(lab: Lab, replications: int) -> MeasuredQuantity:
     """Return Pearson's statistic of the mix of causes, of which the mean is the degrees of freedom [-]."""
     statistics, freedom = _pearson(lab, replications)
     return estimate(statistics, freedom)
 
 
-def llama3_mix_uniform(lab: Lab, replications: int) -> Estimate:
+def llama3_mix_uniform(lab: Lab, replications: int) -> MeasuredQuantity:
     """Return the p-value of the p-values of the mix being uniform over replications (Kolmogorov, Smirnov) [-]."""
     from scipy.stats import chi2, kstest
 
     statistics, freedom = _pearson(lab, replications)
-    return Estimate(float(kstest(chi2.sf(statistics, freedom), "uniform").pvalue), 0.0, replications)
+    return MeasuredQuantity(float(kstest(chi2.sf(statistics, freedom), "uniform").pvalue), 0.0, replications)
 
 
 def _counting(lab: Lab) -> Prepared:
@@ -380,13 +380,13 @@ def _pearson(lab: Lab, replications: int) -> tuple[NDArray[np.float64], int]:
     return ((counts - means) ** 2 / means).sum(axis=1), shares.size - 1
 
 
-def llama3_grid(lab: Lab, replications: int, *, write_s: float, restart_min: float) -> Estimate:
+def llama3_grid(lab: Lab, replications: int, *, write_s: float, restart_min: float) -> MeasuredQuantity:
     """Return the ETTR at Young's interval if a save blocks for `write_s` and a restart takes `restart_min` [-]."""
     mtti, restart = WINDOW / INTERRUPTIONS, restart_min * MINUTE
     interval = young_interval(write_s, mtti)
     expected = efficiency(interval, write_s, mtti, restart)
     if not replications:
-        return Estimate(expected)
+        return MeasuredQuantity(expected)
     data = one_job(
         f"llama3 {write_s:g} s {restart_min:g} min",
         mtti,
@@ -398,21 +398,21 @@ def llama3_grid(lab: Lab, replications: int, *, write_s: float, restart_min: flo
     return estimate(lab.ettr(lab.scenario(data), replications), expected)
 
 
-def llama3_interval(_: Lab, __: int, *, write_s: float) -> Estimate:
+def llama3_interval(_: Lab, __: int, *, write_s: float) -> MeasuredQuantity:
     """Return Young's interval of a blocking save [min]."""
-    return Estimate(young_interval(write_s, WINDOW / INTERRUPTIONS) / MINUTE)
+    return MeasuredQuantity(young_interval(write_s, WINDOW / INTERRUPTIONS) / MINUTE)
 
 
 def llama3_feasible(
     lab: Lab, replications: int, *, writes_s: Sequence[float], restarts_min: Sequence[float]
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return how many pairs of save and restart reach an ETTR of 90 % [-]."""
     pairs = [(write, restart) for write in writes_s for restart in restarts_min]
     cells = [llama3_grid(lab, replications, write_s=write, restart_min=restart).value for write, restart in pairs]
-    return Estimate(float(sum(cell >= 0.9 for cell in cells)))
+    return MeasuredQuantity(float(sum(cell >= 0.9 for cell in cells)))
 
 
-def llama3_useful(lab: Lab, replications: int, *, changes: Sequence[str] = ()) -> Estimate:
+def llama3_useful(lab: Lab, replications: int, *, changes: Sequence[str] = ()) -> MeasuredQuantity:
     """Return the effective training time of the scenario that comes with the program, with changes [-]."""
     return estimate(lab.ettr(lab.shipped("llama3-405b-54d", changes), replications))
 
@@ -428,7 +428,7 @@ RANDOM_FAILURES = 4096 * 0.01 * 256
 """Nodes that compute, failures a day of each, days of computing: what theory expects."""
 
 
-def airesim(lab: Lab, replications: int, *, output: str) -> Estimate:
+def airesim(lab: Lab, replications: int, *, output: str) -> MeasuredQuantity:
     """Return an output of the default run, by its name in the tables below."""
     results = lab.results(lab.shipped("airesim-defaults"), replications)
     expected = RANDOM_FAILURES if output == "random failures" else None
@@ -497,18 +497,18 @@ _OUTPUTS: dict[str, Callable[[Result], float]] = {
 # Plain statements of which this program has the inputs.
 
 
-def young_minutes(_: Lab, __: int, write: float, mtti: float) -> Estimate:
+def young_minutes(_: Lab, __: int, write: float, mtti: float) -> MeasuredQuantity:
     """Return the interval with the least lost time, to first order [min], of times in minutes."""
-    return Estimate(young_interval(write, mtti))
+    return MeasuredQuantity(young_interval(write, mtti))
 
 
-def near_best(_: Lab, __: int, period: float, write: float, mtti: float, restart: float) -> Estimate:
+def near_best(_: Lab, __: int, period: float, write: float, mtti: float, restart: float) -> MeasuredQuantity:
     """Return the gain of a period between saves, the save included, over what is with the best one [-]."""
     best = optimal_interval(write, mtti)
-    return Estimate(efficiency(period - write, write, mtti, restart) / efficiency(best, write, mtti, restart))
+    return MeasuredQuantity(efficiency(period - write, write, mtti, restart) / efficiency(best, write, mtti, restart))
 
 
-def saves_alone(lab: Lab, _: int, steps: int, step: float, write: float) -> Estimate:
+def saves_alone(lab: Lab, _: int, steps: int, step: float, write: float) -> MeasuredQuantity:
     """Return the share of time that blocking saves take after every so many steps [-], without failures."""
     tier = {"interval": f"{steps * step!r} s", "mode": "blocking", "write": f"{write!r} s", "restore": "0 s"}
     cycles = 20
@@ -522,10 +522,10 @@ def saves_alone(lab: Lab, _: int, steps: int, step: float, write: float) -> Esti
         )
     )
     (job,) = sim.run(prepared, 0).jobs
-    return Estimate(float(job.buckets[Bucket.CHECKPOINT_STALL]) / job.requested)
+    return MeasuredQuantity(float(job.buckets[Bucket.CHECKPOINT_STALL]) / job.requested)
 
 
-def effective_time(lab: Lab, replications: int, days: float, restarts: float, minutes: tuple[float, float]) -> Estimate:
+def effective_time(lab: Lab, replications: int, days: float, restarts: float, minutes: tuple[float, float]) -> MeasuredQuantity:
     """Return the share of useful time [-] of a job that restarts so often in so many days.
 
     Parameters

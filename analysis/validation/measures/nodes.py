@@ -16,7 +16,7 @@ from ettrick.analysis.logs import estimate as estimators
 from ettrick.analysis.logs import lives
 from ettrick.analysis.logs.check import STATISTICS, Faults
 from ettrick.analysis.logs.lives import Lives
-from ettrick.analysis.validation.lab import Estimate, bare, estimate
+from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate
 from ettrick.sim.formulas.arrays import enough_probability
 from ettrick.sim.formulas.nodes import (
     crew_limited_pmf,
@@ -64,7 +64,7 @@ def _lognormal(mean: float, sigma: float) -> dict[str, Any]:
 
 def down_at_most(
     lab: Lab, replications: int, case: Literal["independent", "crews", "full"], level: float, crews: int = 0
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the share of time with at most as many nodes down as theory has at a level, beside that of theory [-].
 
     Parameters
@@ -86,7 +86,7 @@ def down_at_most(
     return estimate(reached[:, most], float(expected[most]))
 
 
-def longer_repairs(lab: Lab, replications: int, factor: float) -> Estimate:
+def longer_repairs(lab: Lab, replications: int, factor: float) -> MeasuredQuantity:
     """Return the share of time with at most the P90 that repairs `factor` times as long would have [-]."""
     law = np.cumsum(missing_nodes_pmf(300, steady_unavailability(60.0, 3.0 * factor)))
     most = int(np.searchsorted(law, 0.9))
@@ -134,7 +134,7 @@ def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
     return np.asarray(np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True))
 
 
-def waits_for_nodes(lab: Lab, replications: int, less: int) -> Estimate:
+def waits_for_nodes(lab: Lab, replications: int, less: int) -> MeasuredQuantity:
     """Return the share of time in which a job of 100 nodes waits for one [-], with `less` spares than theory asks for.
 
     Theory asks for as many as are enough for 95 % of the time.
@@ -160,7 +160,7 @@ _LEAF_OUT = 8 * HOUR
 """How long it is out [s], as in the scenario."""
 
 
-def leaf_switches(lab: Lab, replications: int, what: Literal["waits", "slower", "gain", "stops"]) -> Estimate:
+def leaf_switches(lab: Lab, replications: int, what: Literal["waits", "slower", "gain", "stops"]) -> MeasuredQuantity:
     """Return what dying leaf switches cost a job of 15,104 GPUs [-].
 
     Parameters
@@ -221,7 +221,7 @@ INDEPENDENT = {
 }
 
 
-def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) -> Estimate:
+def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) -> MeasuredQuantity:
     """Return a statistic of the nodes that are down in the replayed log.
 
     `statistic` is ``availability``, ``unavailability`` or ``nodes down``: the smallest number that is not exceeded in
@@ -232,24 +232,24 @@ def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) 
     result = lab.results(_traced(lab, log), 1)[0]
     down = result.down_node_seconds / result.node_seconds
     if statistic != "nodes down":
-        return Estimate({"availability": 1 - down, "unavailability": down}[statistic])
+        return MeasuredQuantity({"availability": 1 - down, "unavailability": down}[statistic])
     counts = sorted(result.down_times)
     share = np.cumsum([result.down_times[count] for count in counts]) / sum(result.down_times.values())
-    return Estimate(float(counts[int(np.argmax(share >= level - 1e-12))]))
+    return MeasuredQuantity(float(counts[int(np.argmax(share >= level - 1e-12))]))
 
 
-def infinitehbd_trace(_: Lab, __: int, *, statistic: str, **arguments: Any) -> Estimate:
+def infinitehbd_trace(_: Lab, __: int, *, statistic: str, **arguments: Any) -> MeasuredQuantity:
     """Return a statistic of the faults of the log, as they stand there."""
-    return Estimate(_TRACE[statistic](_logged(), **arguments))
+    return MeasuredQuantity(_TRACE[statistic](_logged(), **arguments))
 
 
-def infinitehbd_model(lab: Lab, replications: int, *, statistic: str, independent: bool = False) -> Estimate:
+def infinitehbd_model(lab: Lab, replications: int, *, statistic: str, independent: bool = False) -> MeasuredQuantity:
     """Return the median of a statistic over simulated traces, of the catalog's model or of independent nodes."""
     model = INDEPENDENT if independent else {"use": "infinitehbd"}
     found = lab.each(_statistics, _traced(lab, model), replications)
     values = np.array(found)[:, list(STATISTICS).index(statistic)]
     error = SPREAD_OF_MEDIAN * float(values.std(ddof=1)) / float(np.sqrt(replications))
-    return Estimate(float(np.median(values)), error, replications)
+    return MeasuredQuantity(float(np.median(values)), error, replications)
 
 
 def _traced(lab: Lab, source: dict[str, Any]) -> Prepared:
@@ -331,10 +331,10 @@ _TRACE: dict[str, Callable[..., float]] = {
 # Replicas of a service and spare nodes: the closed form alone.
 
 
-def replicas_up(_: Lab, __: int, spares: int, of: Literal["share", "all"]) -> Estimate:
+def replicas_up(_: Lab, __: int, spares: int, of: Literal["share", "all"]) -> MeasuredQuantity:
     """Return the mean share of 24 replicas that serve, or the share of time in which all do [-]."""
     found = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
-    return Estimate(found.share if of == "share" else float(found.pmf[24]))
+    return MeasuredQuantity(found.share if of == "share" else float(found.pmf[24]))
 
 
 # Estimators of failure models beside textbooks and published records: lives of parts, and nodes that stay bad.
@@ -347,16 +347,16 @@ MOMENTS = [2.7, 10.3, 12.5, 30.6, 57.0, 61.3, 80.0, 109.5, 125.0, 128.6, 143.8, 
 """Failures of a system that was watched for 620 h, of a textbook."""
 
 
-def textbook_fit(_: Lab, __: int, *, parameter: str) -> Estimate:
+def textbook_fit(_: Lab, __: int, *, parameter: str) -> MeasuredQuantity:
     """Return a parameter of a fit to textbook data: ``shape`` and ``scale`` of lives, ``exponent``, ``factor``."""
     if parameter in ("shape", "scale"):
         fit = lives.weibull(Lives.of(AGES, [age < 500 for age in AGES]), intervals=False)
-        return Estimate(fit.parameters[parameter].value)
+        return MeasuredQuantity(fit.parameters[parameter].value)
     trend = estimators.trend(MOMENTS, MOMENTS[-1])
-    return Estimate(trend.scale if parameter == "factor" else trend.exponent.value)
+    return MeasuredQuantity(trend.scale if parameter == "factor" else trend.exponent.value)
 
 
-def lives_of_gpus(_: Lab, __: int, *, batch: str, statistic: str, age: float = 0.0) -> Estimate:
+def lives_of_gpus(_: Lab, __: int, *, batch: str, statistic: str, age: float = 0.0) -> MeasuredQuantity:
     """Return what the lives of Titan's GPUs give, in years of 365 days.
 
     ``shape`` and ``scale`` are of a Weibull law, ``alive`` is the share that lives longer than an `age`, ``hazard`` the
@@ -365,14 +365,14 @@ def lives_of_gpus(_: Lab, __: int, *, batch: str, statistic: str, age: float = 0
     """
     mine = _batch(batch)
     if statistic == "alive":
-        return Estimate(float(lives.survival(mine, [age])[0]))
+        return MeasuredQuantity(float(lives.survival(mine, [age])[0]))
     edges = 0.5 * np.arange(12 if batch == "old" else 6)
     if statistic == "hazard":
-        return Estimate(lives.piecewise(mine, list(edges)).parameters[f"from {age:g}"].value)
+        return MeasuredQuantity(lives.piecewise(mine, list(edges)).parameters[f"from {age:g}"].value)
     if statistic == "gain":
         smooth = (lives.exponential(mine), lives.weibull(mine, intervals=False), lives.lognormal(mine))
-        return Estimate(min(law.aic for law in smooth) - lives.piecewise(mine, list(edges)).aic)
-    return Estimate(lives.weibull(mine, intervals=False).parameters[statistic].value)
+        return MeasuredQuantity(min(law.aic for law in smooth) - lives.piecewise(mine, list(edges)).aic)
+    return MeasuredQuantity(lives.weibull(mine, intervals=False).parameters[statistic].value)
 
 
 @functools.cache
@@ -382,7 +382,7 @@ def _batch(batch: str) -> Lives:
     return Lives.of(age[age > 0], np.array([row["failed"] == "1" for row in rows])[age > 0])
 
 
-def lasting_difference_of_nodes(_: Lab, __: int, *, system: str, end: str = "value") -> Estimate:
+def lasting_difference_of_nodes(_: Lab, __: int, *, system: str, end: str = "value") -> MeasuredQuantity:
     """Return the squared variation that the nodes of both halves of a record share, or an ``end`` of its interval."""
     if system == "infinitehbd":
         faults = [(row["node_id"], float(row["start_day"])) for row in _rows(LOG)]
@@ -400,4 +400,4 @@ def lasting_difference_of_nodes(_: Lab, __: int, *, system: str, end: str = "val
     for node, time in faults:
         if time <= last:
             counts[int(time >= (first + last) / 2), number[node]] += 1
-    return Estimate(getattr(estimators.split_half(*counts), end))
+    return MeasuredQuantity(getattr(estimators.split_half(*counts), end))

@@ -22,7 +22,7 @@ from ettrick.sim.units import DAY, HOUR
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ettrick.analysis.validation.lab import Estimate, Lab
+    from ettrick.analysis.validation.lab import MeasuredQuantity, Lab
 
 
 _BUCKETS = {
@@ -55,7 +55,7 @@ def job_share(
     detection: float = 0.0,
     drain: float = 0.0,
     failures: float = 300.0,
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return a share of the time of a job that fails as a whole, and that of renewal theory.
 
     Times in seconds; ``failures`` mean times to interrupt are simulated. With a drain, saves go on beside the steps.
@@ -77,7 +77,7 @@ def job_share(
 
 def shared_save_share(
     lab: Lab, replications: int, *, case: str, share: str, jobs: int, mtti: float, interval: float, restart: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return a share of up to four jobs that save 1 TB each to a store of 100 GB/s, and that of renewal theory.
 
     Their rack fails, so that they start again and save together: each of n saves takes n times as long. In seconds.
@@ -99,7 +99,7 @@ def shared_save_share(
 
 def mean_pace(
     lab: Lab, replications: int, *, case: str, mtti: float, interval: float, write: float, restart: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the productive share of a job whose clocks fall on hot days, and that of theory at the mean pace.
 
     Failures do not care for the pace, and the time between saves is time. Times in seconds.
@@ -132,7 +132,7 @@ def elastic_share(
     away: float,
     rejoin: float,
     detection: float,
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return a share of a job whose replicas leave and return one by one, and that of theory.
 
     Failures of a node a day, times in seconds; other nodes are always at hand.
@@ -182,7 +182,7 @@ def redundant_share(
     redundancy: str,
     overhead: float,
     slowdown: float = 1.0,
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return a share of a job whose redundant stages leave and return one by one, and that of theory.
 
     Failures of a node a day, times in seconds; other nodes are always at hand.
@@ -203,7 +203,7 @@ def redundant_share(
     return estimate(_shares(lab.results(prepared, replications), share), theory)
 
 
-def pairs_last(lab: Lab, replications: int, *, case: str, pairs: int, days: float) -> Estimate:
+def pairs_last(lab: Lab, replications: int, *, case: str, pairs: int, days: float) -> MeasuredQuantity:
     """Return how long a job lasts whose nodes are there twice and never replaced, over the MTBF of a node."""
     data = bare(case, horizon=seconds(days * DAY), **_nodes(case, 2 * pairs, rate="1 per node-day"))
     data |= {
@@ -225,7 +225,7 @@ def pairs_last(lab: Lab, replications: int, *, case: str, pairs: int, days: floa
 
 def waiting_share(
     lab: Lab, replications: int, *, case: str, needed: int, spares: int, life: float, repair: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the share of time in which a job waits for nodes, and the probability that more are down than are spare.
 
     Lives and repairs are exponential, times in hours; a failure costs nothing but the node. No node is down at the
@@ -247,7 +247,7 @@ def waiting_share(
 
 def predicted_share(
     lab: Lab, replications: int, *, case: str, recall: float, precision: float, interval: float, write: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the productive share of a job of ten nodes with predictions, and that of theory.
 
     A failure in 3 h, restarts of 5 min; times in seconds.
@@ -267,7 +267,7 @@ def predicted_share(
     return estimate(_shares(lab.results(lab.scenario(data), replications), "productive"), expected)
 
 
-def fill_rate(lab: Lab, replications: int, *, case: str, demand: float, lead: float, stock: int) -> Estimate:
+def fill_rate(lab: Lab, replications: int, *, case: str, demand: float, lead: float, stock: int) -> MeasuredQuantity:
     """Return the share of repairs that find their part on the shelf, and that of Palm's theorem.
 
     Parts are asked for `demand` times a day, and ordered one by one with an exponential lead time [days].
@@ -282,7 +282,7 @@ def fill_rate(lab: Lab, replications: int, *, case: str, demand: float, lead: fl
 
 def nodes_down(
     lab: Lab, replications: int, *, case: str, nodes: int, life: float, repair: float, moment: int
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return a central moment of the number of nodes that are down, over time, and that of the binomial law.
 
     Moment 1 is the mean. Lives are exponential and repairs of a fixed length, both in hours.
@@ -304,7 +304,7 @@ def nodes_down(
 
 def aged_failures(
     lab: Lab, replications: int, *, case: str, nodes: int, shape: float, scale: float, age: float, days: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return how many nodes of a known age fail for the first time, and N (1 - S(a + t) / S(a)); times in days."""
     cluster = {
         "pools": [{"count": nodes, "accelerator": "h100", "age": seconds(age * DAY)}],
@@ -320,14 +320,14 @@ def aged_failures(
 
 def stationary_failures(
     lab: Lab, replications: int, *, case: str, nodes: int, shape: float, scale: float, days: float
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return how many parts fail that have run for ever, N t / E[X] whatever the law; times in days."""
     law = {"use": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
     data = bare(case, horizon=seconds(days * DAY), initial="stationary", **_nodes(case, nodes, law=law))
     return estimate(_counts(lab, data, replications), nodes * days / (scale * math.gamma(1.0 + 1.0 / shape)))
 
 
-def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: float, of: str) -> Estimate:
+def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: float, of: str) -> MeasuredQuantity:
     """Return what failures of a constant rate in a replication come to: their ``mean``, or a second moment over it.
 
     ``dispersion`` is E(n - mean)^2 / mean, 1; ``replications`` pairs each replication with the next one,
@@ -340,7 +340,7 @@ def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: 
     return estimate(off**2, 1.0) if of == "dispersion" else estimate(off[0::2] * off[1::2], 0.0)
 
 
-def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: float) -> Estimate:
+def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: float) -> MeasuredQuantity:
     """Return E(n - mean)(n' - mean) / mean of the counts of two causes with one law, 0 if they are independent."""
     data = bare(case, horizon="100 d", **_nodes(case, nodes))
     rate = f"{mean / nodes / 100.0!r} per node-day"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.validation.lab import Estimate, bare, estimate
+from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate
 from ettrick.sim import units
 from ettrick.sim.units import DAY, MINUTE
 
@@ -100,7 +100,7 @@ _FAILURES = 300
 """Of a replication in which they come one by one [-]."""
 
 
-def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> Estimate:
+def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> MeasuredQuantity:
     """Return what waits of one bucket are like after hosts that die in silence under Slurm [s].
 
     Parameters
@@ -115,7 +115,7 @@ def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> Estimate:
     if statistic == "early":
         return estimate((waits < 350).mean(axis=1))
     found = waits.min() if statistic == "least" else waits.max()
-    return Estimate(float(found), 0.0, replications)
+    return MeasuredQuantity(float(found), 0.0, replications)
 
 
 @functools.lru_cache(maxsize=1)
@@ -132,12 +132,12 @@ def _slurm_waits(lab: Lab, replications: int) -> dict[str, npt.NDArray[np.float6
     return {bucket: np.array(waits) for bucket, waits in found.items()}
 
 
-def eviction(lab: Lab, replications: int, statistic: str) -> Estimate:
+def eviction(lab: Lab, replications: int, statistic: str) -> MeasuredQuantity:
     """Return after how long a host that died is known on Kubernetes [s]: ``least``, ``most`` or ``mean``."""
     waits = _eviction_waits(lab, replications)
     if statistic == "mean":
         return estimate(waits.mean(axis=1))
-    return Estimate(float(waits.min() if statistic == "least" else waits.max()), 0.0, replications)
+    return MeasuredQuantity(float(waits.min() if statistic == "least" else waits.max()), 0.0, replications)
 
 
 @functools.lru_cache(maxsize=1)
@@ -155,16 +155,16 @@ def _waits(result: Result) -> list[float]:
     return [phase.end - phase.start for phase in phases(result) if phase.bucket == "detection"]
 
 
-def known_after(lab: Lab, _: int, preset: str, fault: str) -> Estimate:
+def known_after(lab: Lab, _: int, preset: str, fault: str) -> MeasuredQuantity:
     """Return after how long a fault of one class is known [s], of a node that fails once."""
     life = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
     source = {"use": "component", "name": fault, "part": "node", "fault": fault, **life}
     prepared = lab.scenario(small(preset, 5000.0, failures=[source], spares={"hot": 1}))
     (wait,) = _waits(sim.run(prepared, 0, failures_at(prepared, [(1000.0, 0, 0)]), keeps_timeline=True))
-    return Estimate(wait)
+    return MeasuredQuantity(wait)
 
 
-def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
+def minutes_between_failures(lab: Lab, replications: int) -> MeasuredQuantity:
     """Return the mean time between failures of 12,500 servers at 2.3 per 1,000 and day [min].
 
     Without replications it is what a scenario expects; with, days over counted interruptions, by the delta
@@ -183,16 +183,16 @@ def minutes_between_failures(lab: Lab, replications: int) -> Estimate:
         )
     )
     if not replications:
-        return Estimate(prepared.jobs[0].mtti / MINUTE)
+        return MeasuredQuantity(prepared.jobs[0].mtti / MINUTE)
     count = estimate(sum(result.jobs[0].interruptions.values()) for result in lab.results(prepared, replications))
     mean = prepared.horizon / MINUTE / count.value
-    return Estimate(mean, mean * count.error / count.value, replications)
+    return MeasuredQuantity(mean, mean * count.error / count.value, replications)
 
 
 # Checkpoints in memory.
 
 
-def pairs_in_memory(lab: Lab, _: int, machines: int) -> Estimate:
+def pairs_in_memory(lab: Lab, _: int, machines: int) -> MeasuredQuantity:
     """Return of how many of all pairs of machines the last step is still in memory when both are lost [-]."""
     prepared = lab.scenario(small("gemini-in-memory", 2000.0, replicas=machines, nodes=machines))
     stores: list[str] = []
@@ -200,10 +200,10 @@ def pairs_in_memory(lab: Lab, _: int, machines: int) -> Estimate:
         result = sim.run(prepared, 0, failures_at(prepared, [(1000.0, HOST, node) for node in pair]))
         stores += list(result.jobs[0].restores)
     assert len(stores) == machines * (machines - 1) // 2, "each pair is restored once"
-    return Estimate(stores.count("peer-host") / len(stores))
+    return MeasuredQuantity(stores.count("peer-host") / len(stores))
 
 
-def groups_in_memory(lab: Lab, replications: int, machines: int, lost: int) -> Estimate:
+def groups_in_memory(lab: Lab, replications: int, machines: int, lost: int) -> MeasuredQuantity:
     """Return the share of losses of several machines at once that are restored from memory [-]; who, is drawn.
 
     The remote copies come every 3 h: with many of them one is now and then newer than the last one in memory.
@@ -226,7 +226,7 @@ def groups_in_memory(lab: Lab, replications: int, machines: int, lost: int) -> E
     return estimate(shares)
 
 
-def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: int = 42) -> Estimate:
+def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: int = 42) -> MeasuredQuantity:
     """Return what a failure wastes when copies take `save` to become durable and `load` to read [s].
 
     It is the mean over failures that are spread evenly over the time between two saves, `interval` [s] of stepping.
@@ -240,16 +240,16 @@ def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: 
         time = begin + (10 + (part + 0.5) / points) * interval
         job = sim.run(prepared, 0, failures_at(prepared, [(time, SOFTWARE, 0)])).jobs[0]
         found.append((job.buckets[sim.Bucket.LOST_WORK] + job.buckets[sim.Bucket.RESTORE]) / job.gpus)
-    return Estimate(float(np.mean(found)))
+    return MeasuredQuantity(float(np.mean(found)))
 
 
-def wasted_minutes(lab: Lab, replications: int, save: float, load: float, interval: float) -> Estimate:
+def wasted_minutes(lab: Lab, replications: int, save: float, load: float, interval: float) -> MeasuredQuantity:
     """Return the same in minutes, of times in minutes."""
     seconds = wasted(lab, replications, save * MINUTE, load * MINUTE, interval * MINUTE)
-    return Estimate(seconds.value / MINUTE)
+    return MeasuredQuantity(seconds.value / MINUTE)
 
 
-def second_level(lab: Lab, replications: int, copies: float = 1.0) -> Estimate:
+def second_level(lab: Lab, replications: int, copies: float = 1.0) -> MeasuredQuantity:
     """Return what copies in the hosts' memory gain over a remote store alone, on the same failures of processes [-].
 
     Parameters
@@ -272,7 +272,7 @@ def second_level(lab: Lab, replications: int, copies: float = 1.0) -> Estimate:
 # How long a job stands, and who goes on.
 
 
-def torchrun(lab: Lab, replications: int, of: str) -> Estimate:
+def torchrun(lab: Lab, replications: int, of: str) -> MeasuredQuantity:
     """Return the time until a torchrun job steps again [s] after a ``process`` or a ``node``, or the mean ratio [-]."""
     prepared = lab.scenario(small("torchrun-elastic", 5000.0))
     lost = {
@@ -283,7 +283,7 @@ def torchrun(lab: Lab, replications: int, of: str) -> Estimate:
     node, process = estimate(lost[HOST]), estimate(lost[SOFTWARE])
     ratio = node.value / process.value
     error = ratio * float(np.hypot(node.error / node.value, process.error / process.value))
-    return Estimate(ratio, error, replications)
+    return MeasuredQuantity(ratio, error, replications)
 
 
 def _standing(prepared: Prepared, replication: int, source: int) -> float:
@@ -294,30 +294,30 @@ def _standing(prepared: Prepared, replication: int, source: int) -> float:
     return next(again) - 1000
 
 
-def back_off(lab: Lab, _: int, attempt: int) -> Estimate:
+def back_off(lab: Lab, _: int, attempt: int) -> MeasuredQuantity:
     """Return how long a gang waits that Kueue evicts for the n-th time [s]; it steps an hour in between."""
     rung = {"name": "kueue", "keeps": "nothing", "backoff": {"first": "60 s", "most": "3600 s"}}
     prepared = lab.scenario(small("k8s-jobset", _APART * (attempt + 1), recovery={"rungs": [rung]}))
     rows = failures_at(prepared, [(_APART * (number + 1), SOFTWARE, 0) for number in range(attempt)])
     found = phases(sim.run(prepared, 0, rows, keeps_timeline=True))
     waits = [phase.end - phase.start for phase in found if phase.bucket == "reschedule"]
-    return Estimate(waits[attempt - 1])
+    return MeasuredQuantity(waits[attempt - 1])
 
 
-def jobset_restarts(lab: Lab, _: int, budget: int | None = None) -> Estimate:
+def jobset_restarts(lab: Lab, _: int, budget: int | None = None) -> MeasuredQuantity:
     """Return how often a JobSet is restarted by three failures [-], with maxRestarts of `budget` or without."""
     data = sim.parse(small("k8s-jobset", 10_000.0, recovery={"gives_up": True})).dump()
     if budget is not None:
         data["recovery"]["rungs"][0]["budget"] = budget
     prepared = lab.scenario(data)
     rows = failures_at(prepared, [(1000.0 * number, SOFTWARE, 0) for number in (1, 2, 3)])
-    return Estimate(sum(sim.run(prepared, 0, rows).jobs[0].restores.values()))
+    return MeasuredQuantity(sum(sim.run(prepared, 0, rows).jobs[0].restores.values()))
 
 
-def quorums(lab: Lab, _: int, majority: bool) -> Estimate:
+def quorums(lab: Lab, _: int, majority: bool) -> MeasuredQuantity:
     """Return the share of cases in which those that are left step on [-]: majorities of 2 to 8 replicas, or others."""
     found = [stepped for stepped, most in _quorums(lab) if most is majority]
-    return Estimate(sum(found) / len(found))
+    return MeasuredQuantity(sum(found) / len(found))
 
 
 def _quorums(lab: Lab) -> Iterator[tuple[bool, bool]]:
@@ -332,7 +332,7 @@ def _quorums(lab: Lab) -> Iterator[tuple[bool, bool]]:
             yield any(phase.bucket == "smaller" for phase in found), replicas - lost > replicas / 2
 
 
-def periodic_failures(lab: Lab, _: int, every: float, stall: float, replicas: int = 1, away: float = 0.0) -> Estimate:
+def periodic_failures(lab: Lab, _: int, every: float, stall: float, replicas: int = 1, away: float = 0.0) -> MeasuredQuantity:
     """Return the share of useful time when a failure comes every so many minutes, to the minute [-].
 
     Parameters
@@ -352,7 +352,7 @@ def periodic_failures(lab: Lab, _: int, every: float, stall: float, replicas: in
     data = small("hot-spare", 60.0 * every * (cycles + 1) + 60 * stall, replicas, replicas + 1, spares={"hot": 1})
     data |= {"checkpoint": {"tiers": [tier]}, "detection": {"time": "0 s"}, "recovery": recovery}
     prepared = lab.scenario({**data, "repair": {"time": "1 s"}})
-    return Estimate(_useful(prepared, cycles, every * MINUTE))
+    return MeasuredQuantity(_useful(prepared, cycles, every * MINUTE))
 
 
 def _useful(prepared: Any, cycles: int, every: float) -> float:
@@ -370,7 +370,7 @@ def _useful(prepared: Any, cycles: int, every: float) -> float:
     return 1 - (done[0] - done[1]) / (cycles * every)
 
 
-def stall_of_others(lab: Lab, _: int, gpus: int, replicas: int, step: float) -> Estimate:
+def stall_of_others(lab: Lab, _: int, gpus: int, replicas: int, step: float) -> MeasuredQuantity:
     """Return for how long the other replicas stand with torchft when one loses a node [s], and do a step again."""
     data = small("torchft-hsdp", 4000.0, spares={"hot": 1})
     data |= {
@@ -388,10 +388,10 @@ def stall_of_others(lab: Lab, _: int, gpus: int, replicas: int, step: float) -> 
     failure = 3000.0
     found = phases(sim.run(prepared, 0, failures_at(prepared, [(failure, HOST, 9)]), keeps_timeline=True))
     again = next(phase.start for phase in found if phase.start > failure and phase.bucket == "smaller")
-    return Estimate(again - failure + step)
+    return MeasuredQuantity(again - failure + step)
 
 
-def back_after(lab: Lab, replications: int, preset: str) -> Estimate:
+def back_after(lab: Lab, replications: int, preset: str) -> MeasuredQuantity:
     """Return after how long the others step again when a node is lost with a preset [s]."""
     prepared = lab.scenario(small(preset, 5000.0))
     return estimate(_standing(prepared, number, HOST) for number in range(replications))
@@ -403,7 +403,7 @@ def back_after(lab: Lab, replications: int, preset: str) -> Estimate:
 _STEP = 6.0
 
 
-def without_failures(lab: Lab, _: int, preset: str) -> Estimate:
+def without_failures(lab: Lab, _: int, preset: str) -> MeasuredQuantity:
     """Return the share of time that 32 nodes train which never fail [-], beside a count of steps and saves."""
     job = {"name": "job", "gpus": 256, "step_time": f"{_STEP} s", "parallelism": {"tensor": 8, "data": 32}}
     store = {"interval": "13 min", "mode": "async", "stall": "3 s", "write": "50 s", "restore": "9 s"}
@@ -425,7 +425,7 @@ def without_failures(lab: Lab, _: int, preset: str) -> Estimate:
     one = result.jobs[0]
     ours = float(one.buckets[sim.Bucket.PRODUCTIVE]) / one.requested
     assert start.bucket == "initialize", "a job starts, and then nothing interrupts it"
-    return Estimate(ours, expected=_counted(prepared, stepping.end - stepping.start) / prepared.horizon)
+    return MeasuredQuantity(ours, expected=_counted(prepared, stepping.end - stepping.start) / prepared.horizon)
 
 
 def _counted(prepared: Prepared, seconds: float) -> float:
@@ -448,7 +448,7 @@ def _counted(prepared: Prepared, seconds: float) -> float:
     return productive
 
 
-def ahead(lab: Lab, replications: int, better: str, worse: str) -> Estimate:
+def ahead(lab: Lab, replications: int, better: str, worse: str) -> MeasuredQuantity:
     """Return by how much the ETTR of one preset is above that of another on the same failures [-].
 
     16,384 GPUs in 128 replicas with the failures of Llama 3; detection and checkpoints in memory are those of the

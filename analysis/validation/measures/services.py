@@ -16,7 +16,7 @@ from ettrick.analysis.calibrate import serving
 from ettrick.analysis.calibrate.fit import mape
 from ettrick.analysis.calibrate.rows import default_folder
 from ettrick.analysis.services import describe_service
-from ettrick.analysis.validation.lab import Estimate, estimate
+from ettrick.analysis.validation.lab import MeasuredQuantity, estimate
 from ettrick.sim import Rates, Request, replay
 from ettrick.sim.formulas.arrays import enough_probability
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
@@ -53,27 +53,27 @@ def _systems(model: str = "llama2-70b") -> list[Measured]:
     return [each for each in serving.mlperf(_folder()) if each.model == model]
 
 
-def serving_error(_: Lab, __: int, of: str, model: str = "llama2-70b") -> Estimate:
+def serving_error(_: Lab, __: int, of: str, model: str = "llama2-70b") -> MeasuredQuantity:
     """Return the mean absolute error on published times, throughput or power of inference; nodes: the largest [-]."""
     data = _folder()
     if of in ("dense", "experts"):
         groups, _unused = serving.read(data / "served_agg.csv")
-        return Estimate(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
+        return MeasuredQuantity(mape(serving.errors(serving.kinds(groups)[of == "experts"], {})))
     if of == "phases":
-        return Estimate(float(np.abs(serving.phases(data)[1]).mean(axis=0).max()))
+        return MeasuredQuantity(float(np.abs(serving.phases(data)[1]).mean(axis=0).max()))
     if of in ("offline", "dlrm"):
         parts = serving.offline(data, {}) if of == "offline" else serving.recommended(data)
-        return Estimate(mape(np.concatenate(list(parts.values()))))
+        return MeasuredQuantity(mape(np.concatenate(list(parts.values()))))
     if of == "disaggregated":
-        return Estimate(mape(serving.disaggregated(data)[0]))
+        return MeasuredQuantity(mape(serving.disaggregated(data)[0]))
     if of == "node":
-        return Estimate(float(np.abs(serving.node_powers(data)).max()))
-    return Estimate(
+        return MeasuredQuantity(float(np.abs(serving.node_powers(data)).max()))
+    return MeasuredQuantity(
         mape(serving.first_tokens(serving.mlperf(data)) if of == "ttft" else serving.mlperf_errors(_systems(model)))
     )
 
 
-def serving_kept(lab: Lab, replications: int, scenario: Literal["Server", "Interactive"]) -> Estimate:
+def serving_kept(lab: Lab, replications: int, scenario: Literal["Server", "Interactive"]) -> MeasuredQuantity:
     """Return what a limit of latency leaves of offline throughput, less what MLPerf measured, mean of systems [-].
 
     Ours is the largest load of Poisson arrivals at which 99 % of the requests of a replay meet both limits.
@@ -113,7 +113,7 @@ def _load_within(system: Measured, ttft: float, tpot: float, seed: int) -> float
 
 def serving_run(
     lab: Lab, _: int, scenario: Literal["Offline", "Server"], cluster: dict[str, Any], service: dict[str, Any]
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return the tokens a second of a service in a run of MLPerf Inference [1/s].
 
     Offline: at the batch that there is room for. Server: at the largest load of which 99 % is in SLO.
@@ -126,10 +126,10 @@ def serving_run(
         rate = largest_rate(found.replica, found.requests) * found.spec.replicas
     else:
         rate = describe_service(found, None).slo_goodput_per_s or 0.0
-    return Estimate(rate * float(found.requests.output))
+    return MeasuredQuantity(rate * float(found.requests.output))
 
 
-def serving_in_flight(_: Lab, __: int) -> Estimate:
+def serving_in_flight(_: Lab, __: int) -> MeasuredQuantity:
     """Return the largest ratio of sequences in flight, by Little's law from a log, to those with room [-].
 
     The room is that of the ranks with most of it: the table does not say how replicas were laid out.
@@ -140,10 +140,10 @@ def serving_in_flight(_: Lab, __: int) -> Estimate:
         sizes = [replace(each.replica, tensor=ranks) for ranks in (1, 2, 4, 8) if ranks <= gpus]
         room = max(largest_batch(size, Requests(*each.requests[:2])) * gpus / size.gpus for size in sizes)
         ratios += [each.tokens_per_s[name] * seconds / room for name, seconds in each.tpot_s.items()]
-    return Estimate(max(ratios))
+    return MeasuredQuantity(max(ratios))
 
 
-def serving_teeth(_: Lab, __: int) -> Estimate:
+def serving_teeth(_: Lab, __: int) -> MeasuredQuantity:
     """Return by how much the error on times per token of dense models grows where prompts take no steps [-].
 
     Each replica has a factor of its own, the best for it, with prompts and without: what is left is the shape.
@@ -155,7 +155,7 @@ def serving_teeth(_: Lab, __: int) -> Estimate:
             np.log1p(serving.errors([group._replace(requests=group.requests._replace(hit=hit))], {})) for group in dense
         ]
         found.append(mape(np.concatenate([np.expm1(each - np.median(each)) for each in logs])))
-    return Estimate(found[0] - found[1])
+    return MeasuredQuantity(found[0] - found[1])
 
 
 # Replicas that fail, beside exact laws. Those of 24 nodes are the ones of the chain: a GPU fails every 20,000 h, starts
@@ -203,13 +203,13 @@ def _share(lab: Lab, prepared: Prepared, replications: int, amount: str, base: s
     return [float(fleet.service_sum(0, amount).sum() / fleet.service_sum(0, base).sum()) for fleet in fleets if fleet]
 
 
-def serving_chain(lab: Lab, replications: int, spares: int, of: Literal["replicas", "full"]) -> Estimate:
+def serving_chain(lab: Lab, replications: int, spares: int, of: Literal["replicas", "full"]) -> MeasuredQuantity:
     """Return the share of 24 replicas that serve, or of the time in which all do, with some spares [-]."""
     prepared = lab.scenario(_replicas(24, spares))
     return estimate(_share(lab, prepared, replications, of, {"replicas": "wanted", "full": "seconds"}[of]))
 
 
-def serving_enough(lab: Lab, replications: int, needed: int) -> Estimate:
+def serving_enough(lab: Lab, replications: int, needed: int) -> MeasuredQuantity:
     """Return the share of time in which so many of 24 replicas without spares serve, beside the binomial law [-].
 
     They start at once: each is down for its repair alone.
@@ -222,7 +222,7 @@ def serving_enough(lab: Lab, replications: int, needed: int) -> Estimate:
     return estimate((1 - share for share in below), enough_probability(law, 24 - needed))
 
 
-def serving_backlog(lab: Lab, _: int) -> Estimate:
+def serving_backlog(lab: Lab, _: int) -> MeasuredQuantity:
     """Return for how long requests wait in all while one of ten replicas is out for 300 s, and until that is made up.
 
     Each serves 5 a second and 47 are asked: 600 wait at most, and 200 s drain them [request s].
@@ -235,10 +235,10 @@ def serving_backlog(lab: Lab, _: int) -> Estimate:
     none = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
     result = sim.run(_asked(prepared, 47.0, capacity=5.0, patience=1e6, **none), 0)
     assert result.fleet is not None
-    return Estimate(float(result.fleet.service_sum(0, "waited").sum()))
+    return MeasuredQuantity(float(result.fleet.service_sum(0, "waited").sum()))
 
 
-def serving_lost_tokens(lab: Lab, replications: int, cv: float) -> Estimate:
+def serving_lost_tokens(lab: Lab, replications: int, cv: float) -> MeasuredQuantity:
     """Return the tokens that a replay has made for requests in flight, mean over time, over what a failure takes [-].
 
     A failure takes half of the answers in flight, which are longer than others by 1 + cv².
@@ -260,7 +260,7 @@ def serving_lost_tokens(lab: Lab, replications: int, cv: float) -> Estimate:
     return estimate(found)
 
 
-def serving_mean_time(lab: Lab, replications: int, load: float) -> Estimate:
+def serving_mean_time(lab: Lab, replications: int, load: float) -> MeasuredQuantity:
     """Return the time per token of a replay at a load of what it carries, over that of the fluid [-]."""
     prepared = lab.scenario(_replicas(1, demand={"rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211}}))
     found = sim.services_of(sim.examine(prepared.scenario))[0]
@@ -273,7 +273,7 @@ def serving_mean_time(lab: Lab, replications: int, load: float) -> Estimate:
     return estimate(ratios)
 
 
-def serving_stability(_: Lab, __: int) -> Estimate:
+def serving_stability(_: Lab, __: int) -> MeasuredQuantity:
     """Return how many requests a second a replica ends that always has more than it can hold, over the closed form [-].
 
     Admission keeps room for whole answers: what on-demand admission pays for evictions is not in the closed form.
@@ -284,10 +284,10 @@ def serving_stability(_: Lab, __: int) -> Estimate:
     served = replay(found.replica, [Request(0.0, 2000, 500)] * 3000, longest=500)
     ends = np.sort(served.last)
     rate = 1500 / float(ends[2249] - ends[749])
-    return Estimate(rate / float(largest_rate(found.replica, found.requests)))
+    return MeasuredQuantity(rate / float(largest_rate(found.replica, found.requests)))
 
 
-def serving_hardware(lab: Lab, replications: int) -> Estimate:
+def serving_hardware(lab: Lab, replications: int) -> MeasuredQuantity:
     """Return the share of requests that are answered at 95 % of what forty admit, with a spare in twenty nodes [-].
 
     Nodes fail as in 54 days of Llama 3 405B: 419 interruptions of 16,384 GPUs.

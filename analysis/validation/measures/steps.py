@@ -15,7 +15,7 @@ from ettrick import sim
 from ettrick.analysis.calibrate.fit import Array, Numbers, as_shipped, large_mape, mape, sources
 from ettrick.analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, deepseek_row, recompute_ratios, utilisation
 from ettrick.analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
-from ettrick.analysis.validation.lab import Estimate, bare, estimate
+from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate
 from ettrick.sim.catalog import accelerators, models, steps
 from ettrick.sim.steps import (
     Link,
@@ -66,7 +66,7 @@ def _errors(rows: Sequence[Row]) -> Array:
     return np.array([as_shipped(row) / row.measured - 1 for row in rows])
 
 
-def steps_error(_: Lab, __: int, of: Literal["all", "large", "megatron", "tuned", "experts"]) -> Estimate:
+def steps_error(_: Lab, __: int, of: Literal["all", "large", "megatron", "tuned", "experts"]) -> MeasuredQuantity:
     """Return the mean absolute error on published steps [-].
 
     Parameters
@@ -77,32 +77,32 @@ def steps_error(_: Lab, __: int, of: Literal["all", "large", "megatron", "tuned"
     """
     if of == "experts":
         _table("moe_steps.csv")
-        return Estimate(mape(_errors(read_mixed(default_folder()).rows)))
+        return MeasuredQuantity(mape(_errors(read_mixed(default_folder()).rows)))
     dense, error = _dense()
     if of == "large":
-        return Estimate(large_mape(dense.rows, error))
+        return MeasuredQuantity(large_mape(dense.rows, error))
     places = sources(dense.rows)
     if of == "megatron":
         error = error[[place for name in MEGATRON for place in places[name]]]
     elif of == "tuned":
         error = error[[place for place in places["korthikanti"] if dense.rows[place].work.gpus < 2000]]
-    return Estimate(mape(error))
+    return MeasuredQuantity(mape(error))
 
 
-def steps_bias(_: Lab, __: int, source: str) -> Estimate:
+def steps_bias(_: Lab, __: int, source: str) -> MeasuredQuantity:
     """Return the mean error on the published steps of one source [-]."""
     dense, error = _dense()
-    return Estimate(float(error[sources(dense.rows)[source]].mean()))
+    return MeasuredQuantity(float(error[sources(dense.rows)[source]].mean()))
 
 
-def strong_scaling(_: Lab, __: int, gpus: int) -> Estimate:
+def strong_scaling(_: Lab, __: int, gpus: int) -> MeasuredQuantity:
     """Return modelled over published time of a step of 177B at a fixed batch, by the number of GPUs [-]."""
     dense, error = _dense()
     (place,) = (place for place in sources(dense.rows)[STRONG] if dense.rows[place].work.gpus == gpus)
-    return Estimate(1 + float(error[place]))
+    return MeasuredQuantity(1 + float(error[place]))
 
 
-def strong_loss(_: Lab, __: int) -> Estimate:
+def strong_loss(_: Lab, __: int) -> MeasuredQuantity:
     """Return the MFU that the same model loses from 96 to 4,608 GPUs [points]."""
     dense, error = _dense()
     places = sources(dense.rows)[STRONG]
@@ -110,13 +110,13 @@ def strong_loss(_: Lab, __: int) -> Estimate:
         utilisation(dense.rows[place], dense.rows[place].measured * (1 + error[place]))
         for place in (places[0], places[-1])
     )
-    return Estimate(100 * (first - last))
+    return MeasuredQuantity(100 * (first - last))
 
 
-def recomputed(_: Lab, __: int, model: str, published: float) -> Estimate:
+def recomputed(_: Lab, __: int, model: str, published: float) -> MeasuredQuantity:
     """Return the time of a step with full recomputation over that with selective one [-]."""
     dense, error = _dense()
-    return Estimate(published * (1 + recompute_ratios(dense.rows, error)[model]))
+    return MeasuredQuantity(published * (1 + recompute_ratios(dense.rows, error)[model]))
 
 
 @functools.cache
@@ -132,25 +132,25 @@ def _anchors() -> tuple[Anchor, ...]:
     return tuple(anchors_of(Numbers(gemm, attention, steps.constants())))
 
 
-def published_step(_: Lab, __: int, what: str, gpus: int) -> Estimate:
+def published_step(_: Lab, __: int, what: str, gpus: int) -> MeasuredQuantity:
     """Return the modelled time of a published step that is in no source of the fit [s]."""
     (found,) = (anchor for anchor in _anchors() if anchor.gpus == gpus and anchor.what == what)
-    return Estimate(found.modelled)
+    return MeasuredQuantity(found.modelled)
 
 
-def nemotron(lab: Lab, replications: int, gpus: int, precision: str = "") -> Estimate:
+def nemotron(lab: Lab, replications: int, gpus: int, precision: str = "") -> MeasuredQuantity:
     """Return the time of a step of Nemotron-4 340B [s]: of the benchmark at a precision, or of the training itself."""
     kind = f"benchmark, {precision}" if precision else "training, bf16"
     return published_step(lab, replications, f"Nemotron-4 340B {kind}", gpus)
 
 
-def nemotron_bias(_: Lab, __: int) -> Estimate:
+def nemotron_bias(_: Lab, __: int) -> MeasuredQuantity:
     """Return the mean error on all steps of Nemotron-4 340B [-]."""
     known = [anchor for anchor in _anchors() if anchor.what.startswith("Nemotron")]
-    return Estimate(fmean(anchor.modelled / anchor.published - 1 for anchor in known))
+    return MeasuredQuantity(fmean(anchor.modelled / anchor.published - 1 for anchor in known))
 
 
-def llama3_mfu(lab: Lab, _: int, gpus: int) -> Estimate:
+def llama3_mfu(lab: Lab, _: int, gpus: int) -> MeasuredQuantity:
     """Return the MFU of Llama 3 405B on its cluster as the model of steps has it [%], half of attention counted."""
     data = lab.shipped("llama3-405b-54d").scenario.dump()
     (job,) = data["jobs"]
@@ -159,17 +159,17 @@ def llama3_mfu(lab: Lab, _: int, gpus: int) -> Estimate:
     job |= {"gpus": gpus, "parallelism": {**job["parallelism"], "data": gpus // 128}}
     plan = lab.scenario(data).jobs[0].plan
     assert plan is not None
-    return Estimate(100 * plan.mfu)
+    return MeasuredQuantity(100 * plan.mfu)
 
 
-def deepseek_hours(_: Lab, __: int) -> Estimate:
+def deepseek_hours(_: Lab, __: int) -> MeasuredQuantity:
     """Return the GPU-hours of the pre-training of DeepSeek-V3 on 2,048 H800 [million]."""
     row = deepseek_row()
     rate = row.work.sequences * row.work.sequence / as_shipped(row)
-    return Estimate(14.8e12 / rate * row.work.gpus / HOUR / 1e6)
+    return MeasuredQuantity(14.8e12 / rate * row.work.gpus / HOUR / 1e6)
 
 
-def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> Estimate:
+def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> MeasuredQuantity:
     """Return the time to fill and drain a pipeline over that of its microbatches [-], where links take no time.
 
     Of a model without a vocabulary, so that stages are alike, and without attention, so that all passes of zero bubble
@@ -181,12 +181,12 @@ def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, sc
     shares = replace(steps.efficiencies(chip, "bf16"), attention=math.inf)
     constants = replace(steps.constants(), launch=0.0, overhead=0.0)
     found = breakdown(work, Machine(chip, shares, Links(*[Link(math.inf)] * 7), constants))
-    return Estimate(found.bubble / (found.total - found.bubble))
+    return MeasuredQuantity(found.bubble / (found.total - found.bubble))
 
 
-def rerouted(_: Lab, __: int, microbatches: int, stages: int, replicas: int, missing: int) -> Estimate:
+def rerouted(_: Lab, __: int, microbatches: int, stages: int, replicas: int, missing: int) -> MeasuredQuantity:
     """Return how much longer a step takes when peers do the work of a lost worker too [-]."""
-    return Estimate(1 / rerouted_pace(microbatches, stages, replicas, missing))
+    return MeasuredQuantity(1 / rerouted_pace(microbatches, stages, replicas, missing))
 
 
 # Parameters, operation counts, and what a GPU and a checkpoint hold, beside what publishers print.
@@ -195,30 +195,30 @@ def rerouted(_: Lab, __: int, microbatches: int, stages: int, replicas: int, mis
 _GIB = 2.0**30
 
 
-def token_flop(_: Lab, __: int, model: str, depths: int = 0) -> Estimate:
+def token_flop(_: Lab, __: int, model: str, depths: int = 0) -> MeasuredQuantity:
     """Return the FLOP of a token of a model with experts at 4,096 tokens [GFLOP], half of attention counted."""
-    return Estimate(flop_per_token(replace(models()[model], depths=depths), 4096) / 1e9)
+    return MeasuredQuantity(flop_per_token(replace(models()[model], depths=depths), 4096) / 1e9)
 
 
-def training_flop(_: Lab, __: int, model: str, tokens: float) -> Estimate:
+def training_flop(_: Lab, __: int, model: str, tokens: float) -> MeasuredQuantity:
     """Return the FLOP of a whole training, attention left out, as publishers count them [FLOP]."""
-    return Estimate(tokens * flop_per_token(models()[model], 0))
+    return MeasuredQuantity(tokens * flop_per_token(models()[model], 0))
 
 
-def parameters(_: Lab, __: int, model: str, active: bool = False) -> Estimate:
+def parameters(_: Lab, __: int, model: str, active: bool = False) -> MeasuredQuantity:
     """Return the parameters of a model, or those that a token meets [10^9]; without modules for further tokens."""
     shape = replace(models()[model], depths=0)
-    return Estimate((shape.active_parameters if active else shape.parameters) / 1e9)
+    return MeasuredQuantity((shape.active_parameters if active else shape.parameters) / 1e9)
 
 
-def checkpoint_gib(_: Lab, __: int, model: str) -> Estimate:
+def checkpoint_gib(_: Lab, __: int, model: str) -> MeasuredQuantity:
     """Return the size of a checkpoint [GiB]."""
-    return Estimate(checkpoint_size(models()[model]) / _GIB)
+    return MeasuredQuantity(checkpoint_size(models()[model]) / _GIB)
 
 
 def gpu_memory(
     _: Lab, __: int, model: str, layout: tuple[int, int, int, int], part: Literal["state", "activations"], saves: bool
-) -> Estimate:
+) -> MeasuredQuantity:
     """Return what a GPU holds of a Megatron model [GiB], its layers only.
 
     Parameters
@@ -246,24 +246,24 @@ def gpu_memory(
         )
     )
     found = use.activations if part == "activations" else use.weights + use.gradients + use.optimizer
-    return Estimate(found / _GIB)
+    return MeasuredQuantity(found / _GIB)
 
 
 # Start-up, rates of collectives, and the switches and cables of published clusters.
 
 
-def communicators(_: Lab, __: int, thousands: float) -> Estimate:
+def communicators(_: Lab, __: int, thousands: float) -> MeasuredQuantity:
     """Return the time to set up the collectives of so many times 1,024 GPUs [s]."""
-    return Estimate(communicator_time(thousands * 1024))
+    return MeasuredQuantity(communicator_time(thousands * 1024))
 
 
-def start_range(_: Lab, __: int, gpus: float, end: str) -> Estimate:
+def start_range(_: Lab, __: int, gpus: float, end: str) -> MeasuredQuantity:
     """Return the ``low`` or the ``high`` end of the time from a job's start to its first step [s]."""
     low, high = start_time(gpus)
-    return Estimate(low if end == "low" else high)
+    return MeasuredQuantity(low if end == "low" else high)
 
 
-def starts_in_range(_: Lab, __: int, slack: float) -> Estimate:
+def starts_in_range(_: Lab, __: int, slack: float) -> MeasuredQuantity:
     """Return the share of published starts on H100 that are in the range, made wider by `slack` on both sides [-]."""
     path = default_folder() / "mlperf_startup_and_jitter.csv"
     with path.open(encoding="utf-8") as file:
@@ -273,10 +273,10 @@ def starts_in_range(_: Lab, __: int, slack: float) -> Estimate:
         if row["init_to_run_s"]:
             low, high = start_time(int(row["accelerators"]))
             found.append((1 - slack) * low <= float(row["init_to_run_s"]) <= (1 + slack) * high)
-    return Estimate(sum(found) / len(found))
+    return MeasuredQuantity(sum(found) / len(found))
 
 
-def preset_start(lab: Lab, replications: int, preset: str, gpus: int) -> Estimate:
+def preset_start(lab: Lab, replications: int, preset: str, gpus: int) -> MeasuredQuantity:
     """Return the time from a job's nodes to its first step with a recovery preset, without the restore [s]."""
     prepared = lab.scenario(
         bare(
@@ -292,7 +292,7 @@ def preset_start(lab: Lab, replications: int, preset: str, gpus: int) -> Estimat
     return estimate(float(job.buckets[sim.Bucket.INITIALIZE]) / job.gpus for job in jobs)
 
 
-def bus_bandwidth(_: Lab, __: int, accelerator: str) -> Estimate:
+def bus_bandwidth(_: Lab, __: int, accelerator: str) -> MeasuredQuantity:
     """Return what collectives of the GPUs of one scale-up domain reach [GB/s].
 
     Worked out from the waits of a step with tensor-parallel GPUs: bytes that one GPU sends over the time that takes.
@@ -305,9 +305,9 @@ def bus_bandwidth(_: Lab, __: int, accelerator: str) -> Estimate:
     wait = breakdown(work, Machine(chip, steps.efficiencies(chip, "bf16"), links, constants)).tensor
     # Two all-reduces forward and two backward in each layer.
     sent = shape.layers * 4 * 2 * 7 / 8 * 2 * 2048 * shape.hidden
-    return Estimate(sent / wait / 1e9)
+    return MeasuredQuantity(sent / wait / 1e9)
 
 
-def fabric_count(_: Lab, __: int, topology: str, part: str) -> Estimate:
+def fabric_count(_: Lab, __: int, topology: str, part: str) -> MeasuredQuantity:
     """Return how many switches or cables of one tier a shipped cluster comes to [-]."""
-    return Estimate(sim.load_cluster(sim.find_cluster(topology)).counts()[part])
+    return MeasuredQuantity(sim.load_cluster(sim.find_cluster(topology)).counts()[part])
