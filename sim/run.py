@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.result import Result
-    from ettrick.sim.failures import FailureTrace, Source
+    from ettrick.sim.failures import FailureTrace, FailureSource
 
 MOST_EVENTS = 1e8
 
@@ -173,7 +173,7 @@ def failures_digest(prepared: Prepared) -> bytes:
     return hashlib.blake2b(pickle.dumps(content), digest_size=16).digest()
 
 
-def _drawn_from(source: Source, *, stationary: bool) -> Source:
+def _drawn_from(source: FailureSource, *, stationary: bool) -> FailureSource:
     """Return a source without what matters only once a failure is there: who notices it, what is done about it."""
     plain = replace(
         source,

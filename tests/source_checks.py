@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.failures.source import BlastRadius
     from ettrick.sim.failures.spread import Size
     from ettrick.sim.failures.variety import Frailty, Tempo
@@ -94,7 +94,7 @@ def operational_time(
     return times, np.concatenate([np.zeros((replications, 1)), sums], axis=1)
 
 
-def counts_of(source: Source, horizon: float, replications: int) -> NDArray[np.float64]:
+def counts_of(source: FailureSource, horizon: float, replications: int) -> NDArray[np.float64]:
     """Return numbers of candidates before the horizon, shape (replications,)."""
     generator = rival_seed()
     times, reached = operational_time(source.tempo, horizon, generator, replications)
@@ -117,7 +117,7 @@ def counts_of(source: Source, horizon: float, replications: int) -> NDArray[np.f
 class _Population:
     """The units of a source in many replications at once, one after another."""
 
-    def __init__(self, source: Source, generator: np.random.Generator, replications: int) -> None:
+    def __init__(self, source: FailureSource, generator: np.random.Generator, replications: int) -> None:
         assert source.law is not None
         self.source = source
         self.generator = generator
@@ -194,7 +194,7 @@ class _Population:
 Row: TypeAlias = tuple[float, int, int]
 
 
-def check_source(source: Source, horizon: float, seed: int = 1, *, grows: bool = True) -> None:
+def check_source(source: FailureSource, horizon: float, seed: int = 1, *, grows: bool = True) -> None:
     """Assert that a source draws what it says, and that no draw depends on anything but its address.
 
     Parameters
@@ -229,7 +229,7 @@ def check_source(source: Source, horizon: float, seed: int = 1, *, grows: bool =
     _check_names(source, horizon, seed)
 
 
-def with_domains(source: Source, nodes: int) -> Source:
+def with_domains(source: FailureSource, nodes: int) -> FailureSource:
     """Return an incident whose domains are neighbours of equal size, the last perhaps smaller."""
     assert source.blast is not None
     members = -(-nodes // source.units)
@@ -238,7 +238,7 @@ def with_domains(source: Source, nodes: int) -> Source:
 
 
 def _candidates(
-    sources: Sequence[Source], horizon: float, seed: int, replication: int = 0, index: int = 0
+    sources: Sequence[FailureSource], horizon: float, seed: int, replication: int = 0, index: int = 0
 ) -> list[Row]:
     """Return (time, slot, round) of the candidates of one source."""
     drawn = draw_trace(sources, horizon, seed, replication)
@@ -246,12 +246,12 @@ def _candidates(
     return list(zip(drawn.time[mine].tolist(), drawn.slot[mine].tolist(), drawn.round[mine].tolist(), strict=True))
 
 
-def _lives(source: Source) -> Source:
+def _lives(source: FailureSource) -> FailureSource:
     """Return the source without what happens to its lives afterwards: all nodes have the fault, parts fail as one."""
     return replace(source, hidden=None, blast=None)
 
 
-def _check_law(source: Source, horizon: float, seed: int) -> None:
+def _check_law(source: FailureSource, horizon: float, seed: int) -> None:
     """First lives follow their law in operational time, each unit with its hazard ratio; one life per unit."""
     many = replace(_lives(source), units=max(source.units, 4000), renews="never")
     length = 20 * horizon
@@ -296,14 +296,14 @@ def _fits(numbers: NDArray[np.float64]) -> bool:
     return bool(kstest(numbers, "uniform").pvalue > LEAST)
 
 
-def _check_counts(source: Source, horizon: float, seed: int) -> None:
+def _check_counts(source: FailureSource, horizon: float, seed: int) -> None:
     """The mean number of candidates is that of the rival."""
     ours = np.array([len(_candidates([source], horizon, seed, number)) for number in range(sample(60))])
     assert ours.any(), "an empty trace shows nothing"
     assert agree(ours, counts_of(source, horizon, sample(200)))
 
 
-def _check_hidden(source: Source, horizon: float, seed: int) -> None:
+def _check_hidden(source: FailureSource, horizon: float, seed: int) -> None:
     """Nodes that have the fault keep the lives that they would have if all had it; the share is the stated one."""
     assert source.hidden is not None
     found = np.array([hidden_at_start(source, seed, number) for number in range(300)])
@@ -320,7 +320,7 @@ def _check_hidden(source: Source, horizon: float, seed: int) -> None:
     assert _candidates([source], horizon, seed) == [row for row in all_have_it if found[0][row[1]]]
 
 
-def _check_victims(source: Source, seed: int) -> None:
+def _check_victims(source: FailureSource, seed: int) -> None:
     """An incident takes distinct nodes of its domain; sizes follow their law, and every member is equally likely."""
     from scipy.stats import chisquare
 
@@ -370,7 +370,7 @@ def pooled(
     return np.bincount(group, observed).astype(np.float64), np.bincount(group, expected).astype(np.float64)
 
 
-def _check_spread(source: Source, horizon: float, seed: int) -> None:
+def _check_spread(source: FailureSource, horizon: float, seed: int) -> None:
     """Each node that an incident takes fails once, after a delay by the law of the spread; others do not fail."""
     blast = source.blast
     assert blast is not None
@@ -400,7 +400,7 @@ def _check_spread(source: Source, horizon: float, seed: int) -> None:
     assert _fits(_numbers(blast.spread, np.maximum(delays, 0.0)) / np.array(reached))
 
 
-def _check_longer(source: Source, horizon: float, seed: int) -> None:
+def _check_longer(source: FailureSource, horizon: float, seed: int) -> None:
     """A longer horizon keeps every earlier candidate to the last bit."""
     short = _candidates([source], horizon, seed)
     assert short, "an empty trace shows nothing"
@@ -410,7 +410,7 @@ def _check_longer(source: Source, horizon: float, seed: int) -> None:
     assert len(longer) > len(short) or len(short) == most
 
 
-def _larger(source: Source) -> Source:
+def _larger(source: FailureSource) -> FailureSource:
     """Return the source in a cluster of more than twice the size."""
     blast = source.blast
     if blast is None:
@@ -428,7 +428,7 @@ def _larger(source: Source) -> Source:
     return replace(source, units=units, blast=replace(blast, domains=domains))
 
 
-def _check_larger(source: Source, horizon: float, seed: int, *, grows: bool) -> None:
+def _check_larger(source: FailureSource, horizon: float, seed: int, *, grows: bool) -> None:
     """A larger cluster keeps every candidate to the last bit, or, where that is waived, the lives behind them."""
     before, after = source, _larger(source)
     kept = _kept(before, after, horizon, seed)
@@ -437,7 +437,7 @@ def _check_larger(source: Source, horizon: float, seed: int, *, grows: bool) -> 
         assert _kept(_lives(before), _lives(after), horizon, seed), "the lives are kept in any case"
 
 
-def _kept(before: Source, after: Source, horizon: float, seed: int) -> bool:
+def _kept(before: FailureSource, after: FailureSource, horizon: float, seed: int) -> bool:
     """Return whether a larger cluster has the candidates of a smaller one, victims and all."""
     blast = before.blast
     small, large = _candidates([before], horizon, seed), _candidates([after], horizon, seed)
@@ -455,7 +455,7 @@ def _kept(before: Source, after: Source, horizon: float, seed: int) -> bool:
     return all(ours.nodes(*each) == theirs.nodes(*each) for each in everywhere)
 
 
-def _check_names(source: Source, horizon: float, seed: int) -> None:
+def _check_names(source: FailureSource, horizon: float, seed: int) -> None:
     """Draws belong to a name, a seed and a replication, not to a place in a list; each address draws its own."""
     alone = _candidates([source], horizon, seed)
     other = replace(source, name=f"not {source.name}")
@@ -481,7 +481,7 @@ def _check_names(source: Source, horizon: float, seed: int) -> None:
         assert all(choice != choices[0] for choice in choices[1:])
 
 
-def _check_rows(source: Source, horizon: float, seed: int) -> None:
+def _check_rows(source: FailureSource, horizon: float, seed: int) -> None:
     """A log is played as it is: its rows before the horizon, whatever seed, replication, name and neighbours."""
     log = source.recorded
     assert log is not None
@@ -500,7 +500,7 @@ def _check_rows(source: Source, horizon: float, seed: int) -> None:
     assert all(0 <= row[1] < source.units and row[0] < row[2] for row in stated)
 
 
-def _check_nothing_is_drawn(source: Source, horizon: float, seed: int) -> None:
+def _check_nothing_is_drawn(source: FailureSource, horizon: float, seed: int) -> None:
     """What depends on jobs, or on a plan, is not in the trace."""
     drawn = draw_trace([source], 100 * horizon, seed, 0)
     assert drawn.time.size == 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.policies.recovery.base import RecoveryStrategy, Wait
     from ettrick.sim.policies.recovery.ladder import Rung
     from ettrick.sim.policies.repair import Stock
@@ -137,7 +137,7 @@ def narrow_form(
     return found
 
 
-def narrows(prepared: Prepared) -> Callable[[Source], bool]:
+def narrows(prepared: Prepared) -> Callable[[FailureSource], bool]:
     """Return whether a source leaves nodes in their job with fewer GPUs."""
     return lambda source: takes_nodes(source) and source.fault in prepared.recovery.narrows_on
 
@@ -170,18 +170,18 @@ def _leaving(prepared: Prepared, job: PreparedJob) -> float:
     return min(total / some, 1.0) if math.isfinite(total) else 0.0
 
 
-def _mtti(prepared: Prepared, job: PreparedJob, kind: Callable[[Source], bool]) -> float:
+def _mtti(prepared: Prepared, job: PreparedJob, kind: Callable[[FailureSource], bool]) -> float:
     """Return the mean time to interrupt of a job by the sources of a kind [s]."""
     return interrupts(prepared, filter(kind, prepared.sources), job.nodes)[0]
 
 
-def interrupts(prepared: Prepared, sources: Iterable[Source], nodes: int) -> tuple[float, float]:
+def interrupts(prepared: Prepared, sources: Iterable[FailureSource], nodes: int) -> tuple[float, float]:
     """Return the mean time to interrupt of so many nodes by some sources, and the mean detection time [s]."""
     length = prepared.warmup + prepared.horizon
     return prior(list(sources), nodes / prepared.nodes, length, prepared.repair.success)
 
 
-def takes_nodes(source: Source) -> bool:
+def takes_nodes(source: FailureSource) -> bool:
     """Return whether a node that fails is away for a while."""
     # A log says itself how long; with tiers of repair, it is unknown beforehand.
     return source.part != "job" and (
@@ -189,7 +189,7 @@ def takes_nodes(source: Source) -> bool:
     )
 
 
-def _sends_away(source: Source) -> bool:
+def _sends_away(source: FailureSource) -> bool:
     """Return whether a failure sends the replica that it strikes away, with its nodes or without."""
     return takes_nodes(source) or (source.fault in OF_ONE_RANK and source.fix is None and source.effect.stops)
 
@@ -344,7 +344,7 @@ class Waits(NamedTuple):
         """All of it [-]."""
         return self.starved + self.queued + self.restart
 
-    def unknown(self, source: Source) -> float:
+    def unknown(self, source: FailureSource) -> float:
         """Return how often failures of a cause hit the job, relative to one that always has its nodes [-].
 
         While it waits no process runs: nodes fail like idle ones.
@@ -414,7 +414,7 @@ def _impatient(
 
 
 def _wait_of_starved(
-    prepared: Prepared, job: PreparedJob, takers: Sequence[Source], rates: Sequence[float]
+    prepared: Prepared, job: PreparedJob, takers: Sequence[FailureSource], rates: Sequence[float]
 ) -> Wait | None:
     """Return how a job waits for nodes, its times the means over what takes them; ``None`` where ways differ."""
     recovery = prepared.recovery

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.closed_form.elastic import Waits
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
 
 # What a closed form takes for granted and a scenario breaks.
 
@@ -111,7 +111,7 @@ def _of_effects(prepared: Prepared) -> Iterator[str]:
         yield f"stores can be read at any time, but {_do(out, 'take')} them away for a while"
 
 
-def _names(prepared: Prepared, kind: Callable[[Source], bool]) -> list[str]:
+def _names(prepared: Prepared, kind: Callable[[FailureSource], bool]) -> list[str]:
     """Return the names of the sources of a kind."""
     return [source.name for source in prepared.sources if kind(source)]
 
@@ -121,7 +121,7 @@ def _do(names: list[str], verb: str) -> str:
     return f"{', '.join(names)} {verb}{'s' if len(names) == 1 else ''}"
 
 
-def _takes_several(source: Source) -> bool:
+def _takes_several(source: FailureSource) -> bool:
     """Return whether one failure can stop several nodes at once."""
     shared = source.part != "job" and source.part not in OF_ONE_NODE
     return source.blast is not None or (shared and (source.cuts > 0 or not source.of_fabric))
@@ -381,7 +381,7 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
     if mean_time is None:
         return prepared
 
-    def by_tiers(source: Source) -> bool:
+    def by_tiers(source: FailureSource) -> bool:
         return source.repair is None and source.recorded is None and takes_nodes(source)
 
     demand = sum(1 / interrupts(prepared, [source], prepared.nodes)[0] for source in filter(by_tiers, prepared.sources))
@@ -424,7 +424,7 @@ def availability(prepared: Prepared) -> dict[str, float]:
     return {"node_availability": node} | ({} if prepared.units is None else {"domain_availability": domain})
 
 
-def _in_order(prepared: Prepared, shared: Sequence[Source], part: float = 1.0) -> tuple[float, float]:
+def _in_order(prepared: Prepared, shared: Sequence[FailureSource], part: float = 1.0) -> tuple[float, float]:
     """Return the availability of nodes and of units [-] where some causes take whole units; NaN where it is not known.
 
     Repairs last a `part` of their means [-].
@@ -449,7 +449,7 @@ def _in_order(prepared: Prepared, shared: Sequence[Source], part: float = 1.0) -
     return up * whole, float(missing_nodes_pmf(size, 1 - up)[: spares + 1].sum()) * whole
 
 
-def _takes_a_unit(prepared: Prepared, source: Source) -> bool:
+def _takes_a_unit(prepared: Prepared, source: FailureSource) -> bool:
     """Return whether each failure of a shared part takes all nodes of one unit that is used as a whole."""
     units, (offsets, nodes) = prepared.units, prepared.blast.get(source.part, ((), ()))
     if units is None or source.blast is not None or not len(nodes):
@@ -555,7 +555,7 @@ def _of_sources(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
             yield f"what {source.name} costs until it is noticed", productive * -math.expm1(-rate * lasting) * lost
 
 
-def _slower(source: Source, job: PreparedJob) -> float:
+def _slower(source: FailureSource, job: PreparedJob) -> float:
     """Return the part of a job's progress that a fault takes which does not stop it [-]."""
     effect = source.effect
     if effect.use in ("corrupt", "spike"):
@@ -633,7 +633,7 @@ def _part(ratio: float) -> float:
     return ratio / (1 + ratio)
 
 
-def _rate(prepared: Prepared, source: Source, job: PreparedJob) -> float:
+def _rate(prepared: Prepared, source: FailureSource, job: PreparedJob) -> float:
     """Return how often a cause strikes a job [1/s], noticed or not."""
     if source.detection_race is None:
         source = replace(source, detection_race=DetectionRace.by(KNOWN))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.formulas.arrays import FloatArray, Number
     from ettrick.sim.formulas.goodput import ClassShares
     from ettrick.sim.policies.checkpoint.stores import Rung
@@ -129,7 +129,7 @@ class _Recovery(NamedTuple):
     Of failures that are `known` before nothing has to be detected; where that is in time the job has `saved`.
     """
 
-    source: Source
+    source: FailureSource
     cause: int
     share: float
     back: Return
@@ -344,7 +344,7 @@ def _size(prepared: Prepared, job: PreparedJob) -> _SizeTerms | None:
     return _SizeTerms(tuple(found), Unknown(races, shares))
 
 
-def _notices(source: Source, job: PreparedJob) -> Iterator[tuple[float, bool, bool]]:
+def _notices(source: FailureSource, job: PreparedJob) -> Iterator[tuple[float, bool, bool]]:
     """Yield shares of the failures of a cause [-], whether they are known before, and whether the job can save then."""
     need, known = job.checkpoint.save_time(), 1.0 if source.saves else source.recall
     late = 0.0 if source.lead is None else float(source.lead.cdf(np.array([need]))[0])

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.scenario.law_model import LawModel
 
 _GRID = 400
@@ -44,12 +44,12 @@ def unknown_costs(prepared: Prepared, job: PreparedJob) -> Iterator[tuple[str, f
             yield f"{source.name} ({_manner(source)})", min(share, 1.0)
 
 
-def strikes_of(prepared: Prepared, job: PreparedJob, source: Source) -> float:
+def strikes_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
     """Return how often the form lets a cause strike a job in the time that is simulated [-]."""
     return prepared.horizon / interrupts(prepared, [source], job.nodes)[0]
 
 
-def cost_of_a_strike(prepared: Prepared, job: PreparedJob, source: Source) -> float:
+def cost_of_a_strike(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
     """Return about how much time one strike takes from a job [s]: detection, restart, and the work since a save."""
     race = source.detection_race
     known = 0.0 if race is None or source.saves else race.mean_value
@@ -58,7 +58,7 @@ def cost_of_a_strike(prepared: Prepared, job: PreparedJob, source: Source) -> fl
     return known + lost + rung.load + restart_mean(prepared, job, source)
 
 
-def restart_mean(prepared: Prepared, job: PreparedJob, source: Source | None = None) -> float:
+def restart_mean(prepared: Prepared, job: PreparedJob, source: FailureSource | None = None) -> float:
     """Return the mean time of a restart of all of a job, its restore left out [s]; without a source, of a start."""
     absence = prepared.recovery.absence_for(job.gpus, job.nodes, job.parts)
     if absence is not None:
@@ -72,7 +72,7 @@ def restart_mean(prepared: Prepared, job: PreparedJob, source: Source | None = N
     return selecting + sum(back.chance * sum(span.mean for span in back.spans) for back in backs)
 
 
-def _manner(source: Source) -> str:
+def _manner(source: FailureSource) -> str:
     """Return how a cause strikes, in a word."""
     return next(
         word
@@ -97,7 +97,7 @@ def _manner(source: Source) -> str:
 # How many strikes more or fewer.
 
 
-def _miscount(prepared: Prepared, job: PreparedJob, source: Source, strikes: float, each: float) -> float:
+def _miscount(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
     """Return what the strikes cost that a cause has more, or fewer, than at a constant rate [s]."""
     if source.recorded is not None:
         return _miscount_of_log(prepared, job, source, strikes, each)
@@ -125,12 +125,12 @@ def _miscount(prepared: Prepared, job: PreparedJob, source: Source, strikes: flo
     return found
 
 
-def _units_of(prepared: Prepared, job: PreparedJob, source: Source) -> float:
+def _units_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
     """Return the units of a cause that a job has [-]."""
     return 1.0 if source.part == "job" else source.units * job.nodes / prepared.nodes
 
 
-def _ratio_in_time(prepared: Prepared, source: Source) -> float:
+def _ratio_in_time(prepared: Prepared, source: FailureSource) -> float:
     """Return the expected lives that end in the time that is simulated over those at a constant rate [-]."""
     law = source.law
     assert law is not None, "not of a log"
@@ -172,7 +172,7 @@ def expected_renewals(law: LawModel, time: float) -> float:
     return float(renewals[-1])
 
 
-def _ratio_of_units(prepared: Prepared, job: PreparedJob, source: Source) -> float:
+def _ratio_of_units(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
     """Return how many units of a shared part have nodes of a job, over its share of all [-]: it has the first nodes."""
     offsets, nodes = prepared.blast.get(source.part, (np.zeros(1), np.zeros(0)))
     if source.part in (*OF_ONE_NODE, "job", "cluster") or source.of_fabric or not len(nodes):
@@ -186,7 +186,7 @@ def _ratio_of_units(prepared: Prepared, job: PreparedJob, source: Source) -> flo
     return touched / (len(offsets) - 1) * prepared.nodes / job.nodes
 
 
-def _miscount_of_log(prepared: Prepared, job: PreparedJob, source: Source, strikes: float, each: float) -> float:
+def _miscount_of_log(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
     """Return what it costs that rows of a log come together, and that which of them hit a job is one draw [s]."""
     log = source.recorded
     assert log is not None
@@ -208,7 +208,7 @@ def _miscount_of_log(prepared: Prepared, job: PreparedJob, source: Source, strik
 # What strikes cost beside a restart.
 
 
-def _more(prepared: Prepared, job: PreparedJob, source: Source, strikes: float, each: float) -> float:
+def _more(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
     """Return what a cause costs that no form has [s]."""
     if source.rollout is not None:
         return _of_rollout(prepared, job, source, each)
@@ -224,7 +224,7 @@ def _more(prepared: Prepared, job: PreparedJob, source: Source, strikes: float, 
     return 0.0
 
 
-def _of_rollout(prepared: Prepared, job: PreparedJob, source: Source, each: float) -> float:
+def _of_rollout(prepared: Prepared, job: PreparedJob, source: FailureSource, each: float) -> float:
     """Return what a rollout costs a job at most [s]: a stop for each batch that is changed in the time simulated."""
     rollout = source.rollout
     assert rollout is not None
@@ -267,7 +267,7 @@ def pace_where_placed(prepared: Prepared, job: PreparedJob) -> float:
 # How often too few nodes are left, where failures take several.
 
 
-def down_at_once(prepared: Prepared, sources: Sequence[Source], others: int) -> float:
+def down_at_once(prepared: Prepared, sources: Sequence[FailureSource], others: int) -> float:
     """Return the probability that failures of several nodes keep more nodes than the `others` in repair [-].
 
     Each cause has a Poisson number of units in repair (Palm), and they are independent.
@@ -292,6 +292,6 @@ def down_at_once(prepared: Prepared, sources: Sequence[Source], others: int) -> 
     return float(max(1 - law.sum(), 0.0))
 
 
-def _size(prepared: Prepared, source: Source) -> float:
+def _size(prepared: Prepared, source: FailureSource) -> float:
     """Return the mean number of nodes that a failure takes [-]."""
     return prepared.nodes / source.units if source.blast is None else source.blast.mean_size

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.prepared import Prepared
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyRecovery
     from ettrick.sim.policies.contracts import Plan, Step
     from ettrick.sim.policies.recovery.ladder import Rung
@@ -98,7 +98,7 @@ def _uncovered(prepared: Prepared) -> Iterator[str]:
             yield f"failures: '{source.name}' has {found}"
 
 
-def _uncovered_of_source(source: Source) -> str:
+def _uncovered_of_source(source: FailureSource) -> str:
     """Return what of a source the loop does not know, by its key; nothing if it knows all."""
     later = not source.all_known_ahead or source.renews == "at_return"
     blast = source.blast
@@ -115,7 +115,7 @@ def _uncovered_of_source(source: Source) -> str:
     return next((name for name, is_so in checks.items() if is_so), "")
 
 
-def _is_simply_drawn(source: Source) -> bool:
+def _is_simply_drawn(source: FailureSource) -> bool:
     """Return whether the lives of a source follow from one law, for units that are all alike and new."""
     is_spread = source.blast is not None and source.blast.spread is not None
     return not (source.law is None or source.variety or source.ages or source.tempo or is_spread)
@@ -216,7 +216,7 @@ class Lowered:
 
     # ---------------------------------------------------------------------------------------------------- sources
 
-    def _lower_source(self, index: int, source: Source) -> None:
+    def _lower_source(self, index: int, source: FailureSource) -> None:
         prepared = self.prepared
         row = self.origins[index]
         race = source.detection_race

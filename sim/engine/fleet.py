@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.policies.contracts import PoolName
     from ettrick.sim.policies.queue import Pending
     from ettrick.sim.scenario.streams import Arrival, Tenant
@@ -1123,7 +1123,7 @@ def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
     return list(found), pool_of
 
 
-def _nodes_of(source: Source, unit: int, prepared: Prepared) -> Sequence[int]:
+def _nodes_of(source: FailureSource, unit: int, prepared: Prepared) -> Sequence[int]:
     """Return the nodes that a unit of the part of a source takes."""
     divisor = prepared.slots_per_node.get(source.part, 0)
     if divisor:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.kernel import Call, Kernel
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.stream_job import Allocation
-    from ettrick.sim.failures.source import Source
+    from ettrick.sim.failures.source import FailureSource
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -320,7 +320,7 @@ class RenewedLife(NamedTuple):
 class SourceInfo:
     """A source with what the hot path needs at hand; of a `stream`, whose jobs have lives of their own."""
 
-    def __init__(self, source: Source, index: int, prepared: Prepared, replication: int, *stream: str) -> None:
+    def __init__(self, source: FailureSource, index: int, prepared: Prepared, replication: int, *stream: str) -> None:
         self.source = source
         self.index = index
         self.cause = index + 1

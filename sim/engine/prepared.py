@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.cluster.paths import Paths
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from ettrick.sim.policies.checkpoint import Ladder, Periodic
     from ettrick.sim.policies.queue import Pool
@@ -482,7 +482,7 @@ class Prepared:
     windows: float | None
     stationary: bool
     seed: int
-    sources: tuple[Source, ...]
+    sources: tuple[FailureSource, ...]
     slots_per_node: Mapping[str, int]
     blast: Mapping[str, tuple[Any, Any]]
     jobs: tuple[PreparedJob, ...]
@@ -547,7 +547,7 @@ class Prepared:
             map(_has_chance, (self.repair, self.recovery, self.parts, [job.checkpoint for job in self.jobs]))
         )
 
-    def _is_drawn(self, source: Source) -> bool:
+    def _is_drawn(self, source: FailureSource) -> bool:
         """Return whether chance decides when a source strikes, whom, or for how long."""
         return bool(
             (source.law is not None and (self.stationary or source.ages))
@@ -558,7 +558,7 @@ class Prepared:
             or _has_chance(source)
         )
 
-    def with_sources(self, sources: tuple[Source, ...]) -> Prepared:
+    def with_sources(self, sources: tuple[FailureSource, ...]) -> Prepared:
         """Return the same with other failure sources."""
         return replace(self, sources=sources)
 

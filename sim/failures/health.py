@@ -15,7 +15,7 @@ from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleErr
 from ettrick.sim.scenario.laws import Law, Uniform
 
 if TYPE_CHECKING:
-    from ettrick.sim.failures.source import Source
+    from ettrick.sim.failures.source import FailureSource
     from ettrick.sim.yamlfile import Data
 
 FALSE_ALARM = "false_alarm"
@@ -89,7 +89,7 @@ class Prediction(Model):
             raise RuleError(("precision",), rule + "say recall: 0 and how many false_alarms there are")
         return self
 
-    def of_failures(self, source: Source) -> float:
+    def of_failures(self, source: FailureSource) -> float:
         """Return the share of the failures of a source whose signs are seen [-]."""
         if not _is_of_nodes(source, self.faults) or not source.effect.stops:
             return 0.0
@@ -112,7 +112,7 @@ class Preflight(Model):
         None, description="Classes of faults that it looks for; without it, all of single nodes."
     )
 
-    def share(self, source: Source) -> float:
+    def share(self, source: FailureSource) -> float:
         """Return the share of the faults of a source that it finds [-]: of hidden ones, and those that stop nobody."""
         is_there_before = source.hidden is not None or source.residue is not None or not source.effect.stops
         return self.coverage if is_there_before and _is_of_nodes(source, self.faults) else 0.0
@@ -123,7 +123,7 @@ class Checks(Preflight):
 
     every: Duration = Field(gt=0, description="Time between two checks.")
 
-    def watched(self, source: Source) -> Source:
+    def watched(self, source: FailureSource) -> FailureSource:
         """Return a source whose faults are looked for."""
         share, race = self.share(source), source.detection_race
         if not share:
@@ -150,7 +150,7 @@ class Health(Model):
     preflight: Preflight | None = Field(None, description="Checks of nodes before they join a job.")
     checks: Checks | None = Field(None, description="Checks of all nodes again and again.")
 
-    def watched(self, source: Source) -> Source:
+    def watched(self, source: FailureSource) -> FailureSource:
         """Return a source as those see it who look for bad nodes."""
         if self.prediction is not None and (recall := self.prediction.of_failures(source)):
             source = replace(source, recall=recall, lead=self.prediction.lead)
@@ -165,7 +165,7 @@ class Health(Model):
         return self
 
 
-def _is_of_nodes(source: Source, faults: tuple[Fault, ...] | None) -> bool:
+def _is_of_nodes(source: FailureSource, faults: tuple[Fault, ...] | None) -> bool:
     """Return whether a source strikes single nodes unplanned, with faults of some classes."""
     is_single = bool(source.slots_per_node) and not source.planned and not source.of_fabric
     return is_single and (faults is None or source.fault in faults)

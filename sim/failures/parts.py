@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
-from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, Hidden, Renews, Residue, Source, slots_per_node
+from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, Hidden, Renews, Residue, FailureSource, slots_per_node
 from ettrick.sim.failures.spread import Size
 from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, Tempo, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
@@ -78,7 +78,7 @@ class Cause(Strategy, ABC):
         }
 
     @abstractmethod
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts and for `jobs` jobs.
 
         Raises
@@ -204,7 +204,7 @@ class Component(Struck):
                 raise RuleError(("batches", index, "law"), _thinned(batch.law))
         return self
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -221,7 +221,7 @@ class Component(Struck):
             # the numbers to draw, and no other difference.
             share = counts["node"] / counts["gpu"]
             part, law, variety = "node", law.scaled(share), variety.scaled(share)
-        return Source(
+        return FailureSource(
             part=part,
             units=counts[part],
             law=law,
@@ -257,7 +257,7 @@ class Defect(Struck):
             raise RuleError(("onset",), f"is per node, not per {self.onset.of}")
         return self
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -268,7 +268,7 @@ class Defect(Struck):
         onset = None
         if self.onset is not None and self.onset.per_second > 0:
             onset = Exponential.from_seconds(mean=1 / self.onset.per_second)
-        source = Source(
+        source = FailureSource(
             part="node", units=counts["node"], law=self.life("node", counts), slots_per_node=1, **self.common("node")
         )
         return replace(source, hidden=Hidden(self.share, self.exact, onset))
@@ -300,7 +300,7 @@ class Incident(Struck):
             raise RuleError(("clock",), f"must be wall: a {self.part} serves many jobs, or none")
         return self
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -310,7 +310,7 @@ class Incident(Struck):
         """
         counts = {**counts, "cluster": 1}
         law = self.life(self.part, counts)
-        source = Source(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
+        source = FailureSource(part=self.part, units=counts[self.part], law=law, **self.common(self.part))
         return replace(source, blast=BlastRadius(counts["node"], self.size, self.spread, self.repaired))
 
 
@@ -324,10 +324,10 @@ class OfJob(Cause):
             raise RuleError(("rate",), rule)
         return self
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         effect = self._effect()
-        return Source(
+        return FailureSource(
             name=self.name,
             part="job",
             units=jobs,
@@ -351,7 +351,7 @@ class JobLevel(OfJob):
         None, description="How long the stores outside the nodes cannot be read afterwards; for faults of storage."
     )
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), clock="busy", store_out=self.store_out)
 
@@ -369,7 +369,7 @@ class Bug(OfJob):
     use: Literal["bug"] = "bug"
     fix: Law = Field(description="From the first failure to the fixed program.")
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), fix=self.fix)
 
@@ -387,7 +387,7 @@ class LossSpike(OfJob):
         description="How much work before the spike is given up too, as time of healthy stepping.",
     )  # type: ignore[assignment]
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         return replace(super().build(counts, jobs), clock="busy")
 
@@ -406,7 +406,7 @@ class Preemption(OfJob):
     away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
     planned: bool = Field(True, description="Whether its interruptions count as planned.")
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
         source = super().build(counts, jobs)
         return replace(source, clock="busy", detection=KNOWN, saves=True, notice=self.notice, away=self.away)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from ettrick.sim.failures.source import KNOWN, Recorded, Source, slots_per_node
+from ettrick.sim.failures.source import KNOWN, Recorded, FailureSource, slots_per_node
 from ettrick.sim.scenario.fields import Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Maintenance(Strategy):
                     raise RuleError(("windows", other, "start"), message)
         return self
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -84,7 +84,7 @@ class Maintenance(Strategy):
             end=np.array([row[2] for row in rows], dtype=np.float64),
             span=max(window.end for window in self.windows),
         )
-        return Source(
+        return FailureSource(
             name=self.name,
             part=self.part,
             units=counts[self.part],
@@ -141,7 +141,7 @@ class Rollout(Strategy):
             raise RuleError(("canary",), "needs hazard: without a changed hazard there is nothing to watch")
         return self
 
-    def build(self, counts: Mapping[str, int], jobs: int) -> Source:
+    def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
 
         Raises
@@ -152,7 +152,7 @@ class Rollout(Strategy):
         if self.canary is not None and self.canary.nodes > counts["node"]:
             rule = f"{self.canary.nodes} go first, but the cluster has {counts['node']} nodes"
             raise RuleError(("canary", "nodes"), rule)
-        return Source(
+        return FailureSource(
             name=self.name,
             part="node",
             units=counts["node"],

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ettrick.sim import catalog, units
 from ettrick.sim.failures.effects import Fault
-from ettrick.sim.failures.source import Recorded, Source
+from ettrick.sim.failures.source import Recorded, FailureSource
 from ettrick.sim.records import NOTHING, HostLists, LogError, Table, TimestampParser, lines, same_hosts, unit_of
 from ettrick.sim.scenario.fields import Model, RuleError, Strategy
 from ettrick.sim.scenario.laws import Law
@@ -102,7 +102,7 @@ class Replay(Strategy):
 
     def build_all(
         self, counts: Mapping[str, int], logs: Iterable[Replay] = (), read: Callable[[Replay], ReplayedLog] | None = None
-    ) -> tuple[list[Source], int]:
+    ) -> tuple[list[FailureSource], int]:
         """Return one source per cause, and how many overlapping intervals were joined.
 
         Parameters
@@ -153,7 +153,7 @@ class Replay(Strategy):
                 "stay neighbours. A file with the names of all nodes, in order, says which is which (inventory: FILE)"
             )
         sources = [
-            Source(
+            FailureSource(
                 name=cause, part="node", units=nodes, law=None, detection=self.detection, fault=self.fault,
                 recorded=replace(rows, unit=place[rows.unit], spread=spread, each=is_drawn_anew, notes=tuple(notes)),
             )

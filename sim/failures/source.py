@@ -145,7 +145,7 @@ CONTENTION, CAP, HEAT = "store-contention", "power-cap", "heat"
 
 
 @dataclass(frozen=True)
-class Source:
+class FailureSource:
     """A population of units that fail for one cause.
 
     Parameters
@@ -326,6 +326,6 @@ class Source:
         return self.clock == "wall" and self.renews != "at_return" and self.hidden is None and self.fix is None
 
 
-def condition(name: str) -> Source:
+def condition(name: str) -> FailureSource:
     """Return a cause that never fails anything, and that time is charged to all the same, such as `CONTENTION`."""
-    return Source(name, "job", 0, None, planned=True, fault="planned")
+    return FailureSource(name, "job", 0, None, planned=True, fault="planned")

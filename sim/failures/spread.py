@@ -14,7 +14,7 @@ from ettrick.sim.scenario.fields import Fraction, Model, RuleError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures.source import BlastRadius, Source
+    from ettrick.sim.failures.source import BlastRadius, FailureSource
 
 
 class Size(Model):
@@ -120,7 +120,7 @@ class Victims:
         return tuple(self._nodes[first + index] for index in sorted(taken))
 
 
-def hidden_at_start(source: Source, seed: int, replication: int) -> NDArray[np.bool_]:
+def hidden_at_start(source: FailureSource, seed: int, replication: int) -> NDArray[np.bool_]:
     """Return which nodes have a hidden fault at the start, shape (units,).
 
     An exact share belongs to the whole cluster: a larger one does not keep it.
@@ -135,7 +135,7 @@ def hidden_at_start(source: Source, seed: int, replication: int) -> NDArray[np.b
     return found
 
 
-def first_onsets(source: Source, key: int, end: float) -> list[tuple[int, float]]:
+def first_onsets(source: FailureSource, key: int, end: float) -> list[tuple[int, float]]:
     """Return when nodes catch a hidden fault for the first time, before `end` [s]: node and time [s].
 
     `key` is that of the stream "onset" of the source.

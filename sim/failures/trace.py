@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures.source import Source
+    from ettrick.sim.failures.source import FailureSource
 
     _Numbers: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -64,7 +64,7 @@ NOTICE = -2
 """Round of the rows at which jobs begin to save for a planned outage; lower ones are for other times of a save."""
 
 
-def with_notices(trace: FailureTrace, sources: Sequence[Source], save_times: Sequence[float]) -> FailureTrace:
+def with_notices(trace: FailureTrace, sources: Sequence[FailureSource], save_times: Sequence[float]) -> FailureTrace:
     """Return a trace with a row at each time at which jobs have to begin to save for an outage that is known before.
 
     Of a job whose save takes the time number i of `save_times` [s] the round is `NOTICE` - i; ``until`` is when the
@@ -98,13 +98,13 @@ class _Candidates(NamedTuple):
     until: NDArray[np.float64]
 
 
-def life_key(source: Source, seed: int, replication: int) -> int:
+def life_key(source: FailureSource, seed: int, replication: int) -> int:
     """Return the key of a source's lives; slot and round address one of them."""
     return rng.stream(seed, replication, "life", source.name)
 
 
 def draw_trace(
-    sources: Sequence[Source], horizon: float, seed: int, replication: int, *, stationary: bool = False
+    sources: Sequence[FailureSource], horizon: float, seed: int, replication: int, *, stationary: bool = False
 ) -> FailureTrace:
     """Draw all candidates of a replication.
 
@@ -162,7 +162,7 @@ def _only(rows: _Candidates, keep: NDArray[np.bool_]) -> _Candidates:
     return _Candidates(rows.time[keep], rows.slot[keep], rows.round[keep], rows.until[keep])
 
 
-def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _Candidates:
+def _recorded(source: FailureSource, horizon: float, seed: int, replication: int) -> _Candidates:
     """Return the rows of a log that start before the horizon."""
     rows = source.recorded
     assert rows is not None
@@ -176,7 +176,7 @@ def _recorded(source: Source, horizon: float, seed: int, replication: int) -> _C
     return _Candidates(rows.start[inside], unit, number, rows.end[inside])
 
 
-def _numbers(sources: Sequence[Source], horizon: float, seed: int, replication: int) -> dict[int, _Numbers]:
+def _numbers(sources: Sequence[FailureSource], horizon: float, seed: int, replication: int) -> dict[int, _Numbers]:
     """Return slots and numbers of the first lives of sources of equal new units; of all with as many units at once."""
     alike: dict[int, list[int]] = {}
     for index, source in enumerate(sources):
@@ -191,7 +191,7 @@ def _numbers(sources: Sequence[Source], horizon: float, seed: int, replication: 
 
 
 def _draw_source(
-    source: Source, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
+    source: FailureSource, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
 ) -> _Candidates:
     """Return the candidates of a source with a law."""
     tempo = source.tempo.realise(horizon, seed, replication) if source.tempo is not None else None
@@ -212,7 +212,7 @@ def _draw_source(
 
 
 def _draw_lives(
-    source: Source, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
+    source: FailureSource, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Return times, slots and rounds of the lives that end before the horizon, round by round.
 
@@ -240,7 +240,7 @@ def _draw_lives(
 
 
 def _first_lives(
-    source: Source,
+    source: FailureSource,
     fleet: Fleet,
     key: int,
     horizon: float,
@@ -267,7 +267,7 @@ def _first_lives(
     return times[inside], slots[inside]
 
 
-def _scatter(source: Source, rows: _Candidates, horizon: float, seed: int, replication: int) -> _Candidates:
+def _scatter(source: FailureSource, rows: _Candidates, horizon: float, seed: int, replication: int) -> _Candidates:
     """Replace each incident by the failures of the nodes that it takes, each with a delay of its own.
 
     The slot of such a failure is its node. In a domain of the whole cluster the nodes are drawn among all, so a larger
@@ -298,14 +298,14 @@ def _scatter(source: Source, rows: _Candidates, horizon: float, seed: int, repli
     )
 
 
-def _met(source: Source, seed: int, replication: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _met(source: FailureSource, seed: int, replication: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the uniform numbers of the lives in which units are met at the start, and of the places in these."""
     slots = range(source.units)
     length = rng.uniform(rng.stream(seed, replication, "initial length", source.name), slots)
     return length, rng.uniform(rng.stream(seed, replication, "initial split", source.name), slots)
 
 
-def _initial_outages(source: Source, index: int, seed: int, replication: int) -> list[InitialOutage]:
+def _initial_outages(source: FailureSource, index: int, seed: int, replication: int) -> list[InitialOutage]:
     """Return the units in repair at the start of a stationary simulation.
 
     One that renews at return is in repair with probability E[repair] / (E[life] + E[repair]). One that does not age and

@@ -34,7 +34,7 @@ from ettrick.sim.scenario.laws import Law
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures.source import Source
+    from ettrick.sim.failures.source import FailureSource
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -238,7 +238,7 @@ class Fleet:
 BANDS = [*(2.0**-power for power in range(16, 0, -1)), *(1 - 2.0**-power for power in range(2, 9))]
 
 
-def fleet_of(source: Source, seed: int, replication: int) -> Fleet:
+def fleet_of(source: FailureSource, seed: int, replication: int) -> Fleet:
     """Return the units of a source in one replication."""
     law, variety = source.law, source.variety
     assert law is not None

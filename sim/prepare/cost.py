@@ -18,7 +18,7 @@ from ettrick.sim.steps.power import Facility, board_share, capped_pace, capped_s
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import Scenario
     from ettrick.sim.prepare.placement import Site
     from ettrick.sim.scenario.model import Curtailment
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SWITCHES = ("leaf", "spine", "core")
 
 
-def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[Source]) -> Upkeep:
+def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[FailureSource]) -> Upkeep:
     """Return what the cluster draws and costs.
 
     Parameters
@@ -207,7 +207,7 @@ def _boards(site: Site, scenario: Scenario) -> float:
     return min((board_share(cap, power) for cap, power in caps), default=1.0)
 
 
-def _mended(source: Source, of_gpus: set[str]) -> str:
+def _mended(source: FailureSource, of_gpus: set[str]) -> str:
     """Return the class of part that a repair mends, if any; at run time the life of a GPU may be that of its node."""
     if source.planned:
         return ""

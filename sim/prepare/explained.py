@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyRecovery
     from ettrick.sim.policies.recovery.ladder import Rung
     from ettrick.sim.policies.recovery.phases import Held
@@ -186,13 +186,13 @@ def recovery_summary(prepared: Prepared, index: int) -> RecoverySummary:
 def _classes(prepared: Prepared, job: PreparedJob) -> tuple[FaultClass, ...]:
     """Return the faults of a scenario by class; those that do not stop the job stand by themselves."""
     known = list(FAULTS)
-    by_class: dict[tuple[str, bool], list[Source]] = {}
+    by_class: dict[tuple[str, bool], list[FailureSource]] = {}
     for source in sorted(prepared.sources, key=lambda each: (known.index(each.fault), not each.effect.stops)):
         by_class.setdefault((source.fault, source.effect.stops), []).append(source)
     return tuple(_class(fault, stops, found, prepared, job) for (fault, stops), found in by_class.items())
 
 
-def _class(fault: str, stops: bool, sources: list[Source], prepared: Prepared, job: PreparedJob) -> FaultClass:
+def _class(fault: str, stops: bool, sources: list[FailureSource], prepared: Prepared, job: PreparedJob) -> FaultClass:
     """Return what is to be known of the sources of one class."""
     repair = prepared.repair
     share, length = job.nodes / prepared.nodes, prepared.warmup + prepared.horizon

@@ -13,7 +13,7 @@ from ettrick.sim.engine.prepared import PartPlan
 from ettrick.sim.failures import Replay
 from ettrick.sim.failures.bundle import Bundle, of_node
 from ettrick.sim.failures.health import FALSE_ALARM
-from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, Source
+from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, FailureSource
 from ettrick.sim.policies.detection.race import DetectionRace
 from ettrick.sim.policies.repair import Simple
 from ettrick.sim.prepare.placement import Latest
@@ -44,12 +44,12 @@ _NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
 
 _NOTICING: Latest[DetectionRace | None] = Latest(256)
 
-_BUILT: Latest[list[Source]] = Latest(64)
+_BUILT: Latest[list[FailureSource]] = Latest(64)
 
 """What scenarios that differ in something else have in common: who notices which faults, and sources by entry."""
 
 
-def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], int]:
+def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureSource], int]:
     """Return the runtime sources with all their laws, and how many overlapping intervals of logs were joined.
 
     `counts` are the units of each part of the cluster.
@@ -74,7 +74,7 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
     sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
     detection, described = scenario.detection, repr(scenario.detection)
 
-    def notice(source: Source) -> DetectionRace | None:
+    def notice(source: FailureSource) -> DetectionRace | None:
         if source.detection is not None:
             return DetectionRace.by(source.detection).scaled(detection.scale)
         fault, kind = source.fault, source.effect.use
@@ -100,8 +100,8 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[S
 
 
 def _false_alarms(
-    health: Health, sources: Sequence[Source], scenario: Scenario, nodes: int, repair: AnyRepair
-) -> list[Source]:
+    health: Health, sources: Sequence[FailureSource], scenario: Scenario, nodes: int, repair: AnyRepair
+) -> list[FailureSource]:
     """Return the source of what false alarms drain; none where there are none."""
     rate = health.false_alarms.per_second * nodes if health.false_alarms is not None else 0.0
     length = scenario.warmup + scenario.horizon
@@ -124,7 +124,7 @@ def _false_alarms(
         rule = "drains healthy nodes: say how long they are away (test: 2 h), or give the scenario a repair"
         raise PathError(("health",), rule)
     return [
-        Source(
+        FailureSource(
             FALSE_ALARM,
             part="node",
             units=nodes,
@@ -141,7 +141,7 @@ def _false_alarms(
     ]
 
 
-def parts_of(scenario: Scenario, sources: Sequence[Source]) -> dict[str, PartPlan]:
+def parts_of(scenario: Scenario, sources: Sequence[FailureSource]) -> dict[str, PartPlan]:
     """Return the stocks of parts, each with the causes whose repairs wait for it; refuse what is of no use."""
     repaired = [
         source.name
@@ -204,7 +204,7 @@ def causes_of(
     return list(choice.expand(catalog.bundle(choice.use), stated, gpus_per_node))
 
 
-def _repair_from(source: Source, choice: AnySource) -> RepairFrom:
+def _repair_from(source: FailureSource, choice: AnySource) -> RepairFrom:
     """Return whose repair applies to a source that an entry of ``failures`` describes."""
     if source.part == "job":
         return ""
@@ -217,9 +217,9 @@ def _repair_from(source: Source, choice: AnySource) -> RepairFrom:
     return "bundle" if choice.repair is None else "entry"
 
 
-def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source], list[int], int]:
+def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureSource], list[int], int]:
     """Return the runtime sources, which entry of the scenario each is from, and how many intervals were joined."""
-    sources: list[Source] = []
+    sources: list[FailureSource] = []
     origins: list[int] = []
     merged, jobs = 0, len(scenario.jobs)
     logs = [choice for choice in scenario.failures if isinstance(choice, Replay)]
@@ -247,14 +247,14 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[Source],
     return sources, origins, merged
 
 
-def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyRepair | None) -> list[Source]:
+def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyRepair | None) -> list[FailureSource]:
     """Return the runtime sources of an entry that is no log."""
     key = repr(choice), *counts.items(), jobs, repr(stated) if isinstance(choice, Bundle) else ""
     gpus = counts["gpu"] // counts["node"]
     return _BUILT.get(key, lambda: [cause.build(counts, jobs) for cause in causes_of(choice, stated, gpus)])
 
 
-def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
+def _thin(sources: list[FailureSource], origins: list[int]) -> list[FailureSource]:
     """Draw causes whose hazard a rollout changes at the highest hazard that a node can have."""
     found = list(sources)
     names = [source.name for source in sources]
@@ -281,7 +281,7 @@ def _thin(sources: list[Source], origins: list[int]) -> list[Source]:
     return found
 
 
-def _with_domain(source: Source, index: int, cluster: ClusterSpec) -> Source:
+def _with_domain(source: FailureSource, index: int, cluster: ClusterSpec) -> FailureSource:
     """Return a source that knows how many nodes one of its incidents can take."""
     blast = source.blast
     if blast is None or source.part == "cluster":
@@ -293,7 +293,7 @@ def _with_domain(source: Source, index: int, cluster: ClusterSpec) -> Source:
     return replace(source, blast=replace(blast, members=members))
 
 
-def _with_cables(source: Source, cluster: ClusterSpec) -> Source:
+def _with_cables(source: FailureSource, cluster: ClusterSpec) -> FailureSource:
     """Return a source that knows whether the cables decide whom its failures strike."""
     whole = source.blast is not None or source.rollout is not None or not source.effect.stops
     if source.part not in FABRIC_PARTS or whole or (source.part == "nic" and cluster.nodes_behind("nic")):
@@ -301,7 +301,7 @@ def _with_cables(source: Source, cluster: ClusterSpec) -> Source:
     return replace(source, of_fabric=True, cuts=cluster.share_that_cuts(source.part))
 
 
-def _with_ages(source: Source, cluster: ClusterSpec) -> Source:
+def _with_ages(source: FailureSource, cluster: ClusterSpec) -> FailureSource:
     """Return a source that knows how old its parts are when the simulation starts."""
     if not any(pool.age for pool in cluster.pools) or not source.slots_per_node or source.law is None:
         return source
@@ -310,7 +310,7 @@ def _with_ages(source: Source, cluster: ClusterSpec) -> Source:
     return replace(source, ages=tuple((pool.count, pool.age) for pool in cluster.pools))
 
 
-def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario: Scenario) -> None:
+def _check_part(source: FailureSource, index: int, stopping: tuple[str, ...], scenario: Scenario) -> None:
     """Refuse parts that neither stop nor slow a job, and lost bandwidth that no job needs."""
     communicates = any(job.may_wait for job in scenario.jobs)
     wanted = (
@@ -327,7 +327,7 @@ def _check_part(source: Source, index: int, stopping: tuple[str, ...], scenario:
     raise PathError(("failures", index, "part"), rule)
 
 
-def failure_warnings(scenario: Scenario, sources: Sequence[Source]) -> Iterator[str]:
+def failure_warnings(scenario: Scenario, sources: Sequence[FailureSource]) -> Iterator[str]:
     """Yield what to know of bundles that are adapted, or whose repair is replaced, of fabrics, trays and logs."""
     for index, choice in enumerate(scenario.failures):
         if isinstance(choice, Bundle):
@@ -356,7 +356,7 @@ def failure_warnings(scenario: Scenario, sources: Sequence[Source]) -> Iterator[
     yield from _log_warnings(sources, scenario.warmup + scenario.horizon)
 
 
-def _adapted(scenario: Scenario, index: int, choice: Bundle, sources: Sequence[Source]) -> Iterator[str]:
+def _adapted(scenario: Scenario, index: int, choice: Bundle, sources: Sequence[FailureSource]) -> Iterator[str]:
     """Yield which rates of a bundle are adapted to the size of nodes, and which are not to that of the job."""
     content, gpus = catalog.bundle(choice.use), scenario.cluster.gpus_of_a_node
     where = f"failures.{index}: {choice.use}"
@@ -398,7 +398,7 @@ def _fabric_warnings(scenario: Scenario) -> Iterator[str]:
                 )
 
 
-def _log_warnings(sources: Iterable[Source], length: float) -> Iterator[str]:
+def _log_warnings(sources: Iterable[FailureSource], length: float) -> Iterator[str]:
     """Yield what was assumed in reading logs, and a line if they do not cover the time that is simulated [s]."""
     logs = [source.recorded for source in sources if source.recorded is not None and not source.planned]
     if not logs:
@@ -415,7 +415,7 @@ def _log_warnings(sources: Iterable[Source], length: float) -> Iterator[str]:
         yield f"the log ends long before the horizon: its last outage begins at {last:.4g} of {days:.4g} d"
 
 
-def _check_clock(source: Source, index: int, recovery: AnyRecovery) -> None:
+def _check_clock(source: FailureSource, index: int, recovery: AnyRecovery) -> None:
     """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
     if source.clock != "wall" and (source.of_fabric or source.part not in (*OF_ONE_NODE, "job")):
         rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
@@ -430,7 +430,7 @@ def _check_clock(source: Source, index: int, recovery: AnyRecovery) -> None:
         )
 
 
-def _check_repair(source: Source, index: int, scenario: Scenario, repair: AnyRepair) -> None:
+def _check_repair(source: FailureSource, index: int, scenario: Scenario, repair: AnyRepair) -> None:
     """Refuse missing repairs."""
     path = ("failures", index)
     choice = scenario.failures[index]
@@ -468,7 +468,7 @@ def _check_repair(source: Source, index: int, scenario: Scenario, repair: AnyRep
         raise PathError((*path, "tier"), rule)
 
 
-def _check_tempo(source: Source, index: int, length: float) -> None:
+def _check_tempo(source: FailureSource, index: int, length: float) -> None:
     """Refuse patterns so fine that a simulation of some `length` [s] would have more steps than memory holds."""
     if source.tempo is None:
         return
@@ -481,7 +481,7 @@ def _check_tempo(source: Source, index: int, length: float) -> None:
             raise PathError(("failures", index, "tempo", *key), rule)
 
 
-def _check_stationary(source: Source, index: int, repair: AnyRepair) -> None:
+def _check_stationary(source: FailureSource, index: int, repair: AnyRepair) -> None:
     """Refuse what has no known state after a long time."""
     if source.law is None or source.part == "job":
         return
@@ -505,7 +505,7 @@ def _check_stationary(source: Source, index: int, repair: AnyRepair) -> None:
         raise PathError(("failures", index), rule)
 
 
-def prior(sources: Iterable[Source], share: float, horizon: float, success: float) -> tuple[float, float]:
+def prior(sources: Iterable[FailureSource], share: float, horizon: float, success: float) -> tuple[float, float]:
     """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
 
     Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
@@ -537,7 +537,7 @@ def prior(sources: Iterable[Source], share: float, horizon: float, success: floa
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
 
 
-def unforeseen(sources: Iterable[Source]) -> list[Source]:
+def unforeseen(sources: Iterable[FailureSource]) -> list[FailureSource]:
     """Return sources without the failures that show signs: the others alone take work away."""
     return [
         replace(source, interrupts=source.interrupts * (1 - source.recall)) if source.recall else source
@@ -545,7 +545,7 @@ def unforeseen(sources: Iterable[Source]) -> list[Source]:
     ]
 
 
-def expected_events(scenario: Scenario, sources: Iterable[Source], share: float) -> float:
+def expected_events(scenario: Scenario, sources: Iterable[FailureSource], share: float) -> float:
     """Return about how many events one replication has, if its jobs hold a `share` of the nodes [-].
 
     Candidates of failures, with two more for those that interrupt (detection and phases of a job, a node's return), and
@@ -560,7 +560,7 @@ def expected_events(scenario: Scenario, sources: Iterable[Source], share: float)
     return events
 
 
-def _candidates(source: Source, length: float, share: float, success: float) -> float:
+def _candidates(source: FailureSource, length: float, share: float, success: float) -> float:
     """Return about how many candidates a source has in some time [s], if jobs hold a `share` of the nodes [-]."""
     if source.recorded is not None:
         return float((source.recorded.start < length).sum())
@@ -587,7 +587,7 @@ def _candidates(source: Source, length: float, share: float, success: float) -> 
     return found
 
 
-def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:
+def _of_hidden_faults(source: FailureSource, horizon: float, success: float) -> float:
     """Return the rate at which hidden faults strike, over the horizon [1/s]: until they are repaired away."""
     hidden, law = source.hidden, source.law
     assert hidden is not None
@@ -599,7 +599,7 @@ def _of_hidden_faults(source: Source, horizon: float, success: float) -> float:
     return source.units * caught * strikes / horizon
 
 
-def _of_incidents(source: Source, share: float) -> float:
+def _of_incidents(source: FailureSource, share: float) -> float:
     """Return the rate at which incidents hit a job on a share of the nodes [1/s]."""
     blast = source.blast
     assert blast is not None

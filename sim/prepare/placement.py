@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.cluster import Topology
     from ettrick.sim.cluster.placement import HostLoss, Span
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, AnyRecovery, Scenario
     from ettrick.sim.scenario.model import AnyAccelerator, JobSpec, Parallelism
     from ettrick.sim.steps import Accelerator, Link, Links, Workload
@@ -567,14 +567,14 @@ class Site:
                 return self.levels[level]
         return self.levels["cluster"]
 
-    def needs_network(self, jobs: Sequence[JobSpec], sources: Sequence[Source]) -> bool:
+    def needs_network(self, jobs: Sequence[JobSpec], sources: Sequence[FailureSource]) -> bool:
         """Return whether it makes a difference where in the network jobs sit."""
         if any(source.of_fabric for source in sources) or len(self.cluster.all_pools) > 1:
             return True
         worst = min(self.levels.values())
         return any(job.may_wait and worst < self.planned_bandwidth(job.gpus // self.gpus_per_node) for job in jobs)
 
-    def network(self, sources: Sequence[Source]) -> Network:
+    def network(self, sources: Sequence[FailureSource]) -> Network:
         """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
         topology, pools = self.topology, self.cluster.all_pools
         paths = topology.paths if any(source.of_fabric for source in sources) else None

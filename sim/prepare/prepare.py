@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ettrick.sim.engine.prepared import PreparedStream, ServicePlan, Upkeep
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
     from ettrick.sim.policies.checkpoint import Ladder, Periodic
     from ettrick.sim.scenario.model import JobSpec
@@ -252,8 +252,8 @@ def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]
 
 
 def _conditions(
-    sources: Sequence[Source], jobs: Sequence[PreparedJob], streams: Sequence[PreparedStream], upkeep: Upkeep
-) -> list[Source]:
+    sources: Sequence[FailureSource], jobs: Sequence[PreparedJob], streams: Sequence[PreparedStream], upkeep: Upkeep
+) -> list[FailureSource]:
     """Return the causes of lost time that are no failures.
 
     Raises
@@ -331,7 +331,7 @@ def _check_pick(scenario: Scenario) -> None:
         raise PathError(("scheduler", "pack"), f"packed jobs take nodes by their place, not as pick: {scheduler.pick}")
 
 
-def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[Source]) -> PreparedJob:
+def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]) -> PreparedJob:
     """Return one job, ready to run."""
     spec, site, spares = placed.spec, placed.site, scenario.spares
     path: tuple[str | int, ...] = ("jobs", placed.index, "gpus")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.requests import Served
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.formulas.nodes import Standing
     from ettrick.sim.scenario.services import Lengths, ServiceSpec, ServingLayout
     from ettrick.sim.scenario.streams import Arrival
@@ -694,7 +694,7 @@ def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float
 # What the engine needs of a service.
 
 
-def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[Source]) -> ServicePlan:
+def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]) -> ServicePlan:
     """Return a service, ready to serve; attainment is that of a replay, with readers of prompts of one for each pool.
 
     Parameters
@@ -715,7 +715,7 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
     return replace(decoders, readers=readers, slack=min(decoders.slack, readers.slack), recompute=again)
 
 
-def _plan(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[Source]) -> ServicePlan:
+def _plan(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]) -> ServicePlan:
     """Return replicas of one kind, ready to serve."""
     spec, made, requests, recovery = found.spec, found.replica, found.requests, found.spec.recovery
     method, failover = found.method, found.failover

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.result import Outage
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.scenario.law_model import LawModel
 
     Numbers: TypeAlias = NDArray[np.float64]
@@ -100,13 +100,13 @@ LAWS: dict[str, tuple[dict[str, Any], Callable[[Numbers], Numbers]]] = {
 }
 
 
-def source_of(law: Any, ages: tuple[tuple[int, float], ...] = (), part: str = "node", **entry: Any) -> Source:
+def source_of(law: Any, ages: tuple[tuple[int, float], ...] = (), part: str = "node", **entry: Any) -> FailureSource:
     """Return a source whose units have one life each, of pools of hosts of some ages."""
     described = {"name": "fault", "part": part, "law": law, "renews": "never", **entry}
     return replace(Component.model_validate(described).build(COUNTS, 1), ages=ages)
 
 
-def first_lives(source: Source, seed: int = 1) -> Numbers:
+def first_lives(source: FailureSource, seed: int = 1) -> Numbers:
     """Return the first life of each unit, by unit [s]."""
     drawn = draw_trace([source], math.inf, seed, 0)
     first = drawn.round == 0
@@ -684,11 +684,11 @@ SHRINKING = {name for name, entry in CASES.items() if entry.get("exact") or (ent
 """Victims among all nodes, and an exact share of them, belong to the size of the cluster."""
 
 
-def build(entry: dict[str, Any]) -> Source:
+def build(entry: dict[str, Any]) -> FailureSource:
     """Return the source of an entry of a scenario, incidents with their domains."""
     kind: Any = SOURCES[entry["use"]]
     model = kind.model_validate({key: value for key, value in entry.items() if value is not None})
-    source: Source = model.build(PARTS, 3)
+    source: FailureSource = model.build(PARTS, 3)
     return source if source.blast is None else with_domains(source, PARTS["node"])
 
 
@@ -1054,7 +1054,7 @@ def test_doubling_the_rate_turns_it_red() -> None:
 # freedom. D. R. Cox, P. A. W. Lewis, *The Statistical Analysis of Series of Events*, Methuen, 1966.
 
 
-def source_with_tempo(tempo: dict[str, Any], units: int = 512, **entry: Any) -> Source:
+def source_with_tempo(tempo: dict[str, Any], units: int = 512, **entry: Any) -> FailureSource:
     """Return a component source of nodes; without a law one failure in a hundred days."""
     base: dict[str, Any] = {"name": "fault", "part": "node", "tempo": tempo}
     if "law" not in entry:
@@ -1236,7 +1236,7 @@ def test_ageing_units_run_in_operational_time(renews: str) -> None:
 # "Regression models and life-tables", Journal of the Royal Statistical Society B 34 (1972): proportional hazards.
 
 
-def source_with_variety(**entry: Any) -> Source:
+def source_with_variety(**entry: Any) -> FailureSource:
     """Return a component source; without a law one failure in a hundred days."""
     base: dict[str, Any] = {"name": "fault", "part": "node"}
     if "law" not in entry:
@@ -1244,7 +1244,7 @@ def source_with_variety(**entry: Any) -> Source:
     return Component.model_validate(base | entry).build(COUNTS, 1)
 
 
-def by_node(source: Source, days: float, *others: Source, seed: int = 1) -> list[NDArray[np.int64]]:
+def by_node(source: FailureSource, days: float, *others: FailureSource, seed: int = 1) -> list[NDArray[np.int64]]:
     """Return the failures of each node in some days, of a source and of others beside it."""
     sources = (source, *others)
     drawn = draw_trace(sources, days * DAY, seed, 0)

@@ -16,7 +16,7 @@ from tests.property.common import Scenario, at_its_best, examples, is_even, larg
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from ettrick.sim.failures import FailureTrace, Source
+    from ettrick.sim.failures import FailureTrace, FailureSource
 
 
 @examples(130)
@@ -107,7 +107,7 @@ def test_events_are_conserved(data: Scenario) -> None:
         assert interruptions == counts["hits"]
 
 
-def _strikes_one_job(source: Source) -> bool:
+def _strikes_one_job(source: FailureSource) -> bool:
     """Return whether no failure of a source can interrupt several jobs."""
     one_node = source.part in ("node", "gpu", "nic", "job") and source.rollout is None
     return one_node and source.effect.use != "corrupt"
@@ -203,7 +203,7 @@ def test_a_longer_horizon_or_a_larger_cluster_keeps_the_failures(data: Scenario,
     _check_kept(before, grown, grown.slot < known[grown.source], before.slot < known[before.source])
 
 
-def _grows(source: Source) -> bool:
+def _grows(source: FailureSource) -> bool:
     """Return whether the failures of old parts stay in a larger cluster.
 
     They do not where an exact share of all nodes has a fault, or where an incident picks nodes among more of them.

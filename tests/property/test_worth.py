@@ -16,7 +16,7 @@ from tests.strategies import scenarios
 
 if TYPE_CHECKING:
     from ettrick.analysis.results.explained import WorthGroup
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
 
 Life = tuple[str, int, int]
 
@@ -49,7 +49,7 @@ def test_to_remove_a_cause_leaves_the_lives_of_all_others(data: Scenario) -> Non
         )
 
 
-def is_simple(source: Source) -> bool:
+def is_simple(source: FailureSource) -> bool:
     """Return whether the first life of each unit counts plain time from the start, and is a failure of its own."""
     spread = source.blast is not None and source.blast.spread is not None
     is_failure = source.law is not None and not source.alarm

@@ -19,7 +19,7 @@ from tests.intervals import Z
 from tests.pace import one_in
 
 if TYPE_CHECKING:
-    from ettrick.sim.failures import Source
+    from ettrick.sim.failures import FailureSource
     from ettrick.sim.policies.detection.kinds import Detection
 
 ALL = (
@@ -253,10 +253,10 @@ COUNTS = {
 RATES = {"component": "1 per year", "incident": "1 per year", "defect": "1 per year", "job": "1 per job-day"}
 
 
-def built(use: str, **fields: Any) -> Source:
+def built(use: str, **fields: Any) -> FailureSource:
     """Return the runtime source of a cause."""
     cause: Any = SOURCES[use].model_validate({"name": "cause", "rate": RATES[use], **fields})
-    source: Source = cause.build(COUNTS, 1)
+    source: FailureSource = cause.build(COUNTS, 1)
     return source
 
 

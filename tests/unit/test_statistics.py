@@ -33,7 +33,7 @@ from ettrick.analysis.statistics.intervals import (
 )
 from ettrick.sim import Ratio, rng
 from ettrick.sim.engine.lives import Numbers
-from ettrick.sim.failures import Source
+from ettrick.sim.failures import FailureSource
 from ettrick.sim.failures.trace import life_key
 from ettrick.sim.failures.variety import Frailty, Variety, fleet_of
 from ettrick.sim.scenario.laws import Weibull
@@ -238,7 +238,7 @@ def test_a_column_holds_what_single_look_ups_give(number: int) -> None:
 def test_lives_of_a_column_are_those_of_their_units() -> None:
     """Each unit with its own hazard ratio."""
     law = Weibull.from_seconds(shape=0.7, mean=1e6)
-    source = Source("cause", "node", 300, law, variety=Variety(Frailty(shape=0.5)), slots_per_node=1)
+    source = FailureSource("cause", "node", 300, law, variety=Variety(Frailty(shape=0.5)), slots_per_node=1)
     fleet = fleet_of(source, 1, 2)
     numbers = Numbers(life_key(source, 1, 2), 300, fleet.life)
     single = [fleet.life(slot, rng.uniform_one(life_key(source, 1, 2), slot, 5)) for slot in range(300)]
