@@ -24,7 +24,7 @@ from ettrick.analysis.page.glossary import terms
 from ettrick.analysis.study.designs import DESIGNS
 from ettrick.analysis.study.distributions import DISTRIBUTIONS
 from ettrick.analysis.study.model import QUESTIONS
-from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.lab import ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.table import load_table
 from ettrick.sim import catalog, units, yamlfile
@@ -518,7 +518,7 @@ class _EnoughError(Exception):
     """The first scenario of a measure is known."""
 
 
-class _Noting(Lab):
+class _Noting(ScenarioRunner):
     """Notes what the first scenario of a measure uses, and simulates nothing."""
 
     def __init__(self) -> None:

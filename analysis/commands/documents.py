@@ -208,7 +208,7 @@ def validate(
     from ettrick.analysis.page.chapters import validation
     from ettrick.analysis.results.run import render
     from ettrick.analysis.terminal import ProgressBar
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
     from ettrick.analysis.validation.run import against, describe, seed_of
     from ettrick.analysis.validation.run import validate as validate_table
     from ettrick.analysis.validation.table import load_table
@@ -216,7 +216,7 @@ def validate(
     keep = OutputFolder(out, "validate.json", overwrite=overwrite)
     keep.refuse_others(lambda found: "not_checked" in found and _has_no_more(found, only or []))
     with in_a_line(ValueError, before="--seed: "):
-        lab = Lab(seed_of(seed), jobs)
+        lab = ScenarioRunner(seed_of(seed), jobs)
     with in_a_line(ValueError, before="--only: "), ProgressBar("rows", quiet=quiet or as_json) as progress:
         found = validate_table(load_table(), lab, only or (), progress)
     content = describe(found, command=command_line())

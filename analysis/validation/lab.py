@@ -45,7 +45,7 @@ def estimate(values: Iterable[float], expected: float | None = None) -> Measured
     return MeasuredQuantity(float(array.mean()), error, array.size, expected)
 
 
-class Lab:
+class ScenarioRunner:
     """Runs scenarios for the measures of rows.
 
     Parameters

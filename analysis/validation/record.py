@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ettrick.analysis.results.files import in_lines
 from ettrick.analysis.results.run import plain
 from ettrick.analysis.terminal import ProgressBar, console
-from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.lab import ScenarioRunner
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, describe, in_words, validate
 from ettrick.analysis.validation.table import load_table
 
@@ -94,7 +94,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=0, help="processes; 0 for one per core")
     options = parser.parse_args(arguments)
     with ProgressBar("rows", quiet=False) as progress:
-        found = validate(load_table(), Lab(processes=options.jobs), progress=progress)
+        found = validate(load_table(), ScenarioRunner(processes=options.jobs), progress=progress)
     content = describe(found, command="")
     recorded = {key: value for key, value in plain(content).items() if key != "provenance"}
     (options.out / "validation.json").write_text(in_lines(recorded, 4) + "\n", encoding="utf-8")

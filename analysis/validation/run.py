@@ -23,7 +23,7 @@ from ettrick.analysis.validation.verdict import FAMILY, LEAST, Combined, Verdict
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from ettrick.analysis.validation.lab import MeasuredQuantity, Lab
+    from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
     from ettrick.analysis.validation.table import Row
 
 
@@ -47,7 +47,7 @@ class Findings(NamedTuple):
 
 def validate(
     table: Table,
-    lab: Lab,
+    lab: ScenarioRunner,
     only: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,
     measures: Mapping[str, Callable[..., MeasuredQuantity]] = MEASURES,
@@ -80,7 +80,7 @@ def seed_of(text: str) -> int:
     return int(text)
 
 
-def _verdict(row: Row, lab: Lab, measure: Callable[..., MeasuredQuantity], stochastic: int) -> Verdict:
+def _verdict(row: Row, lab: ScenarioRunner, measure: Callable[..., MeasuredQuantity], stochastic: int) -> Verdict:
     """Return the verdict on one row: whatever goes wrong in its measure is a failure of this row alone."""
     try:
         estimate = measure(lab, row.replications, **row.arguments)

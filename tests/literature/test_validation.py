@@ -17,7 +17,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.calibrate.rows import default_folder
-from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.lab import ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.measures.nodes import LOG, STATISTICS, Faults
 from ettrick.analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
@@ -47,10 +47,10 @@ COSTLY = ("order-", "crossover-", "elastic-", "gemini-1024", "down-3", "down-4",
 
 QUICK = [name for name in SIMULATED if not name.startswith(COSTLY)]
 
-LAB = Lab(SEED, processes=1)
+LAB = ScenarioRunner(SEED, processes=1)
 
 
-def verdict_on(row: Row, lab: Lab = LAB, **arguments: Any) -> Verdict:
+def verdict_on(row: Row, lab: ScenarioRunner = LAB, **arguments: Any) -> Verdict:
     """Return the verdict on a row, with the share of the error rate that it has in the whole table."""
     estimate = MEASURES[row.measure](lab, row.replications, **{**row.arguments, **arguments})
     return judge(row, estimate, TABLE.stochastic)
@@ -255,7 +255,7 @@ QUICK_TEST_VALIDATION_PUBLISHED = [
 ]
 
 
-def check(row: Row, lab: Lab = LAB) -> None:
+def check(row: Row, lab: ScenarioRunner = LAB) -> None:
     """Assert that a row holds, with the share of the error rate that it has in the whole table."""
     estimate = MEASURES[row.measure](lab, row.replications, **row.arguments)
     verdict = judge(row, estimate, TABLE.stochastic)

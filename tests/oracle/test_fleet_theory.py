@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.validation.lab import Lab
+from ettrick.analysis.validation.lab import ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES, fleet
 from ettrick.analysis.validation.table import load_table
 from ettrick.analysis.validation.verdict import judge
@@ -31,14 +31,14 @@ TABLE = load_table()
 
 ROWS = {row.id: row for row in TABLE.rows if row.group == "fleet" and row.is_stochastic}
 
-LAB = Lab(SEED, processes=1)
+LAB = ScenarioRunner(SEED, processes=1)
 
 
 class Prepared(Exception):
     """What a measure would have simulated."""
 
 
-class Asked(Lab):
+class Asked(ScenarioRunner):
     """A laboratory that simulates nothing."""
 
     def each(self, function: Any, prepared: sim.Prepared, replications: int) -> Any:

@@ -15,7 +15,7 @@ from ettrick.analysis.page.chapters.validation import format_validation as typed
 from ettrick.analysis.results.models import ValidateDocument, ValidationRow
 from ettrick.analysis.results.run import plain
 from ettrick.analysis.validation import record
-from ettrick.analysis.validation.lab import MeasuredQuantity, Lab
+from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
 from ettrick.analysis.validation.run import cells_of as typed_cells_of
@@ -44,12 +44,12 @@ CHEAP = ("oracle-heavy-productive", "oracle-nodes-down-mean", "oracle-wear-out",
 """Rows with random numbers that are simulated again, in about two seconds."""
 
 
-def fake(lab: Lab, replications: int, *, ours: float = 10.1, error: float = 0.0) -> MeasuredQuantity:
+def fake(lab: ScenarioRunner, replications: int, *, ours: float = 10.1, error: float = 0.0) -> MeasuredQuantity:
     """Return what a row says that ours is."""
     return MeasuredQuantity(ours, error, replications)
 
 
-def missing(lab: Lab, replications: int) -> MeasuredQuantity:
+def missing(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Look for data that are not there."""
     raise FileNotFoundError
 
@@ -74,7 +74,7 @@ def content() -> dict[str, Any]:
         row(kind, **({"id": f"row-{kind}".replace("_", "-"), "measure": "fake"} | entry)) for kind, entry in kinds
     )
     table = Table((Group("group", "A <title>", rows),), load_table().unchecked)
-    found = validate(table, Lab(), measures={"fake": fake, "missing": missing})
+    found = validate(table, ScenarioRunner(), measures={"fake": fake, "missing": missing})
     document: dict[str, Any] = plain(describe(found, command="ettrick validate"))
     return document
 
@@ -151,7 +151,7 @@ def test_the_recorded_run_is_of_this_table(recorded: dict[str, Any]) -> None:
         assert {key: found[each.id][key] for key in stated} == stated
     assert recorded["not_checked"] == [entry.model_dump(mode="json") for entry in table.unchecked]
     assert recorded["stochastic_rows"] == table.stochastic
-    assert recorded["seed"] == Lab().seed
+    assert recorded["seed"] == ScenarioRunner().seed
 
 
 @pytest.mark.nightly
@@ -163,7 +163,7 @@ def test_recorded_formulas_are_todays(recorded: dict[str, Any]) -> None:
     table = load_table()
     names = [each.id for each in table.rows if not each.is_stochastic] + list(CHEAP)
     found = of_rows(recorded)
-    for verdict in validate(table, Lab(processes=1), names).verdicts:
+    for verdict in validate(table, ScenarioRunner(processes=1), names).verdicts:
         then = found[verdict.row.id]
         if verdict.state == "skipped" or then["verdict"] == "skipped":
             assert verdict.row.needs_data
@@ -203,29 +203,29 @@ ROW = """\
 """
 
 
-def one(lab: Lab, replications: int) -> MeasuredQuantity:
+def one(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Return what the rows of these tests state."""
     return MeasuredQuantity(1.0)
 
 
-def two(lab: Lab, replications: int) -> MeasuredQuantity:
+def two(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Return something else."""
     return MeasuredQuantity(2.0)
 
 
-def lost(lab: Lab, replications: int) -> MeasuredQuantity:
+def lost(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Look for data that are not there."""
     message = "rows.csv"
     raise FileNotFoundError(message)
 
 
-def broken(lab: Lab, replications: int) -> MeasuredQuantity:
+def broken(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Go wrong, with an error of two lines."""
     message = "first\nsecond"
     raise ZeroDivisionError(message)
 
 
-def noisy(lab: Lab, replications: int, *, off: float) -> MeasuredQuantity:
+def noisy(lab: ScenarioRunner, replications: int, *, off: float) -> MeasuredQuantity:
     """Return a mean that is off by so many standard errors."""
     return MeasuredQuantity(off, 1.0, replications, 0.0)
 
@@ -333,7 +333,7 @@ def test_what_goes_wrong_is_a_row_like_others(tmp_path: Path) -> None:
         named("unknown", "one", "  arguments: {of: mean}\n"),
     )
     seen: list[tuple[int, int]] = []
-    found = validate(load(tmp_path), Lab(), progress=lambda *at: seen.append(at), measures=FAKES)
+    found = validate(load(tmp_path), ScenarioRunner(), progress=lambda *at: seen.append(at), measures=FAKES)
     states = {verdict.row.id: (verdict.state, verdict.reason) for verdict in found.verdicts}
     assert states["good"] == ("pass", "")
     assert states["bad"] == ("fail", "")
@@ -351,7 +351,7 @@ def test_what_goes_wrong_is_a_row_like_others(tmp_path: Path) -> None:
 def test_rows_that_pass_or_are_skipped_are_no_reason(tmp_path: Path) -> None:
     """The answer is yes with skipped rows, which count as such."""
     write(tmp_path, named("good"), named("missing", "lost", "  needs_data: true\n"))
-    assert against(describe(validate(load(tmp_path), Lab(), measures=FAKES), command="")) == []
+    assert against(describe(validate(load(tmp_path), ScenarioRunner(), measures=FAKES), command="")) == []
 
 
 SAMPLED = """\
@@ -375,8 +375,8 @@ def test_a_part_has_the_limits_of_the_whole(tmp_path: Path) -> None:
     """A row alone may be off by as much as among all others: the error rate is that of the table."""
     write(tmp_path, *(SAMPLED.format(id=f"row-{number}", off=0) for number in range(30)))
     table = load(tmp_path)
-    whole = validate(table, Lab(), measures=FAKES).verdicts[7]
-    (alone,) = validate(table, Lab(), ["row-7"], measures=FAKES).verdicts
+    whole = validate(table, ScenarioRunner(), measures=FAKES).verdicts[7]
+    (alone,) = validate(table, ScenarioRunner(), ["row-7"], measures=FAKES).verdicts
     assert table.stochastic == 30
     assert alone == whole
     assert alone.limit is not None
@@ -386,7 +386,7 @@ def test_a_part_has_the_limits_of_the_whole(tmp_path: Path) -> None:
 def test_many_small_deviations_are_a_reason(tmp_path: Path) -> None:
     """Rows that all pass and all are off the same way fail together."""
     write(tmp_path, *(SAMPLED.format(id=f"row-{number}", off=2.2) for number in range(20)))
-    content = describe(validate(load(tmp_path), Lab(), measures=FAKES), command="")
+    content = describe(validate(load(tmp_path), ScenarioRunner(), measures=FAKES), command="")
     assert content.counts["fail"] == 0
     (line,) = against(content)
     assert line.startswith("the 20 independent rows together are too far off for sampling error: p = ")
@@ -417,7 +417,7 @@ def test_every_measure_is_used() -> None:
     assert {row.measure for row in load_table().rows} == set(MEASURES)
 
 
-class Idle(Lab):
+class Idle(ScenarioRunner):
     """A laboratory that prepares scenarios and plays none."""
 
     def results(self, prepared: sim.Prepared, replications: int) -> Any:

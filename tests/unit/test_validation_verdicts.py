@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from ettrick.analysis.validation import verdict
-from ettrick.analysis.validation.lab import MeasuredQuantity, Lab
+from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 from ettrick.analysis.validation.run import validate
 from ettrick.analysis.validation.table import Row, load_table
 from ettrick.analysis.validation.verdict import FAMILY, combined, judge, skipped
@@ -72,7 +72,7 @@ def no_ages(prepared: Prepared) -> Prepared:
 
 def red(rows: Collection[str], broken: Callable[[Prepared], Prepared] | None = None) -> set[str]:
     """Return those of some rows that fail."""
-    found = validate(load_table(), Lab(processes=1, broken=broken), list(rows))
+    found = validate(load_table(), ScenarioRunner(processes=1, broken=broken), list(rows))
     assert len(found.verdicts) == len(rows)
     assert not [verdict.reason for verdict in found.verdicts if "Error" in verdict.reason]
     return {verdict.row.id for verdict in found.verdicts if verdict.state != "pass"}

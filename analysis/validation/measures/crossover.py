@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
 
     FloatArray = NDArray[np.float64]
 
@@ -291,7 +291,7 @@ def _rivals(replicas: int) -> Rivals:
     )
 
 
-def crossover(lab: Lab, replications: int, replicas: int) -> MeasuredQuantity:
+def crossover(lab: ScenarioRunner, replications: int, replicas: int) -> MeasuredQuantity:
     """Return the reconfiguration time at which elastic replicas do as well as a restart [s], beside the closed form."""
     rivals = _rivals(replicas)
     seen = simulated_crossover(rivals, replications, horizon=10 * DAY, seed=lab.seed)
@@ -299,14 +299,14 @@ def crossover(lab: Lab, replications: int, replicas: int) -> MeasuredQuantity:
     return MeasuredQuantity(seen.seconds, seen.error, replications, expected_crossover(rivals))
 
 
-def elastic_gain(lab: Lab, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
+def elastic_gain(lab: ScenarioRunner, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
     """Return what elasticity gains over a restart [-] at a reconfiguration time [s], beside the closed form."""
     rivals = _rivals(replicas)
     gains = paired_gains(rivals, replications, horizon=10 * DAY, seed=lab.seed)(reconfigure)
     return estimate(gains, rivals.gain(reconfigure))
 
 
-def elastic_loss(lab: Lab, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
+def elastic_loss(lab: ScenarioRunner, replications: int, replicas: int, reconfigure: float) -> MeasuredQuantity:
     """Return what elasticity loses against a restart [-]: the gain with the other sign."""
     gain = elastic_gain(lab, replications, replicas, reconfigure)
     assert gain.expected is not None
@@ -358,7 +358,7 @@ def published_case(replicas: int) -> Rivals:
     )
 
 
-def published_elastic(_: Lab, __: int, replicas: int) -> MeasuredQuantity:
+def published_elastic(_: ScenarioRunner, __: int, replicas: int) -> MeasuredQuantity:
     """Return what failures of 1 min each would make of a published run of 405 min with elastic replicas [min]."""
     rivals = published_case(replicas)
     return MeasuredQuantity(405 / (1 - rivals.elastic_cost(60.0) / rivals.mtti))

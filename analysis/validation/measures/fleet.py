@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
     from ettrick.sim import Prepared
 
     FloatArray = npt.NDArray[np.float64]
@@ -61,7 +61,7 @@ def _fleet(name: str, nodes: int, streams: list[dict[str, Any]], horizon: str, *
 
 
 def queue_wait(
-    lab: Lab,
+    lab: ScenarioRunner,
     replications: int,
     *,
     case: str,
@@ -87,7 +87,7 @@ def queue_wait(
 
 
 def priority_time(
-    lab: Lab, replications: int, *, case: str, loads: tuple[float, float], stream: int, preempts: bool, jobs: float
+    lab: ScenarioRunner, replications: int, *, case: str, loads: tuple[float, float], stream: int, preempts: bool, jobs: float
 ) -> MeasuredQuantity:
     """Return the mean wait of one of two classes on one node; with preemption that resumes, the time in the system."""
     streams = [_stream(f"{case} high", loads[0], priority=1), _stream(f"{case} low", loads[1])]
@@ -99,7 +99,7 @@ def priority_time(
     return estimate(means[stream][2 if preempts else 0] for means in found)
 
 
-def start_over(lab: Lab, replications: int, *, case: str, rate: float, length: float, jobs: float) -> MeasuredQuantity:
+def start_over(lab: ScenarioRunner, replications: int, *, case: str, rate: float, length: float, jobs: float) -> MeasuredQuantity:
     """Return the mean time from first start to end of low jobs that lose everything when a higher job arrives."""
     low = _stream(f"{case} low", 1, work={"use": "fixed", "value": _time(length)})
     low |= {"arrivals": {"use": "backlog", "pending": 1}, "checkpoint": {"save": "1 s"}}
@@ -110,7 +110,7 @@ def start_over(lab: Lab, replications: int, *, case: str, rate: float, length: f
 
 
 def failing_wait(
-    lab: Lab, replications: int, *, case: str, load: float, hazard: float, repair: float, jobs: float
+    lab: ScenarioRunner, replications: int, *, case: str, load: float, hazard: float, repair: float, jobs: float
 ) -> MeasuredQuantity:
     """Return the mean wait for a node that fails only while it works; the work is kept, the job waits for repair.
 
@@ -134,7 +134,7 @@ def failing_wait(
     return estimate(waits - slope * (control - load / (1 - load)))
 
 
-def gang_saturation(lab: Lab, replications: int, *, case: str, slots: int, small: float, jobs: float) -> MeasuredQuantity:
+def gang_saturation(lab: ScenarioRunner, replications: int, *, case: str, slots: int, small: float, jobs: float) -> MeasuredQuantity:
     """Return the share of nodes in use under strict FIFO, of jobs of one node (chance `small`) and of all nodes."""
     backlog = {"use": "backlog", "pending": 20}
     jobs_of = _stream(case, 1, arrivals=backlog, gpus={"1": small, str(slots): 1 - small})
@@ -277,7 +277,7 @@ def _occupancy(prepared: Prepared, replication: int) -> float:
 
 
 def large_job_ettr(
-    lab: Lab, replications: int, *, gpus: int, work: float, rate: float, days: float, start: float | None = None
+    lab: ScenarioRunner, replications: int, *, gpus: int, work: float, rate: float, days: float, start: float | None = None
 ) -> MeasuredQuantity:
     """Return the ETTR without the queue of jobs of some size and work [h] on fleet-rsc1, beside its renewal equations.
 
@@ -339,7 +339,7 @@ _LOGS: dict[str, tuple[str, int, dict[str, Any]]] = {
 
 
 def log_replayed(
-    lab: Lab,
+    lab: ScenarioRunner,
     replications: int,
     *,
     log: Literal["lublin", "nasa"],
@@ -377,7 +377,7 @@ def _starts(prepared: Prepared, replication: int) -> tuple[Any, ...]:
 
 
 def small_fleet(
-    lab: Lab,
+    lab: ScenarioRunner,
     replications: int,
     *,
     nodes: int,
@@ -430,7 +430,7 @@ def _written(folder: str, name: str, heads: list[str], rows: Iterable[Sequence[o
 
 
 def cascade(
-    lab: Lab, replications: int, *, nodes: int, of: Literal["preemptions", "delay"], **scheduler: Any
+    lab: ScenarioRunner, replications: int, *, nodes: int, of: Literal["preemptions", "delay"], **scheduler: Any
 ) -> MeasuredQuantity:
     """Return what a loss of its processes brings a job of eight nodes, among jobs of one node below it that never end.
 

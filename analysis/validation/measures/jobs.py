@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
     from ettrick.sim import Prepared, Result
 
 
@@ -78,7 +78,7 @@ DUMP, RESTART = 5 * MINUTE, 10 * MINUTE
 WORK = 500 * HOUR
 
 
-def daly_optimum(_: Lab, __: int, *, mtti_min: float, rule: str) -> MeasuredQuantity:
+def daly_optimum(_: ScenarioRunner, __: int, *, mtti_min: float, rule: str) -> MeasuredQuantity:
     """Return the best time between two dumps, without the dump [min].
 
     `rule` is ``higher-order``, ``exact`` or ``first-order``; Daly's first-order optimum is Young's interval less the
@@ -93,13 +93,13 @@ def daly_optimum(_: Lab, __: int, *, mtti_min: float, rule: str) -> MeasuredQuan
     return MeasuredQuantity(rules[rule] / MINUTE)
 
 
-def daly_efficiency(_: Lab, __: int, *, mtti_min: float) -> MeasuredQuantity:
+def daly_efficiency(_: ScenarioRunner, __: int, *, mtti_min: float) -> MeasuredQuantity:
     """Return the productive share of time at the optimum by formula [-]."""
     mtti = mtti_min * MINUTE
     return MeasuredQuantity(efficiency(optimal_interval(DUMP, mtti), DUMP, mtti, RESTART))
 
 
-def daly_wallclock(lab: Lab, replications: int, *, mtti_min: float) -> MeasuredQuantity:
+def daly_wallclock(lab: ScenarioRunner, replications: int, *, mtti_min: float) -> MeasuredQuantity:
     """Return the wall clock of 500 h of work at the optimum interval, by formula or simulated [h].
 
     What theory expects of the simulated job differs from Daly's formula at its ends: it begins with a restart, which
@@ -138,7 +138,7 @@ def _expected_end(interval: float, mtti: float) -> float:
     return fits(RESTART) + math.exp(RESTART / mtti) * segments
 
 
-def daly_gain(lab: Lab, replications: int, *, mtti_min: float, factor: float) -> MeasuredQuantity:
+def daly_gain(lab: ScenarioRunner, replications: int, *, mtti_min: float, factor: float) -> MeasuredQuantity:
     """Return how much productive share the exact optimum has over `factor` times it, on the same failures [-]."""
     mtti = mtti_min * MINUTE
     best = optimal_interval(DUMP, mtti)
@@ -169,7 +169,7 @@ FAILURES = 1000
 """Mean number of failures in a replication [-]."""
 
 
-def inria_period(_: Lab, __: int, *, log2_nodes: int, column: str) -> MeasuredQuantity:
+def inria_period(_: ScenarioRunner, __: int, *, log2_nodes: int, column: str) -> MeasuredQuantity:
     """Return a column of the table: a time between two checkpoints, checkpoint included, or the platform's MTBF [s].
 
     `column` is ``mu``, ``young``, ``daly``, ``rfo`` or ``best``. The table's T_daly and T_rfo are the first-order
@@ -186,7 +186,7 @@ def inria_period(_: Lab, __: int, *, log2_nodes: int, column: str) -> MeasuredQu
     return MeasuredQuantity(columns[column])
 
 
-def inria_waste(lab: Lab, replications: int, *, log2_nodes: int) -> MeasuredQuantity:
+def inria_waste(lab: ScenarioRunner, replications: int, *, log2_nodes: int) -> MeasuredQuantity:
     """Return the share of time that is not productive at the best period, by formula or simulated [-].
 
     Expected is 1 - (T - C) / ((mu + D) e^(R/mu) (e^(T/mu) - 1)), in the terms of the table.
@@ -222,12 +222,12 @@ MTTF = 1000 * DAY / (RSC_GPUS / 8 * NODE_FAILURES)
 """Mean time to a failure of any node of a job of 16,000 GPUs, by hand [s]."""
 
 
-def rsc_mttf(lab: Lab, _: int, *, gpus: int) -> MeasuredQuantity:
+def rsc_mttf(lab: ScenarioRunner, _: int, *, gpus: int) -> MeasuredQuantity:
     """Return the mean time to failure of a job on RSC-1, as its scenario is prepared for the simulator [h]."""
     return MeasuredQuantity(_rsc(lab, HOUR, gpus).jobs[0].mtti / HOUR)
 
 
-def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str = "exact") -> MeasuredQuantity:
+def rsc_ettr(lab: ScenarioRunner, replications: int, *, interval_min: float, formula: str = "exact") -> MeasuredQuantity:
     """Return the ETTR of a job of 16,000 GPUs on RSC-1 that loses nothing to saves, by formula or simulated [-].
 
     `formula` is ``exact``, the renewal argument, or ``first-order``, that of the paper.
@@ -243,7 +243,7 @@ def rsc_ettr(lab: Lab, replications: int, *, interval_min: float, formula: str =
     return estimate(lab.ettr(_rsc(lab, interval, RSC_GPUS), replications), known)
 
 
-def rsc_formula_error(lab: Lab, replications: int, *, interval_min: float) -> MeasuredQuantity:
+def rsc_formula_error(lab: ScenarioRunner, replications: int, *, interval_min: float) -> MeasuredQuantity:
     """Return by what share of the simulated ETTR the formula of the paper is below it [-]."""
     interval = interval_min * MINUTE
     formula = first_order_efficiency(interval, 0.0, MTTF, RSC_RESTART)
@@ -252,7 +252,7 @@ def rsc_formula_error(lab: Lab, replications: int, *, interval_min: float) -> Me
     return estimate((1 - formula / ettr for ettr in simulated), expected)
 
 
-def _rsc(lab: Lab, interval: float, gpus: int) -> Prepared:
+def _rsc(lab: ScenarioRunner, interval: float, gpus: int) -> Prepared:
     """Return a job on RSC-1 that saves at no cost, of 80 days and, on 16,000 GPUs, about a thousand failures."""
     name = f"rsc {interval / MINUTE:g} min"
     tier = {"interval": seconds(interval), "mode": "blocking", "write": "0 s", "restore": "0 s"}
@@ -283,7 +283,7 @@ RARE = 3
 """Causes of at most so many events are one class in the test of the mix."""
 
 
-def llama3_rate(lab: Lab, _: int, *, figure: str) -> MeasuredQuantity:
+def llama3_rate(lab: ScenarioRunner, _: int, *, figure: str) -> MeasuredQuantity:
     """Return what follows from the rates of the catalog, before anything is drawn.
 
     `figure` is ``per 1000 node-days``, ``mtbi unexpected`` or ``mtbi all`` [h], ``hardware share`` [-], or the ``loss
@@ -302,7 +302,7 @@ def llama3_rate(lab: Lab, _: int, *, figure: str) -> MeasuredQuantity:
     return MeasuredQuantity(figures[figure])
 
 
-def llama3_count(lab: Lab, replications: int, *, causes: Sequence[str] = ()) -> MeasuredQuantity:
+def llama3_count(lab: ScenarioRunner, replications: int, *, causes: Sequence[str] = ()) -> MeasuredQuantity:
     """Return the interruptions of 54 days by some causes, ``unexpected`` ones, or all [-]."""
     names, counts = _counts(lab, replications)
     if list(causes) == ["unexpected"]:
@@ -312,25 +312,25 @@ def llama3_count(lab: Lab, replications: int, *, causes: Sequence[str] = ()) -> 
     return estimate(counts[:, chosen].sum(axis=1))
 
 
-def llama3_within(lab: Lab, replications: int, *, low: int, high: int) -> MeasuredQuantity:
+def llama3_within(lab: ScenarioRunner, replications: int, *, low: int, high: int) -> MeasuredQuantity:
     """Return the share of replications whose number of unexpected interruptions is from `low` to `high` [-]."""
     totals = _unexpected(lab, replications)[1].sum(axis=1)
     return MeasuredQuantity(float(((totals >= low) & (totals <= high)).mean()), 0.0, replications)
 
 
-def llama3_dispersion(lab: Lab, replications: int) -> MeasuredQuantity:
+def llama3_dispersion(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Return variance over mean of the number of unexpected interruptions [-]."""
     totals = _unexpected(lab, replications)[1].sum(axis=1)
     return MeasuredQuantity(float(totals.var(ddof=1) / totals.mean()), 0.0, replications)
 
 
-def llama3_mix(lab: Lab, replications: int) -> MeasuredQuantity:
+def llama3_mix(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Return Pearson's statistic of the mix of causes, of which the mean is the degrees of freedom [-]."""
     statistics, freedom = _pearson(lab, replications)
     return estimate(statistics, freedom)
 
 
-def llama3_mix_uniform(lab: Lab, replications: int) -> MeasuredQuantity:
+def llama3_mix_uniform(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Return the p-value of the p-values of the mix being uniform over replications (Kolmogorov, Smirnov) [-]."""
     from scipy.stats import chi2, kstest
 
@@ -338,7 +338,7 @@ def llama3_mix_uniform(lab: Lab, replications: int) -> MeasuredQuantity:
     return MeasuredQuantity(float(kstest(chi2.sf(statistics, freedom), "uniform").pvalue), 0.0, replications)
 
 
-def _counting(lab: Lab) -> Prepared:
+def _counting(lab: ScenarioRunner) -> Prepared:
     """Return a job on all nodes, with the interruptions of the paper and next to no time lost to each."""
     planned = {"use": "job", "name": PLANNED, "rate": "47 per 54 job-days", "planned": True}
     return lab.scenario(
@@ -352,7 +352,7 @@ def _counting(lab: Lab) -> Prepared:
     )
 
 
-def _counts(lab: Lab, replications: int) -> tuple[list[str], NDArray[np.float64]]:
+def _counts(lab: ScenarioRunner, replications: int) -> tuple[list[str], NDArray[np.float64]]:
     """Return the names of the causes, and interruptions by replication and cause."""
     prepared = _counting(lab)
     counts = np.zeros((replications, len(prepared.sources)))
@@ -362,7 +362,7 @@ def _counts(lab: Lab, replications: int) -> tuple[list[str], NDArray[np.float64]
     return [source.name for source in prepared.sources], counts
 
 
-def _unexpected(lab: Lab, replications: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _unexpected(lab: ScenarioRunner, replications: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the expected counts of the unexpected causes, and the simulated ones by replication."""
     names, counts = _counts(lab, replications)
     chosen = np.array([name != PLANNED for name in names])
@@ -370,7 +370,7 @@ def _unexpected(lab: Lab, replications: int) -> tuple[NDArray[np.float64], NDArr
     return expected[chosen], counts[:, chosen]
 
 
-def _pearson(lab: Lab, replications: int) -> tuple[NDArray[np.float64], int]:
+def _pearson(lab: ScenarioRunner, replications: int) -> tuple[NDArray[np.float64], int]:
     """Return Pearson's statistic of each replication's mix of causes, the rarest as one, and its degrees of freedom."""
     expected, counts = _unexpected(lab, replications)
     rare = np.rint(expected) <= RARE
@@ -380,7 +380,7 @@ def _pearson(lab: Lab, replications: int) -> tuple[NDArray[np.float64], int]:
     return ((counts - means) ** 2 / means).sum(axis=1), shares.size - 1
 
 
-def llama3_grid(lab: Lab, replications: int, *, write_s: float, restart_min: float) -> MeasuredQuantity:
+def llama3_grid(lab: ScenarioRunner, replications: int, *, write_s: float, restart_min: float) -> MeasuredQuantity:
     """Return the ETTR at Young's interval if a save blocks for `write_s` and a restart takes `restart_min` [-]."""
     mtti, restart = WINDOW / INTERRUPTIONS, restart_min * MINUTE
     interval = young_interval(write_s, mtti)
@@ -398,13 +398,13 @@ def llama3_grid(lab: Lab, replications: int, *, write_s: float, restart_min: flo
     return estimate(lab.ettr(lab.scenario(data), replications), expected)
 
 
-def llama3_interval(_: Lab, __: int, *, write_s: float) -> MeasuredQuantity:
+def llama3_interval(_: ScenarioRunner, __: int, *, write_s: float) -> MeasuredQuantity:
     """Return Young's interval of a blocking save [min]."""
     return MeasuredQuantity(young_interval(write_s, WINDOW / INTERRUPTIONS) / MINUTE)
 
 
 def llama3_feasible(
-    lab: Lab, replications: int, *, writes_s: Sequence[float], restarts_min: Sequence[float]
+    lab: ScenarioRunner, replications: int, *, writes_s: Sequence[float], restarts_min: Sequence[float]
 ) -> MeasuredQuantity:
     """Return how many pairs of save and restart reach an ETTR of 90 % [-]."""
     pairs = [(write, restart) for write in writes_s for restart in restarts_min]
@@ -412,7 +412,7 @@ def llama3_feasible(
     return MeasuredQuantity(float(sum(cell >= 0.9 for cell in cells)))
 
 
-def llama3_useful(lab: Lab, replications: int, *, changes: Sequence[str] = ()) -> MeasuredQuantity:
+def llama3_useful(lab: ScenarioRunner, replications: int, *, changes: Sequence[str] = ()) -> MeasuredQuantity:
     """Return the effective training time of the scenario that comes with the program, with changes [-]."""
     return estimate(lab.ettr(lab.shipped("llama3-405b-54d", changes), replications))
 
@@ -428,7 +428,7 @@ RANDOM_FAILURES = 4096 * 0.01 * 256
 """Nodes that compute, failures a day of each, days of computing: what theory expects."""
 
 
-def airesim(lab: Lab, replications: int, *, output: str) -> MeasuredQuantity:
+def airesim(lab: ScenarioRunner, replications: int, *, output: str) -> MeasuredQuantity:
     """Return an output of the default run, by its name in the tables below."""
     results = lab.results(lab.shipped("airesim-defaults"), replications)
     expected = RANDOM_FAILURES if output == "random failures" else None
@@ -497,18 +497,18 @@ _OUTPUTS: dict[str, Callable[[Result], float]] = {
 # Plain statements of which this program has the inputs.
 
 
-def young_minutes(_: Lab, __: int, write: float, mtti: float) -> MeasuredQuantity:
+def young_minutes(_: ScenarioRunner, __: int, write: float, mtti: float) -> MeasuredQuantity:
     """Return the interval with the least lost time, to first order [min], of times in minutes."""
     return MeasuredQuantity(young_interval(write, mtti))
 
 
-def near_best(_: Lab, __: int, period: float, write: float, mtti: float, restart: float) -> MeasuredQuantity:
+def near_best(_: ScenarioRunner, __: int, period: float, write: float, mtti: float, restart: float) -> MeasuredQuantity:
     """Return the gain of a period between saves, the save included, over what is with the best one [-]."""
     best = optimal_interval(write, mtti)
     return MeasuredQuantity(efficiency(period - write, write, mtti, restart) / efficiency(best, write, mtti, restart))
 
 
-def saves_alone(lab: Lab, _: int, steps: int, step: float, write: float) -> MeasuredQuantity:
+def saves_alone(lab: ScenarioRunner, _: int, steps: int, step: float, write: float) -> MeasuredQuantity:
     """Return the share of time that blocking saves take after every so many steps [-], without failures."""
     tier = {"interval": f"{steps * step!r} s", "mode": "blocking", "write": f"{write!r} s", "restore": "0 s"}
     cycles = 20
@@ -525,7 +525,7 @@ def saves_alone(lab: Lab, _: int, steps: int, step: float, write: float) -> Meas
     return MeasuredQuantity(float(job.buckets[Bucket.CHECKPOINT_STALL]) / job.requested)
 
 
-def effective_time(lab: Lab, replications: int, days: float, restarts: float, minutes: tuple[float, float]) -> MeasuredQuantity:
+def effective_time(lab: ScenarioRunner, replications: int, days: float, restarts: float, minutes: tuple[float, float]) -> MeasuredQuantity:
     """Return the share of useful time [-] of a job that restarts so often in so many days.
 
     Parameters

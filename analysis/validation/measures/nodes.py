@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
     from ettrick.sim import Prepared, Result
 
     FloatArray = NDArray[np.float64]
@@ -63,7 +63,7 @@ def _lognormal(mean: float, sigma: float) -> dict[str, Any]:
 
 
 def down_at_most(
-    lab: Lab, replications: int, case: Literal["independent", "crews", "full"], level: float, crews: int = 0
+    lab: ScenarioRunner, replications: int, case: Literal["independent", "crews", "full"], level: float, crews: int = 0
 ) -> MeasuredQuantity:
     """Return the share of time with at most as many nodes down as theory has at a level, beside that of theory [-].
 
@@ -86,7 +86,7 @@ def down_at_most(
     return estimate(reached[:, most], float(expected[most]))
 
 
-def longer_repairs(lab: Lab, replications: int, factor: float) -> MeasuredQuantity:
+def longer_repairs(lab: ScenarioRunner, replications: int, factor: float) -> MeasuredQuantity:
     """Return the share of time with at most the P90 that repairs `factor` times as long would have [-]."""
     law = np.cumsum(missing_nodes_pmf(300, steady_unavailability(60.0, 3.0 * factor)))
     most = int(np.searchsorted(law, 0.9))
@@ -102,13 +102,13 @@ def _reached(results: tuple[Result, ...], most: int) -> FloatArray:
     return np.asarray(np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True))
 
 
-def _independent(lab: Lab, replications: int) -> FloatArray:
+def _independent(lab: ScenarioRunner, replications: int) -> FloatArray:
     source = _fault(60.0, _lognormal(3.0, 1.2), renews="at_return")
     prepared = lab.scenario(_idle(300, 300.0, [source], initial="stationary"))
     return _reached(lab.results(prepared, replications), 300)
 
 
-def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
+def _with_crews(lab: ScenarioRunner, replications: int, crews: int) -> FloatArray:
     tier = {"name": "bench", "time": {"use": "exponential", "mean": "2 d"}, "crews": crews}
     data = _idle(40, 2000.0, [_fault(30.0, renews="at_return")], warmup="400 d")
     prepared = lab.scenario({**data, "repair": {"use": "tiers", "tiers": [tier]}})
@@ -116,7 +116,7 @@ def _with_crews(lab: Lab, replications: int, crews: int) -> FloatArray:
 
 
 @functools.lru_cache(maxsize=1)
-def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
+def _behind_full_job(lab: ScenarioRunner, replications: int) -> FloatArray:
     """Return the same from the 80th day on: the job begins with no node in repair."""
     begin, end = 80 * DAY, 400 * DAY
     data = _idle(200, 400.0, [_fault(40.0, _lognormal(3.0, 1.0), clock="busy")])
@@ -134,7 +134,7 @@ def _behind_full_job(lab: Lab, replications: int) -> FloatArray:
     return np.asarray(np.cumsum(rows, axis=1) / rows.sum(axis=1, keepdims=True))
 
 
-def waits_for_nodes(lab: Lab, replications: int, less: int) -> MeasuredQuantity:
+def waits_for_nodes(lab: ScenarioRunner, replications: int, less: int) -> MeasuredQuantity:
     """Return the share of time in which a job of 100 nodes waits for one [-], with `less` spares than theory asks for.
 
     Theory asks for as many as are enough for 95 % of the time.
@@ -160,7 +160,7 @@ _LEAF_OUT = 8 * HOUR
 """How long it is out [s], as in the scenario."""
 
 
-def leaf_switches(lab: Lab, replications: int, what: Literal["waits", "slower", "gain", "stops"]) -> MeasuredQuantity:
+def leaf_switches(lab: ScenarioRunner, replications: int, what: Literal["waits", "slower", "gain", "stops"]) -> MeasuredQuantity:
     """Return what dying leaf switches cost a job of 15,104 GPUs [-].
 
     Parameters
@@ -185,7 +185,7 @@ def leaf_switches(lab: Lab, replications: int, what: Literal["waits", "slower", 
     return estimate(gain, _any_out(120) - _any_out(240) * loss + restarts)
 
 
-def _leaf(prepared: Prepared, lab: Lab, replications: int) -> FloatArray:
+def _leaf(prepared: Prepared, lab: ScenarioRunner, replications: int) -> FloatArray:
     """Return the shares of the job's time, shape (replications, buckets)."""
     jobs = [result.jobs[0] for result in lab.results(prepared, replications)]
     return np.array([job.buckets / job.requested for job in jobs])
@@ -221,7 +221,7 @@ INDEPENDENT = {
 }
 
 
-def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) -> MeasuredQuantity:
+def infinitehbd_replay(lab: ScenarioRunner, _: int, *, statistic: str, level: float = 1.0) -> MeasuredQuantity:
     """Return a statistic of the nodes that are down in the replayed log.
 
     `statistic` is ``availability``, ``unavailability`` or ``nodes down``: the smallest number that is not exceeded in
@@ -238,12 +238,12 @@ def infinitehbd_replay(lab: Lab, _: int, *, statistic: str, level: float = 1.0) 
     return MeasuredQuantity(float(counts[int(np.argmax(share >= level - 1e-12))]))
 
 
-def infinitehbd_trace(_: Lab, __: int, *, statistic: str, **arguments: Any) -> MeasuredQuantity:
+def infinitehbd_trace(_: ScenarioRunner, __: int, *, statistic: str, **arguments: Any) -> MeasuredQuantity:
     """Return a statistic of the faults of the log, as they stand there."""
     return MeasuredQuantity(_TRACE[statistic](_logged(), **arguments))
 
 
-def infinitehbd_model(lab: Lab, replications: int, *, statistic: str, independent: bool = False) -> MeasuredQuantity:
+def infinitehbd_model(lab: ScenarioRunner, replications: int, *, statistic: str, independent: bool = False) -> MeasuredQuantity:
     """Return the median of a statistic over simulated traces, of the catalog's model or of independent nodes."""
     model = INDEPENDENT if independent else {"use": "infinitehbd"}
     found = lab.each(_statistics, _traced(lab, model), replications)
@@ -252,7 +252,7 @@ def infinitehbd_model(lab: Lab, replications: int, *, statistic: str, independen
     return MeasuredQuantity(float(np.median(values)), error, replications)
 
 
-def _traced(lab: Lab, source: dict[str, Any]) -> Prepared:
+def _traced(lab: ScenarioRunner, source: dict[str, Any]) -> Prepared:
     """Return new nodes, as many as in the log, whose failures last as long as their source says."""
     data = _idle(NODES, DAYS, [source])
     del data["repair"]
@@ -331,7 +331,7 @@ _TRACE: dict[str, Callable[..., float]] = {
 # Replicas of a service and spare nodes: the closed form alone.
 
 
-def replicas_up(_: Lab, __: int, spares: int, of: Literal["share", "all"]) -> MeasuredQuantity:
+def replicas_up(_: ScenarioRunner, __: int, spares: int, of: Literal["share", "all"]) -> MeasuredQuantity:
     """Return the mean share of 24 replicas that serve, or the share of time in which all do [-]."""
     found = groups_with_spares(24, spares, 8 / (20_000 * HOUR), 0.0, 300.0, 24 * HOUR)
     return MeasuredQuantity(found.share if of == "share" else float(found.pmf[24]))
@@ -347,7 +347,7 @@ MOMENTS = [2.7, 10.3, 12.5, 30.6, 57.0, 61.3, 80.0, 109.5, 125.0, 128.6, 143.8, 
 """Failures of a system that was watched for 620 h, of a textbook."""
 
 
-def textbook_fit(_: Lab, __: int, *, parameter: str) -> MeasuredQuantity:
+def textbook_fit(_: ScenarioRunner, __: int, *, parameter: str) -> MeasuredQuantity:
     """Return a parameter of a fit to textbook data: ``shape`` and ``scale`` of lives, ``exponent``, ``factor``."""
     if parameter in ("shape", "scale"):
         fit = lives.weibull(Lives.of(AGES, [age < 500 for age in AGES]), intervals=False)
@@ -356,7 +356,7 @@ def textbook_fit(_: Lab, __: int, *, parameter: str) -> MeasuredQuantity:
     return MeasuredQuantity(trend.scale if parameter == "factor" else trend.exponent.value)
 
 
-def lives_of_gpus(_: Lab, __: int, *, batch: str, statistic: str, age: float = 0.0) -> MeasuredQuantity:
+def lives_of_gpus(_: ScenarioRunner, __: int, *, batch: str, statistic: str, age: float = 0.0) -> MeasuredQuantity:
     """Return what the lives of Titan's GPUs give, in years of 365 days.
 
     ``shape`` and ``scale`` are of a Weibull law, ``alive`` is the share that lives longer than an `age`, ``hazard`` the
@@ -382,7 +382,7 @@ def _batch(batch: str) -> Lives:
     return Lives.of(age[age > 0], np.array([row["failed"] == "1" for row in rows])[age > 0])
 
 
-def lasting_difference_of_nodes(_: Lab, __: int, *, system: str, end: str = "value") -> MeasuredQuantity:
+def lasting_difference_of_nodes(_: ScenarioRunner, __: int, *, system: str, end: str = "value") -> MeasuredQuantity:
     """Return the squared variation that the nodes of both halves of a record share, or an ``end`` of its interval."""
     if system == "infinitehbd":
         faults = [(row["node_id"], float(row["start_day"])) for row in _rows(LOG)]

@@ -22,7 +22,7 @@ from ettrick.sim.units import DAY, HOUR
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ettrick.analysis.validation.lab import MeasuredQuantity, Lab
+    from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 
 
 _BUCKETS = {
@@ -43,7 +43,7 @@ def _nodes(name: str, nodes: int, **law: Any) -> dict[str, Any]:
 
 
 def job_share(
-    lab: Lab,
+    lab: ScenarioRunner,
     replications: int,
     *,
     case: str,
@@ -76,7 +76,7 @@ def job_share(
 
 
 def shared_save_share(
-    lab: Lab, replications: int, *, case: str, share: str, jobs: int, mtti: float, interval: float, restart: float
+    lab: ScenarioRunner, replications: int, *, case: str, share: str, jobs: int, mtti: float, interval: float, restart: float
 ) -> MeasuredQuantity:
     """Return a share of up to four jobs that save 1 TB each to a store of 100 GB/s, and that of renewal theory.
 
@@ -98,7 +98,7 @@ def shared_save_share(
 
 
 def mean_pace(
-    lab: Lab, replications: int, *, case: str, mtti: float, interval: float, write: float, restart: float
+    lab: ScenarioRunner, replications: int, *, case: str, mtti: float, interval: float, write: float, restart: float
 ) -> MeasuredQuantity:
     """Return the productive share of a job whose clocks fall on hot days, and that of theory at the mean pace.
 
@@ -120,7 +120,7 @@ def mean_pace(
 
 
 def elastic_share(
-    lab: Lab,
+    lab: ScenarioRunner,
     replications: int,
     *,
     case: str,
@@ -170,7 +170,7 @@ def elastic_share(
 
 
 def redundant_share(
-    lab: Lab,
+    lab: ScenarioRunner,
     replications: int,
     *,
     case: str,
@@ -203,7 +203,7 @@ def redundant_share(
     return estimate(_shares(lab.results(prepared, replications), share), theory)
 
 
-def pairs_last(lab: Lab, replications: int, *, case: str, pairs: int, days: float) -> MeasuredQuantity:
+def pairs_last(lab: ScenarioRunner, replications: int, *, case: str, pairs: int, days: float) -> MeasuredQuantity:
     """Return how long a job lasts whose nodes are there twice and never replaced, over the MTBF of a node."""
     data = bare(case, horizon=seconds(days * DAY), **_nodes(case, 2 * pairs, rate="1 per node-day"))
     data |= {
@@ -224,7 +224,7 @@ def pairs_last(lab: Lab, replications: int, *, case: str, pairs: int, days: floa
 
 
 def waiting_share(
-    lab: Lab, replications: int, *, case: str, needed: int, spares: int, life: float, repair: float
+    lab: ScenarioRunner, replications: int, *, case: str, needed: int, spares: int, life: float, repair: float
 ) -> MeasuredQuantity:
     """Return the share of time in which a job waits for nodes, and the probability that more are down than are spare.
 
@@ -246,7 +246,7 @@ def waiting_share(
 
 
 def predicted_share(
-    lab: Lab, replications: int, *, case: str, recall: float, precision: float, interval: float, write: float
+    lab: ScenarioRunner, replications: int, *, case: str, recall: float, precision: float, interval: float, write: float
 ) -> MeasuredQuantity:
     """Return the productive share of a job of ten nodes with predictions, and that of theory.
 
@@ -267,7 +267,7 @@ def predicted_share(
     return estimate(_shares(lab.results(lab.scenario(data), replications), "productive"), expected)
 
 
-def fill_rate(lab: Lab, replications: int, *, case: str, demand: float, lead: float, stock: int) -> MeasuredQuantity:
+def fill_rate(lab: ScenarioRunner, replications: int, *, case: str, demand: float, lead: float, stock: int) -> MeasuredQuantity:
     """Return the share of repairs that find their part on the shelf, and that of Palm's theorem.
 
     Parts are asked for `demand` times a day, and ordered one by one with an exponential lead time [days].
@@ -281,7 +281,7 @@ def fill_rate(lab: Lab, replications: int, *, case: str, demand: float, lead: fl
 
 
 def nodes_down(
-    lab: Lab, replications: int, *, case: str, nodes: int, life: float, repair: float, moment: int
+    lab: ScenarioRunner, replications: int, *, case: str, nodes: int, life: float, repair: float, moment: int
 ) -> MeasuredQuantity:
     """Return a central moment of the number of nodes that are down, over time, and that of the binomial law.
 
@@ -303,7 +303,7 @@ def nodes_down(
 
 
 def aged_failures(
-    lab: Lab, replications: int, *, case: str, nodes: int, shape: float, scale: float, age: float, days: float
+    lab: ScenarioRunner, replications: int, *, case: str, nodes: int, shape: float, scale: float, age: float, days: float
 ) -> MeasuredQuantity:
     """Return how many nodes of a known age fail for the first time, and N (1 - S(a + t) / S(a)); times in days."""
     cluster = {
@@ -319,7 +319,7 @@ def aged_failures(
 
 
 def stationary_failures(
-    lab: Lab, replications: int, *, case: str, nodes: int, shape: float, scale: float, days: float
+    lab: ScenarioRunner, replications: int, *, case: str, nodes: int, shape: float, scale: float, days: float
 ) -> MeasuredQuantity:
     """Return how many parts fail that have run for ever, N t / E[X] whatever the law; times in days."""
     law = {"use": "weibull", "shape": shape, "scale": seconds(scale * DAY)}
@@ -327,7 +327,7 @@ def stationary_failures(
     return estimate(_counts(lab, data, replications), nodes * days / (scale * math.gamma(1.0 + 1.0 / shape)))
 
 
-def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: float, of: str) -> MeasuredQuantity:
+def poisson_counts(lab: ScenarioRunner, replications: int, *, case: str, nodes: int, mean: float, of: str) -> MeasuredQuantity:
     """Return what failures of a constant rate in a replication come to: their ``mean``, or a second moment over it.
 
     ``dispersion`` is E(n - mean)^2 / mean, 1; ``replications`` pairs each replication with the next one,
@@ -340,7 +340,7 @@ def poisson_counts(lab: Lab, replications: int, *, case: str, nodes: int, mean: 
     return estimate(off**2, 1.0) if of == "dispersion" else estimate(off[0::2] * off[1::2], 0.0)
 
 
-def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: float) -> MeasuredQuantity:
+def two_causes(lab: ScenarioRunner, replications: int, *, case: str, nodes: int, mean: float) -> MeasuredQuantity:
     """Return E(n - mean)(n' - mean) / mean of the counts of two causes with one law, 0 if they are independent."""
     data = bare(case, horizon="100 d", **_nodes(case, nodes))
     rate = f"{mean / nodes / 100.0!r} per node-day"
@@ -352,7 +352,7 @@ def two_causes(lab: Lab, replications: int, *, case: str, nodes: int, mean: floa
     return estimate(off[:, 0] * off[:, 1] / mean, 0.0)
 
 
-def _counts(lab: Lab, data: dict[str, Any], replications: int) -> list[float]:
+def _counts(lab: ScenarioRunner, data: dict[str, Any], replications: int) -> list[float]:
     """Return the number of failures that a replication draws; nothing has to be simulated for that."""
     prepared = lab.scenario(data)
     return [float(len(sim.trace(prepared, number).time)) for number in range(replications)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
     from ettrick.sim import Prepared, Result
 
 
@@ -100,7 +100,7 @@ _FAILURES = 300
 """Of a replication in which they come one by one [-]."""
 
 
-def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> MeasuredQuantity:
+def slurm(lab: ScenarioRunner, replications: int, bucket: str, statistic: str) -> MeasuredQuantity:
     """Return what waits of one bucket are like after hosts that die in silence under Slurm [s].
 
     Parameters
@@ -119,7 +119,7 @@ def slurm(lab: Lab, replications: int, bucket: str, statistic: str) -> MeasuredQ
 
 
 @functools.lru_cache(maxsize=1)
-def _slurm_waits(lab: Lab, replications: int) -> dict[str, npt.NDArray[np.float64]]:
+def _slurm_waits(lab: ScenarioRunner, replications: int) -> dict[str, npt.NDArray[np.float64]]:
     """Return waits by bucket, shape (replications, failures) [s]; there is no node but the one that was lost."""
     prepared = lab.scenario(small("slurm-requeue", _APART * (_FAILURES + 1), nodes=4))
     rows = failures_at(prepared, [(_APART * (number + 1), HOST, 0) for number in range(_FAILURES)])
@@ -132,7 +132,7 @@ def _slurm_waits(lab: Lab, replications: int) -> dict[str, npt.NDArray[np.float6
     return {bucket: np.array(waits) for bucket, waits in found.items()}
 
 
-def eviction(lab: Lab, replications: int, statistic: str) -> MeasuredQuantity:
+def eviction(lab: ScenarioRunner, replications: int, statistic: str) -> MeasuredQuantity:
     """Return after how long a host that died is known on Kubernetes [s]: ``least``, ``most`` or ``mean``."""
     waits = _eviction_waits(lab, replications)
     if statistic == "mean":
@@ -141,7 +141,7 @@ def eviction(lab: Lab, replications: int, statistic: str) -> MeasuredQuantity:
 
 
 @functools.lru_cache(maxsize=1)
-def _eviction_waits(lab: Lab, replications: int) -> npt.NDArray[np.float64]:
+def _eviction_waits(lab: ScenarioRunner, replications: int) -> npt.NDArray[np.float64]:
     """Return times until it is known, shape (replications, failures) [s]; no other observer."""
     only = [{"use": "kubernetes", "renew": "10 s", "grace": "50 s", "monitor": "5 s", "toleration": "300 s"}]
     watch = {"use": "observers", "observers": only}
@@ -155,7 +155,7 @@ def _waits(result: Result) -> list[float]:
     return [phase.end - phase.start for phase in phases(result) if phase.bucket == "detection"]
 
 
-def known_after(lab: Lab, _: int, preset: str, fault: str) -> MeasuredQuantity:
+def known_after(lab: ScenarioRunner, _: int, preset: str, fault: str) -> MeasuredQuantity:
     """Return after how long a fault of one class is known [s], of a node that fails once."""
     life = {"law": {"use": "exponential", "mean": "1000000 d"}, "renews": "never"}
     source = {"use": "component", "name": fault, "part": "node", "fault": fault, **life}
@@ -164,7 +164,7 @@ def known_after(lab: Lab, _: int, preset: str, fault: str) -> MeasuredQuantity:
     return MeasuredQuantity(wait)
 
 
-def minutes_between_failures(lab: Lab, replications: int) -> MeasuredQuantity:
+def minutes_between_failures(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Return the mean time between failures of 12,500 servers at 2.3 per 1,000 and day [min].
 
     Without replications it is what a scenario expects; with, days over counted interruptions, by the delta
@@ -192,7 +192,7 @@ def minutes_between_failures(lab: Lab, replications: int) -> MeasuredQuantity:
 # Checkpoints in memory.
 
 
-def pairs_in_memory(lab: Lab, _: int, machines: int) -> MeasuredQuantity:
+def pairs_in_memory(lab: ScenarioRunner, _: int, machines: int) -> MeasuredQuantity:
     """Return of how many of all pairs of machines the last step is still in memory when both are lost [-]."""
     prepared = lab.scenario(small("gemini-in-memory", 2000.0, replicas=machines, nodes=machines))
     stores: list[str] = []
@@ -203,7 +203,7 @@ def pairs_in_memory(lab: Lab, _: int, machines: int) -> MeasuredQuantity:
     return MeasuredQuantity(stores.count("peer-host") / len(stores))
 
 
-def groups_in_memory(lab: Lab, replications: int, machines: int, lost: int) -> MeasuredQuantity:
+def groups_in_memory(lab: ScenarioRunner, replications: int, machines: int, lost: int) -> MeasuredQuantity:
     """Return the share of losses of several machines at once that are restored from memory [-]; who, is drawn.
 
     The remote copies come every 3 h: with many of them one is now and then newer than the last one in memory.
@@ -226,7 +226,7 @@ def groups_in_memory(lab: Lab, replications: int, machines: int, lost: int) -> M
     return estimate(shares)
 
 
-def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: int = 42) -> MeasuredQuantity:
+def wasted(lab: ScenarioRunner, _: int, save: float, load: float, interval: float, points: int = 42) -> MeasuredQuantity:
     """Return what a failure wastes when copies take `save` to become durable and `load` to read [s].
 
     It is the mean over failures that are spread evenly over the time between two saves, `interval` [s] of stepping.
@@ -243,13 +243,13 @@ def wasted(lab: Lab, _: int, save: float, load: float, interval: float, points: 
     return MeasuredQuantity(float(np.mean(found)))
 
 
-def wasted_minutes(lab: Lab, replications: int, save: float, load: float, interval: float) -> MeasuredQuantity:
+def wasted_minutes(lab: ScenarioRunner, replications: int, save: float, load: float, interval: float) -> MeasuredQuantity:
     """Return the same in minutes, of times in minutes."""
     seconds = wasted(lab, replications, save * MINUTE, load * MINUTE, interval * MINUTE)
     return MeasuredQuantity(seconds.value / MINUTE)
 
 
-def second_level(lab: Lab, replications: int, copies: float = 1.0) -> MeasuredQuantity:
+def second_level(lab: ScenarioRunner, replications: int, copies: float = 1.0) -> MeasuredQuantity:
     """Return what copies in the hosts' memory gain over a remote store alone, on the same failures of processes [-].
 
     Parameters
@@ -272,7 +272,7 @@ def second_level(lab: Lab, replications: int, copies: float = 1.0) -> MeasuredQu
 # How long a job stands, and who goes on.
 
 
-def torchrun(lab: Lab, replications: int, of: str) -> MeasuredQuantity:
+def torchrun(lab: ScenarioRunner, replications: int, of: str) -> MeasuredQuantity:
     """Return the time until a torchrun job steps again [s] after a ``process`` or a ``node``, or the mean ratio [-]."""
     prepared = lab.scenario(small("torchrun-elastic", 5000.0))
     lost = {
@@ -294,7 +294,7 @@ def _standing(prepared: Prepared, replication: int, source: int) -> float:
     return next(again) - 1000
 
 
-def back_off(lab: Lab, _: int, attempt: int) -> MeasuredQuantity:
+def back_off(lab: ScenarioRunner, _: int, attempt: int) -> MeasuredQuantity:
     """Return how long a gang waits that Kueue evicts for the n-th time [s]; it steps an hour in between."""
     rung = {"name": "kueue", "keeps": "nothing", "backoff": {"first": "60 s", "most": "3600 s"}}
     prepared = lab.scenario(small("k8s-jobset", _APART * (attempt + 1), recovery={"rungs": [rung]}))
@@ -304,7 +304,7 @@ def back_off(lab: Lab, _: int, attempt: int) -> MeasuredQuantity:
     return MeasuredQuantity(waits[attempt - 1])
 
 
-def jobset_restarts(lab: Lab, _: int, budget: int | None = None) -> MeasuredQuantity:
+def jobset_restarts(lab: ScenarioRunner, _: int, budget: int | None = None) -> MeasuredQuantity:
     """Return how often a JobSet is restarted by three failures [-], with maxRestarts of `budget` or without."""
     data = sim.parse(small("k8s-jobset", 10_000.0, recovery={"gives_up": True})).dump()
     if budget is not None:
@@ -314,13 +314,13 @@ def jobset_restarts(lab: Lab, _: int, budget: int | None = None) -> MeasuredQuan
     return MeasuredQuantity(sum(sim.run(prepared, 0, rows).jobs[0].restores.values()))
 
 
-def quorums(lab: Lab, _: int, majority: bool) -> MeasuredQuantity:
+def quorums(lab: ScenarioRunner, _: int, majority: bool) -> MeasuredQuantity:
     """Return the share of cases in which those that are left step on [-]: majorities of 2 to 8 replicas, or others."""
     found = [stepped for stepped, most in _quorums(lab) if most is majority]
     return MeasuredQuantity(sum(found) / len(found))
 
 
-def _quorums(lab: Lab) -> Iterator[tuple[bool, bool]]:
+def _quorums(lab: ScenarioRunner) -> Iterator[tuple[bool, bool]]:
     """Yield, for each number of replicas and of those lost, whether some step on and whether they are a majority."""
     for replicas in (2, 3, 4, 5, 8):
         repair, heard_of = {"time": "1 d"}, {"majority": True}
@@ -332,7 +332,7 @@ def _quorums(lab: Lab) -> Iterator[tuple[bool, bool]]:
             yield any(phase.bucket == "smaller" for phase in found), replicas - lost > replicas / 2
 
 
-def periodic_failures(lab: Lab, _: int, every: float, stall: float, replicas: int = 1, away: float = 0.0) -> MeasuredQuantity:
+def periodic_failures(lab: ScenarioRunner, _: int, every: float, stall: float, replicas: int = 1, away: float = 0.0) -> MeasuredQuantity:
     """Return the share of useful time when a failure comes every so many minutes, to the minute [-].
 
     Parameters
@@ -370,7 +370,7 @@ def _useful(prepared: Any, cycles: int, every: float) -> float:
     return 1 - (done[0] - done[1]) / (cycles * every)
 
 
-def stall_of_others(lab: Lab, _: int, gpus: int, replicas: int, step: float) -> MeasuredQuantity:
+def stall_of_others(lab: ScenarioRunner, _: int, gpus: int, replicas: int, step: float) -> MeasuredQuantity:
     """Return for how long the other replicas stand with torchft when one loses a node [s], and do a step again."""
     data = small("torchft-hsdp", 4000.0, spares={"hot": 1})
     data |= {
@@ -391,7 +391,7 @@ def stall_of_others(lab: Lab, _: int, gpus: int, replicas: int, step: float) -> 
     return MeasuredQuantity(again - failure + step)
 
 
-def back_after(lab: Lab, replications: int, preset: str) -> MeasuredQuantity:
+def back_after(lab: ScenarioRunner, replications: int, preset: str) -> MeasuredQuantity:
     """Return after how long the others step again when a node is lost with a preset [s]."""
     prepared = lab.scenario(small(preset, 5000.0))
     return estimate(_standing(prepared, number, HOST) for number in range(replications))
@@ -403,7 +403,7 @@ def back_after(lab: Lab, replications: int, preset: str) -> MeasuredQuantity:
 _STEP = 6.0
 
 
-def without_failures(lab: Lab, _: int, preset: str) -> MeasuredQuantity:
+def without_failures(lab: ScenarioRunner, _: int, preset: str) -> MeasuredQuantity:
     """Return the share of time that 32 nodes train which never fail [-], beside a count of steps and saves."""
     job = {"name": "job", "gpus": 256, "step_time": f"{_STEP} s", "parallelism": {"tensor": 8, "data": 32}}
     store = {"interval": "13 min", "mode": "async", "stall": "3 s", "write": "50 s", "restore": "9 s"}
@@ -448,7 +448,7 @@ def _counted(prepared: Prepared, seconds: float) -> float:
     return productive
 
 
-def ahead(lab: Lab, replications: int, better: str, worse: str) -> MeasuredQuantity:
+def ahead(lab: ScenarioRunner, replications: int, better: str, worse: str) -> MeasuredQuantity:
     """Return by how much the ETTR of one preset is above that of another on the same failures [-].
 
     16,384 GPUs in 128 replicas with the failures of Llama 3; detection and checkpoints in memory are those of the
@@ -458,7 +458,7 @@ def ahead(lab: Lab, replications: int, better: str, worse: str) -> MeasuredQuant
     return estimate(one - other for one, other in zip(first, second, strict=True))
 
 
-def _ettr(lab: Lab, replications: int, preset: str) -> list[float]:
+def _ettr(lab: ScenarioRunner, replications: int, preset: str) -> list[float]:
     """Return the ETTR of each replication [-]."""
     changes = (f"recovery.use={preset}", "detection={}", "checkpoint.from_preset=true")
     return lab.ettr(lab.shipped("llama3-405b-54d", changes), replications)

@@ -24,7 +24,7 @@ from ettrick.sim.steps.serving import Requests, batch_of_load, largest_batch, la
 
 if TYPE_CHECKING:
     from ettrick.analysis.calibrate.serving import Measured
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
     from ettrick.sim import Prepared
 
 _REPLAYED = 6000
@@ -53,7 +53,7 @@ def _systems(model: str = "llama2-70b") -> list[Measured]:
     return [each for each in serving.mlperf(_folder()) if each.model == model]
 
 
-def serving_error(_: Lab, __: int, of: str, model: str = "llama2-70b") -> MeasuredQuantity:
+def serving_error(_: ScenarioRunner, __: int, of: str, model: str = "llama2-70b") -> MeasuredQuantity:
     """Return the mean absolute error on published times, throughput or power of inference; nodes: the largest [-]."""
     data = _folder()
     if of in ("dense", "experts"):
@@ -73,7 +73,7 @@ def serving_error(_: Lab, __: int, of: str, model: str = "llama2-70b") -> Measur
     )
 
 
-def serving_kept(lab: Lab, replications: int, scenario: Literal["Server", "Interactive"]) -> MeasuredQuantity:
+def serving_kept(lab: ScenarioRunner, replications: int, scenario: Literal["Server", "Interactive"]) -> MeasuredQuantity:
     """Return what a limit of latency leaves of offline throughput, less what MLPerf measured, mean of systems [-].
 
     Ours is the largest load of Poisson arrivals at which 99 % of the requests of a replay meet both limits.
@@ -112,7 +112,7 @@ def _load_within(system: Measured, ttft: float, tpot: float, seed: int) -> float
 
 
 def serving_run(
-    lab: Lab, _: int, scenario: Literal["Offline", "Server"], cluster: dict[str, Any], service: dict[str, Any]
+    lab: ScenarioRunner, _: int, scenario: Literal["Offline", "Server"], cluster: dict[str, Any], service: dict[str, Any]
 ) -> MeasuredQuantity:
     """Return the tokens a second of a service in a run of MLPerf Inference [1/s].
 
@@ -129,7 +129,7 @@ def serving_run(
     return MeasuredQuantity(rate * float(found.requests.output))
 
 
-def serving_in_flight(_: Lab, __: int) -> MeasuredQuantity:
+def serving_in_flight(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return the largest ratio of sequences in flight, by Little's law from a log, to those with room [-].
 
     The room is that of the ranks with most of it: the table does not say how replicas were laid out.
@@ -143,7 +143,7 @@ def serving_in_flight(_: Lab, __: int) -> MeasuredQuantity:
     return MeasuredQuantity(max(ratios))
 
 
-def serving_teeth(_: Lab, __: int) -> MeasuredQuantity:
+def serving_teeth(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return by how much the error on times per token of dense models grows where prompts take no steps [-].
 
     Each replica has a factor of its own, the best for it, with prompts and without: what is left is the shape.
@@ -197,19 +197,19 @@ def _asked(prepared: Prepared, rate: float, **changes: Any) -> Prepared:
     return replace(prepared, services=(plan,), engine="events")
 
 
-def _share(lab: Lab, prepared: Prepared, replications: int, amount: str, base: str) -> list[float]:
+def _share(lab: ScenarioRunner, prepared: Prepared, replications: int, amount: str, base: str) -> list[float]:
     """Return a sum over the requests over another one, by replication [-]."""
     fleets = [result.fleet for result in lab.results(prepared, replications)]
     return [float(fleet.service_sum(0, amount).sum() / fleet.service_sum(0, base).sum()) for fleet in fleets if fleet]
 
 
-def serving_chain(lab: Lab, replications: int, spares: int, of: Literal["replicas", "full"]) -> MeasuredQuantity:
+def serving_chain(lab: ScenarioRunner, replications: int, spares: int, of: Literal["replicas", "full"]) -> MeasuredQuantity:
     """Return the share of 24 replicas that serve, or of the time in which all do, with some spares [-]."""
     prepared = lab.scenario(_replicas(24, spares))
     return estimate(_share(lab, prepared, replications, of, {"replicas": "wanted", "full": "seconds"}[of]))
 
 
-def serving_enough(lab: Lab, replications: int, needed: int) -> MeasuredQuantity:
+def serving_enough(lab: ScenarioRunner, replications: int, needed: int) -> MeasuredQuantity:
     """Return the share of time in which so many of 24 replicas without spares serve, beside the binomial law [-].
 
     They start at once: each is down for its repair alone.
@@ -222,7 +222,7 @@ def serving_enough(lab: Lab, replications: int, needed: int) -> MeasuredQuantity
     return estimate((1 - share for share in below), enough_probability(law, 24 - needed))
 
 
-def serving_backlog(lab: Lab, _: int) -> MeasuredQuantity:
+def serving_backlog(lab: ScenarioRunner, _: int) -> MeasuredQuantity:
     """Return for how long requests wait in all while one of ten replicas is out for 300 s, and until that is made up.
 
     Each serves 5 a second and 47 are asked: 600 wait at most, and 200 s drain them [request s].
@@ -238,7 +238,7 @@ def serving_backlog(lab: Lab, _: int) -> MeasuredQuantity:
     return MeasuredQuantity(float(result.fleet.service_sum(0, "waited").sum()))
 
 
-def serving_lost_tokens(lab: Lab, replications: int, cv: float) -> MeasuredQuantity:
+def serving_lost_tokens(lab: ScenarioRunner, replications: int, cv: float) -> MeasuredQuantity:
     """Return the tokens that a replay has made for requests in flight, mean over time, over what a failure takes [-].
 
     A failure takes half of the answers in flight, which are longer than others by 1 + cv².
@@ -260,7 +260,7 @@ def serving_lost_tokens(lab: Lab, replications: int, cv: float) -> MeasuredQuant
     return estimate(found)
 
 
-def serving_mean_time(lab: Lab, replications: int, load: float) -> MeasuredQuantity:
+def serving_mean_time(lab: ScenarioRunner, replications: int, load: float) -> MeasuredQuantity:
     """Return the time per token of a replay at a load of what it carries, over that of the fluid [-]."""
     prepared = lab.scenario(_replicas(1, demand={"rate": "5 per s", "input": {"mean": 1155}, "output": {"mean": 211}}))
     found = sim.services_of(sim.examine(prepared.scenario))[0]
@@ -273,7 +273,7 @@ def serving_mean_time(lab: Lab, replications: int, load: float) -> MeasuredQuant
     return estimate(ratios)
 
 
-def serving_stability(_: Lab, __: int) -> MeasuredQuantity:
+def serving_stability(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return how many requests a second a replica ends that always has more than it can hold, over the closed form [-].
 
     Admission keeps room for whole answers: what on-demand admission pays for evictions is not in the closed form.
@@ -287,7 +287,7 @@ def serving_stability(_: Lab, __: int) -> MeasuredQuantity:
     return MeasuredQuantity(rate / float(largest_rate(found.replica, found.requests)))
 
 
-def serving_hardware(lab: Lab, replications: int) -> MeasuredQuantity:
+def serving_hardware(lab: ScenarioRunner, replications: int) -> MeasuredQuantity:
     """Return the share of requests that are answered at 95 % of what forty admit, with a spare in twenty nodes [-].
 
     Nodes fail as in 54 days of Llama 3 405B: 419 interruptions of 16,384 GPUs.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.calibrate.outcome import Anchor
     from ettrick.analysis.calibrate.rows import Row
-    from ettrick.analysis.validation.lab import Lab
+    from ettrick.analysis.validation.lab import ScenarioRunner
 
 
 def _table(name: str) -> None:
@@ -66,7 +66,7 @@ def _errors(rows: Sequence[Row]) -> Array:
     return np.array([as_shipped(row) / row.measured - 1 for row in rows])
 
 
-def steps_error(_: Lab, __: int, of: Literal["all", "large", "megatron", "tuned", "experts"]) -> MeasuredQuantity:
+def steps_error(_: ScenarioRunner, __: int, of: Literal["all", "large", "megatron", "tuned", "experts"]) -> MeasuredQuantity:
     """Return the mean absolute error on published steps [-].
 
     Parameters
@@ -89,20 +89,20 @@ def steps_error(_: Lab, __: int, of: Literal["all", "large", "megatron", "tuned"
     return MeasuredQuantity(mape(error))
 
 
-def steps_bias(_: Lab, __: int, source: str) -> MeasuredQuantity:
+def steps_bias(_: ScenarioRunner, __: int, source: str) -> MeasuredQuantity:
     """Return the mean error on the published steps of one source [-]."""
     dense, error = _dense()
     return MeasuredQuantity(float(error[sources(dense.rows)[source]].mean()))
 
 
-def strong_scaling(_: Lab, __: int, gpus: int) -> MeasuredQuantity:
+def strong_scaling(_: ScenarioRunner, __: int, gpus: int) -> MeasuredQuantity:
     """Return modelled over published time of a step of 177B at a fixed batch, by the number of GPUs [-]."""
     dense, error = _dense()
     (place,) = (place for place in sources(dense.rows)[STRONG] if dense.rows[place].work.gpus == gpus)
     return MeasuredQuantity(1 + float(error[place]))
 
 
-def strong_loss(_: Lab, __: int) -> MeasuredQuantity:
+def strong_loss(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return the MFU that the same model loses from 96 to 4,608 GPUs [points]."""
     dense, error = _dense()
     places = sources(dense.rows)[STRONG]
@@ -113,7 +113,7 @@ def strong_loss(_: Lab, __: int) -> MeasuredQuantity:
     return MeasuredQuantity(100 * (first - last))
 
 
-def recomputed(_: Lab, __: int, model: str, published: float) -> MeasuredQuantity:
+def recomputed(_: ScenarioRunner, __: int, model: str, published: float) -> MeasuredQuantity:
     """Return the time of a step with full recomputation over that with selective one [-]."""
     dense, error = _dense()
     return MeasuredQuantity(published * (1 + recompute_ratios(dense.rows, error)[model]))
@@ -132,25 +132,25 @@ def _anchors() -> tuple[Anchor, ...]:
     return tuple(anchors_of(Numbers(gemm, attention, steps.constants())))
 
 
-def published_step(_: Lab, __: int, what: str, gpus: int) -> MeasuredQuantity:
+def published_step(_: ScenarioRunner, __: int, what: str, gpus: int) -> MeasuredQuantity:
     """Return the modelled time of a published step that is in no source of the fit [s]."""
     (found,) = (anchor for anchor in _anchors() if anchor.gpus == gpus and anchor.what == what)
     return MeasuredQuantity(found.modelled)
 
 
-def nemotron(lab: Lab, replications: int, gpus: int, precision: str = "") -> MeasuredQuantity:
+def nemotron(lab: ScenarioRunner, replications: int, gpus: int, precision: str = "") -> MeasuredQuantity:
     """Return the time of a step of Nemotron-4 340B [s]: of the benchmark at a precision, or of the training itself."""
     kind = f"benchmark, {precision}" if precision else "training, bf16"
     return published_step(lab, replications, f"Nemotron-4 340B {kind}", gpus)
 
 
-def nemotron_bias(_: Lab, __: int) -> MeasuredQuantity:
+def nemotron_bias(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return the mean error on all steps of Nemotron-4 340B [-]."""
     known = [anchor for anchor in _anchors() if anchor.what.startswith("Nemotron")]
     return MeasuredQuantity(fmean(anchor.modelled / anchor.published - 1 for anchor in known))
 
 
-def llama3_mfu(lab: Lab, _: int, gpus: int) -> MeasuredQuantity:
+def llama3_mfu(lab: ScenarioRunner, _: int, gpus: int) -> MeasuredQuantity:
     """Return the MFU of Llama 3 405B on its cluster as the model of steps has it [%], half of attention counted."""
     data = lab.shipped("llama3-405b-54d").scenario.dump()
     (job,) = data["jobs"]
@@ -162,14 +162,14 @@ def llama3_mfu(lab: Lab, _: int, gpus: int) -> MeasuredQuantity:
     return MeasuredQuantity(100 * plan.mfu)
 
 
-def deepseek_hours(_: Lab, __: int) -> MeasuredQuantity:
+def deepseek_hours(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return the GPU-hours of the pre-training of DeepSeek-V3 on 2,048 H800 [million]."""
     row = deepseek_row()
     rate = row.work.sequences * row.work.sequence / as_shipped(row)
     return MeasuredQuantity(14.8e12 / rate * row.work.gpus / HOUR / 1e6)
 
 
-def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> MeasuredQuantity:
+def bubble(_: ScenarioRunner, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> MeasuredQuantity:
     """Return the time to fill and drain a pipeline over that of its microbatches [-], where links take no time.
 
     Of a model without a vocabulary, so that stages are alike, and without attention, so that all passes of zero bubble
@@ -184,7 +184,7 @@ def bubble(_: Lab, __: int, stages: int, microbatches: int, virtual: int = 1, sc
     return MeasuredQuantity(found.bubble / (found.total - found.bubble))
 
 
-def rerouted(_: Lab, __: int, microbatches: int, stages: int, replicas: int, missing: int) -> MeasuredQuantity:
+def rerouted(_: ScenarioRunner, __: int, microbatches: int, stages: int, replicas: int, missing: int) -> MeasuredQuantity:
     """Return how much longer a step takes when peers do the work of a lost worker too [-]."""
     return MeasuredQuantity(1 / rerouted_pace(microbatches, stages, replicas, missing))
 
@@ -195,29 +195,29 @@ def rerouted(_: Lab, __: int, microbatches: int, stages: int, replicas: int, mis
 _GIB = 2.0**30
 
 
-def token_flop(_: Lab, __: int, model: str, depths: int = 0) -> MeasuredQuantity:
+def token_flop(_: ScenarioRunner, __: int, model: str, depths: int = 0) -> MeasuredQuantity:
     """Return the FLOP of a token of a model with experts at 4,096 tokens [GFLOP], half of attention counted."""
     return MeasuredQuantity(flop_per_token(replace(models()[model], depths=depths), 4096) / 1e9)
 
 
-def training_flop(_: Lab, __: int, model: str, tokens: float) -> MeasuredQuantity:
+def training_flop(_: ScenarioRunner, __: int, model: str, tokens: float) -> MeasuredQuantity:
     """Return the FLOP of a whole training, attention left out, as publishers count them [FLOP]."""
     return MeasuredQuantity(tokens * flop_per_token(models()[model], 0))
 
 
-def parameters(_: Lab, __: int, model: str, active: bool = False) -> MeasuredQuantity:
+def parameters(_: ScenarioRunner, __: int, model: str, active: bool = False) -> MeasuredQuantity:
     """Return the parameters of a model, or those that a token meets [10^9]; without modules for further tokens."""
     shape = replace(models()[model], depths=0)
     return MeasuredQuantity((shape.active_parameters if active else shape.parameters) / 1e9)
 
 
-def checkpoint_gib(_: Lab, __: int, model: str) -> MeasuredQuantity:
+def checkpoint_gib(_: ScenarioRunner, __: int, model: str) -> MeasuredQuantity:
     """Return the size of a checkpoint [GiB]."""
     return MeasuredQuantity(checkpoint_size(models()[model]) / _GIB)
 
 
 def gpu_memory(
-    _: Lab, __: int, model: str, layout: tuple[int, int, int, int], part: Literal["state", "activations"], saves: bool
+    _: ScenarioRunner, __: int, model: str, layout: tuple[int, int, int, int], part: Literal["state", "activations"], saves: bool
 ) -> MeasuredQuantity:
     """Return what a GPU holds of a Megatron model [GiB], its layers only.
 
@@ -252,18 +252,18 @@ def gpu_memory(
 # Start-up, rates of collectives, and the switches and cables of published clusters.
 
 
-def communicators(_: Lab, __: int, thousands: float) -> MeasuredQuantity:
+def communicators(_: ScenarioRunner, __: int, thousands: float) -> MeasuredQuantity:
     """Return the time to set up the collectives of so many times 1,024 GPUs [s]."""
     return MeasuredQuantity(communicator_time(thousands * 1024))
 
 
-def start_range(_: Lab, __: int, gpus: float, end: str) -> MeasuredQuantity:
+def start_range(_: ScenarioRunner, __: int, gpus: float, end: str) -> MeasuredQuantity:
     """Return the ``low`` or the ``high`` end of the time from a job's start to its first step [s]."""
     low, high = start_time(gpus)
     return MeasuredQuantity(low if end == "low" else high)
 
 
-def starts_in_range(_: Lab, __: int, slack: float) -> MeasuredQuantity:
+def starts_in_range(_: ScenarioRunner, __: int, slack: float) -> MeasuredQuantity:
     """Return the share of published starts on H100 that are in the range, made wider by `slack` on both sides [-]."""
     path = default_folder() / "mlperf_startup_and_jitter.csv"
     with path.open(encoding="utf-8") as file:
@@ -276,7 +276,7 @@ def starts_in_range(_: Lab, __: int, slack: float) -> MeasuredQuantity:
     return MeasuredQuantity(sum(found) / len(found))
 
 
-def preset_start(lab: Lab, replications: int, preset: str, gpus: int) -> MeasuredQuantity:
+def preset_start(lab: ScenarioRunner, replications: int, preset: str, gpus: int) -> MeasuredQuantity:
     """Return the time from a job's nodes to its first step with a recovery preset, without the restore [s]."""
     prepared = lab.scenario(
         bare(
@@ -292,7 +292,7 @@ def preset_start(lab: Lab, replications: int, preset: str, gpus: int) -> Measure
     return estimate(float(job.buckets[sim.Bucket.INITIALIZE]) / job.gpus for job in jobs)
 
 
-def bus_bandwidth(_: Lab, __: int, accelerator: str) -> MeasuredQuantity:
+def bus_bandwidth(_: ScenarioRunner, __: int, accelerator: str) -> MeasuredQuantity:
     """Return what collectives of the GPUs of one scale-up domain reach [GB/s].
 
     Worked out from the waits of a step with tensor-parallel GPUs: bytes that one GPU sends over the time that takes.
@@ -308,6 +308,6 @@ def bus_bandwidth(_: Lab, __: int, accelerator: str) -> MeasuredQuantity:
     return MeasuredQuantity(sent / wait / 1e9)
 
 
-def fabric_count(_: Lab, __: int, topology: str, part: str) -> MeasuredQuantity:
+def fabric_count(_: ScenarioRunner, __: int, topology: str, part: str) -> MeasuredQuantity:
     """Return how many switches or cables of one tier a shipped cluster comes to [-]."""
     return MeasuredQuantity(sim.load_cluster(sim.find_cluster(topology)).counts()[part])
