@@ -9,7 +9,7 @@ from ettrick import sim
 from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.page.charts.data import Curves, Dot, ChartAxis, Series
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, grid
 from ettrick.analysis.results.explained import (
     KernelChange,
     KernelComparison,
@@ -493,7 +493,7 @@ def report(content: KernelsDocument, command: str) -> Report:
         question="What is a step made of?",
         answer=(f"{first.kernel} is {percent_text(first.share, 1)} of it, the largest share.",),
         doubt=(f"Kernels are predicted, not measured; the step is {_step_text(content)}.",),
-        picture=Picture("roofline", chart, alt, "Both axes are logarithmic; dashed: what was measured at best."),
+        picture=Figure("roofline", chart, alt, "Both axes are logarithmic; dashed: what was measured at best."),
         drivers=tuple((f"bound by {name}: {percent_text(share, 1)} of the step",) for name, share in largest),
         not_covered=(("Other stages than the slowest one.",),),
     )

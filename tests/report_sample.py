@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.page.charts import data
-from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Figure, Report, Section
 from ettrick.analysis.runs import Tally
 from ettrick.sim import rng
 from ettrick.sim.cluster.graph_file import GraphFile
@@ -286,10 +286,10 @@ CHARTS = {
 """One picture of each kind, by name. Its numbers are short in binary, so that files give them back as they are."""
 
 
-def picture(name: str) -> Picture:
+def picture(name: str) -> Figure:
     """Return a picture of the sample."""
     key = name.replace(" ", "-")
-    return Picture(key, CHARTS[name], f"What {name} shows, in words.", f"How to read {name}.")
+    return Figure(key, CHARTS[name], f"What {name} shows, in words.", f"How to read {name}.")
 
 
 def report(

@@ -48,7 +48,7 @@ def grid(
 
 
 @dataclass(frozen=True)
-class Picture:
+class Figure:
     """A picture, and what it shows in words and in numbers."""
 
     key: str  # its name in links, files and on the command line: ``where-the-time-goes``. One of its kind in a report.
@@ -71,7 +71,7 @@ class FirstScreen:
     answer: Words  # one sentence, with how sure it is
     # What is not known exactly and how far that moves the answer; or that it holds at exactly the stated rates.
     doubt: Words
-    picture: Picture | None  # the one picture; ``None`` where there is none to show
+    picture: Figure | None  # the one picture; ``None`` where there is none to show
     drivers: tuple[Words, ...]  # what drives the answer: three points where there are as many
     not_covered: tuple[Words, ...]  # what the answer does not cover
     # Each term of the first screen that is not plain language, and what it means.
@@ -85,7 +85,7 @@ class Section:
     key: str  # its name in links: ``losses``
     title: str  # what it says, as a sentence where there is something to be said
     text: tuple[Words | str, ...] = ()  # paragraphs
-    items: tuple[Picture | Grid, ...] = ()  # pictures and tables, in order
+    items: tuple[Figure | Grid, ...] = ()  # pictures and tables, in order
     notes: tuple[str, ...] = ()  # small print, a line each
 
 
@@ -102,10 +102,10 @@ class Report:
     footer: tuple[str, ...] = field(default=())  # what made it, in lines: version, command, digests
 
     @property
-    def pictures(self) -> dict[str, Picture]:
+    def pictures(self) -> dict[str, Figure]:
         """All pictures, by key, in order."""
         first = [self.first_screen.picture] if self.first_screen.picture is not None else []
-        rest = [item for section in self.sections for item in section.items if isinstance(item, Picture)]
+        rest = [item for section in self.sections for item in section.items if isinstance(item, Figure)]
         return {picture.key: picture for picture in (*first, *rest)}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ettrick.analysis.page.charts import data
-from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Figure, Report, Section
 
 EVIL = 'A & B <script>alert(1)</script> "quoted" </style> $x$ é'
 
@@ -94,7 +94,7 @@ def example_report(explorer: bool = True) -> Report:
     grid = Grid("Losses by cause", columns, rows, [(None, number / 3, None) for number in range(4)], "Of a mean run.")
     long = Grid("All inputs", columns, [(f"input {number}", "1", "measured") for number in range(60)])
     pictures = {
-        key: Picture(key, chart, f"A picture of the kind {key}: {EVIL}", f"How to read {key}.", grid)
+        key: Figure(key, chart, f"A picture of the kind {key}: {EVIL}", f"How to read {key}.", grid)
         for key, chart in _charts().items()
     }
     gain = Number("2.4 percentage points", 0.024, 0.01, ("run.json#/a/mean", "run.json#/b/mean"), "b - a")

@@ -29,7 +29,7 @@ from ettrick.analysis.page.chapters.scale import (
     measured_points,
     waiting,
 )
-from ettrick.analysis.page.model import Grid, Picture
+from ettrick.analysis.page.model import Grid, Figure
 from ettrick.analysis.page.report_data import Focus, ReportData, FolderResults, at_rate, at_size, interruption_rates
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import RunDocument
@@ -83,7 +83,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
 def grids(section: Section | None) -> dict[str, Grid]:
     """Return the tables of a section by title, those of its pictures among them."""
     assert section is not None
-    found = [item.table if isinstance(item, Picture) else item for item in section.items]
+    found = [item.table if isinstance(item, Figure) else item for item in section.items]
     return {grid.title: grid for grid in found if grid is not None}
 
 
@@ -117,7 +117,7 @@ def test_the_curves_by_size_go_through_the_closed_form_of_the_job_itself(run: Re
     section = frontier.scale_section(run)
     assert section is not None
     assert run.focus is not None
-    between, shares = (item.chart for item in section.items if isinstance(item, Picture))
+    between, shares = (item.chart for item in section.items if isinstance(item, Figure))
     job, form = run.focus.prepared.jobs[0], sim.closed_form(run.focus.prepared)
     assert form.ettr is not None
     for chart, value, size in ((between, job.mtti, 3600.0), (shares, form.ettr, 0.01)):
@@ -405,7 +405,7 @@ def test_shares_of_the_variance_are_those_of_the_groups_and_add_up_to_the_whole(
     first = {"spares.hot": 0.2, "failures.0.rate": 0.2, "recovery.initialize": 0.1, "repair.time": sums_to - 0.5}
     section = basis.basis_section(sensitivity(tmp_path, first))
     assert section is not None
-    (picture,) = (item for item in section.items if isinstance(item, Picture))
+    (picture,) = (item for item in section.items if isinstance(item, Figure))
     parts = {part.name: part.amount for part in picture.chart.parts}
     assert sum(parts.values()) == pytest.approx(100, rel=1e-12)
     assert min(parts.values()) >= -1e-12
@@ -422,7 +422,7 @@ def test_without_indices_inputs_are_counted_and_the_command_that_weighs_them_is_
     report_data.main["indices"], report_data.main["indices_missing"] = None, "one input alone"
     section = basis.basis_section(report_data)
     assert section is not None
-    (picture,) = (item for item in section.items if isinstance(item, Picture))
+    (picture,) = (item for item in section.items if isinstance(item, Figure))
     total = sum(one.basis != "default" for _, one in basis.all_inputs(report_data))
     assert picture.chart.unit == "inputs"
     assert sum(part.amount for part in picture.chart.parts) == total

@@ -33,7 +33,7 @@ from ettrick.analysis.page.formats import markdown, slides
 from ettrick.analysis.page.formats.html import PAGE_DARK, inline_svg, paints
 from ettrick.analysis.page.formats.markdown import escaped
 from ettrick.analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
-from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Picture, Report, Section, plain
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Figure, Report, Section, plain
 from ettrick.analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
@@ -318,10 +318,10 @@ def test_an_empty_report_is_a_page() -> None:
     assert len(read.all("script")) == 1
 
 
-def a_picture(title: str, rows: int = 1) -> Picture:
+def a_picture(title: str, rows: int = 1) -> Figure:
     """Return bars, as many as wanted."""
     bars = Bars(title, "days", ("a",), tuple(Bar(f"row {number}", (1.0,)) for number in range(rows)))
-    return Picture(f"{title}-{rows}", bars, "bars")
+    return Figure(f"{title}-{rows}", bars, "bars")
 
 
 def test_what_a_heading_says_is_not_repeated_below_it() -> None:
@@ -481,11 +481,11 @@ def test_a_table_of_many_places_says_how_many_it_shows() -> None:
     """A curve of a thousand places is an even choice of them with both ends, and says so."""
     from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
     from ettrick.analysis.page.formats.markdown import table_of
-    from ettrick.analysis.page.model import Picture
+    from ettrick.analysis.page.model import Figure
 
     x = tuple(float(place) for place in range(1000))
     chart = Curves("It grows", ChartAxis("x"), ChartAxis("y"), (Series("", x, x),))
-    table = table_of(Picture("key", chart, "alt"))
+    table = table_of(Figure("key", chart, "alt"))
     assert table is not None
     assert table.rows[0][0] == "0.0"
     assert table.rows[-1][0] == "999.0"
@@ -631,7 +631,7 @@ def test_long_curves_have_few_whiskers_and_steps_have_them_at_their_tops() -> No
         made = Deck.empty("curve")
         slide = made.slide("curve", "")
         sample = data.Curves("many", data.ChartAxis("x"), data.ChartAxis("y"), (curve,))
-        show_picture(made, slide, BODY, Picture("curve", sample, "many"))
+        show_picture(made, slide, BODY, Figure("curve", sample, "many"))
         (shape,) = (shape for shape in slide.shapes if shape.has_chart)
         found = shape.chart._chartSpace.xpath(".//c:errBars/c:plus//c:pt/c:v/text()")
         assert 5 <= len(found) <= 24
@@ -650,7 +650,7 @@ def test_signs_that_no_file_can_hold_are_replaced() -> None:
     """Control characters in names, which scenarios may have, end neither slides, sheets, notes nor properties."""
     odd = "hot\x01 \x1fspares\ufffe\ud800"
     bars = data.Bars(odd, odd, (odd,), (data.Bar(odd, (1.0,)),))
-    shown = Picture("bars", bars, odd, odd)
+    shown = Figure("bars", bars, odd, odd)
     first_screen = FirstScreen(odd, (odd,), (odd,), shown, ((odd,),), ((odd,),))
     made = opened(Report(odd, first_screen, (), None, (odd,)))
     assert made.slides[1].shapes.title.text == "hot\ufffd \ufffdspares\ufffd\ufffd"

@@ -20,7 +20,7 @@ from ettrick.analysis.page.chapters import cluster as step
 from ettrick.analysis.page.chapters import run, typical
 from ettrick.analysis.page.chapters.typical import DAY, phases_of
 from ettrick.analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
-from ettrick.analysis.page.model import Picture, Section, plain
+from ettrick.analysis.page.model import Figure, Section, plain
 from ettrick.analysis.page.report_data import Focus
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import StepSummary
@@ -87,7 +87,7 @@ def chart_of(focus: Focus, name: str) -> Any:
     """Return the first chart of a section about a scenario."""
     found = made(focus, name)
     assert found is not None
-    return next(item.chart for item in found.items if isinstance(item, Picture))
+    return next(item.chart for item in found.items if isinstance(item, Figure))
 
 
 @pytest.mark.parametrize("replications", [1, 3])
@@ -107,8 +107,8 @@ def texts(section: Section) -> list[str]:
     """Return all that a section says; heads and first cells of tables may be empty, and so are not among them."""
     found = [section.title, *map(plain, section.text), *section.notes]
     for item in section.items:
-        grid = item.table if isinstance(item, Picture) else item
-        if isinstance(item, Picture):
+        grid = item.table if isinstance(item, Figure) else item
+        if isinstance(item, Figure):
             found += [item.key, item.alt, item.caption, getattr(item.chart, "title", "a cluster")]
         for row in grid.rows if grid is not None else ():
             assert grid is not None

@@ -25,7 +25,7 @@ from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
 from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from ettrick.analysis.page.chapters.sensitivity import drawn_ends
 from ettrick.analysis.page.charts.data import Bars, Curves, FrontChart, HeatMap, Intervals, Stack, TornadoChart, Waterfall
-from ettrick.analysis.page.model import Grid, Picture, Section, plain
+from ettrick.analysis.page.model import Grid, Figure, Section, plain
 from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, FolderResults, read_results
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import SensitivityDocument
@@ -127,9 +127,9 @@ def made(found: Section | None) -> Section:
     return found
 
 
-def pictures(section: Section) -> dict[str, Picture]:
+def pictures(section: Section) -> dict[str, Figure]:
     """Return the pictures of a section by key."""
-    return {item.key: item for item in section.items if isinstance(item, Picture)}
+    return {item.key: item for item in section.items if isinstance(item, Figure)}
 
 
 def texts(section: Section) -> Iterator[str]:
@@ -138,7 +138,7 @@ def texts(section: Section) -> Iterator[str]:
     yield from map(plain, section.text)
     yield from section.notes
     for item in section.items:
-        if isinstance(item, Picture):
+        if isinstance(item, Figure):
             yield from (item.title, item.alt)
         table = item if isinstance(item, Grid) else item.table
         if table is None:  # that of the chart

@@ -26,7 +26,7 @@ from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
 from ettrick.analysis.page.chapters.inputs import more_runs
 from ettrick.analysis.page.charts.data import FrontChart, FrontPoint, Interval, Intervals, ChartAxis
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Picture, grid, plain
+from ettrick.analysis.page.model import Figure, grid, plain
 from ettrick.analysis.page.sourced import (
     Estimate,
     Places,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Grid, Words
     from ettrick.analysis.results.models import SweepDocument
 
-    Draw = Callable[[str], Picture | None]
+    Draw = Callable[[str], Figure | None]
 
 _OF_REQUESTED = ("ettr", "scheduling_goodput")  # shares of the GPU-time that jobs ask for
 _RATE = re.compile(r"failures\.\d+\.scale")
@@ -79,7 +79,7 @@ class AnswerText(NamedTuple):
         """The title as a sentence."""
         return sentence(self.title)
 
-    def drawn(self, key: str = "the-answer") -> Picture | None:
+    def drawn(self, key: str = "the-answer") -> Figure | None:
         """Return the picture; ``None`` where there is nothing to show."""
         found = self.picture(capital(plain(self.title).replace("“", "").replace("”", "")))
         return None if found is None else replace(found, key=key)
@@ -407,7 +407,7 @@ def nothing(_title: str) -> None:
 def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
     """Return what draws some means below each other."""
 
-    def picture(title: str) -> Picture | None:
+    def picture(title: str) -> Figure | None:
         places = [(row, _scaled(asked, row.cell, asked.metric, asked.form)) for row in rows]
         known = [(row, place) for row, place in places if place is not None][:_MOST_BARS]
         if not known:
@@ -418,7 +418,7 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
         alt = f"{asked.what}: {'; '.join(f'{row.name}: {text}' for row, text in zip(shown[:6], texts, strict=False))}."
         cells = [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)]
         table = grid(title, ("setting", asked.what, ""), cells, (0, 2))
-        return Picture(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, table)
+        return Figure(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, table)
 
     return picture
 
@@ -429,7 +429,7 @@ def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (),
     Edges are places on the axis [SI] with names; the values of `between` name the curves, where that is an axis.
     """
 
-    def picture(title: str) -> Picture | None:
+    def picture(title: str) -> Figure | None:
         axis, content, metric = asked.axis(along), asked.places.content, asked.shown()
         lines = known_lines(content, axis, metric) if axis is not None and axis.is_numeric else []
         named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in lines]
@@ -441,7 +441,7 @@ def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (),
 def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
     """Return what draws two aims, metrics or axes, against each other; rankings are as in `FrontPoint`."""
 
-    def picture(title: str) -> Picture | None:
+    def picture(title: str) -> Figure | None:
         points, rows = [], []
         for cell, word in ranking.items():
             (x, x95), (y, y95) = (_place(asked, cell, aim) for aim in aims)
@@ -462,7 +462,7 @@ def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Dr
         table = grid(title, ("setting", *words, ""), rows, (0, 3))
         best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
         alt = f"{capital(words[0])} against {words[1]}. On the front, or perhaps: {best or 'none'}."
-        return Picture(KEY, chart, alt, f"{_MEANING} {_FRONT}", table)
+        return Figure(KEY, chart, alt, f"{_MEANING} {_FRONT}", table)
 
     return picture
 

@@ -51,7 +51,7 @@ from ettrick.analysis.page.chapters.answer import (
 )
 from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, Grid, Number, Picture, Section, grid, joined, plain
+from ettrick.analysis.page.model import Column, Grid, Number, Figure, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
     Estimate,
@@ -125,7 +125,7 @@ def section(report_data: ReportData) -> Section | None:
         return None
     answers = answers_of(Places(RUN, content), Rows(report_data.table) if _METRIC in content.metrics else None)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
-    items: list[Picture | Grid] = []
+    items: list[Figure | Grid] = []
     for place, (asked, one) in enumerate(answers):
         is_shown = place == 0 and report_data.kind == "sweep"
         picture = one.drawn(f"answer-{place + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
@@ -140,7 +140,7 @@ def section(report_data: ReportData) -> Section | None:
     return Section("answers", title, tuple(text), (*items, all_results(content)), tuple(_notes(content)))
 
 
-def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> Iterator[Picture]:
+def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
     """Yield the front of two metrics that pull apart, where no question is about one."""
     data = front_data(content, rows)
     if data is not None:
@@ -1087,7 +1087,7 @@ def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: SourcedNumber 
 def _likely_picture(asked: Asked, axis: ChosenAxis, settings: list[_Setting], level: tuple[float, str]) -> Draw:
     """Return what draws the share of runs that are in time, with drawn inputs and at the central values."""
 
-    def picture(title: str) -> Picture | None:
+    def picture(title: str) -> Figure | None:
         numbers: Mapping[str, float] = {label: one or 0.0 for label, one in zip(axis.labels, axis.numbers, strict=True)}
         x = tuple(numbers[one.label] / axis.size for one in settings)
         means = [asked.mean(one.cell) for one in settings]
@@ -1104,7 +1104,7 @@ def _likely_picture(asked: Asked, axis: ChosenAxis, settings: list[_Setting], le
         heads = (axis.title, "unknown inputs drawn", "central values")
         shares = "; ".join(f"{row[1]} with {row[0]}" for row in rows)
         alt = f"{what} with unknown inputs drawn, along {axis.title}: {shares}."
-        return Picture(KEY, chart, alt, "Shares of runs that are in time.", grid(title, heads, rows))
+        return Figure(KEY, chart, alt, "Shares of runs that are in time.", grid(title, heads, rows))
 
     return picture
 

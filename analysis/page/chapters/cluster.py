@@ -14,7 +14,7 @@ from ettrick.analysis.page.chapters.run import explained_formula, layout_text
 from ettrick.analysis.page.chapters.services import service_sections
 from ettrick.analysis.page.charts.data import StackPart, Stack
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.results import explained
 from ettrick.analysis.results.step import PARTS, unit_text
 
@@ -69,7 +69,7 @@ def section(focus: Focus) -> Section:
     counts = [f"{topology.counts[part]:,} {name}" for part, name in _SWITCHES.items() if topology.counts.get(part)]
     size = f"{topology.nodes * gpus:,} GPUs in {_nodes(topology.nodes)}"
     alt = f"{topology.name}: {size}" + (f", joined by {listed(counts)}." if counts else ".")
-    picture = Picture("the-cluster", topology, alt, "Hosts, switches and cables; of a large cluster its tiers.")
+    picture = Figure("the-cluster", topology, alt, "Hosts, switches and cables; of a large cluster its tiers.")
     text = (
         f"{topology.name} has {size}. When a part fails, all nodes that need it are gone at once: the table says how "
         "many. A part that takes no node with it, such as a spine switch, leaves less bandwidth to all others."
@@ -183,7 +183,7 @@ def step_section(focus: Focus) -> Section | None:
     terms.append(("the step", "", f"{total:.4g}", PERCENT.value(1.0)))
     table = grid("What a healthy step is made of", ("term", "part", "seconds", "share"), terms, (0, 1))
     alt = f"One bar of a step of {time_text(step.time_s)}: {shares}."
-    return Section("the-step", stack.title, (), (Picture("the-step", stack, alt, caption, table), known), (note,))
+    return Section("the-step", stack.title, (), (Figure("the-step", stack, alt, caption, table), known), (note,))
 
 
 def step_stack(step: StepSummary) -> Stack | None:

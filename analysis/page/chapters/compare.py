@@ -36,7 +36,7 @@ from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
 from ettrick.analysis.page.charts.data import Change, Interval, Intervals, Waterfall
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import Places, number, span, worded
 from ettrick.analysis.statistics.differences import MANY, Difference, difference
 from ettrick.analysis.statistics.intervals import unseen
@@ -303,7 +303,7 @@ def _where_time_is_found(contest: _Contest, other: str, best: str) -> Words:
     return (start, *joined(parts, ", "), " of the time.") if parts else ()
 
 
-def _glance(contest: _Contest) -> Picture | None:
+def _glance(contest: _Contest) -> Figure | None:
     document, first = contest.document, contest.labels[contest.first]
     ranking = document.ranking
     sure = contest.is_resolved(contest.rival) if ranking is None else len(ranking.may_be_best) == 1
@@ -320,7 +320,7 @@ def _glance(contest: _Contest) -> Picture | None:
     caption = (
         "Dots are means, bars the 95 % intervals of differences on the same failures; resolved ones leave out zero."
     )
-    return Picture("at-a-glance", chart, alt, caption) if rows else None
+    return Figure("at-a-glance", chart, alt, caption) if rows else None
 
 
 # ----------------------------------------
@@ -557,7 +557,7 @@ def difference_note(found: DifferenceFound, replications: int) -> str:
     return f"not resolved: {count} would tell"
 
 
-def _means(document: CompareDocument, metric: Shown) -> Picture | None:
+def _means(document: CompareDocument, metric: Shown) -> Figure | None:
     labels, rows, texts = variant_labels(list(document.variants)), [], {}
     order = document.order or list(document.variants)
     for name in [*order, *(other for other in document.variants if other not in order)]:
@@ -573,10 +573,10 @@ def _means(document: CompareDocument, metric: Shown) -> Picture | None:
     title = f"{capital(metric.name)} of {number_of(len(rows), 'variant')}: {ends_of_order}"
     alt = f"Means with 95 % intervals: {'; '.join(f'{name} {text}' for name, text in texts.items())}."
     caption = "The failures are the same in all rows: differences are known better than these intervals suggest."
-    return Picture("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
+    return Figure("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
 
 
-def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> Picture:
+def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> Figure:
     ahead, rows = ranking.may_be_best, []
     for name, found in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
@@ -589,7 +589,7 @@ def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> 
     caption += "" if needed is None else f" About {needed:,} replications would tell."
     chart = Intervals(title, metric.step, tuple(rows), (0.0, "the best"))
     alt = f"Behind the best in {metric.name}: {'; '.join(f'{row.name} {row.note}' for row in rows)}."
-    return Picture("comparison-behind", chart, alt, caption)
+    return Figure("comparison-behind", chart, alt, caption)
 
 
 def _metrics(document: CompareDocument) -> Grid:
@@ -776,7 +776,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
     steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in found.steps[:6])
     alt = f"From {PERCENT.plain(found.before)} of {first} to {PERCENT.plain(found.after)} of {second}: {steps}."
     caption = "ETTR is the share of the requested GPU-time that became training; a loss that falls is a gain."
-    picture = Picture("bridge", chart, alt, caption, _bridge_table(found, first, second, hours))
+    picture = Figure("bridge", chart, alt, caption, _bridge_table(found, first, second, hours))
     return Section("bridge", title, tuple(texts), (picture,), tuple(notes))
 
 

@@ -23,7 +23,7 @@ from ettrick.analysis.page.cells import (
     summary_of,
 )
 from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
-from ettrick.analysis.page.model import Picture, grid
+from ettrick.analysis.page.model import Figure, grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def curves_picture(
     *,
     title: str = "",
     edges: Sequence[tuple[float, str]] = (),
-) -> Picture:
+) -> Figure:
     """Return a metric along an axis, a curve for each of some lines; edges are places on it [SI], with names."""
     others = [other for other in axes_of(content) if other.name in lines[0].at]
     kept, which = few_lines(lines, others, metric.metric)
@@ -77,7 +77,7 @@ def curves_picture(
                        for cell in (known[0], known[-1]))  # fmt: skip
         courses.append(f"{f'{line.name}: ' if line.name else ''}from {first} to {last}")
     alt = f"{capital(metric.name)} along {axis.title}. {'; '.join(courses)}."
-    return Picture(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
+    return Figure(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
 
 
 def _series(line: Line, axis: ChosenAxis, metric: Shown, hue: int) -> Series:

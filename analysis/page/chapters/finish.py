@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import PERCENT, capital, number_of
 from ettrick.analysis.page.cells import axes_of, evenly
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
-from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.statistics.intervals import binomial_interval
 from ettrick.sim.units import DAY
 
@@ -100,7 +100,7 @@ def section(report_data: ReportData) -> Section | None:
     edges = () if deadline is None else ((deadline / DAY, f"deadline: {deadline / DAY:.3g} days"),)
     chart = Curves(title, ChartAxis("Days since the job arrived"), ChartAxis("Chance to be finished [%]"), series, edges=edges)
     table = _table(title, samples, central, axis, deadline, focus.scenario.horizon)
-    picture = Picture("finish", chart, _alt(samples, deadline), _caption(samples, axis), table)
+    picture = Figure("finish", chart, _alt(samples, deadline), _caption(samples, axis), table)
     return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ettrick.analysis.amounts import capital, name_of, number_of, percent_text, time_text
 from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.charts.data import Curves, Interval, Intervals, ChartAxis, Series
-from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, grid
 from ettrick.analysis.results.fitted import FitDocument
 from ettrick.sim.units import DAY
 
@@ -230,17 +230,17 @@ def _check(document: FitDocument, *, has_pictures: bool) -> Section:
     return Section("check", title, tuple(texts), (table, *(_pictures(document) if has_pictures else ())))
 
 
-def _pictures(document: FitDocument) -> Iterator[Picture]:
+def _pictures(document: FitDocument) -> Iterator[Figure]:
     curves = document.curves
     if "cumulative" in curves:
         chart = _chart(
             curves["cumulative"], "Outages per node up to each day, beside simulations of the model", "outages per node"
         )
-        yield Picture("outages-per-node", chart, "Mean outages per node; a straight line is a constant rate.",
+        yield Figure("outages-per-node", chart, "Mean outages per node; a straight line is a constant rate.",
                       "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
     if "gaps" in curves and len(curves["gaps"].x) > 2:
         chart = _chart(curves["gaps"], "Gaps between outages of the cluster", "share of gaps that are longer")
-        yield Picture("gaps", chart, "Survival of the gaps between successive outages, beside the model's.",
+        yield Figure("gaps", chart, "Survival of the gaps between successive outages, beside the model's.",
                       "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
     causes = [cause for cause in document.causes if cause.events]
     if causes:
@@ -248,7 +248,7 @@ def _pictures(document: FitDocument) -> Iterator[Picture]:
             Interval(cause.name, cause.rate.value, (cause.rate.low or 0.0, cause.rate.high or 0.0)) for cause in causes
         )
         shown = Intervals("Outages per 1000 node-days up, by cause", "", rows)
-        yield Picture("rates", shown, "Rates of causes with 95 % intervals.")
+        yield Figure("rates", shown, "Rates of causes with 95 % intervals.")
 
 
 def _chart(curve: CurveFound, title: str, name: str) -> Curves:
@@ -442,12 +442,12 @@ def _parameter(key: str, value: Estimated) -> str:
     return f"{value.value / size:.3g} [{ends}] {unit}"
 
 
-def _pictures_of_lives(batch: BatchFound) -> Iterator[Picture]:
+def _pictures_of_lives(batch: BatchFound) -> Iterator[Figure]:
     for which, title, axis in (
         ("survival", "Share that lives longer (Kaplan-Meier)", "share alive"),
         ("hazard", "Mean cumulative failures of a part (Nelson-Aalen)", "failures per part"),
     ):
-        yield Picture(
+        yield Figure(
             f"{which}-{batch.name or 'parts'}", _chart(batch.curves[which], f"{title}: {batch.name or 'parts'}", axis),
             f"{title} by age.", f"Grey: 95 % of simulations of the {batch.chosen} law, met and censored as the parts.",
         )  # fmt: skip

@@ -32,7 +32,7 @@ from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.chapters.run import jobs_table
 from ettrick.analysis.page.charts.data import Bar, Bars, Curves, StackPart, ChartAxis, Series, Stack
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import Places, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import RunDocument
@@ -323,7 +323,7 @@ def _passed_on(places: Places) -> Words:
 _MOST_BARS = 8
 
 
-def _glance(fleet: FleetFound) -> Picture:
+def _glance(fleet: FleetFound) -> Figure:
     parts = sorted(spent(fleet).items(), key=lambda item: -item[1])[:_MOST_BARS]
     rows = tuple(
         Bar(capital(_IDLE_WORDS[reason] if reason else bucket_label(bucket)), (100 * amount / fleet.owned_gpu_s,))
@@ -331,7 +331,7 @@ def _glance(fleet: FleetFound) -> Picture:
     )
     alt = f"Bars of all GPU-time: {'; '.join(f'{row.name} {row.values[0]:.3g} %' for row in rows[:3])}."
     chart = Bars("Where every GPU-hour of the cluster went", "% of all GPU-time", ("share",), rows)
-    return Picture("at-a-glance", chart, alt)
+    return Figure("at-a-glance", chart, alt)
 
 
 # ----------------------------------------
@@ -372,10 +372,10 @@ def section(report_data: ReportData) -> Section | None:
     said = f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in parts.parts)}."
     caption = "Means over windows of time and over replications."
     named = jobs_table(document)
-    items: tuple[Picture | Grid, ...] = (
-        Picture("occupancy-over-time", over_time, alt, caption),
-        Picture("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
-        Picture("every-gpu-hour", parts, said, "All GPUs of the cluster, used or not.", where(fleet)),
+    items: tuple[Figure | Grid, ...] = (
+        Figure("occupancy-over-time", over_time, alt, caption),
+        Figure("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
+        Figure("every-gpu-hour", parts, said, "All GPUs of the cluster, used or not.", where(fleet)),
         delivered(document),
         *([] if named is None else [named]),
     )
@@ -420,7 +420,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
     if fleet is None or table is None:
         return None
     sizes = _sizes(fleet)
-    items: list[Picture | Grid] = []
+    items: list[Figure | Grid] = []
     waits = {name: group for name, group in sizes.items() if group.metrics["wait_first"].mean is not None}
     title = "Waits have no mean: the queue grows without end"
     if waits:
@@ -430,7 +430,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
         form = time_form(most)
         bars = Bars(f"{title} before they first start", form.unit, ("first wait",), tuple(
             _bar(name, group.metrics["wait_first"], form.size) for name, group in waits.items()))  # fmt: skip
-        items.append(Picture("wait-by-size", bars, f"Bars of the mean first wait by size of the job. {title}.",
+        items.append(Figure("wait-by-size", bars, f"Bars of the mean first wait by size of the job. {title}.",
                              "Sizes are classes of powers of two; whiskers: 95 % intervals.", table))  # fmt: skip
     else:
         items.append(table)
@@ -442,7 +442,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
         lowest = min(reached, key=lambda bar: bar.values[0] or 0.0)
         words = f"Jobs of {lowest.name} keep least of their time, {lowest.values[0]:.3g} %"
         bars = Bars(words, "%", (METRICS[metric].short,), reached)
-        items.append(Picture("ettr-by-size", bars, f"Bars of {METRICS[metric].label} by size of the job. {words}."))
+        items.append(Figure("ettr-by-size", bars, f"Bars of {METRICS[metric].label} by size of the job. {words}."))
     stops = _stops_by_size(fleet.stops, sizes)
     if stops is not None:
         items.append(stops)
@@ -462,7 +462,7 @@ def _bar(name: str, summary: MetricSummary, size: float) -> Bar:
     return Bar(number_of(int(name), "GPU"), (summary.mean / size,), (span,))
 
 
-def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Picture | None:
+def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Figure | None:
     """Return the time between failures of jobs by size, beside 1/(N r); ``None`` with fewer than two that failed."""
     known = {int(name): group for name, group in sizes.items() if group.metrics["mttf"].mean and group.mttf_expected_s}
     if len(known) < 2:
@@ -475,7 +475,7 @@ def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Picture | None:
     title = f"Jobs of {number_of(largest, 'GPU')} run {words} between failures; 1/(N r) is {time_text(law[-1] * HOUR)}"
     series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
     chart = Curves(title, ChartAxis("GPUs of a job", is_log=True), ChartAxis("hours between failures", is_log=True), series)
-    return Picture("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
+    return Figure("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
                    "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Shaded: 95 % intervals "
                    "of a constant rate (Gamma); none below a node, where a failure stops several jobs.")  # fmt: skip
 
@@ -483,7 +483,7 @@ def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Picture | None:
 _WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
 
 
-def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound]) -> Picture | None:
+def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound]) -> Figure | None:
     """Return how often jobs of each size were stopped, per 1,000 GPU-hours; ``None`` if no other job ever did."""
     if not any(row.via == "preemption" for row in stops):
         return None
@@ -501,7 +501,7 @@ def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound])
     every = sum(row.stops for row in stops if row.via == "preemption")
     title = f"{percent_text(second / every, 0)} of preemptions were begun by a failure elsewhere"
     chart = Bars(title, "stops in 1,000 GPU-hours", _WAYS, tuple(rows))
-    return Picture("stops-by-size", chart, f"Bars of stops by size of the stopped job and by who stopped it. {title}.")
+    return Figure("stops-by-size", chart, f"Bars of stops by size of the stopped job and by who stopped it. {title}.")
 
 
 # ----------------------------------------
@@ -561,7 +561,7 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
     ])  # fmt: skip
     most = max(fleets, key=lambda each: sum(window.queued_gpus for window in each.fleet.windows))
     titles = f"Jobs hold {shares} of the GPUs in working order", f"The queue is longest with {most.name}"
-    items: list[Picture | Grid] = []
+    items: list[Figure | Grid] = []
     quantities = ("allocated", "GPUs of jobs"), ("queued_gpus", "GPUs that waiting jobs ask for")
     for (quantity, words), title in zip(quantities, titles, strict=True):
         series = tuple(
@@ -574,7 +574,7 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
             for hue, each in enumerate(fleets)
         )
         key = "occupancy-over-time" if quantity == "allocated" else "queue-over-time"
-        items.append(Picture(key, Curves(title, ChartAxis("days"), ChartAxis(words), series), f"{words} over time. {title}."))
+        items.append(Figure(key, Curves(title, ChartAxis("days"), ChartAxis(words), series), f"{words} over time. {title}."))
     items.append(_lost_beside(fleets))
     if isinstance(first.document, RunDocument):  # a comparison has a table of all metrics
         items.append(_delivered_beside(fleets))
@@ -598,7 +598,7 @@ def _changed(form: Shown, fleet: _Fleet, metric: str) -> str:
     return "-" if found is None else "the same" if found.mean == 0 else form.change(found)
 
 
-def _lost_beside(fleets: Sequence[_Fleet]) -> Picture:
+def _lost_beside(fleets: Sequence[_Fleet]) -> Figure:
     parts = [
         {key: 100 * amount / each.fleet.owned_gpu_s for key, amount in spent(each.fleet).items()} for each in fleets
     ]
@@ -614,7 +614,7 @@ def _lost_beside(fleets: Sequence[_Fleet]) -> Picture:
     heads = ("", *(each.name for each in fleets))
     table = [(capital(names[key]), *(percent_text(share / 100) for share in rows[key])) for key in order]
     chart = Bars(title, "% of all GPU-time", tuple(each.name for each in fleets), bars)
-    return Picture("every-gpu-hour", chart, f"Bars of GPU-time that was not productive. {title}.",
+    return Figure("every-gpu-hour", chart, f"Bars of GPU-time that was not productive. {title}.",
                    "Shares of all GPUs of the cluster, used or not.",
                    grid("Where every GPU-hour went", heads, table))  # fmt: skip
 
@@ -625,7 +625,7 @@ def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:
     if len(sizes) < 2:
         return None
     waits = _metric_by_size(fleets, "wait_first", sizes, "wait-by-size")
-    items: list[Picture | Grid] = [waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size")]
+    items: list[Figure | Grid] = [waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size")]
     rows: dict[tuple[str, str], list[str]] = {}
     for place, each in enumerate(fleets):
         for (cause, how), (stops, _, lost) in _stops(each.fleet).items():
@@ -649,7 +649,7 @@ def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:
     return Section("waits-by-size", waits.title, (), tuple(items), (note,))
 
 
-def _metric_by_size(fleets: Sequence[_Fleet], metric: str, sizes: Sequence[int], key: str) -> Picture:
+def _metric_by_size(fleets: Sequence[_Fleet], metric: str, sizes: Sequence[int], key: str) -> Figure:
     """Return a metric by size, a bar for each fleet, and paired differences to the first in a table."""
     first, label = fleets[0], METRICS[metric].label
     found = {size: [each.of_size(metric, size) for each in fleets] for size in sizes}
@@ -676,6 +676,6 @@ def _metric_by_size(fleets: Sequence[_Fleet], metric: str, sizes: Sequence[int],
         title += f"{form.distance(most.mean, most.ci95)} {way}"
     heads = ["GPUs", *(each.name for each in fleets), *(f"{each.name} − {first.name}" for each in fleets[1:])]
     chart = Bars(title, form.unit, tuple(each.name for each in fleets), tuple(bars))
-    return Picture(key, chart, f"Bars of {label} by size of the job. {title}.",
+    return Figure(key, chart, f"Bars of {label} by size of the job. {title}.",
                    "Sizes are classes of powers of two; whiskers: 95 % intervals, wider than those of differences.",
                    grid(f"{capital(label)} by size", heads, rows, (), note="In brackets 95 % intervals."))  # fmt: skip

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ettrick.analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
 from ettrick.analysis.page.charts.data import StackPart, Stack
-from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.report_data import SENSITIVITY
 from ettrick.analysis.page.sourced import number, ranged
 from ettrick.analysis.results.step import unit_text
@@ -531,7 +531,7 @@ def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: 
         "Only what the study varies is in it: what every point has in common moves nothing here, however little is "
         "known of it.",
     )
-    return Section("basis", title, (), (Picture("what-the-answer-rests-on", chart, alt, _SUMS), by_axis), notes)
+    return Section("basis", title, (), (Figure("what-the-answer-rests-on", chart, alt, _SUMS), by_axis), notes)
 
 
 def _percent_in(estimate: Mapping[str, Any]) -> str:
@@ -563,7 +563,7 @@ def _of_counts(report_data: ReportData) -> Section:
     if content is not None:
         reason = content["indices_missing"] if content["indices"] is None else content["indices"]["reason"]
     notes = (f"No shares of the variance: {reason}.",) if reason else ()
-    return Section("basis", title, (how,), (Picture("what-the-inputs-rest-on", chart, alt, caption),), notes)
+    return Section("basis", title, (how,), (Figure("what-the-inputs-rest-on", chart, alt, caption),), notes)
 
 
 def _percent(share: float) -> str:

@@ -27,7 +27,7 @@ from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
 from ettrick.analysis.page.charts.data import Curves, FrontChart, FrontPoint, Interval, Intervals, ChartAxis, Series
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.report_data import OPTIMIZE
 from ettrick.analysis.page.sourced import Places, SourcedNumber, line, number, sentence, span, worded
 
@@ -130,7 +130,7 @@ def section(report_data: ReportData) -> Section | None:
     return Section("optimum", _title(optimum), text, items, (*_notes(optimum), *optimum.content.warnings))
 
 
-def _items(optimum: _Optimum, pictures: Sequence[Picture | None]) -> tuple[Picture | Grid, ...]:
+def _items(optimum: _Optimum, pictures: Sequence[Figure | None]) -> tuple[Figure | Grid, ...]:
     """Return the pictures that there are, and the table of all settings where no picture has it."""
     tables = [_trials_table(optimum)] if optimum.picture is None else []
     return (*(picture for picture in pictures if picture is not None), *tables)
@@ -163,7 +163,7 @@ class _Optimum:
         return list(dict.fromkeys([*aims, *(one.metric for trial in self.content.trials for one in trial.conditions)]))
 
     @functools.cached_property
-    def picture(self) -> Picture | None:
+    def picture(self) -> Figure | None:
         """The first metric of all that was evaluated."""
         return _trials_picture(self, self.metrics[0]) if self.metrics else None
 
@@ -439,7 +439,7 @@ def _notes(optimum: _Optimum) -> Iterator[str]:
 # Pictures and tables of what was evaluated.
 
 
-def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
+def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
     """Return a metric of all that was evaluated: along the axis if there is one of numbers, else the best of it.
 
     ``None`` if nothing has a mean of it. The table of the first metric has all metrics.
@@ -483,7 +483,7 @@ def _trials_picture(optimum: _Optimum, name: str) -> Picture | None:
         chart = Intervals(title, metric.unit, tuple(rows[:_MOST_ROWS]), levels[0] if levels else None)
         if len(rows) > _MOST_ROWS:
             caption.insert(0, f"The {_MOST_ROWS} best of {number_of(len(rows), 'setting')}.")
-    return Picture(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
+    return Figure(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
 
 
 def _best_first(optimum: _Optimum) -> list[TrialFound]:
@@ -536,7 +536,7 @@ def _text(trial: TrialFound, metric: Shown) -> str:
     return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
 
 
-def _front_picture(optimum: _Optimum) -> Picture | None:
+def _front_picture(optimum: _Optimum) -> Figure | None:
     """Return all that was evaluated by two aims, and the front of them; ``None`` with one aim."""
     content, aims = optimum.content, [aim for aim in optimum.content.aims if not aim.is_axis][:2]
     if not content.front or len(aims) < 2:
@@ -559,14 +559,14 @@ def _front_picture(optimum: _Optimum) -> Picture | None:
     chart = FrontChart(title, ChartAxis(metrics[0].head), ChartAxis(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest)
     heads = ("Setting", *(capital(metric.name) for metric in metrics), "On the front")
     alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
-    return Picture("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))
+    return Figure("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))
 
 
 def _key(trial: TrialFound) -> frozenset[tuple[str, str]]:
     return frozenset(trial.values.items())
 
 
-def _confirmation_picture(optimum: _Optimum) -> Picture | None:
+def _confirmation_picture(optimum: _Optimum) -> Figure | None:
     """Return the answer beside what fresh failures make of it; ``None`` without these, or without a metric."""
     content, fresh = optimum.content, optimum.content.confirmation
     if fresh is None or fresh.as_it_is is None or not optimum.metrics:
@@ -596,4 +596,4 @@ def _confirmation_picture(optimum: _Optimum) -> Picture | None:
     table = grid(title, heads[:kept], [row[:kept] for row in texts])
     alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
     caption = "The best of many looks better than it is where it was found; by fresh failures nothing was chosen."
-    return Picture("confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, table)
+    return Figure("confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, table)

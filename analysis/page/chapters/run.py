@@ -53,7 +53,7 @@ from ettrick.analysis.page.charts.data import (
 )  # fmt: skip
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_words, glossed
-from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber, number, ranged, total, worded
 from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.run import replays_a_log
@@ -321,12 +321,12 @@ def _costliest(run: _Run) -> Words:
     return (f"Of all failures, {cause_words(cause)} costs most: ", amount, " of a run.")
 
 
-def _glance(run: _Run) -> Picture:
+def _glance(run: _Run) -> Figure:
     rows = tuple(
         Bar(capital(bucket_words(name)), (100 * share.value,)) for name, share in run.losses[:_MOST_BARS]
     )  # fmt: skip
     alt = f"Bars of the lost time: {'; '.join(f'{row.name} {row.values[0]:.3g} %' for row in rows[:3])}."
-    return Picture("at-a-glance", Bars(run.main_loss, "% of the time", ("share",), rows), alt)
+    return Figure("at-a-glance", Bars(run.main_loss, "% of the time", ("share",), rows), alt)
 
 
 # ----------------------------------------
@@ -418,13 +418,13 @@ def section(focus: Focus) -> Section | None:
     caption = "Each step takes away what one phase cost, the largest first"
     caption += "; whiskers: 95 % intervals of the means." if any(change.ci95 for change in chart.changes) else "."
     table = where(document, account)
-    items: list[Picture | Grid] = [Picture("where-the-time-goes", chart, alt, caption, table), goodput(document)]
+    items: list[Figure | Grid] = [Figure("where-the-time-goes", chart, alt, caption, table), goodput(document)]
     stack = cluster_stack(document.cluster_shares)
     if stack is not None:
         parts = ", ".join(f"{part.name} {part.amount:.3g} %" for part in stack.parts)
         caption = "All GPUs of the cluster, used or not: spares and nodes in repair are paid for too."
         table = _of_cluster(document, account)
-        items.append(Picture("the-whole-cluster", stack, f"One bar of all GPU-time owned: {parts}.", caption, table))
+        items.append(Figure("the-whole-cluster", stack, f"One bar of all GPU-time owned: {parts}.", caption, table))
     notes = [basis(focus)]
     if account.a_year is not None:
         notes.append("A year is a year of running like this: amounts of the run over its length, times 365.2425 days.")
@@ -622,7 +622,7 @@ def losses_section(focus: Focus) -> Section | None:
     alt = f"Causes by phases, shaded by GPU-hours lost: {gpu_hours(total)} in all. {'; '.join(largest)}."
     caption = "GPU-hours of a mean replication; what is spent without any failure, such as saves, is in “no failure”."
     table = _losses_table(focus.document, losses, account)
-    picture = Picture("losses", heat_map(losses), alt, caption, table)
+    picture = Figure("losses", heat_map(losses), alt, caption, table)
     worth = "" if account.price is None else f", worth {money(total * account.price, account.currency)}"
     order = np.argsort(-columns, kind="stable")[:3]
     phases = ", ".join(f"{bucket_label(losses.phases[at])} {losses.part(columns[at])}" for at in order)
@@ -709,7 +709,7 @@ def rolling_section(focus: Focus) -> Section | None:
     table = grid(f"ETTR of a {window}", ("", "typical run", f"all {len(each)} runs"), rows)
     together = " All jobs together." if len(typical.jobs) > 1 else ""
     note = f"Of {focus.name}: replication {typical.replication} is the typical run.{together}"
-    return Section("day-by-day", title, (), (Picture("day-by-day", chart, alt, caption, table),), (note,))
+    return Section("day-by-day", title, (), (Figure("day-by-day", chart, alt, caption, table),), (note,))
 
 
 def shares_of_windows(results: Sequence[Result]) -> NDArray[np.float64]:
@@ -855,7 +855,7 @@ def missing_nodes_section(focus: Focus) -> Section | None:
     )
     caption = "Nodes that are down anywhere in the cluster. Dashed: the binomial law with the same mean at all times"
     caption += "." if curves.daily is None else ", and binomial laws with the mean of each day."
-    picture = Picture("missing-nodes", chart, alt, caption, down_at_once(down, curves, spares))
+    picture = Figure("missing-nodes", chart, alt, caption, down_at_once(down, curves, spares))
     of = "" if len(results) == focus.wanted else f" the first {len(results)} of"
     note = f"Of {focus.name}: the time of{of} {number_of(focus.wanted, 'replication')} together, after the warm-up."
     return Section("missing-nodes", title, tuple(_on_nodes_down(down, curves, focus)), (picture,), (note,))

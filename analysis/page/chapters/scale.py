@@ -13,7 +13,7 @@ from ettrick.analysis.amounts import PERCENT, Form, ends_of, listed, time_text
 from ettrick.analysis.page.cells import running, summary_of
 from ettrick.analysis.page.chapters.run import TOO_FAR, distance
 from ettrick.analysis.page.charts.data import Contours, Curves, Dot, ChartAxis, Series
-from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from ettrick.sim import units
 from ettrick.sim.units import HOUR, MINUTE
@@ -279,7 +279,7 @@ def section(report_data: ReportData) -> Section | None:
     by = "By the formula" if not off else f"By the formula, which is {100 * abs(off):.1g} percentage points off here"
     title = f"{by}, {_requirement(now, factors, asked, f'with {focus.name}' if is_named else 'here')}"
     lines = listed([f"{100 * level:g}" for level in levels])
-    picture = Picture(
+    picture = Figure(
         "requirement-frontier",
         _plane(title, requirement, levels),
         f"Contours of productive time (ETTR) over the time between failures and the time to recover. {title}.",
@@ -476,7 +476,7 @@ def scale_section(report_data: ReportData) -> Section | None:
         "Running time is that in which the job steps or saves; published times may count its stops as well. Both axes "
         "are logarithmic: equal distances are equal ratios."
     )
-    items = [Picture("interruptions-by-size", _curves("mtti", title, y, series, here), alt, caption)]
+    items = [Figure("interruptions-by-size", _curves("mtti", title, y, series, here), alt, caption)]
     shares, rows = simulated_shares(report_data, focus), [size for size in sizes if size.ettr is not None]
     if rows or shares:
         title = _goodput_title(here, rows, shares)
@@ -486,7 +486,7 @@ def scale_section(report_data: ReportData) -> Section | None:
         caption = (
             "With the same policies at every size. ETTR is the share of the requested GPU-time that becomes progress."
         )
-        items.append(Picture("goodput-by-size", chart, alt, caption))
+        items.append(Figure("goodput-by-size", chart, alt, caption))
     texts, away = [_WORDS_SCALE], waiting(focus.prepared)
     if away is not None:
         text = "At every size, and however fast failures grow, the pool of spares is taken to be large enough that the "

@@ -29,7 +29,7 @@ from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
 from ettrick.analysis.page.charts.data import Bar, Bars, StackPart, Stack, TornadoBar, TornadoChart
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined
+from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.report_data import SENSITIVITY
 from ettrick.analysis.page.sourced import Places, line, number, ranged, span, worded
 from ettrick.analysis.results.models import DifferenceFound, SensitivityDocument
@@ -333,7 +333,7 @@ def _tornado_section(asked: _Asked) -> Section | None:
     return None if picture is None else Section("tornado", picture.title, (), (picture,), tuple(_notes(asked)))
 
 
-def _tornado(asked: _Asked) -> Picture | None:
+def _tornado(asked: _Asked) -> Figure | None:
     """Return what each input alone changes, every value of it in the table; ``None`` where none was moved."""
     content, metric, center = asked.content, asked.metric, asked.content.center
     if center.mean is None or not asked.largest:
@@ -352,7 +352,7 @@ def _tornado(asked: _Asked) -> Picture | None:
     if content.low is not None:
         ends = f"{100 * (1 - 2 * content.low):.0f} %"
         caption += f" Inputs that are not known go to the ends between which they are with a probability of {ends}."
-    return Picture("tornado", chart, alt, caption, grid(title, heads, rows, (0, 1, 2, 4)))
+    return Figure("tornado", chart, alt, caption, grid(title, heads, rows, (0, 1, 2, 4)))
 
 
 def _tornado_title(asked: _Asked) -> str:
@@ -429,7 +429,7 @@ def _variance(asked: _Asked) -> Section | None:
     return Section("variance", pictures[-1].title, text, pictures, tuple(notes))
 
 
-def _of_a_run(asked: _Asked) -> Picture | None:
+def _of_a_run(asked: _Asked) -> Figure | None:
     content = asked.content
     assert content.indices is not None
     inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
@@ -445,7 +445,7 @@ def _of_a_run(asked: _Asked) -> Picture | None:
     alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
     caption = "Both together: the run-to-run variability is itself different from one set of inputs to another."
     table = grid(title, ("StackPart", "Share of the variance, 95 % interval"), rows)
-    return Picture("variance-of-a-run", Stack(title, "%", parts), alt, caption, table)
+    return Figure("variance-of-a-run", Stack(title, "%", parts), alt, caption, table)
 
 
 def _share(found: IndexEstimate) -> str:
@@ -469,7 +469,7 @@ def _more_rows(content: SensitivityDocument, found: IndexEstimate) -> str:
     return f"with {indices.samples:,} samples; about {max(needed, indices.samples + 1):,} would"
 
 
-def _by_input(asked: _Asked) -> Picture | None:
+def _by_input(asked: _Asked) -> Figure | None:
     content = asked.content
     if content.indices is None or not content.indices.by_axis:
         return None
@@ -498,7 +498,7 @@ def _by_input(asked: _Asked) -> Picture | None:
         "takes part in, also together with others (total index); these may add up to more than 100 %."
     )
     chart = Bars(title, "%", ("alone", "in all"), bars)
-    return Picture("variance-by-input", chart, alt, caption, grid(title, heads, texts, note=note))
+    return Figure("variance-by-input", chart, alt, caption, grid(title, heads, texts, note=note))
 
 
 def _percent(found: IndexEstimate) -> tuple[float, float] | None:

@@ -23,7 +23,7 @@ from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid
+from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid
 from ettrick.analysis.page.sourced import Places, number, worded
 from ettrick.sim.units import DAY
 
@@ -161,7 +161,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     )
 
 
-def _over_time(document: RunDocument) -> Picture:
+def _over_time(document: RunDocument) -> Figure:
     """Return capacity and demand over time, of all services together."""
     services = list(document.per_service.values())
     windows = services[0].windows
@@ -177,7 +177,7 @@ def _over_time(document: RunDocument) -> Picture:
         (Series("that the replicas admit", days, capacity, hue=2), Series("offered", days, demand, hue=0)),
     )
     alt = f"Capacity and demand over {days[-1]:.3g} days. {title}."
-    return Picture("capacity-and-demand", curves, alt, "Means over windows of time and over replications.")
+    return Figure("capacity-and-demand", curves, alt, "Means over windows of time and over replications.")
 
 
 def section(report_data: ReportData) -> Section | None:

@@ -45,7 +45,7 @@ from ettrick.analysis.page.chapters.inputs import EXACTLY, chance, not_covered, 
 from ettrick.analysis.page.charts.data import HeatMap, Interval, Intervals
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Picture, Section, grid, joined, plain
+from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import Estimate, Places, between, line, listed, number, sentence, worded
 from ettrick.sim import JOB_BUCKETS, catalog
@@ -492,7 +492,7 @@ def section(report_data: ReportData) -> Section | None:
     return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
 
 
-def _pictures(content: SweepDocument) -> Iterator[Picture]:
+def _pictures(content: SweepDocument) -> Iterator[Figure]:
     """Yield the pictures: the headline along every axis that matters, other metrics along the first of them."""
     axes = _axes(content)
     metrics = [metric for metric in content.metrics if best_of(running(content), metric)][:_MOST_METRICS]
@@ -523,7 +523,7 @@ def _axes(content: SweepDocument) -> list[ChosenAxis]:
     return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
 
 
-def _intervals(content: SweepDocument, metric: Shown) -> Picture:
+def _intervals(content: SweepDocument, metric: Shown) -> Figure:
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
     kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
@@ -543,7 +543,7 @@ def _intervals(content: SweepDocument, metric: Shown) -> Picture:
     caption = " ".join(part for part in (more, missing_means(content, metric)) if part)
     chart = Intervals(title, metric.unit, tuple(rows))
     table = grid(title, ("Combination", capital(metric.name)), texts)
-    return Picture(f"{_key(metric.metric)}-of-all", chart, alt, caption, table)
+    return Figure(f"{_key(metric.metric)}-of-all", chart, alt, caption, table)
 
 
 def _key(name: str) -> str:
@@ -562,7 +562,7 @@ def heat_maps_section(report_data: ReportData) -> Section | None:
     return Section("heat-maps", found[0].chart.title, (), tuple(found)) if found else None
 
 
-def heat_maps(content: SweepDocument) -> list[Picture]:
+def heat_maps(content: SweepDocument) -> list[Figure]:
     """Return the first metric over the two axes with the most combinations, a picture for each value of the others."""
     pair = _heat_map_axes(content)
     if pair is None or not best_of(running(content), content.metrics[0]):
@@ -611,7 +611,7 @@ def _fixed(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> list[
 
 def _picture(
     content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis], fixed: Mapping[str, str], metric: Shown, number: int
-) -> Picture | None:
+) -> Figure | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
     cells = {
         (cell.values[pair[0].name], cell.values[pair[1].name]): cell
@@ -641,7 +641,7 @@ def _picture(
         f"{metric.head} by {pair[0].title} and {pair[1].title}: from {cell_mean(worst, metric)} with "
         f"{place_of(worst, pair)} to {cell_mean(best[0], metric)} with {place_of(best[0], pair)}."
     )
-    return Picture(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
+    return Figure(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
 
 def _text(cell: CellFound | None, metric: Shown) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ettrick.analysis.amounts import number_of, percent_text
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
-from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, grid
+from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -83,7 +83,7 @@ def alarm_text(alarm: AlarmFound) -> str:
     return f"{alarm.week}: {name} {much}{since} ({alarm.kind})" + (f"; moved: {what}" if what else "")
 
 
-def sections(document: TrackDocument, pictures: list[Picture] | None = None) -> Iterator[Section]:
+def sections(document: TrackDocument, pictures: list[Figure] | None = None) -> Iterator[Section]:
     """Yield the sections, for a terminal without pictures."""
     names = [name for name in _LABELS if any(name in week.metrics for week in document.weeks)]
     rows = []
@@ -140,7 +140,7 @@ def _cells(name: str, metric: Tracked | None) -> list[str]:
     return [text(metric.measured), predicted, z, cusum]
 
 
-def _pictures(document: TrackDocument) -> Iterator[Picture]:
+def _pictures(document: TrackDocument) -> Iterator[Figure]:
     """Yield a history of each metric that was measured more than once."""
     for name, label in _LABELS.items():
         mine = [(at, week.week, week.metrics[name]) for at, week in enumerate(document.weeks) if name in week.metrics]
@@ -155,5 +155,5 @@ def _pictures(document: TrackDocument) -> Iterator[Picture]:
         chart = Curves(
             f"{label[0].upper()}{label[1:]} by week", ChartAxis("week", ticks=ticks), ChartAxis(label), (measured, predicted)
         )
-        yield Picture(f"history-{name}", chart, "What was measured, beside what the model in force predicts.",
+        yield Figure(f"history-{name}", chart, "What was measured, beside what the model in force predicts.",
                       "Band: 95 % of the predicted weeks.")  # fmt: skip

@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import PERCENT, ends_of, number_of, time_text
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.page.account import cause_name, of_focus
 from ettrick.analysis.page.charts.data import Calendar, Phase
-from ettrick.analysis.page.model import Picture, Section, grid
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.timeline import STEPPING
 from ettrick.sim import JOB_BUCKETS
 from ettrick.sim.units import DAY
@@ -150,7 +150,7 @@ def section(focus: Focus) -> Section | None:
     alt = f"Calendar of {_length(days)}, coloured by what the job does: {shares}."
     heads = ("phase", "in all", "share of the time", "how often", "longest")
     table = grid("What the job did, by phase", heads, rows)
-    picture = Picture("a-typical-run", Calendar(title, row, days, phases), alt, caption, table)
+    picture = Figure("a-typical-run", Calendar(title, row, days, phases), alt, caption, table)
     note = f"Of {focus.name}."
     note += f" The other jobs, {number_of(len(jobs) - 1, 'job')}, are not shown." if len(jobs) > 1 else ""
     assert result.timeline is not None

@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import COUNT, PERCENT, Form, listed
 from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import Column, FirstScreen, Grid, Picture, Section, grid, joined
+from ettrick.analysis.page.model import Column, FirstScreen, Grid, Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import Places, SourcedNumber, number, total
 from ettrick.analysis.results.models import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
@@ -324,7 +324,7 @@ def _not_covered(places: Places) -> tuple[Words, ...]:
     return tuple(found)
 
 
-def _picture(places: Places) -> Picture | None:
+def _picture(places: Places) -> Figure | None:
     """Return how close to their limits the rows of each group are; ``None`` where none has a limit on both sides."""
     used: dict[str, list[float]] = {}
     for row in _used(places):
@@ -340,7 +340,7 @@ def _picture(places: Places) -> Picture | None:
     heads = ("compared with", "rows", "largest", "median")
     rows = [(group, f"{len(used[group])}", *map(_PART.plain, parts)) for group, parts in ends.items()]
     note = "Of rows with a limit on both sides; bounds, intervals and models that must miss are in the tables below."
-    return Picture(
+    return Figure(
         "at-a-glance",
         Bars(title, "% of the limit", ("largest", "median"), bars),
         f"Bars of the difference over the limit, by what was compared with. {title}.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.page.charts import CONTROLS, NARROW, draw, render
 from ettrick.analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP, WIDTH
 from ettrick.analysis.page.formats.markdown import table_of
-from ettrick.analysis.page.model import Number, Picture
+from ettrick.analysis.page.model import Number, Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -243,7 +243,7 @@ def _drawn(report: Report) -> dict[str, Inline]:
         item.key: item.chart._replace(title="") if getattr(item.chart, "title", "") == section.title else item.chart
         for section in report.sections
         for item in section.items
-        if isinstance(item, Picture)
+        if isinstance(item, Figure)
     }
     return {key: inline_svg(chart, f"v{number}") for number, (key, chart) in enumerate(charts.items())}
 

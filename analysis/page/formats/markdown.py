@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ettrick.analysis.page.charts.data import Cell, Table
-    from ettrick.analysis.page.model import FirstScreen, Picture, Report, Section, Words
+    from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, Words
 
 # ----------------------------------------
 # What a picture shows, as a table: for formats that hold no pictures, and for pictures that have no table.
 
 
-def table_of(picture: Picture) -> Grid | None:
+def table_of(picture: Figure) -> Grid | None:
     """Return the numbers of a picture as a table; ``None`` for what has none, such as a plan of a cluster."""
     if picture.table is not None or not hasattr(picture.chart, "table"):
         return picture.table
@@ -108,7 +108,7 @@ def _section(section: Section) -> list[str]:
     return [*blocks, _list(section.notes)]
 
 
-def _picture(picture: Picture, level: int) -> list[str]:
+def _picture(picture: Figure, level: int) -> list[str]:
     title = getattr(picture.chart, "title", "")
     blocks = [f"{'#' * level} {escaped(title)}"] if title else []
     blocks += [escaped(picture.alt), escaped(picture.caption)]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ettrick.analysis.page.charts import CHARTS
 from ettrick.analysis.page.charts.sheet import BLUE, FAINT, GREY, INK, ORANGE, hue
 from ettrick.analysis.page.formats.markdown import digits_of, table_of
-from ettrick.analysis.page.model import Grid, Picture, plain
+from ettrick.analysis.page.model import Grid, Figure, plain
 from ettrick.analysis.page.report_data import ReportError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _Shown(NamedTuple):
     """What a slide shows: a picture, or a table where there is no picture."""
 
     title: str
-    item: Picture | Grid | None
+    item: Figure | Grid | None
 
 
 def write(report: Report) -> bytes:
@@ -131,9 +131,9 @@ def _show(deck: Deck, slide: object, box: SlideBox, shown: _Shown) -> None:
     item = shown.item
     if item is None:
         return
-    caption = f"{item.caption} {note_of(item)}".strip() if isinstance(item, Picture) else item.note
+    caption = f"{item.caption} {note_of(item)}".strip() if isinstance(item, Figure) else item.note
     place = SlideBox(box.left, box.top, box.width, box.height - (0.7 if caption else 0.05))
-    if isinstance(item, Picture):
+    if isinstance(item, Figure):
         show_picture(deck, slide, place, item)
     else:
         deck.table(slide, place, item)
@@ -148,7 +148,7 @@ def _sources(texts: Iterable[Words]) -> list[str]:
 
 def _about(shown: _Shown) -> list[str]:
     """Return what is to be said about a picture, and where its numbers are."""
-    if not isinstance(shown.item, Picture):
+    if not isinstance(shown.item, Figure):
         return []
     picture = shown.item
     grid = table_of(picture)
@@ -172,7 +172,7 @@ def _notes(*parts: str | Sequence[str]) -> str:
 # Pictures as charts.
 
 
-def show_picture(deck: Deck, slide: Any, box: SlideBox, picture: Picture) -> None:
+def show_picture(deck: Deck, slide: Any, box: SlideBox, picture: Figure) -> None:
     """Put a picture on a slide: as a chart, as a table where there is no such chart, or in words."""
     if (spec := _chart_of(picture)) is not None:
         _add(slide, box, spec)
@@ -184,13 +184,13 @@ def show_picture(deck: Deck, slide: Any, box: SlideBox, picture: Picture) -> Non
         deck.text(slide, box, (picture.alt,), (12, 20))
 
 
-def note_of(picture: Picture) -> str:
+def note_of(picture: Figure) -> str:
     """Return what to know to read a picture as it is drawn here, and nowhere else: where the axis of columns begins."""
     spec = _chart_of(picture)
     return f"The axis begins at {spec.floor:,g}, so the full columns are cut off." if spec and spec.floor else ""
 
 
-def _chart_of(picture: Picture) -> SlideChart | None:
+def _chart_of(picture: Figure) -> SlideChart | None:
     return picture.chart.slide_chart() if hasattr(picture.chart, "slide_chart") else None
 
 
