@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ettrick import sim
-from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.nodes import NodeState
 from tests.harness import _Watched, trace
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Watch(_Watched):
         for position, node in enumerate(job.nodes):
             if node < 0:
                 continue
-            assert cluster.where(node) is Place.JOB
+            assert cluster.where(node) is NodeState.JOB
             if node in cluster.narrow:
                 assert cluster.outages[node] > 0, f"node {node} is whole and counts as narrow"
                 assert position in job.narrow

@@ -16,7 +16,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim import rng
-from ettrick.sim.engine.nodes import POOLS, Place
+from ettrick.sim.engine.nodes import POOLS, NodeState
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures import FailureTrace
 from ettrick.sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
@@ -122,9 +122,9 @@ class _Watched(Simulation):
         for name, place in POOLS.items():
             pool = cluster.pools.get(name)
             assert places.count(place) == (pool.count if pool is not None else 0), name
-        assert places.count(Place.STRANDED) == cluster.stranded.count
-        assert {node for node, place in enumerate(places) if place is Place.REPAIR} == set(cluster.repairing)
-        withheld = {node for node, place in enumerate(places) if place is Place.WITHHELD}
+        assert places.count(NodeState.STRANDED) == cluster.stranded.count
+        assert {node for node, place in enumerate(places) if place is NodeState.REPAIR} == set(cluster.repairing)
+        withheld = {node for node, place in enumerate(places) if place is NodeState.WITHHELD}
         assert withheld == set(range(self.prepared.serving, cluster.nodes)), "who is withheld never changes"
         down = {node for node, open_ in enumerate(cluster.outages) if open_}
         assert len(down - withheld) == cluster.down.count
@@ -139,7 +139,7 @@ class _Watched(Simulation):
             assert job.main.replicas + sum(group.replicas for group in job.away) == job.replicas
             assert job.state.at_risk >= -1e-6
         assert len(held) == len(set(held)), "a node has two jobs"
-        assert set(held) == {node for node, place in enumerate(places) if place is Place.JOB}
+        assert set(held) == {node for node, place in enumerate(places) if place is NodeState.JOB}
         for node in set(held) - self.held:
             assert cluster.outages[node] == 0, f"node {node} is down and was given to a job"
         self.held = set(held)
@@ -148,14 +148,14 @@ class _Watched(Simulation):
             assert group is None or group.job.nodes[cluster.position[node]] == node
             clock = self.failures.lives.nodes.get(node)
             assert clock is None or clock.group is group, f"the lives of node {node} run elsewhere"
-            if place not in (Place.JOB, Place.REPAIR, Place.WITHHELD):
+            if place not in (NodeState.JOB, NodeState.REPAIR, NodeState.WITHHELD):
                 assert cluster.outages[node] == 0, f"node {node} is down and waits for work"
-            if place is Place.REPAIR:
+            if place is NodeState.REPAIR:
                 assert cluster.outages[node] > 0, f"node {node} is up and in repair"
         for unit in cluster.units.nodes if cluster.units is not None else ():
-            found = {places[node] for node in unit} - {Place.REPAIR}
-            assert len(found - {Place.MATE}) <= 1 or found == {Place.JOB, Place.STRANDED}, f"unit {unit}: {found}"
-        assert places.count(Place.MATE) == cluster.mates.count
+            found = {places[node] for node in unit} - {NodeState.REPAIR}
+            assert len(found - {NodeState.MATE}) <= 1 or found == {NodeState.JOB, NodeState.STRANDED}, f"unit {unit}: {found}"
+        assert places.count(NodeState.MATE) == cluster.mates.count
 
 
 def check_scheduler(scheduler: Any, *, work_conserving: bool, seed: int = 1) -> None:
@@ -305,7 +305,7 @@ def _check_no_node_is_lost(parameters: dict[str, Any], replication: int) -> None
     ]
     watched = _Watched(case, replication, trace(rows))
     counts = watched.run().counts
-    out = [node for node in range(12) if watched.cluster.where(node) is Place.REPAIR]
+    out = [node for node in range(12) if watched.cluster.where(node) is NodeState.REPAIR]
     assert len(out) == (counts["retired"] if case.repair.replacement is None else 0)
     assert len(watched.cluster.repairing) == len(out)
     if case.repair.single_time is None:

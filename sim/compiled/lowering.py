@@ -11,7 +11,7 @@ import numpy as np
 from ettrick.sim import plugins, rng
 from ettrick.sim.compiled import state
 from ettrick.sim.compiled.ladders import LOST, REBOOTED
-from ettrick.sim.engine.nodes import PLACES, POOLS, Place
+from ettrick.sim.engine.nodes import PLACES, POOLS, NodeState
 from ettrick.sim.policies.checkpoint import Periodic
 from ettrick.sim.policies.contracts import (
     BLAME_DRAWS,
@@ -300,7 +300,7 @@ class Lowered:
         self.nodes = np.zeros(prepared.nodes, state.NODE)
         for name in ("stay_segment", "earlier", "later", "first_life", "hidden", "hidden_parked", "renewals", "parked"):
             self.nodes[name] = -1
-        self.nodes["place"][prepared.serving :] = Place.WITHHELD
+        self.nodes["place"][prepared.serving :] = NodeState.WITHHELD
         self.nodes["outages"][prepared.serving :] = 1 << 60
         first = list(range(prepared.serving))
         kept: dict[str, list[int]] = {"spare": []}

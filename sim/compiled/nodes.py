@@ -40,13 +40,13 @@ from ettrick.sim.compiled.state import (
 )
 from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.engine.lives import RELAPSE
-from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.failures.trace import PARTS
 from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket
 from ettrick.sim.rng import uniform_one
 
-IDLE, SPARE, JOB, REPAIR, WITHHELD = Place.IDLE, Place.SPARE, Place.JOB, Place.REPAIR, Place.WITHHELD
-WARM, COLD = Place.WARM, Place.COLD
+IDLE, SPARE, JOB, REPAIR, WITHHELD = NodeState.IDLE, NodeState.SPARE, NodeState.JOB, NodeState.REPAIR, NodeState.WITHHELD
+WARM, COLD = NodeState.WARM, NodeState.COLD
 
 BUCKETS = len(Bucket)
 

@@ -22,7 +22,7 @@ from ettrick.sim.compiled import state
 from ettrick.sim.compiled.lowering import VISITS, Lowered, uncovered
 from ettrick.sim.engine.ledger import BUCKETS, check_sum
 from ettrick.sim.engine.lives import Counts
-from ettrick.sim.engine.nodes import PLACES, POOLS, Place
+from ettrick.sim.engine.nodes import PLACES, POOLS, NodeState
 from ettrick.sim.engine.prepared import EngineError
 from ettrick.sim.engine.result import JobResult, Outage, Result
 from ettrick.sim.failures.spread import first_onsets, hidden_at_start
@@ -564,7 +564,7 @@ class Bench:
     def _outages(self, end: float) -> tuple[Outage, ...]:
         """Return when nodes were down, times after the warm-up; those that are down at the end until then."""
         nodes = self.arrays["nodes"]
-        still = np.flatnonzero(nodes["outages"] * (nodes["place"] != Place.WITHHELD))
+        still = np.flatnonzero(nodes["outages"] * (nodes["place"] != NodeState.WITHHELD))
         rows = np.empty(int(self.scalars["downtimes"][0]) + len(still), state.DOWNTIME)
         rows[: len(rows) - len(still)] = self.arrays["downtime"][: len(rows) - len(still)]
         last = rows[len(rows) - len(still) :]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.sim.cluster.degraded import FabricState
 from ettrick.sim.engine.kernel import Order
-from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.nodes import NodeState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -78,7 +78,7 @@ class Fabric:
     def start_out(self, failure: Failure, remaining: float) -> None:
         """Begin the simulation with a part in repair for `remaining` [s]."""
         cut, restored = self._take_out(failure)
-        out = (Place.REPAIR, Place.WITHHELD)
+        out = (NodeState.REPAIR, NodeState.WITHHELD)
         self._take_down(failure, cut, [node for node in cut if self.cluster.place[node] not in out])
         self._let_return(restored, 0.0)
         self.kernel.at(remaining, Order.RETURN, self._on_mended, failure)

@@ -12,7 +12,7 @@ from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import Group
 from ettrick.sim.engine.kernel import Order, order_of
 from ettrick.sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, RenewedLife, SourceInfo
-from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
 from ettrick.sim.failures.trace import NOTICE, life_key, with_notices
@@ -138,7 +138,7 @@ class Failures:
         nodes = self.nodes_of(info, slot, 0)
         for node in nodes:
             self.repair.take_down(node, 0.0, info.cause)
-            if self.cluster.place[node] not in (Place.REPAIR, Place.WITHHELD):
+            if self.cluster.place[node] not in (NodeState.REPAIR, NodeState.WITHHELD):
                 self.cluster.send_to_repair(node, info.cause, 0.0)
         self.kernel.at(remaining, Order.RETURN, self.repair.on_end, (nodes, Failure(info, slot, -1)))
 
@@ -227,7 +227,7 @@ class Failures:
             return
         nodes = self.nodes_of(info, slot, number)
         inside, outside = self.find(nodes)
-        if not inside and not outside and nodes and all(self.cluster.place[node] == Place.WITHHELD for node in nodes):
+        if not inside and not outside and nodes and all(self.cluster.place[node] == NodeState.WITHHELD for node in nodes):
             self._drop(failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
             return
         # The common case first: a fault of one node, which can be hit where it is.
@@ -438,7 +438,7 @@ class Failures:
             return
         info, cluster = self.infos[index], self.cluster
         node = slot // info.divisor if info.divisor else -1
-        if node >= 0 and cluster.outages[node] and cluster.place[node] != Place.WITHHELD:
+        if node >= 0 and cluster.outages[node] and cluster.place[node] != NodeState.WITHHELD:
             self.renewals.setdefault(node, []).append(renewal)
             return
         now = self.kernel.now

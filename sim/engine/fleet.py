@@ -19,7 +19,7 @@ from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Ta
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import Order, WorkError
 from ettrick.sim.engine.lives import Failure, SourceInfo
-from ettrick.sim.engine.nodes import Level, Place
+from ettrick.sim.engine.nodes import Level, NodeState
 from ettrick.sim.engine.result import Attempt
 from ettrick.sim.engine.services import Gang, Service, call_spares
 from ettrick.sim.engine.stream_job import Allocation, NamedJob, StreamJob
@@ -76,7 +76,7 @@ class Fleet(Queue):
         self.pool_of = prepared.packed_by or (0,) * prepared.nodes
         """Pool of the planner that each node is of."""
         places = zip(self.pool_of, jobs.cluster.place, strict=True)
-        counts = Counter(pool for pool, place in places if place == Place.IDLE)
+        counts = Counter(pool for pool, place in places if place == NodeState.IDLE)
         pools = [pool._replace(nodes=counts[index]) for index, pool in enumerate(prepared.pools)]
         self.planner = Planner(
             prepared.scheduler,
@@ -343,7 +343,7 @@ class Fleet(Queue):
         self.is_disturbed = False
         counts = [0] * len(planner.pools)
         for node, pool in enumerate(self.pool_of):
-            counts[pool] += self.cluster.where(node) == Place.IDLE
+            counts[pool] += self.cluster.where(node) == NodeState.IDLE
         for pool, count in enumerate(counts):
             if count != planner.idle(pool):
                 planner.capacity(count - planner.idle(pool), now, pool)
@@ -671,7 +671,7 @@ class Fleet(Queue):
             if self.busy_lives:
                 cluster.lives.leave(node, allocation, now)
             group[node] = None
-            place[node] = Place.IDLE
+            place[node] = NodeState.IDLE
             idle.push(node)
         idle.change(len(freed), now)
         if self.failures.rollouts.all:

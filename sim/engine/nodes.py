@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # Where a node can be, and what a stay out of service is charged to.
 
 
-class Place:
+class NodeState:
     """Where a node is; numbers as in :class:`ettrick.sim.engine.kernel.Order`."""
 
     IDLE = 0
@@ -41,7 +41,7 @@ class Place:
 
 PLACES = 9
 
-POOLS = {"idle": Place.IDLE, "spare": Place.SPARE, "warm": Place.WARM, "cold": Place.COLD}
+POOLS = {"idle": NodeState.IDLE, "spare": NodeState.SPARE, "warm": NodeState.WARM, "cold": NodeState.COLD}
 
 
 @dataclass(slots=True, eq=False)
@@ -225,12 +225,12 @@ class Pool(Level):
         ):
             # A stretch of nodes that are here, as at the start: no need to look at each.
             self.passed += count
-            places[taken[0] : taken[-1] + 1] = [Place.JOB] * count
+            places[taken[0] : taken[-1] + 1] = [NodeState.JOB] * count
             return taken
         taken = []
         for _ in range(count):
             node = self.pop(places)
-            places[node] = Place.JOB
+            places[node] = NodeState.JOB
             taken.append(node)
         return sorted(taken)
 
@@ -295,7 +295,7 @@ class PackedPool(Pool):
         here = {node for heap in self.heaps.values() for node in heap if places[node] == self.place}
         taken = gather(sorted(here), count, self.domain_of)
         for node in taken:
-            places[node] = Place.JOB
+            places[node] = NodeState.JOB
         self.heaps = {}
         for node in sorted(here.difference(taken)):
             # In rising order a list is a heap.
@@ -377,7 +377,7 @@ class WholeUnits:
         """Let the last nodes of each unit be mates of the first ones; return the first ones."""
         mates = [node for unit in self.nodes for node in unit[self.needed :]]
         for node in mates:
-            self.cluster.place[node] = Place.MATE
+            self.cluster.place[node] = NodeState.MATE
         self.cluster.mates.count = len(mates)
         return [node for unit in self.nodes for node in unit[: self.needed]]
 
@@ -420,9 +420,9 @@ class WholeUnits:
             return
         cluster = self.cluster
         place = cluster.place[node]
-        if place == Place.MATE:
+        if place == NodeState.MATE:
             return
-        mate = next((other for other in self.nodes[index] if cluster.place[other] == Place.MATE and other != node), -1)
+        mate = next((other for other in self.nodes[index] if cluster.place[other] == NodeState.MATE and other != node), -1)
         if mate < 0:
             self.tear(node, now)
             return
@@ -438,7 +438,7 @@ class WholeUnits:
         """Put a mate at a position of a job."""
         cluster = self.cluster
         group.missing.remove(position)
-        cluster.place[mate] = Place.JOB
+        cluster.place[mate] = NodeState.JOB
         if group.job.holding:
             group.replaced.append(position)
         else:
@@ -454,9 +454,9 @@ class WholeUnits:
         self.is_broken[index] = True
         cluster.units_whole.change(-1, now)
         for other in self.nodes[index]:
-            if other == node or cluster.place[other] == Place.REPAIR:
+            if other == node or cluster.place[other] == NodeState.REPAIR:
                 continue
-            if cluster.where(other) != Place.JOB:
+            if cluster.where(other) != NodeState.JOB:
                 self._strand(other, now)
             elif index not in self.torn:
                 self.torn.append(index)
@@ -465,7 +465,7 @@ class WholeUnits:
         """Put a healthy node aside until its unit is of use."""
         cluster = self.cluster
         cluster.leave(node, now)
-        cluster.place[node] = Place.STRANDED
+        cluster.place[node] = NodeState.STRANDED
         cluster.stranded.change(1, now)
 
     def take_back(self, node: int, now: float) -> None:
@@ -473,11 +473,11 @@ class WholeUnits:
         cluster = self.cluster
         index = self.of_node[node]
         if self.is_broken[index]:
-            cluster.place[node] = Place.STRANDED
+            cluster.place[node] = NodeState.STRANDED
             cluster.stranded.change(1, now)
             self._mend(index, now)
         else:
-            cluster.place[node] = Place.MATE
+            cluster.place[node] = NodeState.MATE
             cluster.mates.change(1, now)
 
     def let_go(self, group: Group | Allocation, now: float) -> None:
@@ -489,7 +489,7 @@ class WholeUnits:
             for node in self.nodes[index]:
                 if cluster.group[node] is group and not cluster.outages[node]:
                     self._strand(node, now)
-            if all(cluster.place[node] != Place.JOB for node in self.nodes[index]):
+            if all(cluster.place[node] != NodeState.JOB for node in self.nodes[index]):
                 self.torn.remove(index)
                 self._mend(index, now)
 
@@ -498,8 +498,8 @@ class WholeUnits:
         assert self.is_broken[index]
         cluster = self.cluster
         unit, needed, place = self.nodes[index], self.needed, cluster.place
-        waiting = [node for node in unit if place[node] == Place.STRANDED]
-        held = [node for node in unit if place[node] == Place.JOB]
+        waiting = [node for node in unit if place[node] == NodeState.STRANDED]
+        held = [node for node in unit if place[node] == NodeState.JOB]
         if len(waiting) + len(held) < (len(unit) if self.drains else needed):
             return False
         if held and (len(held) != needed or any(cluster.outages[node] for node in held)):
@@ -518,7 +518,7 @@ class WholeUnits:
                 cluster.enter(pool, node, now)
             mates = waiting[needed:]
         for node in mates:
-            place[node] = Place.MATE
+            place[node] = NodeState.MATE
         cluster.mates.change(len(mates), now)
         return True
 
@@ -543,7 +543,7 @@ class Cluster:
         self.account = account
         self.lives = lives
         """Informed who joins and leaves which group."""
-        self.place = [Place.IDLE] * nodes
+        self.place = [NodeState.IDLE] * nodes
         self.narrow: set[int] = set()
         """Nodes of jobs that step on although a part of them is out."""
         self.outages = [0] * nodes
@@ -573,7 +573,7 @@ class Cluster:
         self.withheld = Level()
         """The last nodes, if nobody gets them: as if they were down for good, but nothing is wrong with them."""
         self.withheld.count = withheld
-        self.place[serving:] = [Place.WITHHELD] * withheld
+        self.place[serving:] = [NodeState.WITHHELD] * withheld
         self.outages[serving:] = [_FOR_GOOD] * withheld
         self.units = WholeUnits(prepared.units, self) if prepared.units is not None else None
         self.packed_by = packed_by
@@ -584,7 +584,7 @@ class Cluster:
             first = sorted(set(first).difference(spares)) + spares
         self.pools = make_pools(prepared.reserves, first, self.place, packed_by)
         self.level_at: dict[int, Level] = {pool.place: pool for pool in self.pools.values()}
-        self.level_at |= {Place.STRANDED: self.stranded, Place.MATE: self.mates}
+        self.level_at |= {NodeState.STRANDED: self.stranded, NodeState.MATE: self.mates}
         """What counts the nodes of a place outside jobs and repair."""
         self.refilled = [pool for pool in self.pools.values() if pool.refills]
         """Pools that returning nodes fill up, in this order: that of the reserves."""
@@ -603,10 +603,10 @@ class Cluster:
 
     def where(self, node: int) -> int:
         """Return the place of a node."""
-        if self.place[node] == Place.JOB:
+        if self.place[node] == NodeState.JOB:
             group = self.group[node]
             assert group is not None
-            return Place.JOB if group.job.holding else Place.IDLE
+            return NodeState.JOB if group.job.holding else NodeState.IDLE
         return self.place[node]
 
     # ----------------------------------------------------------------------------------------- allocation
@@ -624,7 +624,7 @@ class Cluster:
             node = pool.pop(self.place)
         if node >= 0:
             pool.change(-1, now)
-            self.place[node] = Place.JOB
+            self.place[node] = NodeState.JOB
         return node
 
     def take_many(self, count: int, now: float) -> list[int]:
@@ -772,7 +772,7 @@ class Cluster:
                         job.footprint.remove(node)
                     self.lives.leave(node, job.main, now)
                     self.group[node] = None
-                    self.place[node] = Place.IDLE
+                    self.place[node] = NodeState.IDLE
                     self.idle.push(node)
 
     # --------------------------------------------------------------------------------------- out of service
@@ -784,7 +784,7 @@ class Cluster:
         self.leave(node, now)
         if self.units is not None:
             self.units.lose(node, group, now)
-        self.place[node] = Place.REPAIR
+        self.place[node] = NodeState.REPAIR
         self.repairing[node] = Stay(now, cause, [(bucket, math.inf)])
         if bucket == Bucket.REPAIR:
             self.failed[node] = self.failed.get(node, 0) + 1
@@ -793,7 +793,7 @@ class Cluster:
         """Take a node out of its pool or its job; the caller says where it is from now on."""
         place = self.place[node]
         group = self.group[node]
-        if place == Place.JOB:
+        if place == NodeState.JOB:
             assert group is not None
             if not group.job.holding:
                 self.idle.change(-1, now)
@@ -850,7 +850,7 @@ class Cluster:
         hidden = [(pool, node) for node in nodes for pool in self.pools.values() if self.place[node] == pool.place]
         for pool, node in hidden:
             pool.change(-1, now)
-            self.place[node] = Place.JOB
+            self.place[node] = NodeState.JOB
         yield bool(hidden)
         for pool, node in hidden:
             self.enter(pool, node, now)

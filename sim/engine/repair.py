@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ettrick.sim import rng
 from ettrick.sim.engine.kernel import Order
 from ettrick.sim.engine.lives import RELAPSE
-from ettrick.sim.engine.nodes import Level, Place
+from ettrick.sim.engine.nodes import Level, NodeState
 from ettrick.sim.engine.result import PartUse
 from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
 from ettrick.sim.scenario.laws import draw
@@ -312,7 +312,7 @@ class Repair:
         if self.log is not None:
             self.log.append((node, start, now, cause))
         # A node that returned before the job knew of its failure never left its place.
-        if cluster.place[node] == Place.REPAIR:
+        if cluster.place[node] == NodeState.REPAIR:
             cluster.bring_back(node, now)
         self.failures.node_up(node, now)
         return True

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout, loss_of_host, positions, spans, stranded_gpus
-from ettrick.sim.engine.nodes import PackedPool, Place
+from ettrick.sim.engine.nodes import PackedPool, NodeState
 from ettrick.sim.engine.prepared import Units
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.scenario.model import Parallelism
@@ -177,7 +177,7 @@ def test_stranded(lost: list[int], use: int) -> None:
     assert stranded_gpus(np.array(lost), 12, use) == expected
 
 
-WAITS = (Place.IDLE, Place.SPARE, Place.WARM, Place.COLD, Place.STRANDED, Place.MATE)
+WAITS = (NodeState.IDLE, NodeState.SPARE, NodeState.WARM, NodeState.COLD, NodeState.STRANDED, NodeState.MATE)
 
 
 class _Recounted(_Watched):
@@ -202,14 +202,14 @@ def _check_nodes(simulation: Simulation) -> None:
         place, group = cluster.where(node), cluster.group[node]
         if place in WAITS:
             assert cluster.outages[node] == 0
-        elif place in (Place.REPAIR, Place.WITHHELD):
+        elif place in (NodeState.REPAIR, NodeState.WITHHELD):
             assert cluster.outages[node] > 0
             assert group is None
         else:
             assert group is not None
             assert cluster.outages[node] == 0 or node in [suspect for suspect, _ in group.suspects]
         if group is not None:
-            assert place in (Place.JOB, Place.IDLE)
+            assert place in (NodeState.JOB, NodeState.IDLE)
             assert group.job.nodes[cluster.position[node]] == node
             assert cluster.position[node] in _positions(group)
         clock = simulation.failures.lives.nodes.get(node)
@@ -242,19 +242,19 @@ def _check_units(simulation: Simulation) -> None:
     for index, unit in enumerate(units.nodes):
         places = [cluster.where(node) for node in unit]
         if units.is_broken[index]:
-            held = [node for node, place in zip(unit, places, strict=True) if place is Place.JOB]
+            held = [node for node, place in zip(unit, places, strict=True) if place is NodeState.JOB]
             assert bool(held) == (index in units.torn)
-            assert set(places) <= {Place.REPAIR, Place.STRANDED} | ({Place.JOB} if held else set())
-            waiting = places.count(Place.STRANDED)
+            assert set(places) <= {NodeState.REPAIR, NodeState.STRANDED} | ({NodeState.JOB} if held else set())
+            waiting = places.count(NodeState.STRANDED)
             assert held or waiting < (len(unit) if units.drains else units.needed), f"unit {unit} could be used"
             # A job lets go of what is broken when it knows of a failure: only a domain that drains breaks under it.
             assert units.drains or not held
             continue
-        active = [node for node, place in zip(unit, places, strict=True) if place not in (Place.REPAIR, Place.MATE)]
+        active = [node for node, place in zip(unit, places, strict=True) if place not in (NodeState.REPAIR, NodeState.MATE)]
         assert len(active) == units.needed, f"unit {unit}: {places}"
         assert len({(cluster.place[node], cluster.group[node]) for node in active}) == 1, f"unit {unit}: {places}"
-        assert Place.STRANDED not in places
-        assert not units.drains or Place.REPAIR not in places
+        assert NodeState.STRANDED not in places
+        assert not units.drains or NodeState.REPAIR not in places
 
 
 def _check_faults(simulation: Simulation) -> None:

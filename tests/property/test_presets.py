@@ -17,7 +17,7 @@ from scipy.stats import poisson
 
 from ettrick import sim
 from ettrick.sim import catalog
-from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket
 from tests import harness
@@ -151,13 +151,13 @@ class _Looked(Simulation):
         held = [node for node in job.nodes if node >= 0]
         assert len(held) == len(set(held)), "a node has two positions"
         if job.holding:
-            assert set(held) == {node for node, place in enumerate(places) if place is Place.JOB}
+            assert set(held) == {node for node, place in enumerate(places) if place is NodeState.JOB}
         missing = [position for group in (job.main, *job.away) for position in group.missing]
         assert sorted(missing) == [position for position, node in enumerate(job.nodes) if node < 0]
         assert job.main.replicas + sum(group.replicas for group in job.away) == job.replicas
         for node, place in enumerate(places):
-            assert place in (Place.JOB, Place.REPAIR) or not cluster.outages[node], "a node is down and waits for work"
-            assert place is not Place.REPAIR or cluster.outages[node], "a node is up and in repair"
+            assert place in (NodeState.JOB, NodeState.REPAIR) or not cluster.outages[node], "a node is down and waits for work"
+            assert place is not NodeState.REPAIR or cluster.outages[node], "a node is up and in repair"
         assert -1e-6 <= job.state.at_risk <= job.work + 1e-6
         assert job.work >= -1e-6
 

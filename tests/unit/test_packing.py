@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout
-from ettrick.sim.engine.nodes import Level, Place, Pool, gather, spread
+from ettrick.sim.engine.nodes import Level, NodeState, Pool, gather, spread
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures.spread import Size
 from ettrick.sim.policies.recovery.full_restart import FullRestart
@@ -214,7 +214,7 @@ def test_a_job_that_starts_on_two_pods_for_want_of_room_is_slow_from_the_start()
 # ----------------------------------------
 # Pools of nodes: counts over time, the order in which nodes are picked, and what a run picks.
 
-ELSEWHERE = int(Place.JOB)
+ELSEWHERE = int(NodeState.JOB)
 
 PICKS = ["lowest", "longest-idle", "random", "fewest-failures", "best-score"]
 
@@ -236,7 +236,7 @@ def test_a_pool_against_a_plain_list(keyed: bool) -> None:
     A node may leave without being picked and come back with another key.
     """
     generator = np.random.default_rng(5)
-    pool = Pool(Place.IDLE, 0)
+    pool = Pool(NodeState.IDLE, 0)
     present: dict[int, Any] = {}
     keys = dict.fromkeys(range(12), 0)
     places = [ELSEWHERE] * 12
@@ -244,7 +244,7 @@ def test_a_pool_against_a_plain_list(keyed: bool) -> None:
     pool.fill(list(range(6)))
     pool.rank_by(keys.__getitem__, [0] * 6) if keyed else None
     for node in range(6):
-        present[node], places[node] = 0, int(Place.IDLE)
+        present[node], places[node] = 0, int(NodeState.IDLE)
     picked = 0
     for _ in range(10_000):
         node = int(generator.integers(12))
@@ -262,7 +262,7 @@ def test_a_pool_against_a_plain_list(keyed: bool) -> None:
         else:
             keys[node] = int(generator.integers(4))
             present[node] = keys[node] if keyed else 0
-            places[node] = Place.IDLE
+            places[node] = NodeState.IDLE
             pool.push(node)
     assert picked > 2000
 

@@ -10,7 +10,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.metrics import ratios
-from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
@@ -69,7 +69,7 @@ def ended(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
     return simulation
 
 
-def at(simulation: Simulation, place: Place) -> list[int]:
+def at(simulation: Simulation, place: NodeState) -> list[int]:
     """Return the nodes at a place."""
     return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
 
@@ -86,9 +86,9 @@ def test_racks_give_16_of_18_trays(racks: Any) -> None:
     assert (len(one.units.nodes), one.units.needed, one.units.drains) == (3, 16, False)
     simulation = ended(one, [])
     assert simulation.jobs.all[0].nodes == list(range(16))
-    assert at(simulation, Place.IDLE) == list(range(18, 34))
-    assert at(simulation, Place.SPARE) == list(range(36, 52))
-    assert at(simulation, Place.MATE) == MATES
+    assert at(simulation, NodeState.IDLE) == list(range(18, 34))
+    assert at(simulation, NodeState.SPARE) == list(range(36, 52))
+    assert at(simulation, NodeState.MATE) == MATES
     result = play(one)
     assert nodes_seconds(result, Bucket.SPARE_IDLE) == pytest.approx((16 + 6) * 1000)
     assert nodes_seconds(result, Bucket.UNALLOCATED) == pytest.approx(16 * 1000)
@@ -115,8 +115,8 @@ def test_a_rack_that_is_drained_whole(racks: Any) -> None:
     assert availability.amount / availability.base == pytest.approx(1 - 200 / 3000)
     simulation = ended(one, rows)
     assert simulation.jobs.all[0].nodes == list(range(36, 52))
-    assert at(simulation, Place.SPARE) == list(range(16))
-    assert at(simulation, Place.MATE) == MATES
+    assert at(simulation, NodeState.SPARE) == list(range(16))
+    assert at(simulation, NodeState.MATE) == MATES
 
 
 def test_swapping_tray_by_tray(racks: Any) -> None:

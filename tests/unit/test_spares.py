@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from ettrick import sim
-from ettrick.sim.engine.nodes import Place
+from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket
 from tests.cases import cases
@@ -38,7 +38,7 @@ def ended(one: sim.Prepared, rows: Sequence[tuple[float, ...]]) -> Simulation:
     return simulation
 
 
-def places(simulation: Simulation, place: Place) -> list[int]:
+def places(simulation: Simulation, place: NodeState) -> list[int]:
     """Return the nodes at a place."""
     return [node for node in range(simulation.cluster.nodes) if simulation.cluster.where(node) is place]
 
@@ -50,7 +50,7 @@ def test_a_warm_node_takes_its_delay() -> None:
     assert seconds(result)["starved"] == pytest.approx(60)
     assert seconds(result)["initialize"] == pytest.approx(30 + 30)
     assert result.cluster[Bucket.SPARE_IDLE] == pytest.approx(2 * 300 + 700 + 500)
-    assert places(ended(one, [(300.0, 0, 0)]), Place.WARM) == [0, 3]
+    assert places(ended(one, [(300.0, 0, 0)]), NodeState.WARM) == [0, 3]
 
 
 def test_n_nodes_take_n_delays() -> None:
@@ -71,7 +71,7 @@ def test_what_fills_up_again(pool: str, refills: bool) -> None:
     simulation = ended(one, rows)
     # An idle node comes before a cold one, and after a warm one.
     left = 2 if refills else int(pool == "cold")
-    place = Place.WARM if pool == "warm" else Place.COLD
+    place = NodeState.WARM if pool == "warm" else NodeState.COLD
     assert len(places(simulation, place)) == simulation.cluster.pools[pool].count == left
     if refills:
         spare = 2 * 300 + 200 + 2 * 100 + 200 + 2 * 200
@@ -89,10 +89,10 @@ def test_hot_then_warm_then_cold_then_idle() -> None:
     simulation = ended(one, rows)
     # Taken were the spare 7, the warm 6 and the cold 5. Back are 0 at 500 s, 1 at 510, 7 at 520, and the idle 2 at 530.
     assert sorted(simulation.jobs.all[0].nodes) == [5, 6]
-    assert places(simulation, Place.SPARE) == [0]
-    assert places(simulation, Place.WARM) == [1]
-    assert places(simulation, Place.COLD) == [7]
-    assert places(simulation, Place.IDLE) == [2, 3, 4]
+    assert places(simulation, NodeState.SPARE) == [0]
+    assert places(simulation, NodeState.WARM) == [1]
+    assert places(simulation, NodeState.COLD) == [7]
+    assert places(simulation, NodeState.IDLE) == [2, 3, 4]
 
 
 def test_two_jobs_share_the_spare() -> None:
@@ -115,7 +115,7 @@ def test_a_first_start_borrows_hot_spares_for_nodes_that_are_down(down: int, que
     simulation = ended(one, [(50.0, 0, node) for node in range(down)])
     assert seconds(simulation._result()).get("queued", 0.0) == pytest.approx(queued)
     assert simulation.jobs.all[0].nodes == nodes
-    assert places(simulation, Place.SPARE) == sorted(set(range(6)).difference(nodes))
+    assert places(simulation, NodeState.SPARE) == sorted(set(range(6)).difference(nodes))
 
 
 def test_a_stationary_start_finds_a_job_of_all_nodes_but_the_spares_running() -> None:
@@ -177,8 +177,8 @@ def test_the_whole_rack_leaves() -> None:
     assert result.cluster[Bucket.UNALLOCATED] == pytest.approx(4 * 300 + 2 * 200 + 4 * 500)
     simulation = ended(racks(), rows)
     assert sorted(simulation.jobs.all[0].nodes) == [2, 3, 4, 5]
-    assert places(simulation, Place.IDLE) == [0, 1, 6, 7]
-    assert places(ended(racks(horizon="450 s"), rows), Place.STRANDED) == [1]
+    assert places(simulation, NodeState.IDLE) == [0, 1, 6, 7]
+    assert places(ended(racks(horizon="450 s"), rows), NodeState.STRANDED) == [1]
 
 
 def test_a_stranded_node_may_fail() -> None:
@@ -278,8 +278,8 @@ def test_without_a_hot_spare_hosts_are_selected() -> None:
     assert "starved" not in found
     simulation = ended(one, rows)
     assert sorted(simulation.jobs.all[0].nodes) == [2, 5]
-    assert places(simulation, Place.SPARE) == [3]
-    assert places(simulation, Place.IDLE) == [4]
+    assert places(simulation, NodeState.SPARE) == [3]
+    assert places(simulation, NodeState.IDLE) == [4]
 
 
 def test_cold_nodes_come_one_by_one_until_the_spares_are_full() -> None:
@@ -292,8 +292,8 @@ def test_cold_nodes_come_one_by_one_until_the_spares_are_full() -> None:
     assert found["reschedule"] == pytest.approx(100)
     simulation = ended(one, rows)
     assert sorted(simulation.jobs.all[0].nodes) == [2, 3]
-    assert places(simulation, Place.SPARE) == [4]
-    assert places(simulation, Place.COLD) == [5]
+    assert places(simulation, NodeState.SPARE) == [4]
+    assert places(simulation, NodeState.COLD) == [5]
 
 
 @cases("at", [20.0, 310.0, 330.0, 425.0, 460.0])
