@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.page.charts import data
-from ettrick.analysis.page.model import Column, FirstScreen, Grid, Number, Figure, Report, Section
+from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Number, Figure, Report, Section
 from ettrick.analysis.runs import Tally
 from ettrick.sim import rng
 from ettrick.sim.cluster.graph_file import GraphFile
@@ -293,7 +293,7 @@ def picture(name: str) -> Figure:
 
 
 def report(
-    first: str | None = "waterfall", rest: tuple[str, ...] = ("intervals", "tornado"), tables: tuple[Grid, ...] = ()
+    first: str | None = "waterfall", rest: tuple[str, ...] = ("intervals", "tornado"), tables: tuple[TableBlock, ...] = ()
 ) -> Report:
     """Return a report with these pictures; without a first one, of tables alone."""
     goodput = Number("93.1 %", 0.931, 0.01, ("run.json#/metrics/ettr/mean",))
@@ -307,7 +307,7 @@ def report(
         (("Serving is not part of it.",), ("Prices <are> round [numbers].",)),
         (("goodput", "what is left for training"),),
     )
-    table = Grid(
+    table = TableBlock(
         "Every cause",
         (Column("cause", is_number=False), Column("a|b")),
         (("gpu_*", "1,200"), ("switch", "300")),

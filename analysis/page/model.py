@@ -21,7 +21,7 @@ class Column(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grid:
+class TableBlock:
     """A table."""
 
     title: str  # what it shows, for those who do not see where it stands
@@ -41,10 +41,10 @@ def grid(
     gloss: str = "",
     note: str = "",
     shades: Sequence[Sequence[float | None]] = (),
-) -> Grid:
+) -> TableBlock:
     """Return a table; columns at some positions (`words`) hold words, and so does the last one with a gloss."""
     columns = [Column(head, at not in words) for at, head in enumerate(heads)]
-    return Grid(title, [*columns, *([Column(gloss, False, True)] if gloss else [])], rows, shades, note)
+    return TableBlock(title, [*columns, *([Column(gloss, False, True)] if gloss else [])], rows, shades, note)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Figure:
     chart: Any  # what is drawn: one of the types of `analysis.page.charts.CHARTS`. Its title is what the picture says.
     alt: str  # what is to be seen, for those who do not see it: one or two sentences with the main numbers
     caption: str = ""  # what to know to read it
-    table: Grid | None = None  # the same numbers as a table
+    table: TableBlock | None = None  # the same numbers as a table
 
     @property
     def title(self) -> str:
@@ -85,7 +85,7 @@ class Section:
     key: str  # its name in links: ``losses``
     title: str  # what it says, as a sentence where there is something to be said
     text: tuple[Words | str, ...] = ()  # paragraphs
-    items: tuple[Figure | Grid, ...] = ()  # pictures and tables, in order
+    items: tuple[Figure | TableBlock, ...] = ()  # pictures and tables, in order
     notes: tuple[str, ...] = ()  # small print, a line each
 
 

@@ -29,7 +29,7 @@ from ettrick.analysis.page.chapters.scale import (
     measured_points,
     waiting,
 )
-from ettrick.analysis.page.model import Grid, Figure
+from ettrick.analysis.page.model import TableBlock, Figure
 from ettrick.analysis.page.report_data import Focus, ReportData, FolderResults, at_rate, at_size, interruption_rates
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import RunDocument
@@ -80,7 +80,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> ReportData:
     return ran(tmp_path_factory.mktemp("run"))
 
 
-def grids(section: Section | None) -> dict[str, Grid]:
+def grids(section: Section | None) -> dict[str, TableBlock]:
     """Return the tables of a section by title, those of its pictures among them."""
     assert section is not None
     found = [item.table if isinstance(item, Figure) else item for item in section.items]

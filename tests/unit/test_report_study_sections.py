@@ -25,7 +25,7 @@ from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
 from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from ettrick.analysis.page.chapters.sensitivity import drawn_ends
 from ettrick.analysis.page.charts.data import Bars, Curves, FrontChart, HeatMap, Intervals, Stack, TornadoChart, Waterfall
-from ettrick.analysis.page.model import Grid, Figure, Section, plain
+from ettrick.analysis.page.model import TableBlock, Figure, Section, plain
 from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, FolderResults, read_results
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import SensitivityDocument
@@ -140,7 +140,7 @@ def texts(section: Section) -> Iterator[str]:
     for item in section.items:
         if isinstance(item, Figure):
             yield from (item.title, item.alt)
-        table = item if isinstance(item, Grid) else item.table
+        table = item if isinstance(item, TableBlock) else item.table
         if table is None:  # that of the chart
             continue
         yield from (column.head for column in table.columns)
@@ -256,7 +256,7 @@ def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, 
                 for text in answer["sentences"]]  # fmt: skip
     assert document
     assert all(any(text in plain(paragraph) for paragraph in section.text) for text in document)
-    assert sum(isinstance(item, Grid) for item in section.items) > 1
+    assert sum(isinstance(item, TableBlock) for item in section.items) > 1
 
 
 def test_the_table_of_a_large_study_has_its_best_cells() -> None:
@@ -264,7 +264,7 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     content = study({"x": numbers(*range(1, 12)), "y": numbers(*range(1, 12))}, lambda x, y: 0.5 + 0.001 * x + 0.02 * y)
     section = made(answers.section(of_document(RUN, content)))
     (table,) = section.items
-    assert isinstance(table, Grid)
+    assert isinstance(table, TableBlock)
     best = sorted(content["cells"], key=lambda cell: -cell["metrics"]["ettr"]["mean"])[: answers.MOST_ROWS]
     assert [tuple(row[:2]) for row in table.rows] == [tuple(cell["values"].values()) for cell in best]
     assert "points.csv" in table.note
@@ -274,7 +274,7 @@ def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None
     """A combination that cannot run is in the table, with the reason."""
     report_data = materials["infeasible"]
     table = made(answers.section(report_data)).items[-1]
-    assert isinstance(table, Grid)
+    assert isinstance(table, TableBlock)
     bad = [cell for cell in report_data.main["cells"] if cell["status"] != "ok"]
     assert bad
     for cell in bad:
@@ -313,7 +313,7 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
     data = {"metric": "ettr", "groups": [group | {"replications_to_resolve": 9}]}
     content["answers"] = [{"use": "best", "sentences": [], "data": data}]
     table = made(answers.section(of_document(RUN, content))).items[0]
-    assert isinstance(table, Grid)
+    assert isinstance(table, TableBlock)
     assert [(row[0], row[2], row[3]) for row in table.rows] == [
         ("neighbour", "0", "may be the best"),
         ("none", "2.0 percentage points [2.0, 3.0]", "may be the best"),
@@ -328,9 +328,9 @@ def test_a_comparison_lists_the_other_keys_that_differ(materials: dict[str, Repo
     content["also_differ"] = {"windows": {first: None, **dict.fromkeys(rest, "1 d")}}
     title = "Other keys in which the variants differ"
 
-    def tables() -> list[Grid]:
+    def tables() -> list[TableBlock]:
         found = made(compare.section(of_document(COMPARE, content)))
-        return [item for item in found.items if isinstance(item, Grid) and item.title == title]
+        return [item for item in found.items if isinstance(item, TableBlock) and item.title == title]
 
     (table,) = tables()
     values = [name.partition("=")[2] for name in rest]

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.charts.data import Range
-    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.results.models import SweepDocument
 
     Draw = Callable[[str], Figure | None]
@@ -66,7 +66,7 @@ class AnswerText(NamedTuple):
     answer: Words  # a sentence for who decides
     title: Words  # the same in short: what the picture says
     picture: Draw  # what draws it, given its title; ``None`` where there is nothing to show
-    table: Grid | None = None  # all combinations, where the sentence leaves some out or says less of them
+    table: TableBlock | None = None  # all combinations, where the sentence leaves some out or says less of them
     # cell, other: the combination that it comes down to, and the one to hold it against; ``None`` where there is no
     # such
     cell: int | None = None
@@ -372,7 +372,7 @@ class Asked:
     def grid(
         self, axes: Sequence[str], heads: Sequence[str], rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
         words: Sequence[int] = (),
-    ) -> Grid:  # fmt: skip
+    ) -> TableBlock:  # fmt: skip
         """Return a table of the answer: the values of some axes, and texts, of which some (`words`) are no numbers."""
         names = [name for name in axes if name in self.varying]
         columns = [*(capital(self.title(name)) for name in names), *heads]

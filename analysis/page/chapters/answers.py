@@ -51,7 +51,7 @@ from ettrick.analysis.page.chapters.answer import (
 )
 from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, Grid, Number, Figure, Section, grid, joined, plain
+from ettrick.analysis.page.model import Column, TableBlock, Number, Figure, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
     Estimate,
@@ -125,7 +125,7 @@ def section(report_data: ReportData) -> Section | None:
         return None
     answers = answers_of(Places(RUN, content), Rows(report_data.table) if _METRIC in content.metrics else None)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
-    items: list[Figure | Grid] = []
+    items: list[Figure | TableBlock] = []
     for place, (asked, one) in enumerate(answers):
         is_shown = place == 0 and report_data.kind == "sweep"
         picture = one.drawn(f"answer-{place + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
@@ -152,7 +152,7 @@ def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) ->
             yield replace(picture, table=found.table)
 
 
-def all_results(content: SweepDocument, *, briefly: bool = False) -> Grid:
+def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:
     """Return all cells of a sweep, or the best ones, as a table; briefly, only the first metric has intervals."""
     cells, metrics = running(content) if briefly else content.cells, content.metrics
     shown = [shown_of_cells(running(content), metric, content.currency) for metric in metrics]
@@ -186,7 +186,7 @@ def all_results(content: SweepDocument, *, briefly: bool = False) -> Grid:
         row += [f"{cell.replications:,}{too_few}"] if is_mixed or is_precise else []
         row += ["ran" if cell.status == "ok" else f"{status_text(cell)}: {cell.trouble}"] if has_trouble else []
         texts.append(row)
-    return Grid(f"All results of {content.study}", columns, texts, note=note)
+    return TableBlock(f"All results of {content.study}", columns, texts, note=note)
 
 
 def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Sequence[CellFound], str]:
@@ -323,7 +323,7 @@ def _lead(asked: Asked, place: int) -> Words:
     return line(": ", size, years, " less than " if asked.is_lowest else " more than ", second)
 
 
-def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid:
+def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> TableBlock:
     inner = [name for name in asked.varying if name not in each]
     rows = []
     for place in known:
@@ -335,7 +335,7 @@ def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Grid
     return asked.grid(each, ("Best", capital(name_of(asked.metric)), "How sure"), rows, (0, 2))
 
 
-def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str]) -> Grid:
+def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str]) -> TableBlock:
     """Return how far each setting is behind the best, with intervals that hold together."""
     shown = asked.shown()
     rows = []
@@ -796,7 +796,7 @@ def _reliability(asked: Asked, need: _Need) -> Words:
                 " per GPU and ", per_node, " per node")  # fmt: skip
 
 
-def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> Grid:
+def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> TableBlock:
     """Return where the condition holds in each combination of the other axes, and how sure that is."""
     along = asked.data["along"]
     heads = (
@@ -1193,7 +1193,7 @@ def _turn(asked: Asked, change: _Change) -> Words:
 _COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}
 
 
-def _trend_table(asked: Asked) -> Grid:
+def _trend_table(asked: Asked) -> TableBlock:
     """Return the course along each line: both ends, the change, the largest step that is resolved, and its kind."""
     rows = []
     for content in asked.data["lines"]:

@@ -21,7 +21,7 @@ from ettrick.analysis.results.step import PARTS, unit_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import Focus
     from ettrick.analysis.results.models import StepSummary
     from ettrick.sim import Topology
@@ -613,7 +613,7 @@ def _setting(name: str, value: Any) -> str:
     return f"{name} {' '.join(map(str, value)) if isinstance(value, list) else value}"
 
 
-def _classes(recovery: explained.Recovery) -> Grid:
+def _classes(recovery: explained.Recovery) -> TableBlock:
     rows = []
     for row in recovery.classes:
         often = sorted(row.first.items(), key=lambda item: -round(item[1], 6))
@@ -625,7 +625,7 @@ def _classes(recovery: explained.Recovery) -> Grid:
     return grid("", ("Faults", "a day", "detection latency", "first detector"), rows, (0, 3))
 
 
-def _stores(stores: Sequence[explained.StoreSummary]) -> Grid:
+def _stores(stores: Sequence[explained.StoreSummary]) -> TableBlock:
     in_steps, corrupt = any(row.steps is not None for row in stores), any(row.unreadable for row in stores)
     heads = ["Checkpoints", "every", *(["steps"] if in_steps else []), "stall", "durable after", "read in"]
     heads += ["lost with", "kept", *(["unreadable"] if corrupt else [])]
@@ -652,7 +652,7 @@ def _lost_with(row: explained.StoreSummary) -> str:
     return f"{words} in every replica" if row.every_replica else words
 
 
-def _rungs(rungs: Sequence[explained.RungSummary]) -> Grid:
+def _rungs(rungs: Sequence[explained.RungSummary]) -> TableBlock:
     rows = []
     for rung in rungs:
         skips = ", ".join([*rung.not_for, *(["rank 0"] if rung.except_first else [])])

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import Form, Shown
-    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import Focus, ReportData
     from ettrick.analysis.page.sourced import Estimate, SourcedNumber
     from ettrick.analysis.results.models import Behind, CompareDocument, DifferenceFound, RankingFound, VariantFound
@@ -398,14 +398,14 @@ def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
     )  # fmt: skip
 
 
-def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
+def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> TableBlock:
     """Return the headline of each variant, how far it is from the first's, and what else a decision needs."""
     ranks = {name: str(place) for place, name in enumerate(document.order, start=1)}
     title = f"{METRICS[document.headline].title} on the same failures"
     return _beside_first(document, head, names, document.headline, _BESIDE, title, ranks)
 
 
-def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
+def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> TableBlock:
     """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
     return _beside_first(document, head, names, "wait_first", _OF_FLEETS, "Waits of the same jobs", {})
 
@@ -413,7 +413,7 @@ def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> Gr
 def _beside_first(
     document: CompareDocument, head: str, names: Mapping[str, str], metric: str, others: Sequence[str], title: str,
     ranks: Mapping[str, str],
-) -> Grid:  # fmt: skip
+) -> TableBlock:  # fmt: skip
     """Return a metric of each variant, how far it is from the first's, and the means of others."""
     variants, currency = document.variants, _currency(document)
     forms, rows = cell_forms(metric, currency), []
@@ -431,7 +431,7 @@ def _beside_first(
     return grid(title, [*heads, *(METRICS[name].short for name in beside)], rows)
 
 
-def _where(document: CompareDocument, head: str, names: Mapping[str, str]) -> Grid:
+def _where(document: CompareDocument, head: str, names: Mapping[str, str]) -> TableBlock:
     """Return the largest shares of the requested GPU-time, of services alone of the whole cluster, productive first."""
     shares = {
         name: variant.cluster_shares if variant.time_shares["productive"] is None else variant.time_shares
@@ -592,7 +592,7 @@ def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> 
     return Figure("comparison-behind", chart, alt, caption)
 
 
-def _metrics(document: CompareDocument) -> Grid:
+def _metrics(document: CompareDocument) -> TableBlock:
     variants, labels = document.variants.values(), variant_labels(list(document.variants))
     names = [name for name in METRICS if not name.startswith(TIME_SHARE) and name != "effective_mfu"]
     rows = []
@@ -861,7 +861,7 @@ def title_of(
     return f"With {after} instead of {before}, ETTR is {PERCENT.distance(gain, ends)} {way}{place}, {why}"
 
 
-def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -> Grid:
+def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -> TableBlock:
     whole = ("ETTR", found.before, found.after, found.gain, found.whole)
     steps = [(capital(step.name), step.before, step.after, step.gain, step.found) for step in found.steps]
     glosses = [BUCKETS[step.bucket].gloss for step in found.steps]

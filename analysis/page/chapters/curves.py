@@ -28,7 +28,7 @@ from ettrick.analysis.page.model import Figure, grid
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.results.models import CellFound, SweepDocument
 
 
@@ -103,7 +103,7 @@ def _formula(line: Line, axis: ChosenAxis, metric: Shown) -> Series | None:
     return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
 
 
-def _table(lines: Sequence[Line], axis: ChosenAxis, metric: Shown, title: str) -> Grid:
+def _table(lines: Sequence[Line], axis: ChosenAxis, metric: Shown, title: str) -> TableBlock:
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ettrick.analysis.page.cells import ChosenAxis
-    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import Focus, ReportData
     from ettrick.analysis.results.models import SweepDocument
 
@@ -193,7 +193,7 @@ def _table(
     axis: ChosenAxis | None,
     deadline: float | None,
     horizon: float,
-) -> Grid:
+) -> TableBlock:
     beside = {sample.name: sample for sample in central}
     heads = ["Runs" if axis is None else capital(axis.title)]
     heads += ["Finished by the deadline"] if deadline is not None else []

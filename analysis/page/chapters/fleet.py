@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import Shown
-    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
         DifferenceFound,
@@ -76,7 +76,7 @@ _IDLE_WORDS = {
 }
 
 
-def delivered(document: RunDocument) -> Grid:
+def delivered(document: RunDocument) -> TableBlock:
     """Return the metrics that a fleet is judged by: mean and interval, and the mean where jobs count by GPU-time."""
     rows = []
     for name in _HEADLINE:
@@ -90,7 +90,7 @@ def delivered(document: RunDocument) -> Grid:
     return grid("What the fleet delivers", ("", "mean", "95 % interval", "by GPU-time"), rows, note=how)
 
 
-def by_size(fleet: FleetFound) -> Grid | None:
+def by_size(fleet: FleetFound) -> TableBlock | None:
     """Return a line for each exact size class; ``None`` with one alone."""
     sizes = _sizes(fleet)
     if not sizes:
@@ -134,7 +134,7 @@ def _mttf(summary: MetricSummary) -> str:
     return _mean(summary, time_text) if summary.mean is not None or bound is None else f"> {time_text(bound)}"
 
 
-def tenants(fleet: FleetFound) -> Grid | None:
+def tenants(fleet: FleetFound) -> TableBlock | None:
     """Return what each tenant had; ``None`` without several."""
     rows = []
     for name, found in fleet.tenants.items():
@@ -163,7 +163,7 @@ def spent(fleet: FleetFound) -> dict[tuple[str, str], float]:
     return found
 
 
-def where(fleet: FleetFound) -> Grid:
+def where(fleet: FleetFound) -> TableBlock:
     """Return where every GPU-hour of the cluster went, with the root cause that took most of it."""
     rows: list[tuple[str, ...]] = []
     shades: list[tuple[float | None, ...]] = []
@@ -191,7 +191,7 @@ def _main_cause(fleet: FleetFound, bucket: str) -> str:
     return f"{cause_name(most.cause)}{via} ({percent_text(most.gpu_s / total, 0)})"
 
 
-def cascades(fleet: FleetFound) -> Grid | None:
+def cascades(fleet: FleetFound) -> TableBlock | None:
     """Return how often running jobs were stopped, by root cause and how it reached them; ``None`` if none was."""
     rows = [
         (*key, count_text(stops), f"{gpus / stops:,.3g}", f"{lost / HOUR:,.0f}")
@@ -220,7 +220,7 @@ def _order(via: str, cause: str) -> str:
     return "preemption, first order" if cause in _FIRST_ORDER else "preemption, second order"
 
 
-def ends(fleet: FleetFound) -> Grid:
+def ends(fleet: FleetFound) -> TableBlock:
     """Return how jobs ended, by number and by the GPU-time that they held."""
     held = sum(row.gpu_s for row in fleet.outcomes.values()) or 1.0
     rows = [
@@ -231,7 +231,7 @@ def ends(fleet: FleetFound) -> Grid:
     return grid("How jobs ended", ("", "jobs", "of jobs", "of GPU-time"), rows)
 
 
-def terminal_tables(document: RunDocument) -> Iterator[Grid]:
+def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
     """Yield what the terminal shows of a fleet, the answer first."""
     fleet = document.fleet
     assert fleet is not None, "a run with streams"
@@ -372,7 +372,7 @@ def section(report_data: ReportData) -> Section | None:
     said = f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in parts.parts)}."
     caption = "Means over windows of time and over replications."
     named = jobs_table(document)
-    items: tuple[Figure | Grid, ...] = (
+    items: tuple[Figure | TableBlock, ...] = (
         Figure("occupancy-over-time", over_time, alt, caption),
         Figure("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
         Figure("every-gpu-hour", parts, said, "All GPUs of the cluster, used or not.", where(fleet)),
@@ -420,7 +420,7 @@ def by_size_section(report_data: ReportData) -> Section | None:
     if fleet is None or table is None:
         return None
     sizes = _sizes(fleet)
-    items: list[Figure | Grid] = []
+    items: list[Figure | TableBlock] = []
     waits = {name: group for name, group in sizes.items() if group.metrics["wait_first"].mean is not None}
     title = "Waits have no mean: the queue grows without end"
     if waits:
@@ -561,7 +561,7 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
     ])  # fmt: skip
     most = max(fleets, key=lambda each: sum(window.queued_gpus for window in each.fleet.windows))
     titles = f"Jobs hold {shares} of the GPUs in working order", f"The queue is longest with {most.name}"
-    items: list[Figure | Grid] = []
+    items: list[Figure | TableBlock] = []
     quantities = ("allocated", "GPUs of jobs"), ("queued_gpus", "GPUs that waiting jobs ask for")
     for (quantity, words), title in zip(quantities, titles, strict=True):
         series = tuple(
@@ -581,7 +581,7 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
     return Section("the-cluster-over-time", titles[0], (), tuple(items))
 
 
-def _delivered_beside(fleets: Sequence[_Fleet]) -> Grid:
+def _delivered_beside(fleets: Sequence[_Fleet]) -> TableBlock:
     heads = ("", *(each.name for each in fleets), *(f"{each.name} − {fleets[0].name}" for each in fleets[1:]))
     rows = []
     for metric in _HEADLINE:
@@ -625,7 +625,7 @@ def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:
     if len(sizes) < 2:
         return None
     waits = _metric_by_size(fleets, "wait_first", sizes, "wait-by-size")
-    items: list[Figure | Grid] = [waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size")]
+    items: list[Figure | TableBlock] = [waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size")]
     rows: dict[tuple[str, str], list[str]] = {}
     for place, each in enumerate(fleets):
         for (cause, how), (stops, _, lost) in _stops(each.fleet).items():

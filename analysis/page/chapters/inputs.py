@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ettrick.analysis.amounts import Form
-    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber
     from ettrick.analysis.results.models import RunDocument, StepSummary
@@ -409,7 +409,7 @@ def axis_basis(axis: Axis) -> str:
     return axis.basis or (_NOT_STATED if axis.is_uncertain else _CHOICE)
 
 
-def _axes(vary: Mapping[str, Axis]) -> Grid:
+def _axes(vary: Mapping[str, Axis]) -> TableBlock:
     rows = []
     for name, axis in vary.items():
         paths = axis.targets(name)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import Form, Shown
-    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import AimDescription, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
 
@@ -130,7 +130,7 @@ def section(report_data: ReportData) -> Section | None:
     return Section("optimum", _title(optimum), text, items, (*_notes(optimum), *optimum.content.warnings))
 
 
-def _items(optimum: _Optimum, pictures: Sequence[Figure | None]) -> tuple[Figure | Grid, ...]:
+def _items(optimum: _Optimum, pictures: Sequence[Figure | None]) -> tuple[Figure | TableBlock, ...]:
     """Return the pictures that there are, and the table of all settings where no picture has it."""
     tables = [_trials_table(optimum)] if optimum.picture is None else []
     return (*(picture for picture in pictures if picture is not None), *tables)
@@ -507,7 +507,7 @@ def _axis(optimum: _Optimum, trials: Sequence[TrialFound]) -> ChosenAxis | None:
     return axis if axis.is_numeric else None
 
 
-def _trials_table(optimum: _Optimum) -> Grid:
+def _trials_table(optimum: _Optimum) -> TableBlock:
     """Return all that was evaluated, or the best of it, with what the conditions say."""
     content = optimum.content
     kept = (content.trials if content.method in ("curve", "edge") else _best_first(optimum))[:_MOST_IN_TABLE]

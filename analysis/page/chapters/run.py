@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.page.account import ResourceAccount
-    from ettrick.analysis.page.model import Grid, Number, Words
+    from ettrick.analysis.page.model import TableBlock, Number, Words
     from ettrick.analysis.page.report_data import Focus, ReportData
     from ettrick.analysis.results.explained import LayoutFound
     from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
@@ -348,7 +348,7 @@ _HEADLINE = {
 )  # fmt: skip
 
 
-def goodput(document: RunDocument) -> Grid:
+def goodput(document: RunDocument) -> TableBlock:
     """Return the metrics that a run is judged by: mean, interval, spread of single runs."""
     metrics = {name: document.metrics[name] for name in _HEADLINE if name in document.metrics}
     # Quantiles need many replications; a column of dashes says nothing.
@@ -418,7 +418,7 @@ def section(focus: Focus) -> Section | None:
     caption = "Each step takes away what one phase cost, the largest first"
     caption += "; whiskers: 95 % intervals of the means." if any(change.ci95 for change in chart.changes) else "."
     table = where(document, account)
-    items: list[Figure | Grid] = [Figure("where-the-time-goes", chart, alt, caption, table), goodput(document)]
+    items: list[Figure | TableBlock] = [Figure("where-the-time-goes", chart, alt, caption, table), goodput(document)]
     stack = cluster_stack(document.cluster_shares)
     if stack is not None:
         parts = ", ".join(f"{part.name} {part.amount:.3g} %" for part in stack.parts)
@@ -491,7 +491,7 @@ def change_intervals(results: Sequence[Result]) -> dict[str, tuple[float, float]
     return found
 
 
-def where(document: RunDocument, account: ResourceAccount | None = None) -> Grid:
+def where(document: RunDocument, account: ResourceAccount | None = None) -> TableBlock:
     """Return where the requested GPU-time went: shares, GPU-hours, with an account what these are in a year."""
     requested = sum(job.requested_gpu_s for job in document.per_job.values())
     a_year, price = (None, None) if account is None else (account.a_year, account.price)
@@ -542,7 +542,7 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     return Stack(title, "%", tuple(part for part in parts if part.amount > 0))
 
 
-def _of_cluster(document: RunDocument, account: ResourceAccount) -> Grid:
+def _of_cluster(document: RunDocument, account: ResourceAccount) -> TableBlock:
     shares, owned, price = document.cluster_shares, account.owned, account.price
     heads = ["all GPUs, in and outside jobs", "share of owned", *(["GPU-hours"] if owned is not None else [])]
     heads += [f"{account.currency} per run"] if price is not None else []
@@ -654,7 +654,7 @@ def heat_map(losses: Losses) -> HeatMap:
     return HeatMap(title, "GPU-hours", tuple(losses.names), tuple(columns), shown, texts, "cause", "phase", False)
 
 
-def _losses_table(document: RunDocument, losses: Losses, account: ResourceAccount) -> Grid:
+def _losses_table(document: RunDocument, losses: Losses, account: ResourceAccount) -> TableBlock:
     counts = {cause: row.mean for cause, row in document.interruptions_by_cause.items()}
     known = [0.0 if cause is None else counts.get(cause, 0.0) for cause in losses.causes]
     everything, amounts, price = sum(counts.values()), losses.amounts, account.price
@@ -871,7 +871,7 @@ def _nodes_down_title(down: NodesDown, prepared: Prepared, curves: Exceedance | 
     return f"{title}; of nodes that fail one by one, no more than {independent:,}" if is_wider else title
 
 
-def down_at_once(down: NodesDown, curves: Exceedance | None = None, spares: int = 0, what: str = "nodes") -> Grid:
+def down_at_once(down: NodesDown, curves: Exceedance | None = None, spares: int = 0, what: str = "nodes") -> TableBlock:
     """Return how many nodes, or domains, are enough for how much of the time, simulated and of independent ones."""
     daily = None if curves is None else curves.daily
 
@@ -1050,7 +1050,7 @@ def beside(document: RunDocument) -> dict[str, tuple[float | None, float]]:
     return found | {name: (None, share) for name, share in shares.items() if share}
 
 
-def _beside_table(document: RunDocument) -> Grid:
+def _beside_table(document: RunDocument) -> TableBlock:
     rows = []
     for name, (formula, simulated) in beside(document).items():
         label = " + ".join(map(bucket_label, RESTART if name == "restart" else (name,)))
@@ -1099,7 +1099,7 @@ def converges(formula: ClosedFormSummary) -> bool:
     return nearer and all(-1e-9 <= total <= 1 + 1e-9 for total in (first, second, exact, *causes))
 
 
-def _orders(waste: Mapping[str, Mapping[str, float]], orders: Sequence[str] = tuple(_ORDERS)) -> Grid:
+def _orders(waste: Mapping[str, Mapping[str, float]], orders: Sequence[str] = tuple(_ORDERS)) -> TableBlock:
     """Return what the formula loses by bucket, exact and by order in the failure rate."""
     buckets = sorted(dict.fromkeys(name for order in orders for name in waste[order]), key=lambda name: name == "total")
     rows = [(bucket_label(name), *(percent_text(waste[order].get(name, 0.0)) for order in orders)) for name in buckets]
@@ -1151,7 +1151,7 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     described = prepared.scenario.description
     asked = grid("", ("", ""), list(_asked(document, prepared)))
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
-    tables: list[Grid | None] = []
+    tables: list[TableBlock | None] = []
     promised, is_fleet = None, document.fleet is not None
     if is_fleet:
         from ettrick.analysis.page.chapters import fleet
@@ -1254,7 +1254,7 @@ def _checkpoints(job: PreparedJob) -> str:
     return f"checkpoint every {time_text(tier.interval)} (stall {time_text(tier.stall)}, {durable})"
 
 
-def jobs_table(document: RunDocument) -> Grid | None:
+def jobs_table(document: RunDocument) -> TableBlock | None:
     """Return a line for each named job, if there are several, any that can finish, or streams beside them."""
     jobs = document.per_job
     ends = any(job.finished or job.censored for job in jobs.values())
@@ -1275,7 +1275,7 @@ def jobs_table(document: RunDocument) -> Grid | None:
     return grid(title, ("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else [])), rows)
 
 
-def _windows(document: RunDocument) -> Grid | None:
+def _windows(document: RunDocument) -> TableBlock | None:
     step = -(-len(document.windows) // _MOST_WINDOWS)
     chosen = document.windows[:: step or 1]
     left_out = f" ({len(chosen)} of {len(document.windows)} windows)" if step > 1 else ""
@@ -1286,7 +1286,7 @@ def _windows(document: RunDocument) -> Grid | None:
     return grid(f"ETTR over time{left_out}", ("window", "ETTR"), rows, shades=shades) if rows else None
 
 
-def _causes(document: RunDocument) -> Grid | None:
+def _causes(document: RunDocument) -> TableBlock | None:
     causes = {name: row for name, row in document.interruptions_by_cause.items() if row.mean}
     lost = {name: sum(document.loss_gpu_s[name].values()) / HOUR for name in causes}
     rows = [

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ettrick.analysis.page.charts.data import Range
-    from ettrick.analysis.page.model import Grid
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import Focus, Rates, ReportData
     from ettrick.analysis.results.models import SweepDocument
     from ettrick.sim import Prepared, PreparedJob
@@ -337,7 +337,7 @@ def _plane(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
     )
 
 
-def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float | None]) -> Grid:
+def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float | None]) -> TableBlock:
     job = focus.prepared.jobs[0]
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [
@@ -573,7 +573,7 @@ def _series(
     return tuple(found)
 
 
-def _measured(quantity: str, title: str, text: Callable[[float], str]) -> Grid:
+def _measured(quantity: str, title: str, text: Callable[[float], str]) -> TableBlock:
     """Return the published points as a table, each value as its source leaves it."""
     rows = []
     for point in measured_points(quantity):

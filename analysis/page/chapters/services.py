@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ettrick.analysis.metrics import Metric
-    from ettrick.analysis.page.model import Grid, Words
+    from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.explained import ExplainedService
     from ettrick.analysis.results.models import RunDocument, ServiceFound
@@ -42,7 +42,7 @@ _OF_ALL = ("tokens_per_day", "tokens_per_gpu_day", "tokens_per_mw_day", "energy_
            "cost", "node_availability")  # fmt: skip
 
 
-def terminal_tables(document: RunDocument) -> Iterator[Grid]:
+def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
     """Yield what the terminal shows of services, the answer first."""
     for name, service in document.per_service.items():
         yield delivered(document, name, service)
@@ -53,7 +53,7 @@ def terminal_tables(document: RunDocument) -> Iterator[Grid]:
         yield _where(document)
 
 
-def delivered(document: RunDocument, name: str, service: ServiceFound) -> Grid:
+def delivered(document: RunDocument, name: str, service: ServiceFound) -> TableBlock:
     """Return the metrics that a service is judged by: mean and interval."""
     found = dict(service.metrics)
     if len(document.per_service) == 1:
@@ -74,7 +74,7 @@ def _gloss(metric: Metric) -> str:
     return metric.definition.partition(". ")[0].replace("`", "")
 
 
-def _requests(name: str, service: ServiceFound) -> Grid:
+def _requests(name: str, service: ServiceFound) -> TableBlock:
     """Return what became of the requests."""
     offered = service.requests["offered"] or 1.0
     words = {"in_slo": "in SLO", "late": "late", "rejected": "turned away, or given up",
@@ -92,7 +92,7 @@ def _requests(name: str, service: ServiceFound) -> Grid:
     return grid(f"Requests of {name}", ("", "requests", "of those offered"), rows, note=note)
 
 
-def _beside_formula(name: str, service: ServiceFound) -> Grid:
+def _beside_formula(name: str, service: ServiceFound) -> TableBlock:
     """Return what a formula says of the replicas that serve, beside the simulation."""
     formula = service.closed_form
     assert formula is not None, "asked before"
@@ -106,7 +106,7 @@ def _beside_formula(name: str, service: ServiceFound) -> Grid:
     return grid(f"Replicas of {name}", ("", "simulated", "95 % interval", "formula"), rows, note=note)
 
 
-def _where(document: RunDocument) -> Grid:
+def _where(document: RunDocument) -> TableBlock:
     """Return where the GPU-time of the cluster went, and which cause took most of it."""
     rows, shades = [], []
     for bucket, share in document.cluster_shares.items():
@@ -200,7 +200,7 @@ def section(report_data: ReportData) -> Section | None:
 # Targets by window, of services and of jobs.
 
 
-def targets_table(document: RunDocument) -> Grid | None:
+def targets_table(document: RunDocument) -> TableBlock | None:
     """Return a row for each target; ``None`` without any."""
     found = document.per_target.values()
     if not found:
@@ -319,7 +319,7 @@ def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3g} ms" if seconds < 0.9995 else time_text(seconds)
 
 
-def _batches(service: ExplainedService) -> Grid:
+def _batches(service: ExplainedService) -> TableBlock:
     """Return what a replica does at the largest batch, at that of the SLO, and at the demand."""
     sizes = {
         "largest, by room": service.largest, "within the SLO": service.within_slo, "at the demand": service.at_demand

@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import COUNT, PERCENT, Form, listed
 from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import Column, FirstScreen, Grid, Figure, Section, grid, joined
+from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import Places, SourcedNumber, number, total
 from ettrick.analysis.results.models import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
@@ -70,7 +70,7 @@ def _whole(content: ValidateDocument) -> Section:
     return Section("validation", title, (*against(content), *in_words(content), _LIMIT), tuple(items))
 
 
-def _rows(group: ValidationGroup, *, briefly: bool = False) -> Grid:
+def _rows(group: ValidationGroup, *, briefly: bool = False) -> TableBlock:
     """Return the rows of a group, and why some failed or were skipped; briefly, without what is compared.
 
     Conventions are below the table: where rows differ in them, each has the letter of its own.
@@ -93,10 +93,10 @@ def _rows(group: ValidationGroup, *, briefly: bool = False) -> Grid:
     texts = texts or [f"{text}, in all rows" for text in shared if text]
     note = f"Conventions: {'; '.join(texts)}." if texts else ""
     title = "" if briefly else f"{group.title} ({group.name})"
-    return Grid(title, tuple(heads), tuple(rows), note=note)
+    return TableBlock(title, tuple(heads), tuple(rows), note=note)
 
 
-def _sources(group: ValidationGroup) -> Grid:
+def _sources(group: ValidationGroup) -> TableBlock:
     """Return what the rows of a group rest on; what several have in common is stated once."""
     found: dict[tuple[str, ...], list[str]] = {}
     for row in group.rows:

@@ -17,7 +17,7 @@ from ettrick.analysis.amounts import (
     time_form,
 )
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Column, Grid, Section
+from ettrick.analysis.page.model import Column, TableBlock, Section
 from ettrick.analysis.statistics.differences import MANY
 from ettrick.sim.units import HOUR
 
@@ -71,7 +71,7 @@ def _heading(content: WorthDocument) -> Iterator[str]:
         yield f"as it is: {scale * price:.4g} {content.currency} for {what}"
 
 
-def _table(content: WorthDocument, group: WorthGroup) -> Grid:
+def _table(content: WorthDocument, group: WorthGroup) -> TableBlock:
     """Return the changes of a kind, the most valuable first, then all of them at once."""
     has_tokens = "tokens_per_day" in content.base
     heads = ["ETTR", "95 % interval", "closed form"]
@@ -81,7 +81,7 @@ def _table(content: WorthDocument, group: WorthGroup) -> Grid:
     texts = [(_label(row, is_cause=group is content.causes), *_cells(row, content, has_tokens=has_tokens),
               _status(row, content)) for row in rows]  # fmt: skip
     columns = (Column("", is_number=False), *map(Column, heads), Column("not resolved: replications"))
-    return Grid("", columns, texts)
+    return TableBlock("", columns, texts)
 
 
 def _label(row: WorthRow, *, is_cause: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import number_text
 from ettrick.analysis.page.charts.data import CellValue
-from ettrick.analysis.page.model import Column, Grid, plain
+from ettrick.analysis.page.model import Column, TableBlock, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # What a picture shows, as a table: for formats that hold no pictures, and for pictures that have no table.
 
 
-def table_of(picture: Figure) -> Grid | None:
+def table_of(picture: Figure) -> TableBlock | None:
     """Return the numbers of a picture as a table; ``None`` for what has none, such as a plan of a cluster."""
     if picture.table is not None or not hasattr(picture.chart, "table"):
         return picture.table
@@ -36,7 +36,7 @@ def table_of(picture: Figure) -> Grid | None:
         is_words = not table.shades and place > 1 and all(isinstance(cell, str) for cell in columns[place])
         heads.append(Column(_cell_text(table.heads[place], of_heads), place > 0 and not is_words))
     rows = [tuple(_cell_text(row[place], digits[place]) for place in shown) for row in table.rows]
-    return Grid(picture.chart.title, heads, rows, table.shades, table.note)
+    return TableBlock(picture.chart.title, heads, rows, table.shades, table.note)
 
 
 def _amount(cell: Cell) -> float | None:
@@ -104,7 +104,7 @@ def _opening(first_screen: FirstScreen) -> list[str]:
 def _section(section: Section) -> list[str]:
     blocks = [f"## {escaped(section.title)}", *(escaped(text) for text in section.text)]
     for item in section.items:
-        blocks += _table(item) if isinstance(item, Grid) else _picture(item, 3)
+        blocks += _table(item) if isinstance(item, TableBlock) else _picture(item, 3)
     return [*blocks, _list(section.notes)]
 
 
@@ -118,7 +118,7 @@ def _picture(picture: Figure, level: int) -> list[str]:
     return [*blocks, f"The picture: `ettrick plot DIR {picture.key} -o {picture.key}.svg`, DIR being the results."]
 
 
-def _table(grid: Grid, *, is_titled: bool = True) -> list[str]:
+def _table(grid: TableBlock, *, is_titled: bool = True) -> list[str]:
     if not grid.columns:
         return []
     blocks = [_styled(grid.title, "**")] if is_titled and grid.title else []

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ettrick.analysis.page.charts import CHARTS
 from ettrick.analysis.page.charts.sheet import BLUE, FAINT, GREY, INK, ORANGE, hue
 from ettrick.analysis.page.formats.markdown import digits_of, table_of
-from ettrick.analysis.page.model import Grid, Figure, plain
+from ettrick.analysis.page.model import TableBlock, Figure, plain
 from ettrick.analysis.page.report_data import ReportError
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class _Shown(NamedTuple):
     """What a slide shows: a picture, or a table where there is no picture."""
 
     title: str
-    item: Figure | Grid | None
+    item: Figure | TableBlock | None
 
 
 def write(report: Report) -> bytes:
@@ -61,7 +61,7 @@ def _chosen(report: Report) -> tuple[_Shown, _Shown, _Shown]:
         _Shown(item.title or section.title, item)
         for section in report.sections
         for item in section.items
-        if isinstance(item, Grid) and item.rows
+        if isinstance(item, TableBlock) and item.rows
     ]
 
     def next_one(rank: Callable[[ChartKind], int]) -> _Shown:
@@ -423,7 +423,7 @@ class Deck:
         _place(shape, box)
         _write(shape.text_frame, tuple(text for text in paragraphs if text), box, sizes, color=color)
 
-    def table(self, slide: Any, box: SlideBox, grid: Grid) -> None:
+    def table(self, slide: Any, box: SlideBox, grid: TableBlock) -> None:
         """Add a table; rows and columns that have no room are in the report."""
         from pptx.util import Inches, Pt
 
@@ -494,7 +494,7 @@ def _write(
         run.font.size, run.font.bold, run.font.color.rgb = Pt(made.size), is_bold, color_of(color)
 
 
-def _shade(grid: Grid, row: int, column: int) -> str:
+def _shade(grid: TableBlock, row: int, column: int) -> str:
     """Return the colour of a cell: the darker, the more orange; light enough for dark type."""
     shade = grid.shades[row][column] if row < len(grid.shades) and column < len(grid.shades[row]) else None
     if shade is None:

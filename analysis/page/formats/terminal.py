@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import bar_text, empty_table, label_grid
 from ettrick.analysis.page.formats.markdown import table_of
-from ettrick.analysis.page.model import Column, Grid, plain
+from ettrick.analysis.page.model import Column, TableBlock, plain
 from ettrick.analysis.terminal import Page, console
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def write(sections: Iterable[Section], *, width: int | None = None, otherwise: i
         for text in section.text:
             sheet.tell(plain(text))
         for number, item in enumerate(section.items):
-            grid = item if isinstance(item, Grid) else table_of(item)
+            grid = item if isinstance(item, TableBlock) else table_of(item)
             if grid is not None and grid.rows:
                 if number and grid.columns[0].head:
                     sheet.blank()
@@ -78,7 +78,7 @@ class _Sheet:
     def blank(self) -> None:
         self._out.print()
 
-    def table(self, grid: Grid) -> None:
+    def table(self, grid: TableBlock) -> None:
         """Write a table: where there is little room, its labels take several lines, and numbers stay whole.
 
         One that cannot be so narrow is wider, for it must not be cut. Shades of a single column are bars behind it; a
