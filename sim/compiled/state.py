@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.quantiles import quantile
 from ettrick.sim.rng import uniform_one
 
@@ -61,7 +61,7 @@ LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
 ) = range(20)
 """Kinds of events."""
 
-BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = Order.BOUNDARY, Order.RETURN, Order.PHASE, Order.FAILURE, Order.ARRIVAL
+BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = EventPriority.BOUNDARY, EventPriority.RETURN, EventPriority.PHASE, EventPriority.FAILURE, EventPriority.ARRIVAL
 
 
 class Scalars:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ettrick.sim.cluster.degraded import FabricState
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.nodes import NodeState
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Fabric:
             failures.repair.begun[info.cause] += 1
             self._take_down(failure, change.cut, outside)
             returned = self._let_return(change.restored, now)
-            self.kernel.at(until, Order.RETURN, self._on_mended, failure)
+            self.kernel.at(until, EventPriority.RETURN, self._on_mended, failure)
             self._respeed(now)
         else:
             self._put_back(failure)
@@ -81,7 +81,7 @@ class Fabric:
         out = (NodeState.REPAIR, NodeState.WITHHELD)
         self._take_down(failure, cut, [node for node in cut if self.cluster.place[node] not in out])
         self._let_return(restored, 0.0)
-        self.kernel.at(remaining, Order.RETURN, self._on_mended, failure)
+        self.kernel.at(remaining, EventPriority.RETURN, self._on_mended, failure)
 
     def _on_mended(self, call: Call) -> None:
         failure: Failure = call.argument

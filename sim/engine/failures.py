@@ -10,7 +10,7 @@ import numpy as np
 
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import Group
-from ettrick.sim.engine.kernel import Order, order_of
+from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, RenewedLife, SourceInfo
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
@@ -140,7 +140,7 @@ class Failures:
             self.repair.take_down(node, 0.0, info.cause)
             if self.cluster.place[node] not in (NodeState.REPAIR, NodeState.WITHHELD):
                 self.cluster.send_to_repair(node, info.cause, 0.0)
-        self.kernel.at(remaining, Order.RETURN, self.repair.on_end, (nodes, Failure(info, slot, -1)))
+        self.kernel.at(remaining, EventPriority.RETURN, self.repair.on_end, (nodes, Failure(info, slot, -1)))
 
     # -------------------------------------------------------------------------------------------- candidates
 
@@ -379,7 +379,7 @@ class Failures:
         if ready == math.inf:
             self.saving.append((failure, nodes, until - now))
         elif ready > now:
-            self.kernel.at(ready, Order.FAILURE, self._on_saved, (failure, nodes, until - now))
+            self.kernel.at(ready, EventPriority.FAILURE, self._on_saved, (failure, nodes, until - now))
         return ready > now
 
     def _on_saved(self, call: Call) -> None:
@@ -393,7 +393,7 @@ class Failures:
         for waiting in list(self.saving):
             if job in _jobs_of(self.find(waiting[1])[0]):
                 self.saving.remove(waiting)
-                self.kernel.at(now, Order.FAILURE, self._on_saved, waiting)
+                self.kernel.at(now, EventPriority.FAILURE, self._on_saved, waiting)
 
     def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
         """Tell the groups that hold nodes which failed, and those whose work is wrong."""

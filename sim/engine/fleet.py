@@ -17,7 +17,7 @@ import numpy as np
 
 from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from ettrick.sim.engine.jobs import Queue
-from ettrick.sim.engine.kernel import Order, WorkError
+from ettrick.sim.engine.kernel import EventPriority, WorkError
 from ettrick.sim.engine.lives import Failure, SourceInfo
 from ettrick.sim.engine.nodes import Level, NodeState
 from ettrick.sim.engine.result import Attempt
@@ -162,7 +162,7 @@ class Fleet(Queue):
         spec = next(self.sources[stream.index], None)
         if spec is not None:
             # Those that run when the simulation starts have their nodes before those that wait are looked at.
-            order = Order.ARRIVAL if spec.submit >= 0 or spec.under_way else Order.PASS + 1
+            order = EventPriority.ARRIVAL if spec.submit >= 0 or spec.under_way else EventPriority.PASS + 1
             self.kernel.at(max(spec.submit, 0.0), order, self._on_submit, (stream, spec))
         else:
             self.open -= 1
@@ -250,7 +250,7 @@ class Fleet(Queue):
     def ask(self, now: float) -> None:
         """Let the scheduler look at the queue after all else of this instant."""
         if self._hold_back(now):
-            self.kernel.at(now, Order.PASS, self._on_pass)
+            self.kernel.at(now, EventPriority.PASS, self._on_pass)
 
     def _hold_back(self, now: float) -> bool:
         """Ask for no further pass at this instant; return whether none was asked for so far."""
@@ -263,7 +263,7 @@ class Fleet(Queue):
         if self.kernel.peek() > now:
             self._pass(now)
         else:
-            self.kernel.at(now, Order.PASS, self._on_pass)
+            self.kernel.at(now, EventPriority.PASS, self._on_pass)
 
     def _on_pass(self, call: Call) -> None:
         del call
@@ -295,7 +295,7 @@ class Fleet(Queue):
         wake = planner.wake(now)
         if now < wake < self.end and not now < self.wakes <= wake:
             self.wakes = wake
-            self.kernel.at(wake, Order.PASS, self._on_pass)
+            self.kernel.at(wake, EventPriority.PASS, self._on_pass)
 
     def _serve_services(self, now: float) -> None:
         """Give services nodes that have become free, before the queue gets them, and those that wait the spares."""
@@ -472,7 +472,7 @@ class Fleet(Queue):
         job.epoch += 1
         if job.lives:
             job.alive = stages[0][1] if stages and stages[0][0] == _STARVED else now
-            self.kernel.at(job.alive + job.lives[0][0] - job.lived, Order.FAILURE, self.on_own, (job, job.epoch))
+            self.kernel.at(job.alive + job.lives[0][0] - job.lived, EventPriority.FAILURE, self.on_own, (job, job.epoch))
         end = math.inf if shares else ready + self._wall(job, spec.ends - job.durable)
         outcome: str = spec.outcome
         if shares and job.durable > 0:
@@ -485,7 +485,7 @@ class Fleet(Queue):
         if limit < end:
             end, outcome = limit, reason
         if end < math.inf:
-            self.kernel.at(end, Order.PHASE, self._on_end, (job, job.epoch, outcome))
+            self.kernel.at(end, EventPriority.PHASE, self._on_end, (job, job.epoch, outcome))
 
     def _limit(self, job: StreamJob) -> tuple[float, str]:
         """Return when a run is over at its limit [s], and as what; an exact one has room for all delays."""
@@ -715,7 +715,7 @@ class Fleet(Queue):
             allocation.detect_at = known
             allocation.epoch += 1
             if known > now:
-                self.kernel.at(known, Order.PHASE, self._on_known, (allocation, allocation.epoch))
+                self.kernel.at(known, EventPriority.PHASE, self._on_known, (allocation, allocation.epoch))
             else:
                 self._answer(allocation, now)
 
@@ -771,7 +771,7 @@ class Fleet(Queue):
             return
         self._interrupt(job, failure, now)
         if job.allocation is not None:
-            self.kernel.at(now + latency, Order.PHASE, self._on_own_known, (job, job.epoch))
+            self.kernel.at(now + latency, EventPriority.PHASE, self._on_own_known, (job, job.epoch))
 
     def _on_own_known(self, call: Call) -> None:
         """Let a job below a node start anew, whose neighbours have noticed nothing."""
@@ -797,7 +797,7 @@ class Fleet(Queue):
         job.run_at = math.inf
         limit, outcome = self._limit(job)
         if limit < math.inf:
-            self.kernel.at(max(limit, job.since), Order.PHASE, self._on_end, (job, job.epoch, outcome))
+            self.kernel.at(max(limit, job.since), EventPriority.PHASE, self._on_end, (job, job.epoch, outcome))
 
     def _on_known(self, call: Call) -> None:
         allocation, epoch = call.argument
@@ -834,7 +834,7 @@ class Fleet(Queue):
         self._stop(job, job.root, DIRECT, Bucket.RESCHEDULE)
         allocation.waits = True
         allocation.detect_at = now + self.scheduler.requeue.delay
-        self.kernel.at(allocation.detect_at, Order.PHASE, self._on_known, (allocation, allocation.epoch))
+        self.kernel.at(allocation.detect_at, EventPriority.PHASE, self._on_known, (allocation, allocation.epoch))
 
     def _remove(self, allocation: Allocation, now: float) -> None:
         """Send the nodes of an allocation that have failed to repair."""
@@ -920,7 +920,7 @@ class Fleet(Queue):
         if rule.age == "reset":
             job.submit = job.eligible = now + delay
         if delay > 0:
-            self.kernel.at(now + delay, Order.PHASE, self._on_eligible, job)
+            self.kernel.at(now + delay, EventPriority.PHASE, self._on_eligible, job)
         else:
             self._enqueue(job, now)
 
@@ -950,7 +950,7 @@ class Fleet(Queue):
                 elif grace > 0:
                     assert isinstance(victim, StreamJob)
                     victim.notice = (root, by)
-                    self.kernel.at(now + grace, Order.PHASE, self._on_grace_over, (victim, victim.epoch))
+                    self.kernel.at(now + grace, EventPriority.PHASE, self._on_grace_over, (victim, victim.epoch))
                 else:
                     assert isinstance(victim, StreamJob)
                     self._evict(victim, now, root, by)

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ettrick.sim import plugins, rng
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.policies.contracts import (
     OF_ONE_RANK,
     Background,
@@ -72,7 +72,7 @@ class Interruptions:
             if known < group.detect_at:
                 group.detect_at = known
                 group.epoch += 1
-                self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
+                self.kernel.at(known, EventPriority.PHASE, self._on_detected, (group, group.epoch))
             return
         # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
         can_save = takes_nodes and (group.is_running(now) or self._is_saving(group, now))
@@ -98,7 +98,7 @@ class Interruptions:
             # Where no process ran, none runs until somebody knows.
             exposed: Exposure = "nodes" if group.exposed == "nodes" else "both"
             self.jobs.wait(group, [(Bucket.DETECTION, math.inf)], now, exposed=exposed)
-            self.kernel.at(known, Order.PHASE, self._on_detected, (group, group.epoch))
+            self.kernel.at(known, EventPriority.PHASE, self._on_detected, (group, group.epoch))
         else:
             group.running = False
             self._answer(group, now)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ettrick.sim.engine.interruptions import Interruptions
 from ettrick.sim.engine.job import Group, Job
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, Steps
 from ettrick.sim.engine.stores import SharedStores
@@ -379,7 +379,7 @@ class Jobs:
                 self.paces.set(job, following.fraction)
                 self.paces.expect_finish(group, end)
             return True
-        self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
+        self.kernel.at(end, EventPriority.PHASE, self.on_phase_end, (group, group.epoch))
         return True
 
     def _requeue(self, group: Group, step: Requeue, now: float) -> bool:
@@ -398,7 +398,7 @@ class Jobs:
             job.given_up = now
         bucket = Bucket.RESCHEDULE if step.delay < math.inf else Bucket.GIVEN_UP
         self.wait(main, [(bucket, math.inf)], now, exposed="none")
-        self.kernel.at(now + step.delay, Order.PHASE, self._on_eligible, (main, main.epoch))
+        self.kernel.at(now + step.delay, EventPriority.PHASE, self._on_eligible, (main, main.epoch))
         self.offer(now)
         return True
 
@@ -422,7 +422,7 @@ class Jobs:
             end = self.power.ramp(job, now)
             self.wait(group, [(Bucket.INITIALIZE, end)], now, exposed="both")
             self.power.waiting.append((end, group, group.epoch))
-            self.kernel.at(end, Order.PHASE, self.on_phase_end, (group, group.epoch))
+            self.kernel.at(end, EventPriority.PHASE, self.on_phase_end, (group, group.epoch))
             return True
         self._begin_run(group, step)
         if group.exposed != "both":
@@ -510,7 +510,7 @@ class Replicas:
         group.is_ready = True
         bucket = Bucket.STARVED if group.restarts or job.is_orphaned else Bucket.RESTORE
         self.jobs.wait(group, [(bucket, math.inf)], now, exposed="nodes" if bucket == Bucket.STARVED else "both")
-        self.jobs.kernel.at(now, Order.PHASE, self._on_ready, job)
+        self.jobs.kernel.at(now, EventPriority.PHASE, self._on_ready, job)
 
     def _is_alone(self, group: Group) -> bool:
         """Return whether an undetected failure has struck all whom a replica could take the state from."""
@@ -621,7 +621,7 @@ class Replacements:
             group.waiting = step
         self.jobs.wait(group, [(step.bucket, math.inf)], now, exposed=step.exposed)
         if step.timeout < math.inf:
-            self.kernel.at(now + step.timeout, Order.PHASE, self._on_timeout, (group, group.epoch))
+            self.kernel.at(now + step.timeout, EventPriority.PHASE, self._on_timeout, (group, group.epoch))
         return True
 
     def _replace(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
@@ -691,7 +691,7 @@ class Replacements:
         if ready <= now:
             return False
         self.jobs.wait(group, [(Bucket.STARVED, ready)], now, exposed=step.exposed)
-        self.kernel.at(ready, Order.PHASE, self.jobs.on_phase_end, (group, group.epoch))
+        self.kernel.at(ready, EventPriority.PHASE, self.jobs.on_phase_end, (group, group.epoch))
         return True
 
     def serve(self, now: float) -> None:
@@ -755,7 +755,7 @@ class PreflightCheck:
         if not self.time:
             return False
         self.jobs.wait(group, [(Bucket.INITIALIZE, now + self.time)], now, exposed="nodes")
-        self.jobs.kernel.at(now + self.time, Order.PHASE, self.jobs.on_phase_end, (group, group.epoch))
+        self.jobs.kernel.at(now + self.time, EventPriority.PHASE, self.jobs.on_phase_end, (group, group.epoch))
         return True
 
 
@@ -778,7 +778,7 @@ class Queue:
         """Eligible jobs and since when [s]."""
         self.open = len(jobs.all)
         for job in jobs.all:
-            self.kernel.at(job.arrival, Order.ARRIVAL, self._on_arrival, job)
+            self.kernel.at(job.arrival, EventPriority.ARRIVAL, self._on_arrival, job)
 
     def _on_arrival(self, call: Call) -> None:
         self.enter(call.argument, self.kernel.now)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.policies.contracts import CLUSTER_BUCKETS, Bucket
 from ettrick.sim.steps.power import energy_by_bucket
 
@@ -64,7 +64,7 @@ class Power:
         self.drawn = Drawn(np.zeros(len(Bucket)), 0.0, 0.0)
         for index, level in enumerate(self.upkeep.levels[1:], 1):
             if prepared.warmup + level.start < simulation.end:
-                simulation.kernel.at(prepared.warmup + level.start, Order.BOUNDARY, self._on_level, index)
+                simulation.kernel.at(prepared.warmup + level.start, EventPriority.BOUNDARY, self._on_level, index)
 
     def ramp(self, job: Job, now: float) -> float:
         """Return when the power has risen for a job that is ready to step, after all who wait already [s]."""

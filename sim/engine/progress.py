@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.policies.contracts import Damage, Keeps
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Paces:
         job.finish_at = start + left
         if job.finish_at < job.looks_at:
             job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
+            self.kernel.at(job.looks_at, EventPriority.PHASE, self._on_look, (job, job.looks_at))
 
     def _on_look(self, call: Call) -> None:
         job, time = call.argument
@@ -103,7 +103,7 @@ class Paces:
                 self.jobs.queue.finish(job, time, finished=True)
         elif job.finish_at < math.inf:
             job.looks_at = job.finish_at
-            self.kernel.at(job.looks_at, Order.PHASE, self._on_look, (job, job.looks_at))
+            self.kernel.at(job.looks_at, EventPriority.PHASE, self._on_look, (job, job.looks_at))
 
 
 # ----------------------------------------

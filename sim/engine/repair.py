@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ettrick.sim import rng
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.nodes import Level, NodeState
 from ettrick.sim.engine.result import PartUse
@@ -103,7 +103,7 @@ class Shelf:
         if returns is not None and self._draw("returns", self.demands) < returns.repaired:
             self.on_order += 1
             seconds = returns.time.ppf_one(self._draw("return time", self.demands))
-            self.kernel.at(now + seconds, Order.RETURN, self._on_arrival, 1)
+            self.kernel.at(now + seconds, EventPriority.RETURN, self._on_arrival, 1)
         self.demands += 1
         if self.shelf.count + self.on_order - len(self.line) <= self.rule.least:
             self._order(now)
@@ -117,7 +117,7 @@ class Shelf:
         self.orders += 1
         self.bought += count
         self.on_order += count
-        self.kernel.at(arrival, Order.RETURN, self._on_arrival, count)
+        self.kernel.at(arrival, EventPriority.RETURN, self._on_arrival, count)
 
     def _on_arrival(self, call: Call) -> None:
         now = self.kernel.now
@@ -236,7 +236,7 @@ class Repair:
         """Begin a repair, if it is known and its part is there."""
         if job.is_known and job.has_part and not job.has_begun:
             job.has_begun = True
-            self.kernel.at(now + job.seconds, Order.RETURN, self.on_end, (job.nodes, job.failure))
+            self.kernel.at(now + job.seconds, EventPriority.RETURN, self.on_end, (job.nodes, job.failure))
 
     def begin_repairs(self, group: Group | Allocation, now: float) -> None:
         """Begin the repairs of all that has struck the nodes of a group: it knows now."""
@@ -260,7 +260,7 @@ class Repair:
             if node in outside:
                 self.cluster.send_to_repair(node, info.cause, now, info.bucket)
         if end < math.inf:
-            self.kernel.at(end, Order.RETURN, self.on_end, (nodes, failure))
+            self.kernel.at(end, EventPriority.RETURN, self.on_end, (nodes, failure))
 
     def take_down(self, node: int, now: float, cause: int) -> None:
         """Open an outage of a node."""
@@ -380,7 +380,7 @@ class Repair:
             cluster.repairing[node].segments = [(Bucket.QUALIFICATION, now + step.seconds), (Bucket.REPAIR, math.inf)]
         cluster.let_go_torn(group, now)
         self.counts.evicted += len(nodes)
-        self.kernel.at(now + step.seconds, Order.RETURN, self._on_tested, nodes)
+        self.kernel.at(now + step.seconds, EventPriority.RETURN, self._on_tested, nodes)
         return False
 
     def _on_tested(self, call: Call) -> None:
@@ -418,7 +418,7 @@ class Repair:
             end += visit.seconds
         if visits[-1].tier < 0:
             self._plan_stay(patient, now)
-        self.kernel.at(end, Order.RETURN, self._on_done, patient)
+        self.kernel.at(end, EventPriority.RETURN, self._on_done, patient)
 
     def _plan_stay(self, patient: Patient, now: float) -> None:
         """Say which part of the stay is qualification; the rest is repair."""
@@ -461,7 +461,7 @@ class Repair:
                 (Bucket.QUALIFICATION, now + visit.seconds),
                 (Bucket.REPAIR, math.inf),
             ]
-        self.kernel.at(now + visit.seconds, Order.RETURN, self._on_visit_end, patient)
+        self.kernel.at(now + visit.seconds, EventPriority.RETURN, self._on_visit_end, patient)
 
     def _on_visit_end(self, call: Call) -> None:
         patient: Patient = call.argument
@@ -508,7 +508,7 @@ class Repair:
         law = self.strategy.replacement
         if law is not None:
             seconds = draw(law, patient.failure.mark, "replacement") * self.strategy.scale
-            self.kernel.at(now + seconds, Order.RETURN, self._on_new, patient)
+            self.kernel.at(now + seconds, EventPriority.RETURN, self._on_new, patient)
 
     def _on_new(self, call: Call) -> None:
         patient: Patient = call.argument

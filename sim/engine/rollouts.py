@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import Failure
 from ettrick.sim.policies.contracts import Bucket, Stall
 from ettrick.sim.units import DAY
@@ -75,7 +75,7 @@ class Rollouts:
 
     def _at(self, time: float, function: object, argument: object) -> None:
         if time < self.failures.end:
-            self.kernel.at(time, Order.FAILURE, function, argument)  # type: ignore[arg-type]
+            self.kernel.at(time, EventPriority.FAILURE, function, argument)  # type: ignore[arg-type]
 
     def hazard(self, info: SourceInfo, node: int) -> float:
         """Return the hazard of a node for a cause relative to the stated one [-]."""

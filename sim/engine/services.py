@@ -12,7 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from ettrick.sim.engine.fleet_result import DIRECT, SERVICE_SUMS, size_class
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import SourceInfo
 from ettrick.sim.engine.stream_job import StreamJob
 from ettrick.sim.policies.contracts import Bucket
@@ -193,10 +193,10 @@ class Service:
             self._submit(min(plan.together, left), 0.0)
             left -= plan.together
         if plan.upgrade is not None:
-            self.kernel.at(plan.upgrade[0], Order.PHASE, self._on_upgrade, 1)
+            self.kernel.at(plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, 1)
         if plan.scale is not None:
             self.looks = plan.rates.pieces()
-            self.kernel.at(plan.scale[3], Order.PHASE, self._on_scale, next(self.looks))
+            self.kernel.at(plan.scale[3], EventPriority.PHASE, self._on_scale, next(self.looks))
 
     # ------------------------------------------------------------------------------------------------- the fluid
 
@@ -488,7 +488,7 @@ class Service:
         gang.stand_still(now)
         gang.stages.append((Bucket.INITIALIZE, at))
         gang.run_at = at
-        self.kernel.at(at, Order.PHASE, self._on_up, (gang, gang.epoch))
+        self.kernel.at(at, EventPriority.PHASE, self._on_up, (gang, gang.epoch))
 
     def _on_up(self, call: Call) -> None:
         gang, epoch = call.argument
@@ -505,7 +505,7 @@ class Service:
                 self._refill(gang, now)
         elif gang.is_cold and plan.warm_time > 0 and plan.warm_speed < 1:
             self._serve_with(gang, plan.warm_speed, now)
-            self.kernel.at(now + plan.warm_time, Order.PHASE, self._on_warm, (gang, gang.epoch))
+            self.kernel.at(now + plan.warm_time, EventPriority.PHASE, self._on_warm, (gang, gang.epoch))
         else:
             self._serve_with(gang, 1.0, now)
         self._end_upgrade(gang, now)
@@ -515,7 +515,7 @@ class Service:
         if gang.lives:
             gang.alive = now
             due = now + gang.lives[0][0] - gang.lived
-            self.kernel.at(due, Order.FAILURE, self.fleet.on_own, (gang, gang.epoch))
+            self.kernel.at(due, EventPriority.FAILURE, self.fleet.on_own, (gang, gang.epoch))
 
     def _on_warm(self, call: Call) -> None:
         gang, epoch = call.argument
@@ -778,7 +778,7 @@ class Service:
             gang.joining = [
                 (Bucket.STARVED, now, ready), (Bucket.RESTORE, ready, loaded), (Bucket.INITIALIZE, loaded, up)
             ]  # fmt: skip
-            self.kernel.at(up, Order.PHASE, self._on_widen, (gang, gang.epoch))
+            self.kernel.at(up, EventPriority.PHASE, self._on_widen, (gang, gang.epoch))
 
     def _on_widen(self, call: Call) -> None:
         gang, epoch = call.argument
@@ -809,7 +809,7 @@ class Service:
         for gang in (idle + others)[: len(self.gangs) - gangs]:
             self._retire(gang, now)
         if until < math.inf:
-            self.kernel.at(until + window, Order.PHASE, self._on_scale, next(self.looks))
+            self.kernel.at(until + window, EventPriority.PHASE, self._on_scale, next(self.looks))
 
     def _retire(self, gang: Gang, now: float) -> None:
         del self.gangs[gang]
@@ -826,7 +826,7 @@ class Service:
         self.renewing = list(self.gangs)
         self._renew(self.kernel.now)
         following: int = call.argument + 1
-        self.kernel.at(following * self.plan.upgrade[0], Order.PHASE, self._on_upgrade, following)
+        self.kernel.at(following * self.plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, following)
 
     def _renew(self, now: float) -> None:
         """Let the next gangs start anew, as many as may at a time."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ettrick.sim import rng
 from ettrick.sim.engine.job import Group, Taint
-from ettrick.sim.engine.kernel import Order, order_of
+from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import RELAPSE, Failure, Life
 from ettrick.sim.failures.spread import first_onsets, hidden_at_start
 from ettrick.sim.failures.trace import PARTS, ROUNDS
@@ -111,9 +111,9 @@ class SilentFaults:
         detection_race = failure.info.source.detection_race
         noticed = now + detection_race.draw(failure.mark) if detection_race is not None else math.inf
         if heals < min(noticed, self.failures.end):
-            self.kernel.at(heals, Order.RETURN, self._on_healed, fault)
+            self.kernel.at(heals, EventPriority.RETURN, self._on_healed, fault)
         elif noticed < self.failures.end:
-            self.kernel.at(noticed, Order.FAILURE, self._on_noticed, fault)
+            self.kernel.at(noticed, EventPriority.FAILURE, self._on_noticed, fault)
 
     def clear(self, node: int) -> None:
         """Forget what a node had before it was repaired."""
@@ -288,7 +288,7 @@ class HiddenFaults:
 
     def _at_onset(self, info: SourceInfo, node: int, number: int, time: float) -> None:
         if time < self.failures.end:
-            self.kernel.at(time, Order.FAILURE, self._on_onset, (info, node, number))
+            self.kernel.at(time, EventPriority.FAILURE, self._on_onset, (info, node, number))
 
     def _on_onset(self, call: Call) -> None:
         info, node, number = call.argument
@@ -337,7 +337,7 @@ class HiddenFaults:
         share, every = info.source.checked
         failure = Failure(info, life.slot, life.round)
         if share and (share >= 1 or failure.mark("check finds") < share):
-            self.kernel.at(now + failure.mark("check") * every, Order.FAILURE, self._on_found, life)
+            self.kernel.at(now + failure.mark("check") * every, EventPriority.FAILURE, self._on_found, life)
 
     def _on_found(self, call: Call) -> None:
         self._find(call.argument)

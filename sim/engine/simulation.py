@@ -10,7 +10,7 @@ import numpy as np
 from ettrick.sim import rng
 from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.jobs import Jobs
-from ettrick.sim.engine.kernel import Kernel, Order
+from ettrick.sim.engine.kernel import Kernel, EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.lives import Counts, Lives
 from ettrick.sim.engine.nodes import Cluster
@@ -77,7 +77,7 @@ class Simulation:
         self.failures.start(trace)
         kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
-            kernel.at(prepared.warmup, Order.BOUNDARY, self._on_warm)
+            kernel.at(prepared.warmup, EventPriority.BOUNDARY, self._on_warm)
         self.boundaries: Iterator[float] = iter(())
         """Where windows meet [s]; those of a fleet are finer where the scenario states none."""
         if self.fleet is not None:
@@ -172,7 +172,7 @@ class Simulation:
     def _next_window(self) -> None:
         edge = next(self.boundaries, self.end)
         if edge < self.end:
-            self.kernel.at(edge, Order.BOUNDARY, self._on_window, edge)
+            self.kernel.at(edge, EventPriority.BOUNDARY, self._on_window, edge)
 
     def _on_window(self, call: Call) -> None:
         edge: float = call.argument

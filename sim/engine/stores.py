@@ -10,7 +10,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.stream_job import StreamJob
 from ettrick.sim.failures.source import CONTENTION
 from ettrick.sim.policies.checkpoint import Ladder, LadderState
@@ -95,7 +95,7 @@ class SharedStores:
         transfer = Transfer(group, *job.checkpoint.transfer, saves)
         before = seconds - self._alone(transfer)
         if before > 0:
-            self.kernel.at(now + before, Order.PHASE, self.on_ready, (transfer, group.epoch))
+            self.kernel.at(now + before, EventPriority.PHASE, self.on_ready, (transfer, group.epoch))
         else:
             self.begin(transfer, now)
         return True
@@ -181,7 +181,7 @@ class SharedStores:
                 used = sum(transfer.speed * transfer.whole for transfer in saves)
                 _fair_shares([transfer for transfer in self.transfers if not transfer.saves], 1.0 - used)
             end = now + min(transfer.left / transfer.speed for transfer in self.transfers)
-        self.kernel.at(end, Order.PHASE, self._on_end, self.epoch)
+        self.kernel.at(end, EventPriority.PHASE, self._on_end, self.epoch)
         for transfer in self.transfers:
             if not transfer.is_step:
                 self._retime(transfer, now)
@@ -221,7 +221,7 @@ class SharedStores:
             job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
         left = self.cut.pop(job.index, 0.0)
         if checkpoint.drain and 0 in state.due:
-            self.kernel.at(now + state.stall_left, Order.PHASE, self._on_copied, (job, job.main.epoch))
+            self.kernel.at(now + state.stall_left, EventPriority.PHASE, self._on_copied, (job, job.main.epoch))
         elif left and checkpoint.saves_remotely(state):
             self.begin(Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
         else:
@@ -233,7 +233,7 @@ class SharedStores:
             return
         checkpoint, state = _saving(job)
         due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
-        self.kernel.at(due, Order.PHASE, self._on_due, (job, due))
+        self.kernel.at(due, EventPriority.PHASE, self._on_due, (job, due))
 
     def late(self, group: Group, seconds: float) -> tuple[float, int]:
         """Return how much of a blocking save is longer than it would be alone [s], and why."""
@@ -253,7 +253,7 @@ class SharedStores:
         checkpoint, state = _saving(job)
         job.state = state = checkpoint.at_save(state, job.pace)
         if checkpoint.drain and state.stall_left > 0:
-            self.kernel.at(now + state.stall_left, Order.PHASE, self._on_copied, (job, job.main.epoch))
+            self.kernel.at(now + state.stall_left, EventPriority.PHASE, self._on_copied, (job, job.main.epoch))
             if job.stops_at < math.inf:
                 self.jobs.paces.expect_finish(job.main, now)
         else:

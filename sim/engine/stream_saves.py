@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ettrick.sim.engine.fleet_result import DIRECT
-from ettrick.sim.engine.kernel import Order
+from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.stores import Transfer
 from ettrick.sim.policies.contracts import Bucket
 
@@ -37,7 +37,7 @@ class StreamSaves:
         job.stages.append((Bucket.RESTORE, math.inf))
         unpacking = job.saves.restore.of(job.spec.work) - max(job.saves.transfer)
         reading = Transfer(job, *job.saves.transfer), job.epoch
-        self.kernel.at(ready + max(unpacking, 0.0), Order.PHASE, self.stores.on_ready, reading)
+        self.kernel.at(ready + max(unpacking, 0.0), EventPriority.PHASE, self.stores.on_ready, reading)
 
     def go_on(self, job: StreamJob, now: float) -> None:
         """Say when something happens next to a job that steps, if nothing disturbs it."""
@@ -51,7 +51,7 @@ class StreamSaves:
             at = copied if now < copied else copied + left - (job.saving_at - job.run_at)
         job.next_at = at
         if at < math.inf:
-            self.kernel.at(at, Order.PHASE, self._on_next, (job, job.epoch, at))
+            self.kernel.at(at, EventPriority.PHASE, self._on_next, (job, job.epoch, at))
 
     def _on_next(self, call: Call) -> None:
         job, epoch, at = call.argument

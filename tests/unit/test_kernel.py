@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.engine.kernel import Call, Kernel, Order
+from ettrick.sim.engine.kernel import Call, Kernel, EventPriority
 from ettrick.sim.engine.ledger import Account, LedgerError
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket, QueuedJob
@@ -32,10 +32,10 @@ def test_times_are_exact() -> None:
         seen.append(kernel.now)
         if len(seen) <= 500:
             later = kernel.now + call.argument / 3
-            kernel.at(later, Order.PHASE, note, later)
+            kernel.at(later, EventPriority.PHASE, note, later)
 
     for time in times:
-        kernel.at(time, Order.FAILURE, note, time)
+        kernel.at(time, EventPriority.FAILURE, note, time)
     kernel.run(until=2e7)
     assert seen == sorted(seen)
     assert set(times) <= set(seen)
@@ -43,7 +43,7 @@ def test_times_are_exact() -> None:
 
 def test_ties_by_order_then_by_call() -> None:
     """At one time: boundary, return, phase end, failure, arrival, pass; among equals, who was asked for first."""
-    orders = (Order.BOUNDARY, Order.RETURN, Order.PHASE, Order.FAILURE, Order.ARRIVAL, Order.PASS)
+    orders = (EventPriority.BOUNDARY, EventPriority.RETURN, EventPriority.PHASE, EventPriority.FAILURE, EventPriority.ARRIVAL, EventPriority.PASS)
     seen: list[tuple[int, int]] = []
 
     def note(call: Call) -> None:
@@ -66,11 +66,11 @@ def test_calls_made_at_the_present_time_are_played() -> None:
 
     def first(call: Call) -> None:
         seen.append("first")
-        kernel.at(kernel.now, Order.FAILURE, lambda call: seen.append("third"))
-        kernel.at(kernel.now, Order.RETURN, lambda call: seen.append("at once"))
+        kernel.at(kernel.now, EventPriority.FAILURE, lambda call: seen.append("third"))
+        kernel.at(kernel.now, EventPriority.RETURN, lambda call: seen.append("at once"))
 
-    kernel.at(1.0, Order.FAILURE, first)
-    kernel.at(1.0, Order.FAILURE, lambda call: seen.append("second"))
+    kernel.at(1.0, EventPriority.FAILURE, first)
+    kernel.at(1.0, EventPriority.FAILURE, lambda call: seen.append("second"))
     assert kernel.waiting == 2
     while kernel.waiting:
         kernel.step()
@@ -86,7 +86,7 @@ def test_an_error_in_a_handler_is_not_swallowed() -> None:
         message = "out of order"
         raise RuntimeError(message)
 
-    kernel.at(1.0, Order.PHASE, fail)
+    kernel.at(1.0, EventPriority.PHASE, fail)
     with pytest.raises(RuntimeError, match="out of order"):
         kernel.step()
 
