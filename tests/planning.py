@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import Pending, Pool, Quota
+from ettrick.sim.policies.queue import PlannerJob, Pool, Quota
 from ettrick.sim.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Replay:
         self.history: list[tuple[float, int]] = []
         """Starts in order: time and number of the job."""
         self.preemptions: list[tuple[float, int, list[int]]] = []
-        self.running: dict[int, Pending] = {}
+        self.running: dict[int, PlannerJob] = {}
         self.first: dict[int, float] = {}
         """First start of each job, and its last end."""
         self.end: dict[int, float] = {}
@@ -86,7 +86,7 @@ class Replay:
     def arrive(self, job: Work) -> None:
         """Let a job enter the queue now."""
         limit = job.run if job.limit is None else job.limit
-        pending = Pending(
+        pending = PlannerJob(
             job.number, job.nodes, job.gpus or job.nodes * self.planner.gpus, limit=limit, priority=job.priority,
             submit=job.submit, eligible=self.now, tenant=job.tenant, partition=job.partition, owner=job,
         )  # fmt: skip
@@ -122,16 +122,16 @@ class Replay:
         planner = self.planner
         assert min(planner.free) >= 0, "a node was given away twice"
 
-    def _end(self, job: Pending, start: float) -> None:
+    def _end(self, job: PlannerJob, start: float) -> None:
         if self.running.get(job.number) is job and job.start == start:
             self.stop(job.number)
 
-    def _evict(self, job: Pending) -> None:
+    def _evict(self, job: PlannerJob) -> None:
         if self.running.get(job.number) is job:
             self.stop(job.number)
             self._at(self.now + self.delay, 2, lambda: self._again(job))
 
-    def _again(self, job: Pending) -> None:
+    def _again(self, job: PlannerJob) -> None:
         job.eligible = job.submit = self.now
         self.planner.enqueue(job, self.now)
 

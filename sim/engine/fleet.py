@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.policies.contracts import PoolName
-    from ettrick.sim.policies.queue import Pending
+    from ettrick.sim.policies.queue import PlannerJob
     from ettrick.sim.scenario.streams import Arrival, Tenant
 
 _PRODUCTIVE, _CHECKPOINT_STALL, _LOST_WORK = (
@@ -348,7 +348,7 @@ class Fleet(Queue):
             if count != planner.idle(pool):
                 planner.capacity(count - planner.idle(pool), now, pool)
 
-    def _start_pending(self, pending: Pending, now: float) -> None:
+    def _start_pending(self, pending: PlannerJob, now: float) -> None:
         """Start a job that the planner has given its nodes."""
         self.queued_gpus -= pending.gpus
         self.queued_jobs -= 1
@@ -958,20 +958,20 @@ class Fleet(Queue):
         return found
 
     @staticmethod
-    def _is_leaving(victim: Pending, now: float) -> bool:
+    def _is_leaving(victim: PlannerJob, now: float) -> bool:
         """Return whether a job works on, or saves, in the grace that somebody else has given it."""
         if isinstance(victim, NamedJob):
             return victim.job.saved_at > now and type(victim.job.main.plan[-1]) is Requeue
         return isinstance(victim, StreamJob) and victim.notice is not None
 
-    def _name(self, pending: Pending) -> str:
+    def _name(self, pending: PlannerJob) -> str:
         """Return the name of a job for messages."""
         if isinstance(pending, StreamJob):
             return f"job {pending.spec.number} of {pending.stream.name}"
         assert isinstance(pending, NamedJob)
         return pending.job.spec.name
 
-    def _reason(self, pending: Pending) -> int:
+    def _reason(self, pending: PlannerJob) -> int:
         """Return the root cause that has put a job into the queue; 0 if it has just arrived."""
         if isinstance(pending, StreamJob):
             return pending.root

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.sim.engine.fleet_result import DIRECT
 from ettrick.sim.engine.job import Clock
-from ettrick.sim.policies.queue import Pending
+from ettrick.sim.policies.queue import PlannerJob
 
 if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job
@@ -67,7 +67,7 @@ class Allocation:
         return self
 
 
-class StreamJob(Pending):
+class StreamJob(PlannerJob):
     """A job of a stream, from its submission to its end."""
 
     __slots__ = (
@@ -149,7 +149,7 @@ class StreamJob(Pending):
         self.alive = math.inf
 
 
-class NamedJob(Pending):
+class NamedJob(PlannerJob):
     """A named job in the queue."""
 
     __slots__ = ("job",)

@@ -15,7 +15,7 @@ from ettrick.sim.policies.queue import (
     INF,
     Lane,
     Ordered,
-    Pending,
+    PlannerJob,
     Pool,
     Profile,
     Quota,
@@ -62,7 +62,7 @@ class Claims:
         """GPUs that each tenant has."""
         self.held = [0] * len(quotas)
         """GPUs that its waiting gangs hold of its quota."""
-        self.preemptions: list[tuple[Pending, list[Pending]]] = []
+        self.preemptions: list[tuple[PlannerJob, list[PlannerJob]]] = []
         """Who is to be stopped for whom, by the last pass."""
         self.total = sum(pool.nodes for pool in pools)
         # What follows from the keys.
@@ -92,8 +92,8 @@ class Claims:
         self._extras = [0] * len(self.pools)
         self._profiles: list[Profile] = []
         self._serials = itertools.count(1)
-        self._caps: list[tuple[float, int, Pending]] = []
-        self._claimers: dict[Pending, None] = {}
+        self._caps: list[tuple[float, int, PlannerJob]] = []
+        self._claimers: dict[PlannerJob, None] = {}
         self._past = [0.0] * len(quotas)
         self._past_at = 0.0
         self._factors = [1.0] * len(quotas)
@@ -102,7 +102,7 @@ class Claims:
     # ----------------------------------------
     # Where a job fits.
 
-    def _find(self, job: Pending, now: float) -> Place | None:
+    def _find(self, job: PlannerJob, now: float) -> Place | None:
         """Return where a job can start now, beside what is reserved; nothing if nowhere."""
         pools = self._of[job.partition]
         if not job.nodes:
@@ -112,7 +112,7 @@ class Claims:
             return ((pool, job.nodes),) if self._room(job, pool, now) >= job.nodes else None
         return self._choose(job, pools, {pool: self._room(job, pool, now) for pool in pools}, now)
 
-    def _room(self, job: Pending, pool: int, now: float) -> int:
+    def _room(self, job: PlannerJob, pool: int, now: float) -> int:
         """Return the nodes of a pool that a job could have from now on, for all of its time limit."""
         free = self.free[pool]
         end = now + job.limit
@@ -130,7 +130,7 @@ class Claims:
                 free = min(free, self._extras[pool])
         return free + job.claim.get(pool, 0) if job.claim else free
 
-    def _choose(self, job: Pending, pools: list[int], rooms: dict[int, int], now: float) -> Place | None:
+    def _choose(self, job: PlannerJob, pools: list[int], rooms: dict[int, int], now: float) -> Place | None:
         """Return how many nodes of each pool a job takes, of `rooms`; nothing if there are too few in right places."""
         nodes = max(job.nodes, 1)
         if sum(rooms.values()) < nodes:
@@ -164,7 +164,7 @@ class Claims:
             found[self.pools[pool].domain] += max(rooms[pool], 0)
         return found
 
-    def _find_share(self, job: Pending, now: float, pools: list[int]) -> Place | None:
+    def _find_share(self, job: PlannerJob, now: float, pools: list[int]) -> Place | None:
         """Return a node with room for a job below a node, or a free one."""
         spread = self.keys.share_nodes == "spread"
         claimed = job.share
@@ -182,7 +182,7 @@ class Claims:
                         return share
         return fresh
 
-    def _may_join(self, job: Pending, share: Share, now: float) -> bool:
+    def _may_join(self, job: PlannerJob, share: Share, now: float) -> bool:
         """Return whether a job may keep a shared node for all of its time limit."""
         end = now + job.limit
         if self._windows and any(start < end and now < stop for start, stop in self.pools[share.pool].windows):
@@ -206,7 +206,7 @@ class Claims:
             heapq.heappop(heap)
         return None
 
-    def replacements(self, job: Pending, is_near: bool) -> list[int]:
+    def replacements(self, job: PlannerJob, is_near: bool) -> list[int]:
         """Return the pools from which a running job may have a lost node replaced; those of its domains come first."""
         homes = {self.pools[pool].domain for pool, _ in job.where}
         pools = self._of[job.partition]
@@ -216,7 +216,7 @@ class Claims:
 
     # Preemption and claims.
 
-    def victims(self, job: Pending, now: float) -> list[Pending]:
+    def victims(self, job: PlannerJob, now: float) -> list[PlannerJob]:
         """Return whom to stop so that a job can start: nobody if even all candidates together would not do.
 
         Candidates have run for the exempt time and have not been preempted too often. Those of tenants that have
@@ -231,7 +231,7 @@ class Claims:
         domains: list[int | None] = [None]
         if self._packs and keys.victims == "reorder" and self.keys.need == "required":
             domains = list({self.pools[pool].domain: None for pool in self._of[job.partition]})
-        best: list[Pending] = []
+        best: list[PlannerJob] = []
         for domain in domains:
             chosen = self._lifted(self._candidates(job, now, domain, reclaims=reclaims), job, now)
             if chosen and keys.victims == "minimal":
@@ -252,7 +252,7 @@ class Claims:
                 best = chosen
         return best
 
-    def _could_free(self, job: Pending, now: float) -> float:
+    def _could_free(self, job: PlannerJob, now: float) -> float:
         """Return since when all candidates of lower classes have enough GPUs; where that is ahead, wake then.
 
         It is ``now``, infinite for never, or when the next of those who are exempt still are so no longer.
@@ -271,13 +271,13 @@ class Claims:
         self._wakes = min(self._wakes, until)
         return now if ready >= need else until
 
-    def _candidates(self, job: Pending, now: float, domain: int | None, *, reclaims: bool) -> Iterator[Pending]:
+    def _candidates(self, job: PlannerJob, now: float, domain: int | None, *, reclaims: bool) -> Iterator[PlannerJob]:
         """Yield whom a job may stop, the first to go first."""
         keys = self.keys.preempt
         pools = {pool for pool in self._of[job.partition] if domain in (None, self.pools[pool].domain)}
-        chosen: set[Pending] = set()
+        chosen: set[PlannerJob] = set()
 
-        def may_go(victim: Pending) -> bool:
+        def may_go(victim: PlannerJob) -> bool:
             return (
                 victim.preemptor is None
                 and (keys.most is None or victim.preemptions < keys.most)
@@ -300,17 +300,17 @@ class Claims:
                     victim.is_reclaimed = False
                     yield victim
 
-    def _may_stop(self, job: Pending, victim: Pending) -> bool:
+    def _may_stop(self, job: PlannerJob, victim: PlannerJob) -> bool:
         """Return whether its quota or its class lets a job stop another one."""
         return self._may_reclaim(job, victim) or self._outranks(job, victim)
 
-    def _outranks(self, job: Pending, victim: Pending) -> bool:
+    def _outranks(self, job: PlannerJob, victim: PlannerJob) -> bool:
         """Return whether its class lets a job stop another one, which might not reclaim its nodes."""
         keys = self.keys.preempt
         is_near = keys.who != "none" and (keys.within == "cluster" or victim.tenant == job.tenant)
         return is_near and self._class(victim) < self._class(job) and not self._may_reclaim(victim, job)
 
-    def _may_reclaim(self, job: Pending, victim: Pending) -> bool:
+    def _may_reclaim(self, job: PlannerJob, victim: PlannerJob) -> bool:
         """Return whether a job within the quota of its tenant may stop one of a tenant beyond its own."""
         reclaim = self.keys.preempt.reclaim
         if reclaim == "none" or job.tenant == victim.tenant or (reclaim == "lower" and victim.priority >= job.priority):
@@ -318,9 +318,9 @@ class Claims:
         used = self.usage[victim.tenant] + (0 if self._runs(victim) else victim.size)
         return used > self.quotas[victim.tenant].nominal and self._is_within_quota(job)
 
-    def _lifted(self, candidates: Iterable[Pending], job: Pending, now: float) -> list[Pending]:
+    def _lifted(self, candidates: Iterable[PlannerJob], job: PlannerJob, now: float) -> list[PlannerJob]:
         """Count candidates as gone until a job fits, and return them; nobody if it never does."""
-        chosen: list[Pending] = []
+        chosen: list[PlannerJob] = []
         claimed = sum(job.claim.values())
         for victim in candidates:
             chosen.append(victim)
@@ -331,7 +331,7 @@ class Claims:
             self._lift(victim, -1)
         return []
 
-    def _lift(self, victim: Pending, sign: int) -> None:
+    def _lift(self, victim: PlannerJob, sign: int) -> None:
         """Count a running job as gone (1), or as there again (-1), in what is free now and ahead."""
         self.usage[victim.tenant] -= sign * victim.size
         share = victim.share
@@ -354,7 +354,7 @@ class Claims:
         if self._profiles:
             self._profiles[pool].give(start, end, nodes)
 
-    def _would_fit(self, job: Pending, gone: list[Pending], now: float) -> bool:
+    def _would_fit(self, job: PlannerJob, gone: list[PlannerJob], now: float) -> bool:
         if not self._admits(job):
             return False
         if not job.nodes:
@@ -363,7 +363,7 @@ class Claims:
             )
         return self._find(job, now) is not None
 
-    def _vacated(self, job: Pending, gone: list[Pending], now: float) -> Share | None:
+    def _vacated(self, job: PlannerJob, gone: list[PlannerJob], now: float) -> Share | None:
         """Return a shared node that has room for a job below a node when some of its jobs are gone."""
         shares = (victim.share for victim in gone if victim.share is not None)
         for share in shares:
@@ -372,7 +372,7 @@ class Claims:
                 return share
         return None
 
-    def _take_over(self, job: Pending, now: float, admitted: bool) -> Place | None:
+    def _take_over(self, job: PlannerJob, now: float, admitted: bool) -> Place | None:
         """Let a job that is blocked have what jobs behind it have claimed, or name its victims."""
         if not self._preempts:
             return None
@@ -409,7 +409,7 @@ class Claims:
         self._dirty = True
         return None
 
-    def _outrank(self, job: Pending, now: float) -> Place | None:
+    def _outrank(self, job: PlannerJob, now: float) -> Place | None:
         """Return a place on nodes that jobs behind this one in the queue have claimed; nothing if it does not do."""
         mine = self._rank(job.lane, job.entry, now)
         behind = [
@@ -438,7 +438,7 @@ class Claims:
                     self.free[pool] -= taken
                     job.claim[pool] = job.claim.get(pool, 0) + taken
 
-    def _unclaim(self, job: Pending) -> None:
+    def _unclaim(self, job: PlannerJob) -> None:
         """Free what a job has claimed."""
         if self._claimers.pop(job, self) is self:
             return
@@ -454,7 +454,7 @@ class Claims:
                 self._offer(victim.share)
         job.claim, job.target, job.victims = {}, {}, {}
 
-    def _expect(self, job: Pending, end: float) -> None:
+    def _expect(self, job: PlannerJob, end: float) -> None:
         """Note that a running job will end sooner."""
         end = min(end, job.end)
         if job.share is not None:
@@ -469,7 +469,7 @@ class Claims:
     # ----------------------------------------
     # Quotas, order, and books.
 
-    def _admits(self, job: Pending) -> bool:
+    def _admits(self, job: PlannerJob) -> bool:
         """Return whether a tenant may have so many more GPUs: its own, or those that others lend."""
         if not self._has_quota:
             return True
@@ -481,7 +481,7 @@ class Claims:
         own = (max(quota.nominal - quota.lend, 0.0) if quota.nominal < INF else INF for quota in self.quotas)
         return sum(max(count - kept, 0.0) for count, kept in zip(wanted, own, strict=True)) <= self._lent
 
-    def _is_within_quota(self, job: Pending) -> bool:
+    def _is_within_quota(self, job: PlannerJob) -> bool:
         quota = self.quotas[job.tenant]
         more = 0 if self._runs(job) else self._more(job)
         return self.usage[job.tenant] + self.held[job.tenant] + more <= quota.nominal
@@ -492,28 +492,28 @@ class Claims:
         for job in self._claimers:
             self.held[job.tenant] += job.size
 
-    def _more(self, job: Pending) -> int:
+    def _more(self, job: PlannerJob) -> int:
         """Return the GPUs by which a job adds to what is held of the quotas."""
         return 0 if job in self._claimers else job.size
 
-    def _runs(self, job: Pending) -> bool:
+    def _runs(self, job: PlannerJob) -> bool:
         return job in self.running[self._class(job)]
 
-    def _number(self, job: Pending) -> None:
+    def _number(self, job: PlannerJob) -> None:
         job.serial = next(self._serials)
         job.size = job.nodes * self.gpus or job.gpus
         job.shape = job.nodes, job.gpus, job.limit, job.partition
 
-    def _class(self, job: Pending) -> float:
+    def _class(self, job: PlannerJob) -> float:
         who = self.keys.preempt.who
         return self.tiers[job.partition] if who == "tier" else job.qos if who == "qos" else job.priority
 
-    def _count(self, job: Pending) -> int:
+    def _count(self, job: PlannerJob) -> int:
         """Return the free nodes of a job's partition."""
         pools = self._of[job.partition]
         return self.free[pools[0]] if len(pools) == 1 else sum(self.free[pool] for pool in pools)
 
-    def _add(self, job: Pending, capped: bool) -> None:
+    def _add(self, job: PlannerJob, capped: bool) -> None:
         order = self.keys.order
         size = job.size / (self.total * self.gpus)
         static = order.priority * job.priority
@@ -530,7 +530,7 @@ class Claims:
         lane.add(job.entry)
         self.queued += 1
 
-    def _leave(self, job: Pending) -> None:
+    def _leave(self, job: PlannerJob) -> None:
         """Take a job out of its lane."""
         assert job.lane is not None
         job.lane.remove(job.entry)
@@ -593,12 +593,12 @@ class Claims:
         self._past = [past * left + used * gain for past, used in zip(self._past, self.usage, strict=True)]
         self._past_at = now
 
-    def _use(self, job: Pending, now: float, sign: int) -> None:
+    def _use(self, job: PlannerJob, now: float, sign: int) -> None:
         if self.keys.order.fair_share.weight:
             self._decay(now)
         self.usage[job.tenant] += sign * job.size
 
-    def _into(self, share: Share, job: Pending) -> None:
+    def _into(self, share: Share, job: PlannerJob) -> None:
         """Add a job to a shared node."""
         share.jobs[job] = None
         share.free -= job.gpus
@@ -606,7 +606,7 @@ class Claims:
         job.share = share
         self._set_end(share)
 
-    def _out_of(self, share: Share, job: Pending) -> None:
+    def _out_of(self, share: Share, job: PlannerJob) -> None:
         del share.jobs[job]
         share.free += job.gpus
         self.stranded += job.gpus

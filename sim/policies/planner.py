@@ -28,7 +28,7 @@ from ettrick.sim.policies.queue import INF, Profile, Quota, Share, next_multiple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim.policies.queue import Lane, Pending, Place, Pool
+    from ettrick.sim.policies.queue import Lane, PlannerJob, Place, Pool
     from ettrick.sim.policies.scheduler import Scheduler
 
 _TOO_FEW = ("too_few", "exempt")
@@ -73,20 +73,20 @@ class Planner(Claims):
         may_keep = not (self._preempts or self._moves or keys.backfill_cycle or keys.cycle)
         self._exact = may_keep and self._deep and self._depth == self._tested == self._window == INF
         # Of the last pass.
-        self._fresh: list[Pending] = []
-        self._heads: list[Pending] = []
+        self._fresh: list[PlannerJob] = []
+        self._heads: list[PlannerJob] = []
         self._due = -INF
         self._blocked: set[int] = set()
         self._left: defaultdict[int, float] = defaultdict(lambda: self._depth)
         self._tests: float = 0
         self._tail: tuple[Any, ...] = ()
-        self._planned: list[tuple[float, int, Pending]] = []
+        self._planned: list[tuple[float, int, PlannerJob]] = []
         self._why = "no_queue"
 
     # ----------------------------------------
     # What happens to jobs and nodes.
 
-    def enqueue(self, job: Pending, now: float) -> None:
+    def enqueue(self, job: PlannerJob, now: float) -> None:
         """Put a job that is eligible into the queue."""
         self._number(job)
         self._exact &= job.nodes > 0
@@ -97,13 +97,13 @@ class Planner(Claims):
             heapq.heappush(self._caps, (job.eligible + age.full, job.serial, job))
         self._fresh.append(job)
 
-    def withdraw(self, job: Pending) -> None:
+    def withdraw(self, job: PlannerJob) -> None:
         """Take a job out of the queue; what it has claimed is free again."""
         self._leave(job)
         self._unclaim(job)
         self._dirty = True
 
-    def started(self, job: Pending, now: float, place: Place) -> None:
+    def started(self, job: PlannerJob, now: float, place: Place) -> None:
         """Give a job its nodes; the planner calls it for those that it starts."""
         if not job.serial:
             self._number(job)
@@ -126,7 +126,7 @@ class Planner(Claims):
         self._use(job, now, 1)
         self.running[self._class(job)].start(job)
 
-    def ended(self, job: Pending, now: float) -> None:
+    def ended(self, job: PlannerJob, now: float) -> None:
         """Free the nodes of a job that ran; those that were taken from others are claimed."""
         expected = self._rounded(job.end) == now
         freed: list[tuple[int, int]] = []
@@ -167,7 +167,7 @@ class Planner(Claims):
         self._top_up()
         self._dirty = True
 
-    def seated(self, job: Pending, place: tuple[tuple[int, int], ...]) -> None:
+    def seated(self, job: PlannerJob, place: tuple[tuple[int, int], ...]) -> None:
         """Note which nodes a running job has now: no reservation counts on those that it has lost."""
         for pool, nodes in job.where:
             self.ends[pool].remove((self._rounded(job.end), job.serial, nodes))
@@ -179,7 +179,7 @@ class Planner(Claims):
     # ----------------------------------------
     # A pass.
 
-    def plan(self, now: float) -> list[Pending]:
+    def plan(self, now: float) -> list[PlannerJob]:
         """Return who starts now; each has its nodes."""
         self.preemptions = []
         cycle = self.keys.cycle
@@ -216,13 +216,13 @@ class Planner(Claims):
         """Return when the next pass is due though nothing happens [s]; infinite for never."""
         return max(self._wakes, now)
 
-    def first(self, now: float) -> tuple[Pending | None, int]:
+    def first(self, now: float) -> tuple[PlannerJob | None, int]:
         """Return the first job of the queue, if only nodes are in its way, and how many it lacks."""
         lanes = [lane for lane in self.lanes.values() if lane]
         if not lanes:
             return None, 0
         lane = min(lanes, key=lambda lane: self._rank(lane, lane.blocks[0][0], now))
-        job: Pending = lane.blocks[0][0][-1]
+        job: PlannerJob = lane.blocks[0][0][-1]
         return (job, job.nodes - self._count(job)) if self._admits(job) else (None, 0)
 
     def reason(self) -> dict[str, int]:
@@ -239,9 +239,9 @@ class Planner(Claims):
         free = self.free[pool]
         return free + sum(job.claim.get(pool, 0) for job in self._claimers) if self._claimers else free
 
-    def _main(self, now: float, *, again: bool) -> list[Pending]:
+    def _main(self, now: float, *, again: bool) -> list[PlannerJob]:
         """Start jobs in order; the first that cannot start blocks its partition, one without quota its tenant."""
-        starts: list[Pending] = []
+        starts: list[PlannerJob] = []
         before = [] if again or self._preempts else self._heads
         self._heads = []
         self._shadows = [INF] * len(self.pools)
@@ -255,7 +255,7 @@ class Planner(Claims):
             lane = (
                 lanes[0] if len(lanes) == 1 else min(lanes, key=lambda lane: self._rank(lane, lane.blocks[0][0], now))
             )
-            job: Pending = lane.blocks[0][0][-1]
+            job: PlannerJob = lane.blocks[0][0][-1]
             place = None
             admitted = self._admits(job)
             if job not in before:
@@ -288,9 +288,9 @@ class Planner(Claims):
                 starts.append(job)
         return starts
 
-    def _backfill(self, now: float, *, full: bool) -> list[Pending]:
+    def _backfill(self, now: float, *, full: bool) -> list[PlannerJob]:
         """Start whoever can, in order, beside the reservations of those that cannot."""
-        starts: list[Pending] = []
+        starts: list[PlannerJob] = []
         if not (self._exact or self._preempts or self.stranded or any(self.free)):
             self._heads, self._fresh, self._dirty = [], [], False
             self._blocked = set()
@@ -379,7 +379,7 @@ class Planner(Claims):
                 self._leave(job)
         return starts
 
-    def _still_valid(self, fresh: list[Pending], now: float) -> bool:
+    def _still_valid(self, fresh: list[PlannerJob], now: float) -> bool:
         """Return whether the reservations stand, and only jobs behind them are new."""
         if not self._deep:
             behind = (
@@ -392,17 +392,17 @@ class Planner(Claims):
             return False
         return not fresh or not self._tail or fresh[0].entry > self._tail
 
-    def _in_order(self, now: float) -> Iterator[Pending]:
+    def _in_order(self, now: float) -> Iterator[PlannerJob]:
         """Return the queued jobs in order; those larger than what is free are left out in blocks."""
         lanes = [lane for lane in self.lanes.values() if lane]
         if len(lanes) == 1:
             return self._walk(lanes[0], now)
         return (job for _, job in heapq.merge(*(self._ranked(lane, now) for lane in lanes)))
 
-    def _ranked(self, lane: Lane, now: float) -> Iterator[tuple[tuple[float, ...], Pending]]:
+    def _ranked(self, lane: Lane, now: float) -> Iterator[tuple[tuple[float, ...], PlannerJob]]:
         return ((self._rank(lane, job.entry, now), job) for job in self._walk(lane, now))
 
-    def _walk(self, lane: Lane, now: float) -> Iterator[Pending]:
+    def _walk(self, lane: Lane, now: float) -> Iterator[PlannerJob]:
         may_skip = (len(self.lanes) == 1 or self._tested == INF) and not self._preempts
         pool = self._of[lane.partition][0]
         for block, (size, limit) in lane.parts():
@@ -423,7 +423,7 @@ class Planner(Claims):
         free = sum(self.free)
         return free * self.gpus if free else min(self.stranded, self.gpus - 1)
 
-    def _begin(self, job: Pending, now: float, place: Place) -> None:
+    def _begin(self, job: PlannerJob, now: float, place: Place) -> None:
         """Start a job beside the reservations of this pass."""
         claimed = job.claim
         if job in self._claimers:  # a higher job that waits counted on neither its nodes nor its victims
@@ -448,7 +448,7 @@ class Planner(Claims):
         self.started(job, now, place)
         self._top_up()
 
-    def _blocked_by(self, job: Pending, now: float, admitted: bool) -> str:
+    def _blocked_by(self, job: PlannerJob, now: float, admitted: bool) -> str:
         """Return why nodes idle, from the first job that cannot start."""
         if not admitted:
             return "quota"
@@ -462,7 +462,7 @@ class Planner(Claims):
     # ----------------------------------------
     # Reservations.
 
-    def _reserve(self, job: Pending, now: float) -> bool:
+    def _reserve(self, job: PlannerJob, now: float) -> bool:
         """Keep the earliest place and time for a job that is passed; return whether there is one within the window.
 
         What a job has claimed is kept for it already.
@@ -510,7 +510,7 @@ class Planner(Claims):
                     shadow = max(end, now)
         return shadow, int(have - nodes)
 
-    def _earliest(self, job: Pending, nodes: int, pools: list[int]) -> tuple[float, Any]:
+    def _earliest(self, job: PlannerJob, nodes: int, pools: list[int]) -> tuple[float, Any]:
         """Return when a job can start, and where, if its nodes are of several pools."""
         times = sorted({time for pool in pools for time in self._profiles[pool].times})
         for time in times:

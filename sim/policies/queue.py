@@ -41,9 +41,9 @@ class Share:
         self.pool = pool
         self.free = gpus
         self.end = 0.0
-        self.jobs: dict[Pending, None] = {}
-        self.claimed: Pending | None = None
-        self.gone: set[Pending] = set()
+        self.jobs: dict[PlannerJob, None] = {}
+        self.claimed: PlannerJob | None = None
+        self.gone: set[PlannerJob] = set()
         """Jobs of it that would be stopped, while victims are chosen."""
         self.node: Any = None
 
@@ -53,7 +53,7 @@ Place: TypeAlias = "tuple[tuple[int, int], ...] | Share"
 """Nodes of each pool, or the node that a job shares."""
 
 
-class Pending:
+class PlannerJob:
     """A job in the queue, or one that runs.
 
     Parameters
@@ -102,12 +102,12 @@ class Pending:
         self.start = self.end = math.nan
         self.where: tuple[tuple[int, int], ...] = ()
         self.share: Share | None = None
-        self.preemptor: Pending | None = None
+        self.preemptor: PlannerJob | None = None
         self.named_at = math.nan
         """When it was last named as a victim [s]."""
         self.is_reclaimed = False
         """Whether it is, or was, stopped for the quota of the preemptor's tenant, and not for the class."""
-        self.victims: dict[Pending, None] = {}
+        self.victims: dict[PlannerJob, None] = {}
         """Who is being stopped for it and still runs."""
         self.target: dict[int, int] = {}
         """Nodes of each pool that it will start on when its victims are gone, and those that it has of them."""
@@ -289,24 +289,24 @@ class RunningClass:
     __slots__ = ("gpus", "old", "ready", "young")
 
     def __init__(self) -> None:
-        self.young: dict[Pending, None] = {}
-        self.old: dict[Pending, None] = {}
+        self.young: dict[PlannerJob, None] = {}
+        self.old: dict[PlannerJob, None] = {}
         self.gpus = self.ready = 0
         """GPUs of all, and of those that are not safe."""
 
-    def start(self, job: Pending) -> None:
+    def start(self, job: PlannerJob) -> None:
         """Add a job that starts."""
         self.young[job] = None
         self.gpus += job.size
 
-    def end(self, job: Pending) -> None:
+    def end(self, job: PlannerJob) -> None:
         """Take out a job that has ended."""
         self.gpus -= job.size
         if self.young.pop(job, self) is self:
             del self.old[job]
             self.ready -= job.size
 
-    def __contains__(self, job: Pending) -> bool:
+    def __contains__(self, job: PlannerJob) -> bool:
         return job in self.young or job in self.old
 
     def settle(self, now: float, exempt: float) -> None:
@@ -324,7 +324,7 @@ class RunningClass:
         self.settle(now, exempt)
         return next(iter(self.young)).start + exempt if self.young else INF
 
-    def in_order(self, order: str) -> Iterable[Pending]:
+    def in_order(self, order: str) -> Iterable[PlannerJob]:
         """Return those that are not safe, the first to go first."""
         if order == "smallest":
             newest_first = list(reversed(self.old))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pytest
 
     from ettrick.sim.policies.planner import Planner
-    from ettrick.sim.policies.queue import Pending
+    from ettrick.sim.policies.queue import PlannerJob
 
 GPUS = 4
 
@@ -172,7 +172,7 @@ def look_at_all(replay: Replay) -> None:
 def test_jobs_of_one_shape_are_looked_at_once(policy: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks for a place for each job starts and stops the same jobs at the same times."""
 
-    def number(planner: Claims, job: Pending) -> None:
+    def number(planner: Claims, job: PlannerJob) -> None:
         plain(planner, job)
         job.shape = (job.serial,)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import Pending, Pool, Quota
+from ettrick.sim.policies.queue import PlannerJob, Pool, Quota
 from ettrick.sim.policies.scheduler import Scheduler
 from tests.cases import cases
 from tests.planning import Replay, Work
@@ -193,7 +193,7 @@ def test_claims_lapse_with_the_job_that_has_them() -> None:
     """A job that leaves the queue while its victims have their grace gives free what it had claimed."""
     keys = {"head": "passes", **classes(grace="10 s")}
     work = [Work(0, 0, 99, 3), Work(2, 5, 9, 4, priority=1), Work(3, 6, 5, 1)]
-    held: list[Pending] = []
+    held: list[PlannerJob] = []
     actions: list[tuple[float, Callable[[Replay], None]]] = [
         (5.5, lambda replay: held.extend(replay.planner._claimers)),
         (7.0, lambda replay: replay.planner.withdraw(held[0])),
@@ -329,7 +329,7 @@ def test_the_fullest_domain_that_holds_a_gang(need: dict[str, Any], place: tuple
     plan = planner({"use": "fifo", **need}, *RACKS)
     plan.capacity(-2, 0.0, 0)
     plan.capacity(-1, 0.0, 1)
-    job = Pending(1, 3, 3)
+    job = PlannerJob(1, 3, 3)
     plan.enqueue(job, 0.0)
     assert plan.plan(0.0) == [job]
     assert job.where == place
@@ -351,7 +351,7 @@ def test_a_gang_that_no_domain_holds_spreads_over_few() -> None:
     """A gang of 6 nodes takes the emptiest racks of four first, and does not wait for one that could hold it."""
     plan = planner({"pack": "rack", "wait": "1 h"}, *RACKS)
     plan.capacity(-3, 0.0, 0)
-    job = Pending(1, 6, 6)
+    job = PlannerJob(1, 6, 6)
     plan.enqueue(job, 0.0)
     assert plan.plan(0.0) == [job]
     assert job.where == ((1, 4), (2, 2))
