@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ettrick.analysis.study.load import LoadedStudy
-    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.analysis.study.table import Cell, StudyTable
     from ettrick.sim import Prepared, Ratio
 
 Equal = Literal["gpus", "power", "cost"]
@@ -186,7 +186,7 @@ def _is_of_step(path: str) -> bool:
     return steps == ["jobs"] or (steps[0] == "jobs" and (len(steps) < 3 or steps[2] in _UNLIKE_OF_JOBS))
 
 
-def table_lines(kind: Equal, table: Table) -> list[str]:
+def table_lines(kind: Equal, table: StudyTable) -> list[str]:
     """Return what was divided by what for the cells of a study, whose headline is the first metric, in words."""
     metric = table.metrics[0]
     sizes = [
@@ -227,6 +227,6 @@ def _mean_size(cell: Cell, metric: str) -> float:
     return math.fsum(ratio[form.entry] for ratio in ratios) / len(ratios) / form.one
 
 
-def _label(table: Table, cell: Cell) -> str:
+def _label(table: StudyTable, cell: Cell) -> str:
     """Return what a cell is, in words."""
     return ", ".join(f"{table.title(axis)} {value.label}" for axis, value in zip(table.axes, cell.values, strict=True))

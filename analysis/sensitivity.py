@@ -25,7 +25,7 @@ from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.questions.sensitivity import tornado
 from ettrick.analysis.study.questions.sobol import LEAST, indices
-from ettrick.analysis.study.table import Cell, Table
+from ettrick.analysis.study.table import Cell, StudyTable
 from ettrick.analysis.sweep.sweep import replications_of
 from ettrick.analysis.sweep.task import blocks
 from ettrick.sim.scenario.fields import RuleError
@@ -240,7 +240,7 @@ def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
     return found
 
 
-def _simulated(campaigns: dict[str, Campaign], metric: str, replications: int) -> dict[str, Table]:
+def _simulated(campaigns: dict[str, Campaign], metric: str, replications: int) -> dict[str, StudyTable]:
     """Return the tables of several studies, simulated with one progress over all of them."""
     points = {name: tuple(campaign.loaded.points()) for name, campaign in campaigns.items()}
     per_point = len(blocks(0, replications))
@@ -249,7 +249,7 @@ def _simulated(campaigns: dict[str, Campaign], metric: str, replications: int) -
     for name, campaign in campaigns.items():
         replace(campaign, progress=_shifted(campaign.progress, before, total)).simulate(points[name], replications)
         cells = tuple(Cell(campaign.outcome(point, replications, (metric,))) for point in points[name])
-        tables[name] = Table(campaign.loaded.study.vary, cells, (metric,))
+        tables[name] = StudyTable(campaign.loaded.study.vary, cells, (metric,))
         before += per_point * len(points[name])
     return tables
 

@@ -27,7 +27,7 @@ from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import DESIGNS
 from ettrick.analysis.study.load import LoadedStudy, load_study
 from ettrick.analysis.study.model import QUESTIONS
-from ettrick.analysis.study.table import Cell, Outcome, Table
+from ettrick.analysis.study.table import Cell, Outcome, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.document import _axes, _cell
 from ettrick.analysis.sweep.task import Context, Record, Task, run_task
@@ -53,7 +53,7 @@ def table_of(
     *,
     design: Mapping[str, Any] | None = None,
     metrics: tuple[str, ...] = ("ettr",),
-) -> Table:
+) -> StudyTable:
     """Return the table of a study whose metrics are what a function says, one number per replication.
 
     Parameters
@@ -73,7 +73,7 @@ def table_of(
     for point in points:
         cells.setdefault(point.cell, []).append(_outcome(varied, point, function))
     found = tuple(Cell(first, tuple(rest)) for first, *rest in cells.values())
-    return Table(varied, found, metrics, 1)
+    return StudyTable(varied, found, metrics, 1)
 
 
 def _outcome(axes: Mapping[str, Axis], point: Point, function: Callable[[dict[str, Any]], Any]) -> Outcome:
@@ -87,7 +87,7 @@ def _outcome(axes: Mapping[str, Axis], point: Point, function: Callable[[dict[st
     return Outcome(point, {name: [Ratio(value, 1.0) for value in values] for name, values in rows.items()})
 
 
-def broken(table: Table, number: int, **changes: Any) -> Table:
+def broken(table: StudyTable, number: int, **changes: Any) -> StudyTable:
     """Return a table of which one cell has another outcome."""
     cells = list(table.cells)
     cells[number] = dataclasses.replace(cells[number], stated=dataclasses.replace(cells[number].stated, **changes))
@@ -100,14 +100,14 @@ def common_noise(count: int, size: float = 0.01, seed: int = 5) -> np.ndarray:
     return size * (noise - noise.mean()) / noise.std(ddof=1)
 
 
-def ask(table: Table, **question: Any) -> Answer:
+def ask(table: StudyTable, **question: Any) -> Answer:
     """Return the answer of a table to a question as a study writes it, checked as a study would."""
     found = QUESTIONS[question["use"]].model_validate(question)
     found.check(table.axes, table.metrics)
     return found.answer(table)
 
 
-def worded(table: Table, **question: Any) -> tuple[str, list[list[str]]]:
+def worded(table: StudyTable, **question: Any) -> tuple[str, list[list[str]]]:
     """Return the answer of a table in words, and the rows of its table; of a silent answer the reason."""
     answer = ask(table, **question)
     cells = [as_data(_cell(table, number, cell, None)) for number, cell in enumerate(table.cells)]

@@ -113,7 +113,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class StudyTable:
     """All cells of a study, in order.
 
     Parameters

@@ -28,14 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.analysis.study.load import LoadedStudy
-    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.analysis.study.table import Cell, StudyTable
     from ettrick.sim import Scenario
 
 _MOST_NAMED = 10
 """Points that are named when something is wrong with many."""
 
 
-def sweep_document(loaded: LoadedStudy, table: Table, *, command: str) -> SweepDocument:
+def sweep_document(loaded: LoadedStudy, table: StudyTable, *, command: str) -> SweepDocument:
     """Return the document of a study."""
     study = loaded.study
     scenario = next((loaded.scenario(cell.stated.point) for cell in table.running), None)
@@ -85,7 +85,7 @@ def against_sweep(found: SweepDocument) -> list[str]:
     return lines
 
 
-def _answer(question: Any, table: Table) -> AnswerFound:
+def _answer(question: Any, table: StudyTable) -> AnswerFound:
     asked = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     try:
         answer = question.answer(table)
@@ -99,7 +99,7 @@ def _answer(question: Any, table: Table) -> AnswerFound:
         raise blamed from error
 
 
-def _gpus(scenario: Scenario | None, table: Table) -> list[int | None]:
+def _gpus(scenario: Scenario | None, table: StudyTable) -> list[int | None]:
     """Return the GPUs that all jobs of each cell ask for; ``None`` where its settings do not tell.
 
     No other scenario is read for it: to the sizes of the first cell come those that a cell sets itself.
@@ -131,7 +131,7 @@ def _sizes(cell: Cell) -> dict[str, int] | None:
     return found
 
 
-def _axes(table: Table) -> dict[str, SweepAxis]:
+def _axes(table: StudyTable) -> dict[str, SweepAxis]:
     """Return what varies; the values are those of the cells, in the order in which they come."""
     found = {}
     for position, (name, axis) in enumerate(table.axes.items()):
@@ -148,7 +148,7 @@ def _axes(table: Table) -> dict[str, SweepAxis]:
     return found
 
 
-def _cell(table: Table, number: int, cell: Cell, gpus: int | None) -> CellFound:
+def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellFound:
     outcome = cell.stated
     metrics = {name: found for name in table.metrics if (found := summary_of(cell, name)) is not None}
     return CellFound(
@@ -181,7 +181,7 @@ def _cell(table: Table, number: int, cell: Cell, gpus: int | None) -> CellFound:
     )
 
 
-def _counts(table: Table, cells: Sequence[CellFound]) -> SweepCounts:
+def _counts(table: StudyTable, cells: Sequence[CellFound]) -> SweepCounts:
     """Return how many points and cells there are of each kind."""
     statuses = [outcome.status for cell in table.cells for outcome in (cell.stated, *cell.drawn)]
     return SweepCounts(
@@ -198,7 +198,7 @@ def _counts(table: Table, cells: Sequence[CellFound]) -> SweepCounts:
     )
 
 
-def _warnings(table: Table) -> list[Warned]:
+def _warnings(table: StudyTable) -> list[Warned]:
     """Return what scenarios warn of, each once, with the number of cells that it is about."""
     found: dict[str, int] = {}
     for cell in table.cells:

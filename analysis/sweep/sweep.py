@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from ettrick.analysis.at_equal import study_headline
 from ettrick.analysis.statistics.intervals import doubt_of
 from ettrick.analysis.statistics.precision import Precision, ReplicationsError, next_goal
-from ettrick.analysis.study.table import Cell, Table
+from ettrick.analysis.study.table import Cell, StudyTable
 from ettrick.analysis.sweep.campaign import Again
 from ettrick.sim.yamlfile import suggest
 
@@ -209,7 +209,7 @@ def simulate(campaign: Campaign) -> HowFar:
     return lambda point: found[point.number]
 
 
-def table_of(campaign: Campaign, how_far: HowFar) -> Table:
+def table_of(campaign: Campaign, how_far: HowFar) -> StudyTable:
     """Return the table of a study that was simulated."""
     study = campaign.loaded.study
     metrics = kept_metrics(campaign.loaded)
@@ -221,7 +221,7 @@ def table_of(campaign: Campaign, how_far: HowFar) -> Table:
         outcome = campaign.outcome(point, count, metrics)
         cells[-1].append(outcome if precise is None else replace(outcome, precise=precise))
     found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
-    return Table(study.vary, found, metrics, 1 if study.seed is None else study.seed, _currency(campaign.loaded, found))
+    return StudyTable(study.vary, found, metrics, 1 if study.seed is None else study.seed, _currency(campaign.loaded, found))
 
 
 def _currency(loaded: LoadedStudy, cells: Sequence[Cell]) -> str:

@@ -26,7 +26,7 @@ from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import Saltelli
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.questions.sobol import Indices, indices, variance_parts
-from ettrick.analysis.study.table import Cell, Outcome, Table
+from ettrick.analysis.study.table import Cell, Outcome, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
@@ -512,13 +512,13 @@ def design(samples: int, seed: int) -> tuple[tuple[Point, ...], Floats]:
     return points, np.array([[value.number for value in point.values] for point in points], dtype=np.float64)
 
 
-def table_of(function: Function, samples: int, seed: int, added: Callable[[Floats], Floats] | None = None) -> Table:
+def table_of(function: Function, samples: int, seed: int, added: Callable[[Floats], Floats] | None = None) -> StudyTable:
     """Return the table of a function over a Saltelli design; `added` returns the noise, (n, 3) to (n, R)."""
     points, inputs = design(samples, seed)
     values = function(inputs)[:, None] + (np.zeros((len(points), FEW)) if added is None else added(inputs))
     rows = ([Ratio(value, 1.0) for value in row] for row in values.tolist())
     cells = tuple(Cell(Outcome(point, {"y": row})) for point, row in zip(points, rows, strict=True))
-    return Table(AXES, cells, ("y",))
+    return StudyTable(AXES, cells, ("y",))
 
 
 def by_axis(found: Indices, which: str) -> list[tuple[float, tuple[float, float]]]:

@@ -25,7 +25,7 @@ from tests.sweep_tools import ask, broken, common_noise, table_of, worded
 
 if TYPE_CHECKING:
     from ettrick.analysis.study.questions.question import Answer
-    from ettrick.analysis.study.table import Table
+    from ettrick.analysis.study.table import StudyTable
 
 SPARES = {"title": "hot spares", "noun": "hot spares", "path": "spares.hot", "choices": [0, 4, 8, 16]}
 
@@ -688,7 +688,7 @@ def test_what_cannot_be_compared_says_why() -> None:
 PLACES = (1000, 2000, 4000, 8000)
 
 
-def contest(own: dict[str, tuple[float, ...]], noise: float = 0.0, noisy: dict[str, float] | None = None) -> Table:
+def contest(own: dict[str, tuple[float, ...]], noise: float = 0.0, noisy: dict[str, float] | None = None) -> StudyTable:
     """Return a table of ways at four places, each with noise of its own beside the common one."""
     spread = {way: (noisy or {}).get(way, noise) for way in own}
     extra = {
@@ -704,12 +704,12 @@ def contest(own: dict[str, tuple[float, ...]], noise: float = 0.0, noisy: dict[s
     return table_of({"way": {"choices": list(own)}, "gpus": {"title": "GPUs", "choices": list(PLACES)}}, ettr)
 
 
-def crossover(table: Table) -> Answer:
+def crossover(table: StudyTable) -> Answer:
     """Return who is best along the places."""
     return ask(table, use="crossover", between="way", along="gpus")
 
 
-def words_of(table: Table) -> str:
+def words_of(table: StudyTable) -> str:
     """Return the same in words."""
     return worded(table, use="crossover", between="way", along="gpus")[0]
 
@@ -813,7 +813,7 @@ DESIGNS: dict[str, dict[str, Any]] = {
 }
 
 
-def shorten(table: Table, counts: list[int]) -> Table:
+def shorten(table: StudyTable, counts: list[int]) -> StudyTable:
     """Return a table of which each cell has its own number of replications, taken in turn from a list."""
     cells = []
     for place, cell in enumerate(table.cells):
@@ -823,7 +823,7 @@ def shorten(table: Table, counts: list[int]) -> Table:
     return dataclasses.replace(table, cells=tuple(cells))
 
 
-def noisy(design: dict[str, Any]) -> Table:
+def noisy(design: dict[str, Any]) -> StudyTable:
     """Return a table of two metrics on two axes, each point with noise of its own."""
     rng = np.random.default_rng(11)
 

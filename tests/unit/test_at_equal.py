@@ -18,7 +18,7 @@ from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point, AxisPosition
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
-from ettrick.analysis.study.table import Cell, Outcome, Table
+from ettrick.analysis.study.table import Cell, Outcome, StudyTable
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
@@ -270,14 +270,14 @@ def test_points_that_cannot_run_say_nothing_of_the_others(tmp_path: Path) -> Non
     assert study_headline(study(tmp_path, f"at_equal: gpus\n{impossible}")) == "tokens_per_gpu_day"
 
 
-def table(cells: Mapping[str, Sequence[sim.Ratio]], metric: str = "tokens_per_gpu_day") -> Table:
+def table(cells: Mapping[str, Sequence[sim.Ratio]], metric: str = "tokens_per_gpu_day") -> StudyTable:
     """Return a table of one axis with the ratios of a metric for each of its values."""
     axis = Axis(choices=tuple(cells))
     rows = tuple(
         Cell(Outcome(Point(number, number, 0, (AxisPosition(label, None, ()),)), {metric: ratios}))
         for number, (label, ratios) in enumerate(cells.items())
     )
-    return Table({"x": axis}, rows, (metric,), currency="USD")
+    return StudyTable({"x": axis}, rows, (metric,), currency="USD")
 
 
 def test_lines_of_a_study_have_the_mean_size_of_each_cell() -> None:

@@ -18,7 +18,7 @@ from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.questions.sensitivity import Tornado, tornado
 from ettrick.analysis.study.questions.sobol import estimates, indices
-from ettrick.analysis.study.table import Cell, Outcome, Table
+from ettrick.analysis.study.table import Cell, Outcome, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import Where, worker_pool_at
@@ -51,7 +51,7 @@ def level(point: Point) -> float:
 
 def table_of(
     points: Sequence[Point], noise: Callable[[Point], Sequence[float]], trouble: Callable[[Point], str] = lambda _: ""
-) -> Table:
+) -> StudyTable:
     """Return the table of a linear function of the points, with noise added to each replication."""
     outcomes = [
         Outcome(point, trouble=trouble(point))
@@ -59,7 +59,7 @@ def table_of(
         else Outcome(point, {"m": [Ratio(level(point) + one, 1.0) for one in noise(point)]})
         for point in points
     ]
-    return Table(AXES, tuple(map(Cell, outcomes)), ("m",))
+    return StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",))
 
 
 def alone() -> list[Point]:
@@ -111,7 +111,7 @@ def test_tornado_says_what_is_not_resolved() -> None:
     outcomes = [
         Outcome(at, {"m": [Ratio(tiny[at.values[2].label] + one, 1.0) for one in scatter[at.number]]}) for at in points
     ]
-    quiet = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
+    quiet = tornado(StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
     z = next(swing for swing in quiet.swings if swing.axis == "z")
     assert not z.is_resolved
     assert z.replications_to_resolve is None or z.replications_to_resolve > 12
@@ -129,7 +129,7 @@ def test_tornado_takes_the_common_noise_out() -> None:
         )
         for at in points
     ]
-    found = tornado(Table(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
+    found = tornado(StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
     for swing in found.swings:
         for move in swing.moves:
             assert move.change is not None
@@ -189,7 +189,7 @@ def test_a_metric_without_a_mean_is_refused() -> None:
 def test_nothing_varies() -> None:
     """A constant, but for rounding, has no shares and no indices, and says so."""
     flat = [Cell(Outcome(at, {"m": [Ratio((0.3, 0.1 + 0.2)[at.number % 2], 1.0)] * 6})) for at in together()]
-    found = indices(Table(AXES, tuple(flat), ("m",)), "m")
+    found = indices(StudyTable(AXES, tuple(flat), ("m",)), "m")
     assert found.shares is None
     assert found.axes == ()
     assert found.noise is None
@@ -200,7 +200,7 @@ def test_only_noise_varies() -> None:
     """Where points do not differ but for rounding, all is noise, and no axis is told from another."""
     level, small = (0.3, 0.1 + 0.2), [one / 2**40 for one in COMMON]
     cells = [Cell(Outcome(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()]
-    found = indices(Table(AXES, tuple(cells), ("m",)), "m")
+    found = indices(StudyTable(AXES, tuple(cells), ("m",)), "m")
     assert found.shares is not None
     assert found.shares["noise"].value == 1
     assert found.shares["parameters"].value == 0
@@ -225,7 +225,7 @@ def test_noise_alone_is_not_taken_for_a_parameter() -> None:
     """Where points differ by their own noise only, what varies is not told from noise."""
     draws = np.random.default_rng(4)
     cells = [Cell(Outcome(at, {"m": [Ratio(one, 1.0) for one in draws.standard_normal(8)]})) for at in together()]
-    found = indices(Table(AXES, tuple(cells), ("m",)), "m")
+    found = indices(StudyTable(AXES, tuple(cells), ("m",)), "m")
     assert found.shares is not None
     assert found.shares["both"].ci95[0] > 0.8
     assert found.axes == ()

@@ -23,7 +23,7 @@ from ettrick.analysis.study.table import (
     FEWEST_DRAWS,
     Cell,
     Outcome,
-    Table,
+    StudyTable,
     predictive_difference,
     predictive_mean,
     summary_of,
@@ -106,7 +106,7 @@ def test_the_first_points_run_and_every_question_has_an_answer(name: str) -> Non
     study = loaded(name, SHORT)
     metrics = kept_metrics(study)
     cells = tuple(Cell(outcome(study, point)) for point in corners(study))
-    table = Table(study.study.vary, cells, metrics)
+    table = StudyTable(study.study.vary, cells, metrics)
     assert all(metric in cell.stated.metrics for cell in cells for metric in metrics)
     for question in study.study.questions:
         answer = question.answer(table)

@@ -43,7 +43,7 @@ format_sweep = of_plain(chapter.format_sweep, SweepDocument)
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.analysis.study.table import Table
+    from ettrick.analysis.study.table import StudyTable
 
 # The document of a study has every number that its text and any report need, and says what is wrong with them.
 
@@ -79,7 +79,7 @@ def loaded(tmp_path: Path) -> LoadedStudy:
 
 
 @pytest.fixture
-def table(loaded: LoadedStudy) -> Table:
+def table(loaded: LoadedStudy) -> StudyTable:
     """Return its results: two cells cannot run."""
 
     def results(where: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def table(loaded: LoadedStudy) -> Table:
     return table_of(loaded.study.vary, results, metrics=("ettr", "p_finish_by", "cost"))
 
 
-def mark(table: Table, number: int, **changes: Any) -> Table:
+def mark(table: StudyTable, number: int, **changes: Any) -> StudyTable:
     """Return a table of which one point has a status."""
     status = changes.pop("status")
     marked = broken(table, number, **changes)
@@ -98,7 +98,7 @@ def mark(table: Table, number: int, **changes: Any) -> Table:
     return marked
 
 
-def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, table: Table) -> None:
+def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, table: StudyTable) -> None:
     """Every cell with its labels, numbers and summaries, every answer, and how to find them again; in plain JSON."""
     content = sweep_document_of_test_sweep_document(loaded, table, command="ettrick sweep spares.yaml")
     assert [content[key] for key in ("study", "scenario", "seed", "currency")] == ["spares", "quickstart", 7, None]
@@ -127,7 +127,7 @@ def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, tab
     assert content["provenance"]["command"] == "ettrick sweep spares.yaml"
 
 
-def test_counts_add_up(loaded: LoadedStudy, table: Table) -> None:
+def test_counts_add_up(loaded: LoadedStudy, table: StudyTable) -> None:
     """Every point has one status; cells whose jobs did not finish, or whose precision was missed, count beside."""
     table = mark(table, 3, status="crashed", metrics={}, trouble="its process died 3 times")
     table = broken(table, 0, censored=2, precise=False, warnings=("a rack is unused",))
@@ -138,7 +138,7 @@ def test_counts_add_up(loaded: LoadedStudy, table: Table) -> None:
     assert (counts["cells_ok"], counts["censored"], counts["imprecise"]) == (3, 1, 1)
 
 
-def test_points_that_cannot_run_are_an_answer_unless_none_can(loaded: LoadedStudy, table: Table) -> None:
+def test_points_that_cannot_run_are_an_answer_unless_none_can(loaded: LoadedStudy, table: StudyTable) -> None:
     """Two of six cells without room do not spoil the results; six of six do."""
     assert against_sweep(sweep_document_of_test_sweep_document(loaded, table, command="")) == []
     nothing = table_of(loaded.study.vary, lambda where: {})
@@ -147,7 +147,7 @@ def test_points_that_cannot_run_are_an_answer_unless_none_can(loaded: LoadedStud
     ]
 
 
-def test_what_went_wrong_is_named(loaded: LoadedStudy, table: Table) -> None:
+def test_what_went_wrong_is_named(loaded: LoadedStudy, table: StudyTable) -> None:
     """Crashed and failed points by number and reason, and how many missed the precision."""
     table = mark(table, 3, status="crashed", metrics={}, trouble="its process died 3 times")
     table = mark(table, 2, status="failed", metrics={}, trouble="ZeroDivisionError: division by zero")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.questions.question import Line
-    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.analysis.study.table import Cell, StudyTable
 
 # Where a curve that is known at some values, each with its interval, crosses a level.
 
@@ -227,7 +227,7 @@ def reason_of(cell: Cell, metric: str) -> str:
 
 
 def verdict_of(
-    table: Table, line: Line, along: str, metric: str, level: float, *, is_log: bool, is_least: bool, is_unknown: bool
+    table: StudyTable, line: Line, along: str, metric: str, level: float, *, is_log: bool, is_least: bool, is_unknown: bool
 ) -> ConditionVerdict:
     """Return where a metric is at least, or at most, a value along a line."""
     rows, silent = rows_of(line, table.position(along), metric)
@@ -340,7 +340,7 @@ class Trend(Question):
         """Refuse what is no numeric axis."""
         self._check_axis("along", self.along, axes, numeric=True)
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return the change from the first value to the last one, the largest step, and where it turns."""
         metric = self._headline(table.metrics)
         lines = lines_of(table, self.along)
@@ -352,7 +352,7 @@ class Trend(Question):
         is_known = any("whole" in content for content in data)
         return Answer(self.use, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
 
-    def _course(self, table: Table, line: Line, metric: str) -> dict[str, Any]:
+    def _course(self, table: StudyTable, line: Line, metric: str) -> dict[str, Any]:
         """Return the course along one line as plain data."""
         rows, silent = rows_of(line, table.position(self.along), metric)
         steps = [step for pair in itertools.pairwise(rows) if (step := _Step.of(*pair, metric)) is not None]
@@ -476,7 +476,7 @@ class Threshold(Question):
             raise RuleError((key,), f"must be a number, for {metric} has no unit that could be written")
         return float(value)
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return where the value is passed."""
         metric = self._headline(table.metrics)
         lines = lines_of(table, self.along)
@@ -671,7 +671,7 @@ class Crossover(Question):
         if self.between == self.along:
             raise RuleError(("along",), f"{self.along} is the axis of choices too: name another one")
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return who is best where, and where that changes."""
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
@@ -685,7 +685,7 @@ class Crossover(Question):
         data: dict[str, Any] = {"metric": metric, "between": self.between, "along": self.along, "lines": []}
         return Answer(self.use, data | {"lines": [race.data() for race in races]}, silent)
 
-    def _race(self, table: Table, line: Line, metric: str, *, is_lowest: bool, is_log: bool) -> Race:
+    def _race(self, table: StudyTable, line: Line, metric: str, *, is_lowest: bool, is_log: bool) -> Race:
         """Return who is best at each value of the axis."""
         who, where = table.position(self.between), table.position(self.along)
         fields: dict[tuple[float, str], dict[str, Cell]] = {}

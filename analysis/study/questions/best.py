@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.statistics.differences import Ranking
     from ettrick.analysis.study.axis import Axis
-    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.analysis.study.table import Cell, StudyTable
 
     FloatArray = npt.NDArray[np.float64]
     Flags = npt.NDArray[np.bool_]
@@ -56,7 +56,7 @@ class Best(Question):
         for name in self.for_each:
             self._check_axis("for_each", name, axes)
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return the best cell, of each group the best one."""
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
@@ -107,7 +107,7 @@ class _Group(NamedTuple):
         """Positions of the candidates, best first."""
         return self.ranking.order if self.ranking is not None else ()
 
-    def data(self, table: Table) -> dict[str, Any]:
+    def data(self, table: StudyTable) -> dict[str, Any]:
         """Return the ranking as plain data."""
         if self.ranking is None:
             return {"at": self.at, "best": None, "order": []}
@@ -332,7 +332,7 @@ class Pareto(Question):
         for name in self.axes:
             self._check_axis("axes", name, axes, numeric=True)
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return the front, and who is on it with certainty."""
         silent = next((text for name in self.aims if (text := silence(table, name))), "")
         cells, count = ([], 0) if silent else _known(table, self.aims)
@@ -350,7 +350,7 @@ class Pareto(Question):
         data |= {"replications": count, "front": entries, "may_be_too": maybe}
         return Answer(self.use, data)
 
-    def _aims(self, table: Table, cells: Sequence[_Known]) -> list[FloatArray]:
+    def _aims(self, table: StudyTable, cells: Sequence[_Known]) -> list[FloatArray]:
         """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""
         aims = []
         for place, name in enumerate(self.aims):
@@ -362,7 +362,7 @@ class Pareto(Question):
             aims.append(sign * np.array(numbers, dtype=np.float64))
         return aims
 
-    def _entry(self, table: Table, known: _Known, count: int) -> dict[str, Any]:
+    def _entry(self, table: StudyTable, known: _Known, count: int) -> dict[str, Any]:
         """Return a cell as plain data, its means over so many replications."""
         cell = known.cell
         found: dict[str, Any] = {"at": labels_of(table, cell)}
@@ -379,7 +379,7 @@ class _Known(NamedTuple):
     values: tuple[FloatArray, ...]
 
 
-def _known(table: Table, metrics: Sequence[str]) -> tuple[list[_Known], int]:
+def _known(table: StudyTable, metrics: Sequence[str]) -> tuple[list[_Known], int]:
     """Return the cells that have a mean of every metric, and over how many common replications."""
     cells = [cell for cell in table.running if all(cell.stated.metrics.get(name) for name in metrics)]
     count = min((len(cell.stated.metrics[name]) for cell in cells for name in metrics), default=0)
@@ -414,7 +414,7 @@ class Compare(Question):
                     ("against",), f"'{self.against}' is no value of {self.axis}{suggest(self.against, labels)}"
                 )
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return the differences, for every combination of the other axes."""
         metric = self._headline(table.metrics)
         lines = lines_of(table, self.axis)
@@ -431,7 +431,7 @@ class Compare(Question):
         why = reasons[0] if reasons and is_silent else ""
         return Answer(self.use, {"metric": metric, "axis": self.axis, "lines": data}, why)
 
-    def _compared(self, table: Table, line: Line, metric: str) -> tuple[dict[str, Any], str]:
+    def _compared(self, table: StudyTable, line: Line, metric: str) -> tuple[dict[str, Any], str]:
         """Return the differences of one line as plain data, and why the first that is missing is; empty without one."""
         position, title = table.position(self.axis), table.title(self.axis)
         cells = {cell.values[position].label: cell for cell in (*line.cells, *line.missing)}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.statistics.differences import Difference
     from ettrick.analysis.study.axis import Axis
-    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.analysis.study.table import Cell, StudyTable
     from ettrick.sim import Ratio
 
 
@@ -55,13 +55,13 @@ class Question(Model):
     def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
         """Refuse a question that the axes of a study cannot answer."""
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return the answer that a table gives.
 
         Parameters
         ----------
         table
-            What came of all points: `Table.running` are the cells that have results, each with its `values` by axis
+            What came of all points: `StudyTable.running` are the cells that have results, each with its `values` by axis
             and `stated`, whose `metrics` have a ratio for each replication; `mean_of` and `labels_of` read a cell.
         """
         raise NotImplementedError
@@ -92,7 +92,7 @@ def is_lowest_best(metric: str, direction: str = "") -> bool:
     return direction == "lowest" if direction else lower_is_better(metric)
 
 
-def silence(table: Table, metric: str) -> str:
+def silence(table: StudyTable, metric: str) -> str:
     """Return why nothing can be said about a metric, in a sentence; empty if something can."""
     if not table.running:
         return "No point has results."
@@ -126,12 +126,12 @@ class Line(NamedTuple):
     missing: tuple[Cell, ...]
 
 
-def labels_of(table: Table, cell: Cell) -> dict[str, str]:
+def labels_of(table: StudyTable, cell: Cell) -> dict[str, str]:
     """Return the labels of a cell by the names of the axes."""
     return {name: value.label for name, value in zip(table.axes, cell.values, strict=True)}
 
 
-def varying(table: Table) -> list[str]:
+def varying(table: StudyTable) -> list[str]:
     """Return the axes of which the cells have more than one value."""
     return [
         name
@@ -140,7 +140,7 @@ def varying(table: Table) -> list[str]:
     ]
 
 
-def lines_of(table: Table, *along: str) -> list[Line]:
+def lines_of(table: StudyTable, *along: str) -> list[Line]:
     """Return for every combination of the other axes the cells in order of one axis, or of several together."""
     positions = [table.position(name) for name in along]
     others = [name for name in varying(table) if name not in along]
@@ -165,7 +165,7 @@ def lines_of(table: Table, *along: str) -> list[Line]:
     return whole or lines
 
 
-def no_lines(table: Table, lines: Sequence[Line], along: str) -> str:
+def no_lines(table: StudyTable, lines: Sequence[Line], along: str) -> str:
     """Return why nothing can be said along an axis, in a sentence; empty if something can."""
     if any(len(line.cells) > 1 for line in lines):
         return ""
@@ -174,7 +174,7 @@ def no_lines(table: Table, lines: Sequence[Line], along: str) -> str:
     return f"No two points differ in {table.title(along)} alone: use the design grid."
 
 
-def is_log(table: Table, axis: str) -> bool:
+def is_log(table: StudyTable, axis: str) -> bool:
     """Return whether the values of a numeric axis, as the cells have them, are spaced by factors."""
     position = table.position(axis)
     spec = table.axes[axis].range

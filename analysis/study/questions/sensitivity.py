@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.statistics.differences import Difference
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.questions.sobol import Indices
-    from ettrick.analysis.study.table import Cell, Outcome, Table
+    from ettrick.analysis.study.table import Cell, Outcome, StudyTable
 
 
 class Sensitivity(Question):
@@ -23,7 +23,7 @@ class Sensitivity(Question):
     use: Literal["sensitivity"] = "sensitivity"
     metric: str = METRIC
 
-    def answer(self, table: Table) -> Answer:
+    def answer(self, table: StudyTable) -> Answer:
         """Return the axes in order of what they do."""
         metric = self._headline(table.metrics)
         data: dict[str, Any] = {"metric": metric, "kind": None}
@@ -37,7 +37,7 @@ class Sensitivity(Question):
         rule = "The points of this design do not show which axis moves a metric most: use one-at-a-time or saltelli."
         return Answer(self.use, data, rule)
 
-    def _tornado(self, table: Table, metric: str) -> Answer:
+    def _tornado(self, table: StudyTable, metric: str) -> Answer:
         """Return the axes by how far each alone moves the metric."""
         center = summary_of(table.cells[0], metric)
         if center is None or center.mean is None:
@@ -62,7 +62,7 @@ class Sensitivity(Question):
         rule = f"No axis moves {name_of(metric)}."
         return Answer(self.use, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
 
-    def _indices(self, table: Table, metric: str) -> Answer:
+    def _indices(self, table: StudyTable, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
         from ettrick.analysis.study.questions.sobol import indices
 
@@ -75,7 +75,7 @@ class Sensitivity(Question):
         return Answer(self.use, {"metric": metric, "kind": "sobol", **_indices_data(found)}, rule)
 
 
-def _is_one_at_a_time(table: Table) -> bool:
+def _is_one_at_a_time(table: StudyTable) -> bool:
     """Return whether every point differs from the first one in a single axis."""
     center, *others = table.cells
     return bool(others) and all(
@@ -84,7 +84,7 @@ def _is_one_at_a_time(table: Table) -> bool:
     )
 
 
-def _is_saltelli(table: Table) -> bool:
+def _is_saltelli(table: StudyTable) -> bool:
     """Return whether the points are sets A and B, and for each axis A with that axis of B."""
     count = len(table.axes)
     rows, rest = divmod(len(table.cells), count + 2)
@@ -182,7 +182,7 @@ class Tornado(NamedTuple):
     swings: tuple[Swing, ...]
 
 
-def tornado(table: Table, metric: str) -> Tornado:
+def tornado(table: StudyTable, metric: str) -> Tornado:
     """Return how far each axis alone moves a metric, from the table of a one-at-a-time design.
 
     Entry i of two points is the same failures, so a change is a mean of paired differences with Student's interval;
@@ -208,7 +208,7 @@ def tornado(table: Table, metric: str) -> Tornado:
     return Tornado(metric, center.stated, tuple(sorted(swings, key=lambda swing: -swing.size)))
 
 
-def _moved(table: Table, center: Cell, cell: Cell) -> str:
+def _moved(table: StudyTable, center: Cell, cell: Cell) -> str:
     """Return the one axis in which a cell differs from the centre."""
     pairs = zip(table.axes, cell.values, center.values, strict=True)
     differs = [axis for axis, ours, theirs in pairs if ours.settings != theirs.settings]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition
-    from ettrick.analysis.study.table import Cell, Table
+    from ettrick.analysis.study.table import Cell, StudyTable
 
     FloatArray = npt.NDArray[np.float64]
 
@@ -137,7 +137,7 @@ class SobolLayout(NamedTuple):
     reason: str
 
 
-def layout_of(table: Table, metric: str) -> SobolLayout:
+def layout_of(table: StudyTable, metric: str) -> SobolLayout:
     """Return the numbers of a table whose design is ``saltelli``.
 
     A row is a point of A, one of B, and those between them. Estimates need all of them: a row in which a point cannot
@@ -169,7 +169,7 @@ def layout_of(table: Table, metric: str) -> SobolLayout:
     return SobolLayout(values, formula, rows - len(kept), "" if bad is None else _why(bad, metric))
 
 
-def _formula(table: Table, metric: str, places: Sequence[Sequence[int]]) -> FloatArray | None:
+def _formula(table: StudyTable, metric: str, places: Sequence[Sequence[int]]) -> FloatArray | None:
     """Return the closed form's ETTR at points, by their places in the table."""
     if metric != "ettr":
         return None
@@ -181,7 +181,7 @@ def _why(cell: Cell, metric: str) -> str:
     return cell.trouble or f"a replication has no {metric}"
 
 
-def _refusal(table: Table, metric: str, found: Sequence[FloatArray | None], how_many: str) -> str:
+def _refusal(table: StudyTable, metric: str, found: Sequence[FloatArray | None], how_many: str) -> str:
     """Return why there are too few points, and which values all of those without a result have."""
     bad = [cell for cell, values in zip(table.cells, found, strict=True) if values is None]
     fine = [cell for cell, values in zip(table.cells, found, strict=True) if values is not None]
@@ -283,7 +283,7 @@ class Indices(NamedTuple):
     reason: str
 
 
-def indices(table: Table, metric: str) -> Indices:
+def indices(table: StudyTable, metric: str) -> Indices:
     """Return what brings the variance of a metric, from the table of a ``saltelli`` design.
 
     Indices are estimated by correlations of the sets. `scipy.stats.sobol_indices` estimates the same by Saltelli's and
@@ -391,7 +391,7 @@ def _not_resolved(layout: SobolLayout) -> str:
     return f"what varies cannot be separated from noise with {replications} replications of {rows} rows"
 
 
-def _by_axis(table: Table, values: FloatArray, formula: FloatArray | None) -> tuple[tuple[Index, ...], Estimate | None]:
+def _by_axis(table: StudyTable, values: FloatArray, formula: FloatArray | None) -> tuple[tuple[Index, ...], Estimate | None]:
     """Return the indices of each axis, the largest total first, and what the axes bring only together.
 
     Nothing if the variance of one of the sets is lost in noise.
