@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim.engine.fabric import Fabric
-from ettrick.sim.engine.job import Group
+from ettrick.sim.engine.job import ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, RenewedLife, SourceInfo
 from ettrick.sim.engine.nodes import NodeState
@@ -342,7 +342,7 @@ class Failures:
         inside: Inside,
         outside: list[int],
         until: float = math.nan,
-        wronged: Sequence[Group] = (),
+        wronged: Sequence[ReplicaGroup] = (),
         *,
         is_announced: bool = False,
     ) -> None:
@@ -395,9 +395,9 @@ class Failures:
                 self.saving.remove(waiting)
                 self.kernel.at(now, EventPriority.FAILURE, self._on_saved, waiting)
 
-    def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[Group] = ()) -> None:
+    def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[ReplicaGroup] = ()) -> None:
         """Tell the groups that hold nodes which failed, and those whose work is wrong."""
-        groups: list[Group | Allocation] = list(wronged)
+        groups: list[ReplicaGroup | Allocation] = list(wronged)
         for group, node in inside:
             group.suspects.append((node, failure))
             if group not in groups:
@@ -534,7 +534,7 @@ class Failures:
 
 def _jobs_of(inside: Inside) -> list[Job]:
     """Return the named jobs whose main group holds some of these nodes."""
-    return list({group.job: None for group, _ in inside if isinstance(group, Group) and group is group.job.main})
+    return list({group.job: None for group, _ in inside if isinstance(group, ReplicaGroup) and group is group.job.main})
 
 
 def _lives_of(info: SourceInfo) -> Numbers:

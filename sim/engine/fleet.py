@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.fleet_result import FleetResult
-    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
@@ -696,7 +696,7 @@ class Fleet(Queue):
 
     # ------------------------------------------------------------------------------------------------ failures
 
-    def hit(self, groups: Sequence[Group | Allocation], failure: Failure, now: float, latency: float) -> None:
+    def hit(self, groups: Sequence[ReplicaGroup | Allocation], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit jobs; those of streams stand still until they know of it, after `latency` [s]."""
         for group in groups:
             if isinstance(group, Allocation):

@@ -25,7 +25,7 @@ from ettrick.sim.scenario.laws import draw
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call
     from ettrick.sim.engine.lives import Failure
@@ -42,7 +42,7 @@ class Interruptions:
         self.recovery = jobs.prepared.recovery
         self.is_of_plugin = bool(plugins.used(self.recovery))
 
-    def hit(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
+    def hit(self, groups: list[ReplicaGroup], failure: Failure, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
         cause = failure.info.cause
         for job in {group.job: None for group in groups}:
@@ -61,7 +61,7 @@ class Interruptions:
         for group in sorted(groups, key=lambda group: group is group.job.main):
             self._hit_group(group, failure, now, latency)
 
-    def _hit_group(self, group: Group, failure: Failure, now: float, latency: float) -> None:
+    def _hit_group(self, group: ReplicaGroup, failure: Failure, now: float, latency: float) -> None:
         known = now + latency
         takes_nodes = failure.info.source.away is not None
         if failure.info.of_job and failure.info.source.fix is None and not takes_nodes and self.recovery.elastic:
@@ -122,13 +122,13 @@ class Interruptions:
         self.jobs.follow(main, (Save(), Run(job.fraction)), now)
         return job.saved_at
 
-    def _reboot(self, group: Group, failure: Failure) -> None:
+    def _reboot(self, group: ReplicaGroup, failure: Failure) -> None:
         """Let all nodes of a job start anew after a failure of the job as a whole that does so."""
         if failure.info.of_job and failure.info.reboots:
             group.job.rebooted.update(range(len(group.job.nodes)))
             group.job.live = False
 
-    def _is_saving(self, group: Group, now: float) -> bool:
+    def _is_saving(self, group: ReplicaGroup, now: float) -> bool:
         """Return whether the group is making its progress durable before it stops."""
         return group is group.job.main and group.job.saved_at > now
 
@@ -142,7 +142,7 @@ class Interruptions:
             group.detecting = False
             self._answer(group, now)
 
-    def _answer(self, group: Group, now: float) -> None:
+    def _answer(self, group: ReplicaGroup, now: float) -> None:
         """Take the nodes that are down away from the group and follow the strategy's plan."""
         group.detecting = False
         lost, stops_all = self.remove_victims(group, now)
@@ -198,7 +198,7 @@ class Interruptions:
         self.jobs.follow(group, plan, now)
         self.jobs.replicas.gather(job, now)
 
-    def place_of(self, group: Group, node: int, failure: Failure) -> int:
+    def place_of(self, group: ReplicaGroup, node: int, failure: Failure) -> int:
         """Return the position of a node of the group, or of the rank that a failure of the job strikes; -1 for none."""
         if node < 0:
             return self._rank(group.job, failure) if failure.info.source.fault in OF_ONE_RANK else -1
@@ -217,7 +217,7 @@ class Interruptions:
                 replica += 1
         return replica * width + place
 
-    def remove_victims(self, group: Group, now: float) -> tuple[int, bool]:
+    def remove_victims(self, group: ReplicaGroup, now: float) -> tuple[int, bool]:
         """Send the suspects that are still down to repair; return how many they are, and whether all ranks stop.
 
         They do for a fault that strikes all of them and takes no node: its place is unknown.
@@ -248,7 +248,7 @@ class Interruptions:
         stops = (failure.info.source.fault not in OF_ONE_RANK for failure, is_spared in spared.items() if is_spared)
         return lost, any(stops)
 
-    def _outlive(self, group: Group, position: int, failure: Failure) -> None:
+    def _outlive(self, group: ReplicaGroup, position: int, failure: Failure) -> None:
         """Note what a failure has taken of a node that stays in its job."""
         job = group.job
         if failure.info.reboots:
@@ -259,7 +259,7 @@ class Interruptions:
             if self.recovery.elastic and job.replicas > 1 and job.live:
                 group.ended.append(position)
 
-    def _narrow(self, group: Group, node: int, failure: Failure) -> bool:
+    def _narrow(self, group: ReplicaGroup, node: int, failure: Failure) -> bool:
         """Keep a node that has lost a GPU, if the job can do with what is left of its tensor group; return whether."""
         job = group.job
         if not self.cluster.outages[node]:

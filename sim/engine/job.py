@@ -117,7 +117,7 @@ class Clock:
 
 
 @dataclass(slots=True, eq=False)
-class Group:
+class ReplicaGroup:
     """Replicas of one job that move through phases together.
 
     A rigid job has one group. An elastic one has a main group, whose replicas step in lockstep, and one more for
@@ -238,7 +238,7 @@ class Job:
     """Where in the network its nodes are; ``None`` when that makes no difference."""
     nodes: list[int] = field(init=False)
     """Node at each position, or -1; position // nodes_per_replica is the replica."""
-    main: Group = field(init=False)
+    main: ReplicaGroup = field(init=False)
     state: Progress = field(init=False)
     unsaved: Progress = field(init=False)
     """What the state was before the save that a plan begins with."""
@@ -257,7 +257,7 @@ class Job:
     """Domain that each position was first packed into; empty when jobs are not packed."""
     holding: bool = False
     """Whether the nodes at the positions are the job's; if not they are idle, and may still be here."""
-    away: list[Group] = field(default_factory=list)
+    away: list[ReplicaGroup] = field(default_factory=list)
     lost: set[int] = field(default_factory=set)
     """Positions whose node has left since the job last stepped: what was kept there is gone."""
     dead: set[int] = field(default_factory=set)
@@ -324,7 +324,7 @@ class Job:
         self.rank_of = sorted(range(len(spec.seats)), key=spec.seats.__getitem__)
         self.footprint = Footprint(network) if network is not None else None
         self.nodes = [-1] * spec.nodes
-        self.main = Group(self, spec.parts, self.arrival, missing=list(range(spec.nodes - 1, -1, -1)))
+        self.main = ReplicaGroup(self, spec.parts, self.arrival, missing=list(range(spec.nodes - 1, -1, -1)))
         self.checkpoint = spec.checkpoint
         self.state = self.unsaved = spec.checkpoint.begin
         self.restoration = Restoration(self.state, 0.0)

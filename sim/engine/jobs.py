@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ettrick.sim.engine.interruptions import Interruptions
-from ettrick.sim.engine.job import Group, Job
+from ettrick.sim.engine.job import ReplicaGroup, Job
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, Steps
@@ -116,7 +116,7 @@ class Jobs:
 
             self.fleet = Fleet(self)
         self.queue = Queue(self) if self.fleet is None else self.fleet
-        self.handlers: dict[type, Callable[[Group, Any, float], bool]] = {
+        self.handlers: dict[type, Callable[[ReplicaGroup, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,
             Save: self._stall,
@@ -149,7 +149,7 @@ class Jobs:
 
     # ------------------------------------------------------------------------------------------- charging
 
-    def settle(self, group: Group, now: float) -> None:
+    def settle(self, group: ReplicaGroup, now: float) -> None:
         """Charge everything up to `now`."""
         if group.run_at <= now:
             self._wait_out(group, group.run_at)
@@ -205,7 +205,7 @@ class Jobs:
             return bool(wrong) or any(rung.corrupt for rung in job.checkpoint.rungs)
         return any(effect.undone for effect in wrong)
 
-    def _wait_out(self, group: Group, now: float) -> None:
+    def _wait_out(self, group: ReplicaGroup, now: float) -> None:
         """Charge a waiting group up to `now`, phase by phase."""
         job = group.job
         share = group.gpus
@@ -234,7 +234,7 @@ class Jobs:
             time = end
         group.since = now
 
-    def expose(self, group: Group, now: float, exposed: Exposure) -> None:
+    def expose(self, group: ReplicaGroup, now: float, exposed: Exposure) -> None:
         """Say who can fail from now on: the processes of the group, its nodes, both or none."""
         if group.exposed == exposed:
             return
@@ -248,19 +248,19 @@ class Jobs:
         if group.deferred and group.held.is_on:
             self.deliver(group, now)
 
-    def deliver(self, group: Group, now: float) -> None:
+    def deliver(self, group: ReplicaGroup, now: float) -> None:
         """Let happen to a group whose nodes are exposed what has waited for that."""
         self.failures.happen_later(group.deferred, now)
         group.deferred = []
 
-    def wait(self, group: Group, segments: list[Segment], now: float, *, exposed: Exposure) -> None:
+    def wait(self, group: ReplicaGroup, segments: list[Segment], now: float, *, exposed: Exposure) -> None:
         """Put a settled group into waiting phases."""
         group.running = False
         group.segments = segments
         if group.exposed != exposed:
             self.expose(group, now, exposed)
 
-    def stop(self, group: Group, now: float) -> None:
+    def stop(self, group: ReplicaGroup, now: float) -> None:
         """Charge a group and void what it was going to do."""
         self.settle(group, now)
         group.epoch += 1
@@ -286,7 +286,7 @@ class Jobs:
 
     # ---------------------------------------------------------------------------------------------- plans
 
-    def follow(self, group: Group, plan: Plan, now: float) -> None:
+    def follow(self, group: ReplicaGroup, plan: Plan, now: float) -> None:
         """Start a plan. What it gives up is lost now, not when the restore comes."""
         if group.ready_at > now and not any(type(step) in (Acquire, Requeue) for step in plan):
             # Nodes that were taken before this failure are not there yet, even if it took none itself.
@@ -315,7 +315,7 @@ class Jobs:
                     break
         self.proceed(group, now)
 
-    def proceed(self, group: Group, now: float) -> None:
+    def proceed(self, group: ReplicaGroup, now: float) -> None:
         """Carry out the steps of the plan until one has to wait."""
         while group.step < len(group.plan):
             if group.job.is_orphaned and group is not group.job.main and group.step and not group.missing:
@@ -339,7 +339,7 @@ class Jobs:
             self.settle(group, now)
             self.proceed(group, now)
 
-    def _stall(self, group: Group, step: Stall | Restore | Save, now: float) -> bool:
+    def _stall(self, group: ReplicaGroup, step: Stall | Restore | Save, now: float) -> bool:
         """Wait through this and the following timed steps of the same exposure, with one event at their end."""
         job = group.job
         stores = self.stores
@@ -382,7 +382,7 @@ class Jobs:
         self.kernel.at(end, EventPriority.PHASE, self.on_phase_end, (group, group.epoch))
         return True
 
-    def _requeue(self, group: Group, step: Requeue, now: float) -> bool:
+    def _requeue(self, group: ReplicaGroup, step: Requeue, now: float) -> bool:
         """Give the nodes back; after the delay the job enters the queue."""
         job = group.job
         main = job.main
@@ -410,7 +410,7 @@ class Jobs:
             self.wait(group, [(Bucket.QUEUED, math.inf)], now, exposed="none")
             self.queue.enter(group.job, now)
 
-    def _run(self, group: Group, step: Run, now: float) -> bool:
+    def _run(self, group: ReplicaGroup, step: Run, now: float) -> bool:
         """Step on until something happens."""
         job = group.job
         if group is not job.main:
@@ -431,7 +431,7 @@ class Jobs:
             self.paces.expect_finish(group, now)
         return True
 
-    def _begin_run(self, group: Group, step: Run) -> None:
+    def _begin_run(self, group: ReplicaGroup, step: Run) -> None:
         """Close the incident; from now on the group steps."""
         job = group.job
         is_other = step.fraction != job.fraction or group.replicas != job.paced_replicas or job.spec.stages > 1
@@ -468,13 +468,13 @@ class Replicas:
     def __init__(self, jobs: Jobs) -> None:
         self.jobs = jobs
 
-    def send_away(self, main: Group, step: Background, now: float) -> bool:
+    def send_away(self, main: ReplicaGroup, step: Background, now: float) -> bool:
         """Send the replicas that lost a node away, each on its own, even where another one sits in already."""
         job = main.job
         width = job.nodes_per_replica
         leaving = []
         for replica in sorted({position // width for position in (*main.missing, *main.replaced, *main.ended)}):
-            group = Group(job, 1, now, first=replica * width)
+            group = ReplicaGroup(job, 1, now, first=replica * width)
             group.missing = [position for position in main.missing if position // width == replica]
             group.cause = main.cause
             group.incident = main.incident
@@ -501,7 +501,7 @@ class Replicas:
                 self._merge(group, now)
         return False
 
-    def rejoin(self, group: Group, now: float) -> None:
+    def rejoin(self, group: ReplicaGroup, now: float) -> None:
         """Put a whole replica back among the others: with all that return now where it needs a start with them."""
         job = group.job
         if not (group.restarts or job.is_orphaned or self._is_alone(group)):
@@ -512,7 +512,7 @@ class Replicas:
         self.jobs.wait(group, [(bucket, math.inf)], now, exposed="nodes" if bucket == Bucket.STARVED else "both")
         self.jobs.kernel.at(now, EventPriority.PHASE, self._on_ready, job)
 
-    def _is_alone(self, group: Group) -> bool:
+    def _is_alone(self, group: ReplicaGroup) -> bool:
         """Return whether an undetected failure has struck all whom a replica could take the state from."""
         job, main = group.job, group.job.main
         if not main.detecting:
@@ -533,7 +533,7 @@ class Replicas:
                 self.jobs.settle(group, now)
             self._admit(job, ready, now)
 
-    def _admit(self, job: Job, groups: list[Group], now: float) -> None:
+    def _admit(self, job: Job, groups: list[ReplicaGroup], now: float) -> None:
         """Put whole replicas back among the others, who stand still for it unless they have not stepped since."""
         main, last = job.main, groups[-1]
         self.jobs.settle(main, now)
@@ -553,7 +553,7 @@ class Replicas:
         elif main.running or main.run_at < math.inf:
             self.jobs.paces.respeed(job, now)
 
-    def _is_starting(self, main: Group) -> bool:
+    def _is_starting(self, main: ReplicaGroup) -> bool:
         """Return whether replicas are about to step, and do not wait for others before."""
         waits = main.waiting is not None or any(type(step) is Acquire for step in main.plan[main.step :])
         return not main.detecting and not waits
@@ -565,7 +565,7 @@ class Replicas:
             self.jobs.interruptions.remove_victims(group, now)
             self._merge(group, now)
 
-    def _merge(self, group: Group, now: float) -> None:
+    def _merge(self, group: ReplicaGroup, now: float) -> None:
         job = group.job
         main = job.main
         self.jobs.expose(group, now, "none")
@@ -595,15 +595,15 @@ class Replacements:
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster
         self.reserves = jobs.prepared.reserves
-        self.waiting: list[Group] = []
+        self.waiting: list[ReplicaGroup] = []
         """Groups that wait for nodes, longest first."""
 
-    def forget(self, group: Group) -> None:
+    def forget(self, group: ReplicaGroup) -> None:
         """Let a group wait for nodes no longer."""
         if group in self.waiting:
             self.waiting.remove(group)
 
-    def acquire(self, group: Group, step: Acquire, now: float) -> bool:
+    def acquire(self, group: ReplicaGroup, step: Acquire, now: float) -> bool:
         """Take nodes; wait if there are too few, or until they are ready."""
         if step.unit == "node":
             may_miss = max(len(group.missing) - step.wanted, 0) if step.wanted else 0
@@ -624,7 +624,7 @@ class Replacements:
             self.kernel.at(now + step.timeout, EventPriority.PHASE, self._on_timeout, (group, group.epoch))
         return True
 
-    def _replace(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
+    def _replace(self, group: ReplicaGroup, step: Acquire, may_miss: int, now: float) -> bool:
         """Give a group nodes until it misses no more than `may_miss`; return whether there were enough.
 
         Nodes that the job has swapped although nobody was blamed come last, after others who wait for nodes.
@@ -638,7 +638,7 @@ class Replacements:
                 self.jobs.offer(now)
         return self._take_missing(group, step, may_miss, now)
 
-    def _take_missing(self, group: Group, step: Acquire, may_miss: int, now: float) -> bool:
+    def _take_missing(self, group: ReplicaGroup, step: Acquire, may_miss: int, now: float) -> bool:
         """Give a group nodes of the pools until it misses no more than `may_miss`; return whether there were enough."""
         missing = group.missing
         if len(missing) > 1:
@@ -662,7 +662,7 @@ class Replacements:
             self._fill_spares(group, now)
         return True
 
-    def _get_ready(self, group: Group, pool: str, now: float) -> bool:
+    def _get_ready(self, group: ReplicaGroup, pool: str, now: float) -> bool:
         """Note when a node of a reserve will be there; return whether the next one is asked for only then.
 
         By that time a node that was repaired meanwhile may have made the next one needless. The nodes of a unit are
@@ -676,7 +676,7 @@ class Replacements:
             group.ready_at = max(group.ready_at, now + seconds)
         return one_by_one and seconds > 0 and self.cluster.units is None
 
-    def _fill_spares(self, group: Group, now: float) -> None:
+    def _fill_spares(self, group: ReplicaGroup, now: float) -> None:
         """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
         spare = self.cluster.spare
         self.cluster.move("idle", "spare", spare.target - spare.count, now)
@@ -685,7 +685,7 @@ class Replacements:
                 group.step -= 1
                 return
 
-    def _await_nodes(self, group: Group, step: Acquire, now: float) -> bool:
+    def _await_nodes(self, group: ReplicaGroup, step: Acquire, now: float) -> bool:
         """Wait until all nodes that were taken are ready; return whether there is anything to wait for."""
         ready = group.ready_at
         if ready <= now:
@@ -717,7 +717,7 @@ class Replacements:
             self.jobs.stop(group, self.kernel.now)
             self._give_up(group, step, self.kernel.now)
 
-    def _give_up(self, group: Group, step: Acquire, now: float) -> None:
+    def _give_up(self, group: ReplicaGroup, step: Acquire, now: float) -> None:
         """Follow the way out of a group that has waited for nodes in vain."""
         if step.memory is not None:
             group.job.memory = step.memory
@@ -735,7 +735,7 @@ class PreflightCheck:
         self.jobs = jobs
         self.time = jobs.prepared.preflight
 
-    def check(self, group: Group, now: float) -> bool:
+    def check(self, group: ReplicaGroup, now: float) -> bool:
         """Check the nodes that have joined a group; return whether that takes time.
 
         Those that are found leave at once, and others are taken for them when the check is over.

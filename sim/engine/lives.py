@@ -18,7 +18,7 @@ from ettrick.sim.scenario.laws import Fixed, draw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.engine.job import Clock, Group
+    from ettrick.sim.engine.job import Clock, ReplicaGroup
     from ettrick.sim.engine.kernel import Call, Kernel
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.stream_job import Allocation
@@ -54,7 +54,7 @@ class _NodeClock:
 
     before: float = 0.0
     joined: float = 0.0
-    group: Group | Allocation | None = None
+    group: ReplicaGroup | Allocation | None = None
     lives: list[Life] = field(default_factory=list)
 
     def push(self, life: Life) -> None:
@@ -71,7 +71,7 @@ class Lives:
 
     occur: Callable[[Life], Life | None]
     """Gets each life that ends; returns the next one of its slot."""
-    group_of: Callable[[int], Group | Allocation | None]
+    group_of: Callable[[int], ReplicaGroup | Allocation | None]
     """Which group a node is in, of one that holds its nodes or not."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -117,7 +117,7 @@ class Lives:
             if (life.source, life.slot) == (source, slot):
                 self.void(life)
 
-    def join(self, node: int, group: Group | Allocation, now: float) -> None:
+    def join(self, node: int, group: ReplicaGroup | Allocation, now: float) -> None:
         """Let the lives of a node run with a group."""
         clock = self.nodes.get(node)
         if clock is None:
@@ -128,7 +128,7 @@ class Lives:
             clock.push(life)
         self.arm(group.busy, now)
 
-    def leave(self, node: int, group: Group | Allocation, now: float) -> None:
+    def leave(self, node: int, group: ReplicaGroup | Allocation, now: float) -> None:
         """Stop the lives of a node."""
         clock = self.nodes.get(node)
         if clock is None:

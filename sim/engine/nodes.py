@@ -15,7 +15,7 @@ from ettrick.sim.policies.contracts import Bucket
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.lives import Lives
     from ettrick.sim.engine.prepared import Prepared, Reserve, Units
@@ -398,14 +398,14 @@ class WholeUnits:
 
     # ------------------------------------------------------------------------------------------- out and back
 
-    def lose(self, node: int, group: Group | Allocation | None, now: float) -> None:
+    def lose(self, node: int, group: ReplicaGroup | Allocation | None, now: float) -> None:
         """Let a mate take the place that a node has left for repair, or break the unit; see :meth:`replace`."""
         if self.drains:
             self.tear(node, now)
         else:
             self.replace(node, group, now)
 
-    def replace(self, node: int, group: Group | Allocation | None, now: float) -> None:
+    def replace(self, node: int, group: ReplicaGroup | Allocation | None, now: float) -> None:
         """Let a mate take the place that a node has just left, or break the unit.
 
         Parameters
@@ -434,7 +434,7 @@ class WholeUnits:
         else:
             self._sit_in(group, cluster.position[node], mate, now)
 
-    def _sit_in(self, group: Group | Allocation, position: int, mate: int, now: float) -> None:
+    def _sit_in(self, group: ReplicaGroup | Allocation, position: int, mate: int, now: float) -> None:
         """Put a mate at a position of a job."""
         cluster = self.cluster
         group.missing.remove(position)
@@ -480,7 +480,7 @@ class WholeUnits:
             cluster.place[node] = NodeState.MATE
             cluster.mates.change(1, now)
 
-    def let_go(self, group: Group | Allocation, now: float) -> None:
+    def let_go(self, group: ReplicaGroup | Allocation, now: float) -> None:
         """Strand what a group still holds of units that are broken."""
         cluster = self.cluster
         for index in self.torn.copy():
@@ -548,7 +548,7 @@ class Cluster:
         """Nodes of jobs that step on although a part of them is out."""
         self.outages = [0] * nodes
         """Open outages of each node; it returns when there are none."""
-        self.group: list[Group | Allocation | None] = [None] * nodes
+        self.group: list[ReplicaGroup | Allocation | None] = [None] * nodes
         lives.group_of = self.group.__getitem__
         self.position = [0] * nodes
         self.repairing: dict[int, Stay] = {}
@@ -638,7 +638,7 @@ class Cluster:
         pool.change(-count, now)
         return taken
 
-    def seat(self, group: Group | Allocation, position: int, node: int, now: float) -> None:
+    def seat(self, group: ReplicaGroup | Allocation, position: int, node: int, now: float) -> None:
         """Put a node that was taken at a position of the group's job."""
         job = group.job
         job.nodes[position] = node
@@ -649,7 +649,7 @@ class Cluster:
         if self.lives.nodes:
             self.lives.join(node, group, now)
 
-    def seat_many(self, group: Group, positions: list[int], nodes: list[int], now: float) -> None:
+    def seat_many(self, group: ReplicaGroup, positions: list[int], nodes: list[int], now: float) -> None:
         """Put nodes, in rising order, at positions, in the order of ranks."""
         count = len(nodes)
         is_plain = not group.job.rank_of and group.job.footprint is None
@@ -664,7 +664,7 @@ class Cluster:
             for position, node in zip(positions, nodes, strict=True):
                 self.seat(group, position, node, now)
 
-    def regroup(self, nodes: Sequence[int], origin: Group, target: Group, now: float) -> None:
+    def regroup(self, nodes: Sequence[int], origin: ReplicaGroup, target: ReplicaGroup, now: float) -> None:
         """Hand nodes of a job, where there are any, from one of its groups to another."""
         for node in nodes:
             if node >= 0:
@@ -821,7 +821,7 @@ class Cluster:
         else:
             self.enter(self.idle, node, now)
 
-    def let_go_torn(self, group: Group | Allocation, now: float) -> None:
+    def let_go_torn(self, group: ReplicaGroup | Allocation, now: float) -> None:
         """Take what a group still holds of broken units from it."""
         if self.units is not None:
             self.units.let_go(group, now)

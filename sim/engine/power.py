@@ -14,7 +14,7 @@ from ettrick.sim.steps.power import energy_by_bucket
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.kernel import Call
     from ettrick.sim.engine.simulation import Simulation
 
@@ -54,7 +54,7 @@ class Power:
         self.causes = [causes.get(level.cause, 0) for level in self.upkeep.levels]
         self.throttle = (self.level.pace, self.causes[0]) if self.level is not None else (1.0, 0)
         """Pace that caps and heat allow [-], and which of them."""
-        self.waiting: list[tuple[float, Group, int]] = []
+        self.waiting: list[tuple[float, ReplicaGroup, int]] = []
         """Until when which groups wait for power [s], and the epoch in which they do: a failure ends it."""
         self.ramped = 0.0
         """Energy of ramps that has not been metered [J]."""

@@ -11,7 +11,7 @@ from ettrick.sim.policies.contracts import Damage, Keeps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.engine.job import Group, Job, Taint
+    from ettrick.sim.engine.job import ReplicaGroup, Job, Taint
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call
 
@@ -69,7 +69,7 @@ class Paces:
         if job.stops_at < math.inf:
             self.expect_finish(job.main, now)
 
-    def expect_finish(self, group: Group, start: float) -> None:
+    def expect_finish(self, group: ReplicaGroup, start: float) -> None:
         """Say when a job with a fixed amount of work ends if it steps from `start` on undisturbed.
 
         One event waits for each job: most failures only move the end away, and an event that comes too early looks

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.job import Group
+    from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call, Kernel
     from ettrick.sim.engine.lives import Counts, Failure
@@ -238,7 +238,7 @@ class Repair:
             job.has_begun = True
             self.kernel.at(now + job.seconds, EventPriority.RETURN, self.on_end, (job.nodes, job.failure))
 
-    def begin_repairs(self, group: Group | Allocation, now: float) -> None:
+    def begin_repairs(self, group: ReplicaGroup | Allocation, now: float) -> None:
         """Begin the repairs of all that has struck the nodes of a group: it knows now."""
         repairs, group.repairs = group.repairs, []
         for job in repairs:
@@ -319,7 +319,7 @@ class Repair:
 
     # ---------------------------------------------------------------------------------------------- diagnosis
 
-    def diagnose(self, node: int, failure: Failure, group: Group | Allocation, now: float) -> int:
+    def diagnose(self, node: int, failure: Failure, group: ReplicaGroup | Allocation, now: float) -> int:
         """Decide who is blamed for a failure of a node; return how many nodes the group loses."""
         holds = self.cluster.group[node] is group
         is_known = failure.info.warns and failure.is_foreseen
@@ -352,7 +352,7 @@ class Repair:
         self.admit(other, failure, now, is_wrong=True)
         return 2 - is_up
 
-    def _other(self, node: int, failure: Failure, group: Group | Allocation) -> int:
+    def _other(self, node: int, failure: Failure, group: ReplicaGroup | Allocation) -> int:
         """Return another node of the group that is up, each with the same probability, or -1."""
         positions = group.job.nodes
         for attempt in range(BLAME_DRAWS):
@@ -363,12 +363,12 @@ class Repair:
 
     # ----------------------------------------------------------------------------------------------- eviction
 
-    def evicted(self, group: Group, step: Evict) -> range:
+    def evicted(self, group: ReplicaGroup, step: Evict) -> range:
         """Return the positions that go with those which failed."""
         first = (min(group.missing) if group.missing else 0) // step.nodes * step.nodes
         return range(first, min(first + step.nodes, len(group.job.nodes)))
 
-    def evict(self, group: Group, step: Evict, now: float) -> bool:
+    def evict(self, group: ReplicaGroup, step: Evict, now: float) -> bool:
         """Take healthy nodes out of a job and test them: which of them failed, or whether one did, is unknown."""
         cluster = self.cluster
         places = [group.job.nodes[position] for position in self.evicted(group, step)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.fleet_result import FleetResult
-    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.lives import Failure
     from ettrick.sim.engine.power import Drawn
 
@@ -308,7 +308,7 @@ class Recorder:
         self.milestones: list[Milestone] = []
         self.last: dict[tuple[int, int], int] = {}
 
-    def span(self, group: Group, bucket: int, start: float, end: float, cause: int, name: str = "") -> None:
+    def span(self, group: ReplicaGroup, bucket: int, start: float, end: float, cause: int, name: str = "") -> None:
         """Note that a group was in a phase."""
         job = group.job
         number = 0 if group is job.main else 1 + group.first // job.nodes_per_replica
@@ -323,7 +323,7 @@ class Recorder:
         self.last[key] = len(self.spans)
         self.spans.append(Span(job.index, number, bucket, start, end, cause, name))
 
-    def stepping(self, group: Group, start: float, end: float) -> None:
+    def stepping(self, group: ReplicaGroup, start: float, end: float) -> None:
         """Note that a group stepped, its saves and periodic work included."""
         job = group.job
         if job.speed < 1.0 or job.fraction < 1.0:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim import rng
-from ettrick.sim.engine.job import Group, Taint
+from ettrick.sim.engine.job import ReplicaGroup, Taint
 from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import RELAPSE, Failure, Life
 from ettrick.sim.failures.spread import first_onsets, hidden_at_start
@@ -236,7 +236,7 @@ class SilentFaults:
         for node in nodes:
             group = self.cluster.group[node]
             # What is slow or wrong on nodes of streams does nothing to their jobs until it is noticed.
-            if isinstance(group, Group) and self._serves(node, group.job) and group.job not in jobs:
+            if isinstance(group, ReplicaGroup) and self._serves(node, group.job) and group.job not in jobs:
                 jobs.append(group.job)
                 self.failures.jobs.settle(group, now)
         return jobs

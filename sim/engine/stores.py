@@ -19,7 +19,7 @@ from ettrick.sim.policies.contracts import Bucket, Restore, Save
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call
 
@@ -32,7 +32,7 @@ _DONE = 1e-9
 class Transfer:
     """One restore or save: how much of it is left, and how fast it goes."""
 
-    group: Group | StreamJob
+    group: ReplicaGroup | StreamJob
     alone: float
     """What the nodes need at their own bandwidth [s]."""
     whole: float
@@ -85,7 +85,7 @@ class SharedStores:
         restoration = job.restoration
         return restoration.store == "remote" and restoration.seconds > 0 and job.checkpoint.transfer[1] > 0
 
-    def carry_out(self, group: Group, step: Restore | Save, now: float) -> bool:
+    def carry_out(self, group: ReplicaGroup, step: Restore | Save, now: float) -> bool:
         """Let a group restore or save: first what it does not share, such as reading in, then the transfer."""
         job = group.job
         saves = type(step) is Save
@@ -100,7 +100,7 @@ class SharedStores:
             self.begin(transfer, now)
         return True
 
-    def transfer_of(self, group: Group | StreamJob) -> Transfer | None:
+    def transfer_of(self, group: ReplicaGroup | StreamJob) -> Transfer | None:
         """Return what somebody saves or reads, if anything."""
         return next((transfer for transfer in self.transfers if transfer.group is group), None)
 
@@ -117,7 +117,7 @@ class SharedStores:
         cause = self.contention if transfer.speed else self.out_cause
         return cause, max(1.0 - transfer.speed * self._alone(transfer), 0.0)
 
-    def forget(self, group: Group | StreamJob, now: float) -> None:
+    def forget(self, group: ReplicaGroup | StreamJob, now: float) -> None:
         """Let a group read and write no longer; a periodic save that a step of a plan interrupts goes on after it."""
         mine = [transfer for transfer in self.transfers if transfer.group is group]
         if mine:
@@ -235,7 +235,7 @@ class SharedStores:
         due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
         self.kernel.at(due, EventPriority.PHASE, self._on_due, (job, due))
 
-    def late(self, group: Group, seconds: float) -> tuple[float, int]:
+    def late(self, group: ReplicaGroup, seconds: float) -> tuple[float, int]:
         """Return how much of a blocking save is longer than it would be alone [s], and why."""
         transfer = self.transfer_of(group)
         if transfer is None or transfer.is_step or _saving(group.job)[0].drain:

@@ -25,7 +25,7 @@ from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from ettrick.sim.engine.job import Group, Job
+    from ettrick.sim.engine.job import ReplicaGroup, Job
 
 # ----------------------------------------
 # Placement of ranks against a walk over all of them in plain Python, for layouts of any order.
@@ -268,7 +268,7 @@ def _check_faults(simulation: Simulation) -> None:
         assert len(hidden) == len(set(hidden)), "a node has one hidden fault of a kind"
 
 
-def _positions(group: Group) -> list[int]:
+def _positions(group: ReplicaGroup) -> list[int]:
     """Return the positions of the job that belong to a group."""
     job = group.job
     width = job.nodes_per_replica

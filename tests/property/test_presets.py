@@ -25,7 +25,7 @@ from tests.pace import SEED, budget, one_in
 from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
-    from ettrick.sim.engine.job import Group
+    from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.lives import Failure
     from ettrick.sim.failures import FailureTrace
 
@@ -114,7 +114,7 @@ class _Looked(Simulation):
         self.hit = self.jobs.hit
         self.jobs.hit = self._note  # type: ignore[method-assign]
 
-    def _note(self, groups: list[Group], failure: Failure, now: float, latency: float) -> None:
+    def _note(self, groups: list[ReplicaGroup], failure: Failure, now: float, latency: float) -> None:
         for group in groups:
             self.jobs.settle(group, now)
             (phase, _), *_ = _ahead(group, now)
@@ -162,12 +162,12 @@ class _Looked(Simulation):
         assert job.work >= -1e-6
 
 
-def _who(group: Group) -> str:
+def _who(group: ReplicaGroup) -> str:
     """Return whether a group steps with the others or is away."""
     return "main" if group is group.job.main else "away"
 
 
-def _ahead(group: Group, now: float) -> list[tuple[str, float]]:
+def _ahead(group: ReplicaGroup, now: float) -> list[tuple[str, float]]:
     """Return what a group does from now on if nothing happens: phases and their ends."""
     if group.is_running(now):
         return [("stepping", math.inf)]
