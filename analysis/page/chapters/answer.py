@@ -96,7 +96,7 @@ _ASKED = {
 }
 
 
-def asked_text(asked: Asked) -> str:
+def asked_text(asked: AnsweredQuestion) -> str:
     """Return what was asked, in a few words."""
     content, data = asked.content, asked.data
     if content["use"] not in _ASKED:  # of another package
@@ -160,7 +160,7 @@ _MOST_OR = 4
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnsweredQuestion:
     """An answer of the document of a sweep, and what its words are."""
 
     places: Places
@@ -404,7 +404,7 @@ def nothing(_title: str) -> None:
     return
 
 
-def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
+def intervals(asked: AnsweredQuestion, rows: Sequence[Row]) -> Draw:
     """Return what draws some means below each other."""
 
     def picture(title: str) -> Figure | None:
@@ -423,7 +423,7 @@ def intervals(asked: Asked, rows: Sequence[Row]) -> Draw:
     return picture
 
 
-def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = "") -> Draw:
+def curves(asked: AnsweredQuestion, along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = "") -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
     Edges are places on the axis [SI] with names; the values of `between` name the curves, where that is an axis.
@@ -438,7 +438,7 @@ def curves(asked: Asked, along: str, *, edges: Sequence[tuple[float, str]] = (),
     return picture
 
 
-def front(asked: Asked, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
+def front(asked: AnsweredQuestion, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
     """Return what draws two aims, metrics or axes, against each other; rankings are as in `FrontPoint`."""
 
     def picture(title: str) -> Figure | None:
@@ -473,7 +473,7 @@ _FRONT = (
 )
 
 
-def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
+def _place(asked: AnsweredQuestion, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
     axis = asked.axis(aim)
     if axis is None:
         return (_scaled(asked, cell, aim, asked.form_of(aim)) or (None, None))[:2]
@@ -481,7 +481,7 @@ def _place(asked: Asked, cell: int, aim: str) -> tuple[float | None, tuple[float
     return (None if at is None else at / axis.size), None
 
 
-def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, Range | None, Range | None] | None:
+def _scaled(asked: AnsweredQuestion, cell: int, metric: str, form: Form) -> tuple[float, Range | None, Range | None] | None:
     """Return a mean, its interval and the band of unknown inputs as people see them; ``None`` without a mean."""
     found = summary_of(asked.document.cells[cell], metric)
     if found.mean is None:
@@ -490,7 +490,7 @@ def _scaled(asked: Asked, cell: int, metric: str, form: Form) -> tuple[float, Ra
     return found.mean / form.size, ends, band
 
 
-def _text(asked: Asked, cell: int | None, metric: str = "") -> str:
+def _text(asked: AnsweredQuestion, cell: int | None, metric: str = "") -> str:
     found = asked.mean(cell, metric)
     return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
 

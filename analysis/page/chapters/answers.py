@@ -40,7 +40,7 @@ from ettrick.analysis.page.chapters.answer import (
     KEY,
     MOST_ROWS,
     AnswerText,
-    Asked,
+    AnsweredQuestion,
     Row,
     Rows,
     asked_text,
@@ -82,9 +82,9 @@ if TYPE_CHECKING:
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
 
 
-def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[Asked, AnswerText]]:
+def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[AnsweredQuestion, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
-    asked = [Asked(places, position, rows or Rows()) for position in range(len(places.content.answers))]
+    asked = [AnsweredQuestion(places, position, rows or Rows()) for position in range(len(places.content.answers))]
     found = [(one, ANSWERS.get(one.content["use"], of_plugin)(one)) for one in asked]
     return [(one, worded) for one, worded in found if worded is not None]
 
@@ -145,7 +145,7 @@ def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) ->
     data = front_data(content, rows)
     if data is not None:
         answer = AnswerFound(use="pareto", sentences=[], data=data)
-        asked = Asked(Places(RUN, content.model_copy(update={"answers": [answer]})), 0)
+        asked = AnsweredQuestion(Places(RUN, content.model_copy(update={"answers": [answer]})), 0)
         found = pareto(asked)
         picture = None if found is None else found.drawn("front")
         if found is not None and picture is not None:
@@ -241,7 +241,7 @@ _MOST_PARTS = 6  # rivals that a row of a table names
 _MOST_NAMED = 2  # rivals that a sentence names; of more it tells how many
 
 
-def best(asked: Asked) -> AnswerText | None:
+def best(asked: AnsweredQuestion) -> AnswerText | None:
     """Return which combination is best: of all, or for each value of some axes; ``None`` where none is."""
     groups: Sequence[Mapping[str, Any]] = asked.data.get("groups", [])
     known = [place for place, group in enumerate(groups) if group["best"]]
@@ -298,7 +298,7 @@ def _is_tie(group: Mapping[str, Any]) -> bool:
     return len(order) > 1 and not any(entry["behind"] or any(entry["behind_ci95"] or ()) for entry in order)
 
 
-def _group_mean(asked: Asked, place: int) -> Estimate:
+def _group_mean(asked: AnsweredQuestion, place: int) -> Estimate:
     mean = asked.at("groups", place, "order", 0, "mean")
     found = asked.mean(asked.cell(asked.data["groups"][place]["best"]))
     assert mean is not None
@@ -307,7 +307,7 @@ def _group_mean(asked: Asked, place: int) -> Estimate:
     return found if found is not None and is_same else Estimate(mean)
 
 
-def _lead(asked: Asked, place: int) -> Words:
+def _lead(asked: AnsweredQuestion, place: int) -> Words:
     """Return how far the best of a group is ahead of the second; empty where it is alone."""
     order = asked.data["groups"][place]["order"]
     behind = asked.at("groups", place, "order", 1, "behind")
@@ -323,7 +323,7 @@ def _lead(asked: Asked, place: int) -> Words:
     return line(": ", size, years, " less than " if asked.is_lowest else " more than ", second)
 
 
-def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> TableBlock:
+def _best_table(asked: AnsweredQuestion, known: Sequence[int], each: Sequence[str]) -> TableBlock:
     inner = [name for name in asked.varying if name not in each]
     rows = []
     for place in known:
@@ -335,7 +335,7 @@ def _best_table(asked: Asked, known: Sequence[int], each: Sequence[str]) -> Tabl
     return asked.grid(each, ("Best", capital(name_of(asked.metric)), "How sure"), rows, (0, 2))
 
 
-def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str]) -> TableBlock:
+def _ranking_table(asked: AnsweredQuestion, group: Mapping[str, Any], inner: Sequence[str]) -> TableBlock:
     """Return how far each setting is behind the best, with intervals that hold together."""
     shown = asked.shown()
     rows = []
@@ -351,7 +351,7 @@ def _ranking_table(asked: Asked, group: Mapping[str, Any], inner: Sequence[str])
     return asked.grid(inner, heads, rows, (2,))
 
 
-def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
+def _best_picture(asked: AnsweredQuestion, lead: int, each: tuple[str, ...]) -> Draw:
     inner = [name for name in asked.varying if name not in each]
     if each and len(inner) == 1 and asked.is_numeric(inner[0]):
         return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
@@ -371,7 +371,7 @@ def _best_picture(asked: Asked, lead: int, each: tuple[str, ...]) -> Draw:
 # What each value of an axis changes.
 
 
-def compare(asked: Asked) -> AnswerText | None:
+def compare(asked: AnsweredQuestion) -> AnswerText | None:
     """Return what the values of an axis change, the largest change first; ``None`` where nothing can be compared."""
     axis, lines = asked.data["axis"], asked.data["lines"]
     found = [
@@ -420,7 +420,7 @@ def compare(asked: Asked) -> AnswerText | None:
     )
 
 
-def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
+def _changed(asked: AnsweredQuestion, place: int, label: str, found: Estimate) -> Words:
     content, axis = asked.data["lines"][place], asked.data["axis"]
     others = content["at"] if len(asked.data["lines"]) > 1 else {}
     where = line(" with ", asked.where({**others, axis: label}))
@@ -442,7 +442,7 @@ def _changed(asked: Asked, place: int, label: str, found: Estimate) -> Words:
 _LARGE = 1000.0  # what is counted from which on it is not stated to the last one
 
 
-def crossover(asked: Asked) -> AnswerText | None:
+def crossover(asked: AnsweredQuestion) -> AnswerText | None:
     """Return who is best where; ``None`` where nobody is."""
     lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
     if not lines:
@@ -486,7 +486,7 @@ class _Span(NamedTuple):
     names: list[str]
 
 
-def _spans(asked: Asked, place: int) -> list[_Span]:
+def _spans(asked: AnsweredQuestion, place: int) -> list[_Span]:
     """Return the axis in parts in which the same may be best."""
     stages = asked.data["lines"][place]["best"]
     grouped = itertools.groupby(range(len(stages)), key=lambda one: frozenset(stages[one]["may_be_best"]))
@@ -500,14 +500,14 @@ def _spans(asked: Asked, place: int) -> list[_Span]:
     return [_Span([stage for span in spans for stage in span.stages], spans[0].names) for spans in merged]
 
 
-def _span_who(asked: Asked, span: _Span) -> Words:
+def _span_who(asked: AnsweredQuestion, span: _Span) -> Words:
     axis, most = asked.data["between"], _MOST_NAMED + 1
     names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
     who = either(names if len(names) == len(span.names) else [*names, ("others",)])
     return who if plain(names[0]).startswith("“") else asked.with_name(axis, who)
 
 
-def _course(asked: Asked, place: int) -> Words:
+def _course(asked: AnsweredQuestion, place: int) -> Words:
     """Return who is best from where to where, by how much at the end, and where the best changes at last."""
     spans = _spans(asked, place)
     parts: list[Words] = []
@@ -524,13 +524,13 @@ def _course(asked: Asked, place: int) -> Words:
     return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at and len(spans) > 1 else ()))
 
 
-def _from_to(asked: Asked, place: int, span: _Span) -> Words:
+def _from_to(asked: AnsweredQuestion, place: int, span: _Span) -> Words:
     stages, along = asked.data["lines"][place]["best"], asked.data["along"]
     first, last = (stages[span.stages[end]]["value"] for end in (0, -1))
     return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
 
 
-def _crossing(asked: Asked, place: int) -> Words:
+def _crossing(asked: AnsweredQuestion, place: int) -> Words:
     """Return about where the best changes at last, on a straight line between two values; empty where it does not."""
     crossings = asked.data["lines"][place]["crossings"]
     known = [index for index, one in enumerate(crossings) if one["at"] is not None]
@@ -544,7 +544,7 @@ def _crossing(asked: Asked, place: int) -> Words:
     return line("about ", asked.with_name(along, (about,)))
 
 
-def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
+def _stage_lead(asked: AnsweredQuestion, place: int, stage: int) -> Words:
     """Return by how much the best is ahead of the second at a value, in GPU-years too; empty without a second."""
     content = asked.data["lines"][place]
     stage %= len(content["best"])
@@ -558,7 +558,7 @@ def _stage_lead(asked: Asked, place: int, stage: int) -> Words:
     return line(asked.apart(found, asked.at("lines", place, "best", stage, "mean")), years)
 
 
-def _in_short(asked: Asked, place: int) -> Words:
+def _in_short(asked: AnsweredQuestion, place: int) -> Words:
     spans, at = _spans(asked, place), _crossing(asked, place)
     first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
     highest = f" the {asked.most} {asked.what}"
@@ -573,7 +573,7 @@ def _in_short(asked: Asked, place: int) -> Words:
 # What cannot be had together.
 
 
-def pareto(asked: Asked) -> AnswerText | None:
+def pareto(asked: AnsweredQuestion) -> AnswerText | None:
     """Return which combinations no other one beats in everything; ``None`` where nothing is known."""
     entries: Sequence[Mapping[str, Any]] = asked.data["front"]
     metrics = asked.data["metrics"]
@@ -613,7 +613,7 @@ def pareto(asked: Asked) -> AnswerText | None:
     )
 
 
-def _reached(asked: Asked, labels: Mapping[str, str]) -> Words:
+def _reached(asked: AnsweredQuestion, labels: Mapping[str, str]) -> Words:
     means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.data["metrics"]]
     return listed([worded(found, form) for found, form in means if found is not None])
 
@@ -625,13 +625,13 @@ _LEAST = 0.001  # a share of the variance that is stated
 _MOST_SHARES = 3
 
 
-def sensitivity(asked: Asked) -> AnswerText | None:
+def sensitivity(asked: AnsweredQuestion) -> AnswerText | None:
     """Return what matters most; ``None`` where the points do not tell."""
     kind = asked.data.get("kind")
     return _tornado(asked) if kind == "tornado" else _indices(asked) if kind == "sobol" else None
 
 
-def _tornado(asked: Asked) -> AnswerText | None:
+def _tornado(asked: AnsweredQuestion) -> AnswerText | None:
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     if not axes or not axes[0]["swing"]:
         return None
@@ -652,7 +652,7 @@ def _tornado(asked: Asked) -> AnswerText | None:
     return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 
-def _move(asked: Asked, place: int) -> Words:
+def _move(asked: AnsweredQuestion, place: int) -> Words:
     entry = asked.data["axes"][0]
     move = entry["moves"][place]
     found = None if move["difference"] is None else asked.difference("axes", 0, "moves", place, "difference")
@@ -667,7 +667,7 @@ def _move(asked: Asked, place: int) -> Words:
     return line(where, word, asked.apart(found, asked.at("center")))
 
 
-def _indices(asked: Asked) -> AnswerText | None:
+def _indices(asked: AnsweredQuestion) -> AnswerText | None:
     axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
     order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
     shares = [(place, _index(asked, place)) for place in order]
@@ -689,7 +689,7 @@ def _indices(asked: Asked) -> AnswerText | None:
     return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 
-def _index(asked: Asked, place: int) -> Estimate | None:
+def _index(asked: AnsweredQuestion, place: int) -> Estimate | None:
     """Return which share of the variance an axis makes, with what it does together with others."""
     share = asked.at("axes", place, "total", "value")
     ends = asked.places.ends("answers", asked.position, "data", "axes", place, "total", "ci95")
@@ -713,7 +713,7 @@ class _Need(NamedTuple):
     holds: bool  # whether it holds at the first value
 
 
-def threshold(asked: Asked) -> AnswerText | None:
+def threshold(asked: AnsweredQuestion) -> AnswerText | None:
     """Return what it takes, the combination that takes least first; ``None`` where nothing is known along the axis."""
     drawn = likely(asked)
     if drawn is not None:
@@ -757,7 +757,7 @@ def threshold(asked: Asked) -> AnswerText | None:
     )
 
 
-def _today(asked: Asked) -> Words:
+def _today(asked: AnsweredQuestion) -> Words:
     """Return in how many combinations the condition holds at the stated failure rate; empty along another axis."""
     if not asked.is_factor(asked.data["along"]):
         return ()
@@ -770,7 +770,7 @@ def _today(asked: Asked) -> Words:
                 number(SourcedNumber(float(len(points)), (source,)), COUNT), " combinations")  # fmt: skip
 
 
-def _rate_short(asked: Asked, need: _Need) -> Words:
+def _rate_short(asked: AnsweredQuestion, need: _Need) -> Words:
     if need.crossing is None:
         return ("any evaluated rate" if need.holds else "no evaluated rate",)
     is_higher, times = _times(asked, need)
@@ -785,7 +785,7 @@ _HOURS = Form("h", HOUR)
 _RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
 
 
-def _reliability(asked: Asked, need: _Need) -> Words:
+def _reliability(asked: AnsweredQuestion, need: _Need) -> Words:
     """Return the MTTI and the MTBF that a line takes; empty along an axis that is no failure rate."""
     place = ("lines", need.place, "crossings", need.crossing or 0)
     mtti, *mtbf = (asked.at(*place, key) for key, _ in _RELIABILITY)
@@ -796,7 +796,7 @@ def _reliability(asked: Asked, need: _Need) -> Words:
                 " per GPU and ", per_node, " per node")  # fmt: skip
 
 
-def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> TableBlock:
+def _threshold_table(asked: AnsweredQuestion, needs: Sequence[_Need]) -> TableBlock:
     """Return where the condition holds in each combination of the other axes, and how sure that is."""
     along = asked.data["along"]
     heads = (
@@ -823,7 +823,7 @@ def _threshold_table(asked: Asked, needs: Sequence[_Need]) -> TableBlock:
     return asked.grid(list(asked.data["lines"][0]["at"]), [heads[place] for place in kept], texts)
 
 
-def _place_text(asked: Asked, crossing: Mapping[str, Any], at: float) -> str:
+def _place_text(asked: AnsweredQuestion, crossing: Mapping[str, Any], at: float) -> str:
     """Return a place on the axis; of what is counted the first, or the last, with which the condition holds."""
     form = asked.axis_form(asked.data["along"], at)
     if form.is_whole:
@@ -832,7 +832,7 @@ def _place_text(asked: Asked, crossing: Mapping[str, Any], at: float) -> str:
 
 
 def _ends_text(
-    asked: Asked, points: Sequence[Mapping[str, Any]], crossing: Mapping[str, Any], ends: Sequence[float | None] | None
+    asked: AnsweredQuestion, points: Sequence[Mapping[str, Any]], crossing: Mapping[str, Any], ends: Sequence[float | None] | None
 ) -> str:
     """Return between which places a crossing is; one that is not known lies beyond what was evaluated."""
     if ends is None:
@@ -850,21 +850,21 @@ def _need_of(place: int, content: Mapping[str, Any]) -> _Need:
     return _Need(place, end[0] if holds and end else begin[-1] if begin else None, holds)
 
 
-def _hardness(asked: Asked, need: _Need) -> tuple[int, float]:
+def _hardness(asked: AnsweredQuestion, need: _Need) -> tuple[int, float]:
     if need.crossing is None:
         return (0 if need.holds else 2), 0.0
     at = asked.data["lines"][need.place]["crossings"][need.crossing]["at"]
     return 1, -at if need.holds else at
 
 
-def _condition(asked: Asked) -> Words:
+def _condition(asked: AnsweredQuestion) -> Words:
     key = "at_least" if "at_least" in asked.data else "at_most"
     level = asked.at(key)
     assert level is not None
     return line(key.replace("_", " "), " ", number(level, asked.form)._replace(text=asked.form.exact(level.value)))
 
 
-def _amount(asked: Asked, need: _Need, *, is_first: bool) -> Words:
+def _amount(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes, as a span of values of which two were evaluated; the name of the axis is said once."""
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
@@ -877,7 +877,7 @@ def _amount(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     return line("it takes " if is_first else "", "at most " if need.holds else "", named, straight)
 
 
-def _need_span(asked: Asked, need: _Need) -> Words:
+def _need_span(asked: AnsweredQuestion, need: _Need) -> Words:
     """Return between which values a line passes the level; of what is counted, which of them it may be."""
     along, points = asked.data["along"], asked.data["lines"][need.place]["points"]
     first, last = _bracket(asked, need)
@@ -899,7 +899,7 @@ def _need_span(asked: Asked, need: _Need) -> Words:
     return texts[0] if is_one else listed(texts, " to ")
 
 
-def _bracket(asked: Asked, need: _Need) -> tuple[int | None, int | None]:
+def _bracket(asked: AnsweredQuestion, need: _Need) -> tuple[int | None, int | None]:
     """Return positions of the values that were evaluated on both sides of where a line passes the level."""
     content = asked.data["lines"][need.place]
     crossing = content["crossings"][need.crossing or 0]
@@ -908,13 +908,13 @@ def _bracket(asked: Asked, need: _Need) -> tuple[int | None, int | None]:
     return bracket([point["number"] for point in content["points"]], (first, last), crossing["at_ci95"] or (None, None))
 
 
-def _straight(asked: Asked, need: _Need) -> Words:
+def _straight(asked: AnsweredQuestion, need: _Need) -> Words:
     at = _turned(asked, need, "at")
     assert at is not None
     return (" (about ", number(at, asked.axis_form(asked.data["along"], at.value)), " on a straight line)")
 
 
-def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
+def _rate(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
     """Return how much higher the MTBF must be in a line, or how much more frequent failures may be."""
     if need.crossing is None:
         return _beyond(asked, need, is_first=is_first)
@@ -927,7 +927,7 @@ def _rate(asked: Asked, need: _Need, *, is_first: bool) -> Words:
     return line(verb, times, stated or " as high", evaluated)
 
 
-def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
+def _times(asked: AnsweredQuestion, need: _Need) -> tuple[bool, Number]:
     """Return whether the MTBF must be higher, and by which factor; else how many times as frequent failures may be."""
     place = ("lines", need.place, "crossings", need.crossing or 0)
     found, low, high = asked.at(*place, "at"), asked.at(*place, "at_ci95", 0), asked.at(*place, "at_ci95", 1)
@@ -938,7 +938,7 @@ def _times(asked: Asked, need: _Need) -> tuple[bool, Number]:
     return is_higher, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
 
 
-def _evaluated(asked: Asked, need: _Need, *, is_higher: bool) -> Words:
+def _evaluated(asked: AnsweredQuestion, need: _Need, *, is_higher: bool) -> Words:
     """Return the two rates that were evaluated next to where a line passes the level; empty where one is beyond all."""
     points = asked.data["lines"][need.place]["points"]
     places = [place for place in _bracket(asked, need) if place is not None]
@@ -951,14 +951,14 @@ def _evaluated(asked: Asked, need: _Need, *, is_higher: bool) -> Words:
     return line(" (evaluated: ", listed(texts), ")")
 
 
-def _beyond(asked: Asked, need: _Need, *, is_first: bool) -> Words:
+def _beyond(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
     """Return that the condition holds at all values that were evaluated, or at none."""
     points = asked.data["lines"][need.place]["points"]
     extent = asked.extent(asked.data["along"], points[0]["value"], points[-1]["value"])
     return line("any" if need.holds else "no", " evaluated value is enough", *((" (", extent, ")") if is_first else ()))
 
 
-def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None:
+def _turned(asked: AnsweredQuestion, need: _Need, *keys: str | int) -> SourcedNumber | None:
     """Return a place of a crossing; of what is counted the first whole number behind it, or the last one before."""
     found = asked.at("lines", need.place, "crossings", need.crossing or 0, *keys)
     if found is None or not asked.axis_form(asked.data["along"], found.value).is_whole:
@@ -966,7 +966,7 @@ def _turned(asked: Asked, need: _Need, *keys: str | int) -> SourcedNumber | None
     return whole(found, up=not need.holds)
 
 
-def _unsure(asked: Asked, need: _Need) -> Words:
+def _unsure(asked: AnsweredQuestion, need: _Need) -> Words:
     """Return that it is nowhere sure, where that is so; empty elsewhere."""
     points = asked.data["lines"][need.place]["points"]
     if not any(point["holds"] for point in points) or any(point["holds_with_certainty"] for point in points):
@@ -983,7 +983,7 @@ def _unsure(asked: Asked, need: _Need) -> Words:
     )
 
 
-def _need_band(asked: Asked, need: _Need) -> Words:
+def _need_band(asked: AnsweredQuestion, need: _Need) -> Words:
     """Return between which places unknown inputs move the answer; empty where that is not stated."""
     content = asked.data["lines"][need.place]
     if need.crossing is None or content["crossings"][need.crossing]["band90"] is None:
@@ -1000,7 +1000,7 @@ def _need_band(asked: Asked, need: _Need) -> Words:
     return line("from ", ends[0], " to ", asked.with_name(along, ends[1]))
 
 
-def _need_cell(asked: Asked, need: _Need, *, holds: bool = True) -> int | None:
+def _need_cell(asked: AnsweredQuestion, need: _Need, *, holds: bool = True) -> int | None:
     """Return the cell that is nearest to what a line takes, on the side where the condition holds, or on the other."""
     content = asked.data["lines"][need.place]
     label = content["points"][0 if need.holds is holds else -1]["value"]
@@ -1025,7 +1025,7 @@ class _Setting(NamedTuple):
     share: SourcedNumber
 
 
-def likely(asked: Asked) -> AnswerText | None:
+def likely(asked: AnsweredQuestion) -> AnswerText | None:
     """Return what it takes for a probability over runs and over unknown inputs; ``None`` where none were drawn.
 
     A probability to be in time is the share of runs that are, and whether the reason is chance or an input that is
@@ -1073,7 +1073,7 @@ def likely(asked: Asked) -> AnswerText | None:
     )
 
 
-def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
+def _likely_doubt(asked: AnsweredQuestion, shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
     titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
@@ -1084,7 +1084,7 @@ def _likely_doubt(asked: Asked, shown: Sequence[_Setting], draws: SourcedNumber 
     return known if draws is None or widest < _CLOSE else joined([known, few])
 
 
-def _likely_picture(asked: Asked, axis: ChosenAxis, settings: list[_Setting], level: tuple[float, str]) -> Draw:
+def _likely_picture(asked: AnsweredQuestion, axis: ChosenAxis, settings: list[_Setting], level: tuple[float, str]) -> Draw:
     """Return what draws the share of runs that are in time, with drawn inputs and at the central values."""
 
     def picture(title: str) -> Figure | None:
@@ -1124,7 +1124,7 @@ class _Change(NamedTuple):
     resolved: bool
 
 
-def trend(asked: Asked) -> AnswerText | None:
+def trend(asked: AnsweredQuestion) -> AnswerText | None:
     """Return what the axis changes, the largest change first; ``None`` where no two values have a mean."""
     lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
     changes = []
@@ -1155,7 +1155,7 @@ def trend(asked: Asked) -> AnswerText | None:
     )
 
 
-def _trend_change(asked: Asked, change: _Change) -> Words:
+def _trend_change(asked: AnsweredQuestion, change: _Change) -> Words:
     at = asked.data["lines"][change.place]["at"]
     where = line(" with ", asked.where(at)) if at else ""
     if not change.resolved:
@@ -1165,7 +1165,7 @@ def _trend_change(asked: Asked, change: _Change) -> Words:
     return line(word, asked.apart(change.found, change.base), where)
 
 
-def _mostly(asked: Asked, change: _Change) -> Words:
+def _mostly(asked: AnsweredQuestion, change: _Change) -> Words:
     """Return where most of a change happens, if one step makes more than two thirds of it; empty elsewhere."""
     steps = asked.data["lines"][change.place]["steps"]
     largest = max(steps, key=lambda step: abs(step["difference"]["mean"]))
@@ -1176,7 +1176,7 @@ def _mostly(asked: Asked, change: _Change) -> Words:
     return line(", mostly from ", asked.value(along, largest["from"]), " to ", asked.value(along, largest["to"]))
 
 
-def _turn(asked: Asked, change: _Change) -> Words:
+def _turn(asked: AnsweredQuestion, change: _Change) -> Words:
     """Return where the metric is best on the way; empty where that is at an end."""
     content = asked.data["lines"][change.place]
     points = content["points"]
@@ -1193,7 +1193,7 @@ def _turn(asked: Asked, change: _Change) -> Words:
 _COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}
 
 
-def _trend_table(asked: Asked) -> TableBlock:
+def _trend_table(asked: AnsweredQuestion) -> TableBlock:
     """Return the course along each line: both ends, the change, the largest step that is resolved, and its kind."""
     rows = []
     for content in asked.data["lines"]:
@@ -1216,20 +1216,20 @@ def _trend_table(asked: Asked) -> TableBlock:
     return asked.grid(list(asked.data["lines"][0]["at"]), heads, rows, (3, 4))
 
 
-def _change_text(asked: Asked, found: Mapping[str, Any]) -> str:
+def _change_text(asked: AnsweredQuestion, found: Mapping[str, Any]) -> str:
     text = asked.shown().form.change(found["mean"], ends_of(found["ci95"]))
     return text if found["resolved"] else f"{text}, not resolved"
 
 
 # By kind of question: what its answer says, or ``None`` where there is nothing to say.
-def of_plugin(asked: Asked) -> AnswerText:
+def of_plugin(asked: AnsweredQuestion) -> AnswerText:
     """Return the answer of a question that another package brings: its own words, or else its numbers."""
     data = json.dumps(asked.data, ensure_ascii=False)
     said = " ".join(asked.document.answers[asked.position].sentences) or f"{asked_text(asked)}: {data}."
     return AnswerText((said,), (asked_text(asked),), lambda _: None)
 
 
-ANSWERS: dict[str, Callable[[Asked], AnswerText | None]] = {
+ANSWERS: dict[str, Callable[[AnsweredQuestion], AnswerText | None]] = {
     "best": best,
     "compare": compare,
     "crossover": crossover,

@@ -38,7 +38,7 @@ from ettrick.analysis.page.cells import (
     summary_of,
 )
 from ettrick.analysis.page.chapters import sensitivity
-from ettrick.analysis.page.chapters.answer import Asked, Rows, asked_text
+from ettrick.analysis.page.chapters.answer import AnsweredQuestion, Rows, asked_text
 from ettrick.analysis.page.chapters.answers import all_results, answers_of
 from ettrick.analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
 from ettrick.analysis.page.chapters.inputs import EXACTLY, chance, not_covered, not_known, stated, variability
@@ -78,7 +78,7 @@ def _chapters(content: SweepDocument) -> Iterator[Section]:
     yield Section("study", content.study, text)
     answers = {one.position: (one, answer) for one, answer in answers_of(Places(RUN, content))}
     for place, entry in enumerate(content.answers):
-        asked, answer = answers.get(place, (Asked(Places(RUN, content), place), None))
+        asked, answer = answers.get(place, (AnsweredQuestion(Places(RUN, content), place), None))
         # A ranking of all combinations is the table of all results.
         has_table = answer is not None and (entry.use != "best" or asked.content.get("for_each"))
         shown = (answer.table,) if answer is not None and answer.table is not None and has_table else ()
@@ -147,7 +147,7 @@ _LEAST = 0.001  # a change of a share of time that is stated
 _CLOSE = 0.005  # how far a formula may be from the interval of the simulation without a word about it
 
 
-def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]) -> tuple[Words, ...]:
+def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion, AnswerText]]) -> tuple[Words, ...]:
     """Return three points that say what drives the first of some answers, or as many as there are.
 
     One other answer of the study comes first; then what matters most, where time is lost, and what a formula
@@ -182,7 +182,7 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[Asked, AnswerText]]
     return (alone,) if alone else tuple(kept)
 
 
-def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
+def _others(answers: Sequence[tuple[AnsweredQuestion, AnswerText]]) -> list[Words]:
     """Return the other answers in short, without those that ask the same; what an axis does by and by comes last."""
     seen: set[tuple[str, str, str]] = set()
     found: list[tuple[bool, int, Words]] = []
@@ -200,7 +200,7 @@ def _others(answers: Sequence[tuple[Asked, AnswerText]]) -> list[Words]:
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
 
 
-def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
+def _of_phases(asked: AnsweredQuestion, pair: tuple[int, int] | None) -> Words:
     """Return what time the first option spends on less, and on more, than the second one; empty where that is open."""
     if asked.metric not in _OF_TIME:
         return ()
@@ -225,7 +225,7 @@ def _of_phases(asked: Asked, pair: tuple[int, int] | None) -> Words:
     return sentence(start, "the job spends ", listed(phrases_of), " with ", first, " instead of ", second)
 
 
-def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
+def _apart(asked: AnsweredQuestion, one: int, other: int) -> tuple[Words, Words, Words]:
     ours, theirs = (asked.document.cells[cell].values for cell in (one, other))
     differ = [name for name in asked.varying if ours[name] != theirs[name]]
     common = {name: ours[name] for name in asked.varying if name not in differ}
@@ -234,7 +234,7 @@ def _apart(asked: Asked, one: int, other: int) -> tuple[Words, Words, Words]:
     return asked.where(common), first, second
 
 
-def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: int | None) -> Words:
+def _of_axes(asked: AnsweredQuestion, cell: int | None, others: Sequence[AnsweredQuestion], second: int | None) -> Words:
     """Return the largest change of the metric by one step along one axis from the answer; empty without such a step.
 
     A step leads to the next value of numbers, and to the nearest result of names: how far a grid reaches was the choice
@@ -262,7 +262,7 @@ def _of_axes(asked: Asked, cell: int | None, others: Sequence[Asked], second: in
 
 
 def _steps(
-    asked: Asked, mine: Mapping[str, str], name: str, here: Estimate
+    asked: AnsweredQuestion, mine: Mapping[str, str], name: str, here: Estimate
 ) -> list[tuple[str, str, Estimate, int]]:  # fmt: skip
     axis = asked.axis(name)
     labels = [entry.label for entry in asked.document.axes[name].values]
@@ -281,7 +281,7 @@ def _steps(
     return found
 
 
-def _of_shares(asked: Asked, cell: int | None) -> Words:
+def _of_shares(asked: AnsweredQuestion, cell: int | None) -> Words:
     """Return what the largest part of the lost time goes to; empty where that is not known."""
     lost = {name: found for name in JOB_BUCKETS if name != "productive"
             if (found := _share(asked, cell, f"{TIME_SHARE}{name}")) is not None and found.mean.value > 0}  # fmt: skip
@@ -293,19 +293,19 @@ def _of_shares(asked: Asked, cell: int | None) -> Words:
     return sentence(_at(asked, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
 
 
-def _share(asked: Asked, cell: int | None, name: str) -> Estimate | None:
+def _share(asked: AnsweredQuestion, cell: int | None, name: str) -> Estimate | None:
     mean = asked.rows.mean(cell, name)
     return asked.mean(cell, name) or (None if mean is None else Estimate(mean))
 
 
-def _at(asked: Asked, cell: int) -> Words:
+def _at(asked: AnsweredQuestion, cell: int) -> Words:
     """Return which combination a sentence is about; empty where there is but one."""
     if len(asked.document.cells) < 2:
         return ()
     return line("with ", asked.where(asked.document.cells[cell].values), ", ")
 
 
-def _of_variability(asked: Asked, cell: int | None) -> Words:
+def _of_variability(asked: AnsweredQuestion, cell: int | None) -> Words:
     """Return how far single runs of the answer lie apart; empty where the data do not tell."""
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
@@ -319,7 +319,7 @@ def _of_variability(asked: Asked, cell: int | None) -> Words:
     return sentence(start, size, " away from the mean of all runs (standard deviation)")
 
 
-def of_formula(asked: Asked, cell: int | None, *, far: bool) -> Words:
+def of_formula(asked: AnsweredQuestion, cell: int | None, *, far: bool) -> Words:
     """Return what a formula says beside the simulation: where both are `far` apart, or else where they are not."""
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")
@@ -374,7 +374,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     return replace(found, glossary=(*_presets(asked, first), *found.glossary))
 
 
-def _unanswered(asked: Asked) -> Words:
+def _unanswered(asked: AnsweredQuestion) -> Words:
     """Return that what was asked first has no answer, and why; empty where it has one."""
     said = asked.document.answers[0].sentences if asked.position else ()
     if not asked.position:
@@ -383,7 +383,7 @@ def _unanswered(asked: Asked) -> Words:
     return sentence("the first question has no answer", f": {reason}" if reason else "")
 
 
-def _presets(asked: Asked, first: AnswerText) -> list[tuple[str, str]]:
+def _presets(asked: AnsweredQuestion, first: AnswerText) -> list[tuple[str, str]]:
     """Return what recoveries of the catalog that the answer names do."""
     names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
     is_named = any("recovery.use" in asked.document.axes[axis].paths for axis in asked.varying)
@@ -401,7 +401,7 @@ def _silent(content: SweepDocument) -> Words:
     return ("The study asks no question of its results; the figures below show all that it evaluated.",)
 
 
-def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) -> Words:
+def _unknown(places: Places, asked: AnsweredQuestion, first: AnswerText, otherwise: str) -> Words:
     """Return how far what is not known exactly moves the answer; or what else it holds for."""
     titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     if not titles:
@@ -416,7 +416,7 @@ def _unknown(places: Places, asked: Asked, first: AnswerText, otherwise: str) ->
     return sentence(start) if worded == (EXACTLY,) else joined([sentence(start), worded])
 
 
-def _chance(places: Places, asked: Asked, first: AnswerText) -> Words:
+def _chance(places: Places, asked: AnsweredQuestion, first: AnswerText) -> Words:
     if first.cell is None:
         return ()
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
@@ -437,7 +437,7 @@ def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
     return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
 
 
-def edge(asked: Asked, first: AnswerText) -> tuple[Words, ...]:
+def edge(asked: AnsweredQuestion, first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
     if asked.content["use"] != "best" or first.cell is None:
         return ()
