@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick import sim
     from ettrick.sim.cluster import Topology
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.failures import FailureTrace
 
 # ----------------------------------------
@@ -69,7 +69,7 @@ class Networked(_Watched):
         take_down: Callable[..., None] = self.failures.fabric._take_down
         let_return: Callable[[Sequence[int], float], bool] = self.failures.fabric._let_return
 
-        def noted_down(failure: Failure, cut: list[int], outside: list[int]) -> None:
+        def noted_down(failure: FailureEvent, cut: list[int], outside: list[int]) -> None:
             assert not self.cut & set(cut), "a node is cut off twice"
             self.cut |= set(cut)
             take_down(failure, cut, outside)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.failures import Failures, Inside
     from ettrick.sim.engine.job import Footprint, Job
     from ettrick.sim.engine.kernel import Call
-    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import Network
 
 
@@ -33,14 +33,14 @@ class Fabric:
         self.kernel = failures.kernel
         self.cluster = failures.cluster
         self.state = FabricState(network.paths) if network is not None and network.paths is not None else None
-        self.out: list[Failure] = []
+        self.out: list[FailureEvent] = []
         """Failures of parts that are out, newest last."""
-        self.blamed: dict[int, tuple[float, Failure]] = {}
+        self.blamed: dict[int, tuple[float, FailureEvent]] = {}
         """For each job that is slow, by its number: the bandwidth that is left, and who brought it down to that."""
 
     # ------------------------------------------------------------------------------------------------ events
 
-    def fail(self, failure: Failure, until: float) -> None:
+    def fail(self, failure: FailureEvent, until: float) -> None:
         """Let a part fail; a window says `until` when [s], else the repair takes its time.
 
         What is out already is not hit again, but a window of planned work keeps it out until it closes.
@@ -75,7 +75,7 @@ class Fabric:
         if returned:
             self.failures.jobs.offer(now)
 
-    def start_out(self, failure: Failure, remaining: float) -> None:
+    def start_out(self, failure: FailureEvent, remaining: float) -> None:
         """Begin the simulation with a part in repair for `remaining` [s]."""
         cut, restored = self._take_out(failure)
         out = (NodeState.REPAIR, NodeState.WITHHELD)
@@ -84,7 +84,7 @@ class Fabric:
         self.kernel.at(remaining, EventPriority.RETURN, self._on_mended, failure)
 
     def _on_mended(self, call: Call) -> None:
-        failure: Failure = call.argument
+        failure: FailureEvent = call.argument
         now = self.kernel.now
         change = self._put_back(failure)
         inside: Inside = []
@@ -104,21 +104,21 @@ class Fabric:
         if returned:
             self.failures.jobs.offer(now)
 
-    def _take_out(self, failure: Failure) -> Change:
+    def _take_out(self, failure: FailureEvent) -> Change:
         """Note that a part is out; return whom this cuts off, and who has a path again."""
         assert self.state is not None
         self._settle()
         self.out.append(failure)
         return self.state.fail(failure.info.source.part, failure.slot)
 
-    def _put_back(self, failure: Failure) -> Change:
+    def _put_back(self, failure: FailureEvent) -> Change:
         """Note that a part is back; return whom this cuts off, and who has a path again."""
         assert self.state is not None
         self._settle()
         self.out.remove(failure)
         return self.state.mend(failure.info.source.part, failure.slot)
 
-    def _take_down(self, failure: Failure, cut: Sequence[int], outside: Sequence[int]) -> None:
+    def _take_down(self, failure: FailureEvent, cut: Sequence[int], outside: Sequence[int]) -> None:
         """Take nodes down that are cut off; those of jobs stay at their places until the job knows."""
         now = self.kernel.now
         info = failure.info
@@ -195,7 +195,7 @@ class Fabric:
             known = self.blamed[job.index] = left, self._newest(job, footprint, left)
         return known[1].info.cause
 
-    def _newest(self, job: Job, footprint: Footprint, left: float) -> Failure:
+    def _newest(self, job: Job, footprint: Footprint, left: float) -> FailureEvent:
         """Return the newest failure that takes bandwidth from a job, of which a share is `left` [-]."""
         assert self.state is not None
         presence, holds, reach = footprint.presence, self._holds(job), footprint.reach

@@ -11,7 +11,7 @@ import numpy as np
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import RELAPSE, Counts, Failure, Life, Numbers, RenewedLife, SourceInfo
+from ettrick.sim.engine.lives import RELAPSE, Counts, FailureEvent, Life, Numbers, RenewedLife, SourceInfo
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
@@ -94,7 +94,7 @@ class Failures:
         self.fabric = Fabric(self, prepared.network)
         self.bugs = Bugs(self)
         self.rollouts = Rollouts(self)
-        self.saving: list[tuple[Failure, Sequence[int], float]] = []
+        self.saving: list[tuple[FailureEvent, Sequence[int], float]] = []
         """Failures that wait for a save which shares its store, their nodes, and how long these will be out [s]."""
 
     def start(self, trace: FailureTrace) -> None:
@@ -133,14 +133,14 @@ class Failures:
     def _start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
         """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
         if info.of_fabric:
-            self.fabric.start_out(Failure(info, slot, -1), remaining)
+            self.fabric.start_out(FailureEvent(info, slot, -1), remaining)
             return
         nodes = self.nodes_of(info, slot, 0)
         for node in nodes:
             self.repair.take_down(node, 0.0, info.cause)
             if self.cluster.place[node] not in (NodeState.REPAIR, NodeState.WITHHELD):
                 self.cluster.send_to_repair(node, info.cause, 0.0)
-        self.kernel.at(remaining, EventPriority.RETURN, self.repair.on_end, (nodes, Failure(info, slot, -1)))
+        self.kernel.at(remaining, EventPriority.RETURN, self.repair.on_end, (nodes, FailureEvent(info, slot, -1)))
 
     # -------------------------------------------------------------------------------------------- candidates
 
@@ -221,7 +221,7 @@ class Failures:
         """
         counts = self.counts
         counts.candidates += 1
-        failure = Failure(info, slot, number, is_found)
+        failure = FailureEvent(info, slot, number, is_found)
         if info.of_job:
             self.strike_job(failure)
             return
@@ -252,7 +252,7 @@ class Failures:
             return
         self.strike(failure, nodes, inside, outside, until, is_announced=info.source.planned)
 
-    def _drop(self, failure: Failure, inside: Inside, until: float) -> None:
+    def _drop(self, failure: FailureEvent, inside: Inside, until: float) -> None:
         """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
         info = failure.info
         if info.source.defer and inside and inside[0][0].exposed in ("none", "processes"):
@@ -286,14 +286,14 @@ class Failures:
                 outside.append(node)
         return inside, outside
 
-    def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: Failure) -> bool:
+    def _is_exposed(self, info: SourceInfo, inside: Inside, outside: list[int], failure: FailureEvent) -> bool:
         """Return whether a fault can happen to any of these now; nodes without processes count like idle ones."""
         exposures = {group.exposed for group, _ in inside}
         if "both" in exposures:
             return True
         return (not inside or bool(outside) or "nodes" in exposures) and failure.mark("idle") < info.source.idle_hazard
 
-    def _is_thinned(self, info: SourceInfo, nodes: Sequence[int], failure: Failure) -> bool:
+    def _is_thinned(self, info: SourceInfo, nodes: Sequence[int], failure: FailureEvent) -> bool:
         """Return whether a candidate that was drawn at the highest hazard is one too many."""
         if not info.source.thinned or failure.round >= RELAPSE:
             return False  # what a repair left strikes by a law of its own
@@ -302,7 +302,7 @@ class Failures:
 
     # ---------------------------------------------------------------------------------------------- failures
 
-    def strike_job(self, failure: Failure) -> None:
+    def strike_job(self, failure: FailureEvent) -> None:
         """Let a failure of a job as a whole happen."""
         counts = self.counts
         counts.faults += 1
@@ -314,7 +314,7 @@ class Failures:
         group = self.jobs.all[failure.slot].main
         self.jobs.hit([group], failure, self.kernel.now, self.detect(failure))
 
-    def detect(self, failure: Failure) -> float:
+    def detect(self, failure: FailureEvent) -> float:
         """Return how long it takes until a job knows of a failure [s]; one that is foreseen is known at once."""
         detection = failure.info.detection
         if failure.info.warns and failure.is_foreseen:
@@ -337,7 +337,7 @@ class Failures:
 
     def strike(
         self,
-        failure: Failure,
+        failure: FailureEvent,
         nodes: Sequence[int],
         inside: Inside,
         outside: list[int],
@@ -368,7 +368,7 @@ class Failures:
         if inside or wronged:
             self.tell(failure, inside, latency, wronged)
 
-    def _waits(self, failure: Failure, nodes: Sequence[int], inside: Inside, until: float) -> bool:
+    def _waits(self, failure: FailureEvent, nodes: Sequence[int], inside: Inside, until: float) -> bool:
         """Let jobs save that know of a failure before it strikes; return whether it waits for that."""
         now, notice = self.kernel.now, failure.notice
         ready = now
@@ -395,7 +395,7 @@ class Failures:
                 self.saving.remove(waiting)
                 self.kernel.at(now, EventPriority.FAILURE, self._on_saved, waiting)
 
-    def tell(self, failure: Failure, inside: Inside, latency: float, wronged: Sequence[ReplicaGroup] = ()) -> None:
+    def tell(self, failure: FailureEvent, inside: Inside, latency: float, wronged: Sequence[ReplicaGroup] = ()) -> None:
         """Tell the groups that hold nodes which failed, and those whose work is wrong."""
         groups: list[ReplicaGroup | Allocation] = list(wronged)
         for group, node in inside:
@@ -426,7 +426,7 @@ class Failures:
             lives = self.numbers[index] = _lives_of(self.infos[index])
         return lives.get(slot, number)
 
-    def renew(self, failure: Failure) -> None:
+    def renew(self, failure: FailureEvent) -> None:
         """Begin the next life of a slot that renews at return."""
         if failure.info.returns:
             self.begin_life(RenewedLife(failure.info.index, failure.slot, failure.round + 1))

@@ -18,7 +18,7 @@ import numpy as np
 from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Tally, size_class, window_edges
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import EventPriority, WorkError
-from ettrick.sim.engine.lives import Failure, SourceInfo
+from ettrick.sim.engine.lives import FailureEvent, SourceInfo
 from ettrick.sim.engine.nodes import Level, NodeState
 from ettrick.sim.engine.result import Attempt
 from ettrick.sim.engine.services import Gang, Service, call_spares
@@ -696,7 +696,7 @@ class Fleet(Queue):
 
     # ------------------------------------------------------------------------------------------------ failures
 
-    def hit(self, groups: Sequence[ReplicaGroup | Allocation], failure: Failure, now: float, latency: float) -> None:
+    def hit(self, groups: Sequence[ReplicaGroup | Allocation], failure: FailureEvent, now: float, latency: float) -> None:
         """Let a failure hit jobs; those of streams stand still until they know of it, after `latency` [s]."""
         for group in groups:
             if isinstance(group, Allocation):
@@ -707,7 +707,7 @@ class Fleet(Queue):
         if named:
             self.jobs.interruptions.hit(named, failure, now, latency)
 
-    def _hit(self, allocation: Allocation, failure: Failure, now: float, latency: float) -> None:
+    def _hit(self, allocation: Allocation, failure: FailureEvent, now: float, latency: float) -> None:
         known = now + latency
         for job in [job for job in allocation.jobs if not job.stands]:
             self._interrupt(job, failure, now)
@@ -719,7 +719,7 @@ class Fleet(Queue):
             else:
                 self._answer(allocation, now)
 
-    def _interrupt(self, job: StreamJob, failure: Failure, now: float) -> None:
+    def _interrupt(self, job: StreamJob, failure: FailureEvent, now: float) -> None:
         """Let a failure stop a job, which has saved if its notice was long enough."""
         cause = self._root(failure)
         lost = 0.0
@@ -745,7 +745,7 @@ class Fleet(Queue):
         """Let life `number` of a job and a source begin when the processes of the job have run `since` [s]."""
         law = info.source.law
         assert law is not None
-        life = law.ppf_one(Failure(info, job.spec.number, number).mark("life"))
+        life = law.ppf_one(FailureEvent(info, job.spec.number, number).mark("life"))
         heappush(job.lives, (since + life, info.index, number, info))
 
     def on_own(self, call: Call) -> None:
@@ -756,7 +756,7 @@ class Fleet(Queue):
         now = self.kernel.now
         due, _, number, info = heappop(job.lives)
         self.begin_life(job, info, number + 1, due)
-        failure = Failure(info, job.spec.number, number)
+        failure = FailureEvent(info, job.spec.number, number)
         counts = self.failures.counts
         counts.candidates += 1
         counts.faults += 1
@@ -781,7 +781,7 @@ class Fleet(Queue):
             self.charge(job, now)
             self._run(job, now, now)
 
-    def _root(self, failure: Failure) -> int:
+    def _root(self, failure: FailureEvent) -> int:
         """Return the index of the root cause that a failure is."""
         return self.drain if failure.info.source.planned else failure.info.cause
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call
-    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.policies.contracts import Exposure, Plan
 
 
@@ -42,7 +42,7 @@ class Interruptions:
         self.recovery = jobs.prepared.recovery
         self.is_of_plugin = bool(plugins.used(self.recovery))
 
-    def hit(self, groups: list[ReplicaGroup], failure: Failure, now: float, latency: float) -> None:
+    def hit(self, groups: list[ReplicaGroup], failure: FailureEvent, now: float, latency: float) -> None:
         """Let a failure hit groups; they know of it after `latency` [s]."""
         cause = failure.info.cause
         for job in {group.job: None for group in groups}:
@@ -61,7 +61,7 @@ class Interruptions:
         for group in sorted(groups, key=lambda group: group is group.job.main):
             self._hit_group(group, failure, now, latency)
 
-    def _hit_group(self, group: ReplicaGroup, failure: Failure, now: float, latency: float) -> None:
+    def _hit_group(self, group: ReplicaGroup, failure: FailureEvent, now: float, latency: float) -> None:
         known = now + latency
         takes_nodes = failure.info.source.away is not None
         if failure.info.of_job and failure.info.source.fix is None and not takes_nodes and self.recovery.elastic:
@@ -122,7 +122,7 @@ class Interruptions:
         self.jobs.follow(main, (Save(), Run(job.fraction)), now)
         return job.saved_at
 
-    def _reboot(self, group: ReplicaGroup, failure: Failure) -> None:
+    def _reboot(self, group: ReplicaGroup, failure: FailureEvent) -> None:
         """Let all nodes of a job start anew after a failure of the job as a whole that does so."""
         if failure.info.of_job and failure.info.reboots:
             group.job.rebooted.update(range(len(group.job.nodes)))
@@ -198,13 +198,13 @@ class Interruptions:
         self.jobs.follow(group, plan, now)
         self.jobs.replicas.gather(job, now)
 
-    def place_of(self, group: ReplicaGroup, node: int, failure: Failure) -> int:
+    def place_of(self, group: ReplicaGroup, node: int, failure: FailureEvent) -> int:
         """Return the position of a node of the group, or of the rank that a failure of the job strikes; -1 for none."""
         if node < 0:
             return self._rank(group.job, failure) if failure.info.source.fault in OF_ONE_RANK else -1
         return self.cluster.position[node] if self.cluster.group[node] is group else -1
 
-    def _rank(self, job: Job, failure: Failure) -> int:
+    def _rank(self, job: Job, failure: FailureEvent) -> int:
         """Return the position of the rank that a failure of a job strikes: any that steps, or -1 if none does."""
         width = job.nodes_per_replica
         away = sorted(group.first // width for group in job.away)
@@ -224,7 +224,7 @@ class Interruptions:
         """
         lost = 0
         cluster = self.cluster
-        spared: dict[Failure, bool] = {}
+        spared: dict[FailureEvent, bool] = {}
         if group.suspects:
             for node, failure in group.suspects:
                 before = lost
@@ -248,7 +248,7 @@ class Interruptions:
         stops = (failure.info.source.fault not in OF_ONE_RANK for failure, is_spared in spared.items() if is_spared)
         return lost, any(stops)
 
-    def _outlive(self, group: ReplicaGroup, position: int, failure: Failure) -> None:
+    def _outlive(self, group: ReplicaGroup, position: int, failure: FailureEvent) -> None:
         """Note what a failure has taken of a node that stays in its job."""
         job = group.job
         if failure.info.reboots:
@@ -259,7 +259,7 @@ class Interruptions:
             if self.recovery.elastic and job.replicas > 1 and job.live:
                 group.ended.append(position)
 
-    def _narrow(self, group: ReplicaGroup, node: int, failure: Failure) -> bool:
+    def _narrow(self, group: ReplicaGroup, node: int, failure: FailureEvent) -> bool:
         """Keep a node that has lost a GPU, if the job can do with what is left of its tensor group; return whether."""
         job = group.job
         if not self.cluster.outages[node]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ettrick.sim.engine.ledger import Account
-    from ettrick.sim.engine.lives import Failure, Life
+    from ettrick.sim.engine.lives import FailureEvent, Life
     from ettrick.sim.engine.prepared import Network, PreparedJob
     from ettrick.sim.engine.repair import RepairJob
     from ettrick.sim.engine.silent import SilentFault
@@ -165,8 +165,8 @@ class ReplicaGroup:
     """Whether it waits to join the others."""
     epoch: int = 0
     """Raised at each change of plan; an event that carries an older one is void."""
-    failure: Failure | None = None
-    suspects: list[tuple[int, Failure]] = field(default_factory=list)
+    failure: FailureEvent | None = None
+    suspects: list[tuple[int, FailureEvent]] = field(default_factory=list)
     """Nodes that failed and that the job does not know of yet, with the failure."""
     repairs: list[RepairJob] = field(default_factory=list)
     """Repairs that begin when the group knows of the failure."""
@@ -249,7 +249,7 @@ class Job:
     """Replicas that `pace` was worked out for."""
     saved_at: float = -math.inf
     """When the save is complete that a plan begins with [s]."""
-    narrow: dict[int, list[Failure]] = field(default_factory=dict)
+    narrow: dict[int, list[FailureEvent]] = field(default_factory=dict)
     """Positions whose node steps on with fewer GPUs, and the failures that took them."""
     known_paces: dict[Impairment, float] = field(default_factory=dict)
     """What the model of steps has said before: it is asked once for each configuration."""

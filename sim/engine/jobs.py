@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.fleet import Fleet
     from ettrick.sim.engine.job import Segment
     from ettrick.sim.engine.kernel import Call, Kernel
-    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
@@ -96,7 +96,7 @@ class Jobs:
         self.reaching_back = {job.index for job in self.all if self._reaches_back(job)}
         """Jobs that may go back beyond their newest copy outside the nodes."""
         self.interruptions = Interruptions(self)
-        self.hit: Callable[[list[Any], Failure, float, float], None] = self.interruptions.hit
+        self.hit: Callable[[list[Any], FailureEvent, float, float], None] = self.interruptions.hit
         self.replicas = Replicas(self)
         self.replacements = Replacements(self)
         self.preflight = PreflightCheck(self)

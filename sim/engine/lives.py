@@ -262,7 +262,7 @@ class Counts:
 
 
 @dataclass(slots=True, eq=False)
-class Failure:
+class FailureEvent:
     """One failure and the random numbers that belong to it."""
 
     info: SourceInfo

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import Jobs
     from ettrick.sim.engine.kernel import Call, Kernel
-    from ettrick.sim.engine.lives import Counts, Failure
+    from ettrick.sim.engine.lives import Counts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
     from ettrick.sim.engine.stream_job import Allocation
@@ -35,7 +35,7 @@ class Patient:
     """A node in repair, and how far it has come."""
 
     node: int
-    failure: Failure
+    failure: FailureEvent
     course: Course
     is_wrong: bool
     """Whether it was blamed for a failure of another node."""
@@ -48,7 +48,7 @@ class Patient:
 class RepairJob:
     """A repair of nodes that takes one time, from when somebody knows of the failure and its part is there."""
 
-    failure: Failure
+    failure: FailureEvent
     nodes: Sequence[int]
     seconds: float
     is_known: bool
@@ -84,7 +84,7 @@ class Shelf:
         """Nodes that wait."""
         self.line: deque[tuple[int, Callable[[float], None]]] = deque()
 
-    def is_needed(self, failure: Failure, node: int) -> bool:
+    def is_needed(self, failure: FailureEvent, node: int) -> bool:
         """Return whether the repair of a failure needs a part."""
         return self.rule.share >= 1 or failure.mark_at(node, "part") < self.rule.share
 
@@ -180,7 +180,7 @@ class Repair:
 
     # ---------------------------------------------------------------------------------------------- outages
 
-    def take(self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], until: float) -> None:
+    def take(self, failure: FailureEvent, nodes: Sequence[int], outside: Sequence[int], until: float) -> None:
         """Take nodes down that a failure strikes, until its window closes, through a course, or for a drawn time.
 
         Those of jobs stay at their places until the job knows; those `outside` leave theirs now. An outage of a node
@@ -211,7 +211,7 @@ class Repair:
                     if not info.apart:
                         self.failures.renew(failure)
 
-    def _take_out(self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], seconds: float) -> None:
+    def _take_out(self, failure: FailureEvent, nodes: Sequence[int], outside: Sequence[int], seconds: float) -> None:
         """Take nodes down for a repair of so many `seconds`, from when it is known and its part is there."""
         self.take_out(failure, nodes, outside, math.inf)
         cluster = self.cluster
@@ -250,7 +250,7 @@ class Repair:
         cause = self.since[node][1]
         self.cluster.send_to_repair(node, cause, now, self.failures.infos[cause - 1].bucket)
 
-    def take_out(self, failure: Failure, nodes: Sequence[int], outside: Sequence[int], end: float) -> None:
+    def take_out(self, failure: FailureEvent, nodes: Sequence[int], outside: Sequence[int], end: float) -> None:
         """Take nodes down until `end` [s]; for ever if that is infinite."""
         now = self.kernel.now
         info = failure.info
@@ -284,7 +284,7 @@ class Repair:
         if returned:
             self.jobs.offer(now)
 
-    def mend(self, failure: Failure, nodes: Sequence[int], now: float) -> None:
+    def mend(self, failure: FailureEvent, nodes: Sequence[int], now: float) -> None:
         """Let a repair of nodes remove what is wrong with them, or leave it."""
         source = failure.info.source
         residue = source.residue
@@ -319,7 +319,7 @@ class Repair:
 
     # ---------------------------------------------------------------------------------------------- diagnosis
 
-    def diagnose(self, node: int, failure: Failure, group: ReplicaGroup | Allocation, now: float) -> int:
+    def diagnose(self, node: int, failure: FailureEvent, group: ReplicaGroup | Allocation, now: float) -> int:
         """Decide who is blamed for a failure of a node; return how many nodes the group loses."""
         holds = self.cluster.group[node] is group
         is_known = failure.info.warns and failure.is_foreseen
@@ -352,7 +352,7 @@ class Repair:
         self.admit(other, failure, now, is_wrong=True)
         return 2 - is_up
 
-    def _other(self, node: int, failure: Failure, group: ReplicaGroup | Allocation) -> int:
+    def _other(self, node: int, failure: FailureEvent, group: ReplicaGroup | Allocation) -> int:
         """Return another node of the group that is up, each with the same probability, or -1."""
         positions = group.job.nodes
         for attempt in range(BLAME_DRAWS):
@@ -392,7 +392,7 @@ class Repair:
 
     # ------------------------------------------------------------------------------------------------- course
 
-    def admit(self, node: int, failure: Failure, now: float, *, is_wrong: bool = False) -> None:
+    def admit(self, node: int, failure: FailureEvent, now: float, *, is_wrong: bool = False) -> None:
         """Let a node that is out of its place begin its course."""
         source = failure.info.source
         self.begun[failure.info.cause] += 1

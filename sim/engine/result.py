@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.job import ReplicaGroup, Job
-    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.power import Drawn
 
 
@@ -334,7 +334,7 @@ class Recorder:
             name = f"step without {away} of {job.replicas} replicas" if away else ""
             self.span(group, Bucket.PRODUCTIVE, start, end, group.cause if away else 0, name)
 
-    def failure(self, time: float, job: Job, failure: Failure) -> None:
+    def failure(self, time: float, job: Job, failure: FailureEvent) -> None:
         """Note that a failure hit a job."""
         info = failure.info
         mark = Mark(time - self.shift, "failure", job.index, cause=info.cause, text=info.source.name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ettrick.sim.engine.kernel import EventPriority
-from ettrick.sim.engine.lives import Failure
+from ettrick.sim.engine.lives import FailureEvent
 from ettrick.sim.policies.contracts import Bucket, Stall
 from ettrick.sim.units import DAY
 
@@ -176,7 +176,7 @@ class Rollouts:
         counts = failures.counts
         counts.candidates += 1
         counts.faults += 1
-        failure = Failure(progress.info, up[0], number)
+        failure = FailureEvent(progress.info, up[0], number)
         inside, outside = failures.find(up)
         until = self.kernel.now + progress.plan.duration
         failures.strike(failure, up, inside, outside, until, is_announced=number != _ROLLBACK)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.fleet import Fleet
     from ettrick.sim.engine.kernel import Call
-    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import ServicePlan
 
 (
@@ -735,7 +735,7 @@ class Service:
             self._forget(gang, now)
             fleet.requeue(gang, now, "node_fail")
 
-    def keep(self, gang: Gang, node: int, failure: Failure) -> bool:
+    def keep(self, gang: Gang, node: int, failure: FailureEvent) -> bool:
         """Keep a node that has lost a GPU, if its replicas can do without; return whether."""
         info, cluster = failure.info, self.fleet.cluster
         if info.by_course or info.source.fault != "gpu" or cluster.outages[node] > self.plan.most_lost:

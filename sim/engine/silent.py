@@ -12,7 +12,7 @@ import numpy as np
 from ettrick.sim import rng
 from ettrick.sim.engine.job import ReplicaGroup, Taint
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import RELAPSE, Failure, Life
+from ettrick.sim.engine.lives import RELAPSE, FailureEvent, Life
 from ettrick.sim.failures.spread import first_onsets, hidden_at_start
 from ettrick.sim.failures.trace import PARTS, ROUNDS
 from ettrick.sim.policies.checkpoint import Periodic
@@ -36,7 +36,7 @@ class SilentFault:
 
     __slots__ = ("bandwidth", "corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
 
-    def __init__(self, failure: Failure, nodes: tuple[int, ...]) -> None:
+    def __init__(self, failure: FailureEvent, nodes: tuple[int, ...]) -> None:
         effect = failure.info.source.effect
         self.failure = failure
         self.nodes = nodes
@@ -60,7 +60,7 @@ class SilentFaults:
         self.unnoticed = 0
         """Faults that have neither been noticed nor gone away."""
 
-    def begin(self, failure: Failure, nodes: Sequence[int]) -> None:
+    def begin(self, failure: FailureEvent, nodes: Sequence[int]) -> None:
         """Let nodes have a fault that does not stop them."""
         now = self.kernel.now
         up = tuple(node for node in nodes if not self.cluster.outages[node])
@@ -75,7 +75,7 @@ class SilentFaults:
                 self.taint(job)
         self._expect(fault, now)
 
-    def derail(self, job: Job, failure: Failure) -> None:
+    def derail(self, job: Job, failure: FailureEvent) -> None:
         """Let the loss of a job leave its course; if it does not step now, nothing has happened."""
         now = self.kernel.now
         main = job.main
@@ -301,7 +301,7 @@ class HiddenFaults:
 
     # ------------------------------------------------------------------------------------------------- lives
 
-    def remain(self, node: int, failure: Failure, now: float) -> None:
+    def remain(self, node: int, failure: FailureEvent, now: float) -> None:
         """Leave the fault behind a failure in its node: it strikes again."""
         residue = failure.info.source.residue
         if residue is None:
@@ -335,7 +335,7 @@ class HiddenFaults:
         """Arrange when a check of the nodes finds a fault, if one ever does: with the next one anywhere ahead."""
         info = self.failures.infos[life.source]
         share, every = info.source.checked
-        failure = Failure(info, life.slot, life.round)
+        failure = FailureEvent(info, life.slot, life.round)
         if share and (share >= 1 or failure.mark("check finds") < share):
             self.kernel.at(now + failure.mark("check") * every, EventPriority.FAILURE, self._on_found, life)
 
@@ -360,7 +360,7 @@ class HiddenFaults:
             if node in nodes:
                 lives.append(Life(node, source, node, 0, math.inf))
         infos = self.failures.infos
-        found = (life for life in lives if Failure(infos[life.source], life.slot, life.round).is_found_before)
+        found = (life for life in lives if FailureEvent(infos[life.source], life.slot, life.round).is_found_before)
         return [functools.partial(self._find, life) for life in found]
 
     def _on_due(self, call: Call) -> None:
@@ -465,7 +465,7 @@ class Bugs:
             self.failures.jobs.hold(job, bug.info.cause, bug.mended - now, now)
             return
         bug.met = now
-        failure = Failure(bug.info, job.index, bug.number + ROUNDS * bug.attempts)
+        failure = FailureEvent(bug.info, job.index, bug.number + ROUNDS * bug.attempts)
         if not bug.attempts:
             assert bug.info.source.fix is not None
             bug.mended = now + draw(bug.info.source.fix, failure.mark, "fix")

@@ -11,7 +11,7 @@ from ettrick.sim.policies.queue import PlannerJob
 
 if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.lives import Failure, SourceInfo
+    from ettrick.sim.engine.lives import FailureEvent, SourceInfo
     from ettrick.sim.engine.prepared import PreparedStream
     from ettrick.sim.engine.repair import RepairJob
     from ettrick.sim.scenario.streams import Arrival
@@ -43,7 +43,7 @@ class Allocation:
         """Positions without a node."""
         self.replaced: list[int] = []
         """Positions that lost their node to another one at once."""
-        self.suspects: list[tuple[int, Failure]] = []
+        self.suspects: list[tuple[int, FailureEvent]] = []
         """Nodes that failed and of which the jobs do not know yet, with the failure."""
         self.repairs: list[RepairJob] = []
         """Repairs that begin when the jobs know of the failure."""

@@ -26,7 +26,7 @@ from tests.property.common import MOST_EVENTS
 
 if TYPE_CHECKING:
     from ettrick.sim.engine.job import ReplicaGroup
-    from ettrick.sim.engine.lives import Failure
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.failures import FailureTrace
 
 PRESETS = list(catalog.recoveries())
@@ -114,7 +114,7 @@ class _Looked(Simulation):
         self.hit = self.jobs.hit
         self.jobs.hit = self._note  # type: ignore[method-assign]
 
-    def _note(self, groups: list[ReplicaGroup], failure: Failure, now: float, latency: float) -> None:
+    def _note(self, groups: list[ReplicaGroup], failure: FailureEvent, now: float, latency: float) -> None:
         for group in groups:
             self.jobs.settle(group, now)
             (phase, _), *_ = _ahead(group, now)
