@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.jobs import Jobs
-    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
     from ettrick.sim.engine.lives import Lives
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
@@ -149,7 +149,7 @@ class Failures:
         time, index, slot, _, _ = self.rows[self.row]
         self.kernel.at(time, order_of(index, slot), self._on_row)
 
-    def _on_row(self, call: Call) -> None:
+    def _on_row(self, call: ScheduledCall) -> None:
         del call
         _, index, slot, number, until = self.rows[self.row]
         self.row += 1
@@ -169,7 +169,7 @@ class Failures:
             if job.checkpoint.save_time() == seconds:
                 self.jobs.interruptions.save_before(job, info.cause, self.kernel.now, strike)
 
-    def on_candidate(self, call: Call) -> None:
+    def on_candidate(self, call: ScheduledCall) -> None:
         """Let a candidate that is not in the trace come due."""
         self._candidate(*call.argument)
 
@@ -262,7 +262,7 @@ class Failures:
         self.counts.suppressed += 1
         self.renew(failure)
 
-    def _on_deferred(self, call: Call) -> None:
+    def _on_deferred(self, call: ScheduledCall) -> None:
         """Let a candidate that had to wait happen; an outage that was to end by now is left out."""
         index, slot, number, until = call.argument
         if until <= self.kernel.now:
@@ -382,7 +382,7 @@ class Failures:
             self.kernel.at(ready, EventPriority.FAILURE, self._on_saved, (failure, nodes, until - now))
         return ready > now
 
-    def _on_saved(self, call: Call) -> None:
+    def _on_saved(self, call: ScheduledCall) -> None:
         """Let a failure strike for which jobs have saved."""
         failure, nodes, seconds = call.argument
         until = self.kernel.now + seconds

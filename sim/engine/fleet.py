@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.jobs import Jobs
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.policies.contracts import PoolName
@@ -167,7 +167,7 @@ class Fleet(Queue):
         else:
             self.open -= 1
 
-    def _on_submit(self, call: Call) -> None:
+    def _on_submit(self, call: ScheduledCall) -> None:
         stream, spec = call.argument
         now = self.kernel.now
         is_first = self._hold_back(now)
@@ -265,7 +265,7 @@ class Fleet(Queue):
         else:
             self.kernel.at(now, EventPriority.PASS, self._on_pass)
 
-    def _on_pass(self, call: Call) -> None:
+    def _on_pass(self, call: ScheduledCall) -> None:
         del call
         self._pass(self.kernel.now)
 
@@ -514,7 +514,7 @@ class Fleet(Queue):
         restore = job.saves.restore.of(spec.work) if job.durable > 0 else 0.0
         return stream.restart + restore + self._wall(job, spec.work - job.durable)
 
-    def _on_end(self, call: Call) -> None:
+    def _on_end(self, call: ScheduledCall) -> None:
         job, epoch, outcome = call.argument
         if epoch == job.epoch:
             self.finish_run(job, outcome)
@@ -748,7 +748,7 @@ class Fleet(Queue):
         life = law.ppf_one(FailureEvent(info, job.spec.number, number).mark("life"))
         heappush(job.lives, (since + life, info.index, number, info))
 
-    def on_own(self, call: Call) -> None:
+    def on_own(self, call: ScheduledCall) -> None:
         """Let the processes of a job fail; no node does, so it goes on in place."""
         job, epoch = call.argument
         if epoch != job.epoch:
@@ -773,7 +773,7 @@ class Fleet(Queue):
         if job.allocation is not None:
             self.kernel.at(now + latency, EventPriority.PHASE, self._on_own_known, (job, job.epoch))
 
-    def _on_own_known(self, call: Call) -> None:
+    def _on_own_known(self, call: ScheduledCall) -> None:
         """Let a job below a node start anew, whose neighbours have noticed nothing."""
         job, epoch = call.argument
         if epoch == job.epoch:
@@ -799,7 +799,7 @@ class Fleet(Queue):
         if limit < math.inf:
             self.kernel.at(max(limit, job.since), EventPriority.PHASE, self._on_end, (job, job.epoch, outcome))
 
-    def _on_known(self, call: Call) -> None:
+    def _on_known(self, call: ScheduledCall) -> None:
         allocation, epoch = call.argument
         if epoch == allocation.epoch:
             self._answer(allocation, self.kernel.now)
@@ -924,7 +924,7 @@ class Fleet(Queue):
         else:
             self._enqueue(job, now)
 
-    def _on_eligible(self, call: Call) -> None:
+    def _on_eligible(self, call: ScheduledCall) -> None:
         self._enqueue(call.argument, self.kernel.now)
 
     # --------------------------------------------------------------------------------------------- preemption
@@ -979,7 +979,7 @@ class Fleet(Queue):
         job = pending.job
         return self.roots.get(job.index) or (job.main.cause if job.starts else 0)
 
-    def _on_grace_over(self, call: Call) -> None:
+    def _on_grace_over(self, call: ScheduledCall) -> None:
         job, epoch = call.argument
         if epoch == job.epoch:
             self._evict(job, self.kernel.now, *job.notice)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.jobs import Jobs
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.policies.contracts import Exposure, Plan
 
@@ -132,7 +132,7 @@ class Interruptions:
         """Return whether the group is making its progress durable before it stops."""
         return group is group.job.main and group.job.saved_at > now
 
-    def _on_detected(self, call: Call) -> None:
+    def _on_detected(self, call: ScheduledCall) -> None:
         group, epoch = call.argument
         if epoch == group.epoch:
             now = self.kernel.now

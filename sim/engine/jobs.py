@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.fleet import Fleet
     from ettrick.sim.engine.job import Segment
-    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
@@ -331,7 +331,7 @@ class Jobs:
         if group is not group.job.main:
             self.replicas.rejoin(group, now)
 
-    def on_phase_end(self, call: Call) -> None:
+    def on_phase_end(self, call: ScheduledCall) -> None:
         """Go on with the plan of a group, unless it was given up meanwhile."""
         group, epoch = call.argument
         if epoch == group.epoch:
@@ -402,7 +402,7 @@ class Jobs:
         self.offer(now)
         return True
 
-    def _on_eligible(self, call: Call) -> None:
+    def _on_eligible(self, call: ScheduledCall) -> None:
         group, epoch = call.argument
         if epoch == group.epoch:
             now = self.kernel.now
@@ -522,7 +522,7 @@ class Replicas:
         struck = {place // job.nodes_per_replica for place in places if place >= 0}
         return len(struck) >= main.replicas
 
-    def _on_ready(self, call: Call) -> None:
+    def _on_ready(self, call: ScheduledCall) -> None:
         self.gather(call.argument, self.jobs.kernel.now)
 
     def gather(self, job: Job, now: float) -> None:
@@ -708,7 +708,7 @@ class Replacements:
                 if not self._await_nodes(group, step, now):
                     self.jobs.proceed(group, now)
 
-    def _on_timeout(self, call: Call) -> None:
+    def _on_timeout(self, call: ScheduledCall) -> None:
         group, epoch = call.argument
         if epoch != group.epoch or group.waiting is None:
             return
@@ -780,7 +780,7 @@ class Queue:
         for job in jobs.all:
             self.kernel.at(job.arrival, EventPriority.ARRIVAL, self._on_arrival, job)
 
-    def _on_arrival(self, call: Call) -> None:
+    def _on_arrival(self, call: ScheduledCall) -> None:
         self.enter(call.argument, self.kernel.now)
 
     def enter(self, job: Job, now: float) -> None:

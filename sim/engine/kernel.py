@@ -39,7 +39,7 @@ def order_of(source: int, slot: int) -> int:
     return _FAILURE + ((source + 1) << 32) + slot
 
 
-class Call:
+class ScheduledCall:
     """An event that calls one function with one argument.
 
     It has what SimPy's loop looks at, and nothing else: nobody waits for a call, so it needs no value.
@@ -47,7 +47,7 @@ class Call:
 
     __slots__ = ("_ok", "argument", "callbacks")
 
-    def __init__(self, function: Callable[[Call], None], argument: Any) -> None:
+    def __init__(self, function: Callable[[ScheduledCall], None], argument: Any) -> None:
         self.callbacks: Any = (function,)
         self._ok = True
         self.argument = argument
@@ -56,12 +56,12 @@ class Call:
 class Kernel(simpy.Environment):
     """SimPy's environment, and :meth:`at`."""
 
-    def at(self, time: float, order: int, function: Callable[[Call], None], argument: Any = None) -> None:
+    def at(self, time: float, order: int, function: Callable[[ScheduledCall], None], argument: Any = None) -> None:
         """Call `function` at `time` [s]; ties are broken by `order`, then by the order of these calls.
 
-        The function gets the :class:`Call`, whose ``argument`` is `argument`.
+        The function gets the :class:`ScheduledCall`, whose ``argument`` is `argument`.
         """
-        heappush(self._queue, (time, order, next(self._eid), Call(function, argument)))  # type: ignore[misc]
+        heappush(self._queue, (time, order, next(self._eid), ScheduledCall(function, argument)))  # type: ignore[misc]
 
     @property
     def waiting(self) -> int:

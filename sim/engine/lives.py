@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ettrick.sim.engine.job import Clock, ReplicaGroup
-    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.stream_job import Allocation
     from ettrick.sim.failures.source import FailureSource
@@ -157,7 +157,7 @@ class Lives:
             heappop(heap)
         return heap[0][5] if heap else None
 
-    def _on_due(self, call: Call) -> None:
+    def _on_due(self, call: ScheduledCall) -> None:
         clock, at = call.argument
         if at != clock.at:
             return

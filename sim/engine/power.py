@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.job import ReplicaGroup, Job
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.simulation import Simulation
 
 
@@ -77,7 +77,7 @@ class Power:
         self.waiting = [wait for wait in self.waiting if wait[0] > now and wait[1].epoch == wait[2]]
         return max((end for end, _, _ in self.waiting), default=now) + seconds
 
-    def _on_level(self, call: Call) -> None:
+    def _on_level(self, call: ScheduledCall) -> None:
         """Go to the next level: meter what was drawn, and let every job step as fast as it may now."""
         now, simulation = self.simulation.kernel.now, self.simulation
         simulation.settle(now)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import ReplicaGroup, Job, Taint
     from ettrick.sim.engine.jobs import Jobs
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
 
 _NOT_YET = -math.inf
 """End of a job that is not worked out, because an event that looks again comes before."""
@@ -86,7 +86,7 @@ class Paces:
             job.looks_at = job.finish_at
             self.kernel.at(job.looks_at, EventPriority.PHASE, self._on_look, (job, job.looks_at))
 
-    def _on_look(self, call: Call) -> None:
+    def _on_look(self, call: ScheduledCall) -> None:
         job, time = call.argument
         if time != job.looks_at:
             return

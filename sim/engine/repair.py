@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import Jobs
-    from ettrick.sim.engine.kernel import Call, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
     from ettrick.sim.engine.lives import Counts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
@@ -119,7 +119,7 @@ class Shelf:
         self.on_order += count
         self.kernel.at(arrival, EventPriority.RETURN, self._on_arrival, count)
 
-    def _on_arrival(self, call: Call) -> None:
+    def _on_arrival(self, call: ScheduledCall) -> None:
         now = self.kernel.now
         self.on_order -= call.argument
         self.shelf.change(call.argument, now)
@@ -272,7 +272,7 @@ class Repair:
             if self.failures.counts_service:
                 self.failures.down_since[node] = now
 
-    def on_end(self, call: Call) -> None:
+    def on_end(self, call: ScheduledCall) -> None:
         """End an outage; its argument holds the nodes and the failure."""
         nodes, failure = call.argument
         now = self.kernel.now
@@ -383,7 +383,7 @@ class Repair:
         self.kernel.at(now + step.seconds, EventPriority.RETURN, self._on_tested, nodes)
         return False
 
-    def _on_tested(self, call: Call) -> None:
+    def _on_tested(self, call: ScheduledCall) -> None:
         """Let nodes that have passed their test wait for work again."""
         now = self.kernel.now
         returned = [self.close(node, now) for node in call.argument]
@@ -463,7 +463,7 @@ class Repair:
             ]
         self.kernel.at(now + visit.seconds, EventPriority.RETURN, self._on_visit_end, patient)
 
-    def _on_visit_end(self, call: Call) -> None:
+    def _on_visit_end(self, call: ScheduledCall) -> None:
         patient: Patient = call.argument
         now = self.kernel.now
         crews = self.crews.get(patient.course.visits[patient.visit].tier)
@@ -475,7 +475,7 @@ class Repair:
         patient.visit += 1
         self._next(patient, now)
 
-    def _on_done(self, call: Call) -> None:
+    def _on_done(self, call: ScheduledCall) -> None:
         self._done(call.argument, self.kernel.now)
 
     def _done(self, patient: Patient, now: float) -> None:
@@ -510,7 +510,7 @@ class Repair:
             seconds = draw(law, patient.failure.mark, "replacement") * self.strategy.scale
             self.kernel.at(now + seconds, EventPriority.RETURN, self._on_new, patient)
 
-    def _on_new(self, call: Call) -> None:
+    def _on_new(self, call: ScheduledCall) -> None:
         patient: Patient = call.argument
         node = patient.node
         now = self.kernel.now

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import SourceInfo
     from ettrick.sim.failures.planned import Rollout
     from ettrick.sim.policies.contracts import Plan
@@ -94,7 +94,7 @@ class Rollouts:
 
     # -------------------------------------------------------------------------------------------------- steps
 
-    def _on_step(self, call: Call) -> None:
+    def _on_step(self, call: ScheduledCall) -> None:
         """Change the next nodes, and arrange what follows."""
         progress: _Progress = call.argument
         if progress.is_stopped or progress.next >= self.cluster.nodes:
@@ -122,7 +122,7 @@ class Rollouts:
                 notice = (progress, seconds, progress.next, time)
                 self._at(max(time - seconds, self.kernel.now), self._on_notice, notice)
 
-    def _on_notice(self, call: Call) -> None:
+    def _on_notice(self, call: ScheduledCall) -> None:
         """Let jobs that need some seconds for a save begin it before a batch; the next batch is announced later."""
         progress, seconds, first, time = call.argument
         if progress.is_stopped or progress.has_failed or first >= self.cluster.nodes:
@@ -142,7 +142,7 @@ class Rollouts:
             self._announce(progress, start + progress.plan.canary.soak)
             self._at(start + progress.plan.canary.soak, self._on_soaked, progress)
 
-    def _on_soaked(self, call: Call) -> None:
+    def _on_soaked(self, call: ScheduledCall) -> None:
         """Go on if the canaries are well, or take the change back."""
         progress: _Progress = call.argument
         if not progress.has_failed:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.sim.engine.fleet import Fleet
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import ServicePlan
 
@@ -490,7 +490,7 @@ class Service:
         gang.run_at = at
         self.kernel.at(at, EventPriority.PHASE, self._on_up, (gang, gang.epoch))
 
-    def _on_up(self, call: Call) -> None:
+    def _on_up(self, call: ScheduledCall) -> None:
         gang, epoch = call.argument
         if epoch != gang.epoch:
             return
@@ -517,7 +517,7 @@ class Service:
             due = now + gang.lives[0][0] - gang.lived
             self.kernel.at(due, EventPriority.FAILURE, self.fleet.on_own, (gang, gang.epoch))
 
-    def _on_warm(self, call: Call) -> None:
+    def _on_warm(self, call: ScheduledCall) -> None:
         gang, epoch = call.argument
         if epoch == gang.epoch and gang.is_serving:
             now = self.kernel.now
@@ -780,7 +780,7 @@ class Service:
             ]  # fmt: skip
             self.kernel.at(up, EventPriority.PHASE, self._on_widen, (gang, gang.epoch))
 
-    def _on_widen(self, call: Call) -> None:
+    def _on_widen(self, call: ScheduledCall) -> None:
         gang, epoch = call.argument
         if epoch == gang.epoch and gang.is_serving:
             now = self.kernel.now
@@ -791,7 +791,7 @@ class Service:
 
     # ---------------------------------------------------------------------------------- scaling, rolling upgrades
 
-    def _on_scale(self, call: Call) -> None:
+    def _on_scale(self, call: ScheduledCall) -> None:
         """Let there be as many gangs as the demand of a window ago asks for."""
         now, plan = self.kernel.now, self.plan
         assert plan.scale is not None
@@ -820,7 +820,7 @@ class Service:
             self.leave(gang, now)
             self.fleet.retire(gang, now)
 
-    def _on_upgrade(self, call: Call) -> None:
+    def _on_upgrade(self, call: ScheduledCall) -> None:
         """Begin a rolling upgrade."""
         assert self.plan.upgrade is not None
         self.renewing = list(self.gangs)

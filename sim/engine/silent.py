@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import SourceInfo
 
 # ----------------------------------------
@@ -151,7 +151,7 @@ class SilentFaults:
         if self._is_first(fault):
             self.failures.counts.healed += 1
 
-    def _on_healed(self, call: Call) -> None:
+    def _on_healed(self, call: ScheduledCall) -> None:
         fault: SilentFault = call.argument
         if fault.is_open:
             self._close(fault)
@@ -165,7 +165,7 @@ class SilentFaults:
         faults = self.of_node.get(node, ())
         return [functools.partial(self._notice, fault) for fault in faults if fault.failure.is_found_before]
 
-    def _on_noticed(self, call: Call) -> None:
+    def _on_noticed(self, call: ScheduledCall) -> None:
         self._notice(call.argument)
 
     def _notice(self, fault: SilentFault) -> None:
@@ -290,7 +290,7 @@ class HiddenFaults:
         if time < self.failures.end:
             self.kernel.at(time, EventPriority.FAILURE, self._on_onset, (info, node, number))
 
-    def _on_onset(self, call: Call) -> None:
+    def _on_onset(self, call: ScheduledCall) -> None:
         info, node, number = call.argument
         has_it = any(life.source == info.index for life in self.open.get(node, ()))
         if not has_it and node not in self.dormant[info.index]:
@@ -339,7 +339,7 @@ class HiddenFaults:
         if share and (share >= 1 or failure.mark("check finds") < share):
             self.kernel.at(now + failure.mark("check") * every, EventPriority.FAILURE, self._on_found, life)
 
-    def _on_found(self, call: Call) -> None:
+    def _on_found(self, call: ScheduledCall) -> None:
         self._find(call.argument)
 
     def _find(self, life: Life) -> None:
@@ -363,7 +363,7 @@ class HiddenFaults:
         found = (life for life in lives if FailureEvent(infos[life.source], life.slot, life.round).is_found_before)
         return [functools.partial(self._find, life) for life in found]
 
-    def _on_due(self, call: Call) -> None:
+    def _on_due(self, call: ScheduledCall) -> None:
         life, token = call.argument
         if life.token == token:
             self.strike(life)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.failures.trace import FailureTrace
 
@@ -149,11 +149,11 @@ class Simulation:
         if pick in ranks:
             self.cluster.rank_by(ranks[pick], rank_all.get(pick))
 
-    def _on_end(self, call: Call) -> None:
+    def _on_end(self, call: ScheduledCall) -> None:
         del call
         self.stop(self.kernel.now)
 
-    def _on_warm(self, call: Call) -> None:
+    def _on_warm(self, call: ScheduledCall) -> None:
         """Forget what the nodes did during the warm-up; no named job has arrived yet."""
         del call
         if self.fleet is not None:
@@ -174,7 +174,7 @@ class Simulation:
         if edge < self.end:
             self.kernel.at(edge, EventPriority.BOUNDARY, self._on_window, edge)
 
-    def _on_window(self, call: Call) -> None:
+    def _on_window(self, call: ScheduledCall) -> None:
         edge: float = call.argument
         self.settle(edge)
         for job in self.jobs.all:

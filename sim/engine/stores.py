@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.jobs import Jobs
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
 
 _DONE = 1e-9
 
@@ -141,7 +141,7 @@ class SharedStores:
         """Return how long a transfer takes if there is nobody else [s]."""
         return max(transfer.alone, transfer.whole / self.save_share if transfer.saves else transfer.whole)
 
-    def on_ready(self, call: Call) -> None:
+    def on_ready(self, call: ScheduledCall) -> None:
         """Let somebody begin who has read in what it does not share."""
         transfer, epoch = call.argument
         if epoch == transfer.group.epoch:
@@ -186,7 +186,7 @@ class SharedStores:
             if not transfer.is_step:
                 self._retime(transfer, now)
 
-    def _on_end(self, call: Call) -> None:
+    def _on_end(self, call: ScheduledCall) -> None:
         """Let those go on that are done."""
         if call.argument != self.epoch:
             return
@@ -243,7 +243,7 @@ class SharedStores:
         cause, part = self._lateness(transfer)
         return seconds * part, cause
 
-    def _on_due(self, call: Call) -> None:
+    def _on_due(self, call: ScheduledCall) -> None:
         job, due = call.argument
         if self.due.get(job.index) != due or not job.main.running or self.transfer_of(job.main) is not None:
             return
@@ -259,7 +259,7 @@ class SharedStores:
         else:
             self._save(job, now)
 
-    def _on_copied(self, call: Call) -> None:
+    def _on_copied(self, call: ScheduledCall) -> None:
         job, epoch = call.argument
         if epoch == job.main.epoch:
             self.jobs.settle(job.main, self.kernel.now)

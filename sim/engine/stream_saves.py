@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ettrick.sim.engine.fleet import Fleet
-    from ettrick.sim.engine.kernel import Call
+    from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.stream_job import StreamJob
 
 
@@ -53,7 +53,7 @@ class StreamSaves:
         if at < math.inf:
             self.kernel.at(at, EventPriority.PHASE, self._on_next, (job, job.epoch, at))
 
-    def _on_next(self, call: Call) -> None:
+    def _on_next(self, call: ScheduledCall) -> None:
         job, epoch, at = call.argument
         if epoch != job.epoch or at != job.next_at:
             return

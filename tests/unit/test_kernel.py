@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.engine.kernel import Call, Kernel, EventPriority
+from ettrick.sim.engine.kernel import ScheduledCall, Kernel, EventPriority
 from ettrick.sim.engine.ledger import Account, LedgerError
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket, QueuedJob
@@ -27,7 +27,7 @@ def test_times_are_exact() -> None:
     times = [generator.uniform(0, 1e7) for _ in range(500)]
     seen: list[float] = []
 
-    def note(call: Call) -> None:
+    def note(call: ScheduledCall) -> None:
         assert kernel.now == call.argument
         seen.append(kernel.now)
         if len(seen) <= 500:
@@ -46,7 +46,7 @@ def test_ties_by_order_then_by_call() -> None:
     orders = (EventPriority.BOUNDARY, EventPriority.RETURN, EventPriority.PHASE, EventPriority.FAILURE, EventPriority.ARRIVAL, EventPriority.PASS)
     seen: list[tuple[int, int]] = []
 
-    def note(call: Call) -> None:
+    def note(call: ScheduledCall) -> None:
         seen.append(call.argument)
 
     for permutation in itertools.permutations(orders):
@@ -64,7 +64,7 @@ def test_calls_made_at_the_present_time_are_played() -> None:
     kernel = Kernel()
     seen: list[str] = []
 
-    def first(call: Call) -> None:
+    def first(call: ScheduledCall) -> None:
         seen.append("first")
         kernel.at(kernel.now, EventPriority.FAILURE, lambda call: seen.append("third"))
         kernel.at(kernel.now, EventPriority.RETURN, lambda call: seen.append("at once"))
@@ -82,7 +82,7 @@ def test_an_error_in_a_handler_is_not_swallowed() -> None:
     """An exception in a handler leaves the loop as it is."""
     kernel = Kernel()
 
-    def fail(call: Call) -> None:
+    def fail(call: ScheduledCall) -> None:
         message = "out of order"
         raise RuntimeError(message)
 
