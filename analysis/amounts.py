@@ -32,7 +32,7 @@ _MOST = 6
 """Digits of any number at most."""
 
 
-class Form(NamedTuple):
+class NumberFormat(NamedTuple):
     """How numbers of one kind are written.
 
     Parameters
@@ -120,17 +120,17 @@ class Form(NamedTuple):
         return min((1 if half < 3 * 10.0**place else 0) - place, most)
 
 
-PERCENT = Form("%", 0.01, 0.0, 1.0, "percentage points")
+PERCENT = NumberFormat("%", 0.01, 0.0, 1.0, "percentage points")
 
-POINTS = Form("percentage points", 0.01, -1.0, 1.0)
+POINTS = NumberFormat("percentage points", 0.01, -1.0, 1.0)
 """Differences of shares."""
 
-OF_HUNDRED = Form("", 0.01, 0.0, 1.0)
+OF_HUNDRED = NumberFormat("", 0.01, 0.0, 1.0)
 """Shares as so many of a hundred."""
 
-COUNT = Form("")
+COUNT = NumberFormat("")
 
-GPU_YEARS = Form("GPU-years")
+GPU_YEARS = NumberFormat("GPU-years")
 """A mean number of GPUs, as the GPU-years that they make in a year."""
 
 _LARGE_WORDS = (("billion ", 1e9), ("million ", 1e6), ("", 1.0))
@@ -163,7 +163,7 @@ def dimension_of(metric: str) -> Dimension | None:
     return {"share": units.FRACTION, "s": units.DURATION, "J": units.ENERGY}.get(unit)
 
 
-def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
+def form_of(metric: str, values: Iterable[float], currency: str = "") -> NumberFormat:
     """Return how a metric is written, given some of its values [SI]."""
     unit = unit_of(metric)
     if unit == "share":
@@ -172,20 +172,20 @@ def form_of(metric: str, values: Iterable[float], currency: str = "") -> Form:
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0) / size
     if unit in _FIXED:
         name, amount = _FIXED[unit]
-        return Form(name, amount * size, 0.0)
+        return NumberFormat(name, amount * size, 0.0)
     if unit.startswith("s"):
         return duration_form(largest)._replace(least=0.0)
     prefix, factor = next(((prefix, factor) for prefix, factor in _LARGE if largest >= factor), ("", 1.0))
     money = currency if unit.startswith("currency") else ""
-    return Form(f"{prefix} {money}".strip(), factor * size, 0.0)
+    return NumberFormat(f"{prefix} {money}".strip(), factor * size, 0.0)
 
 
-def duration_form(largest: float) -> Form:
+def duration_form(largest: float) -> NumberFormat:
     """Return how times up to some size are written."""
-    return Form(*next((unit, size) for unit, size, least in _TIMES if largest >= least * size or unit == "s"))
+    return NumberFormat(*next((unit, size) for unit, size, least in _TIMES if largest >= least * size or unit == "s"))
 
 
-def people_form(metric: str, values: Iterable[float], currency: str = "") -> Form:
+def people_form(metric: str, values: Iterable[float], currency: str = "") -> NumberFormat:
     """Return how a metric is written for people, given some of its values [SI]; its unit also says of what."""
     kept = [abs(value) for value in values if math.isfinite(value)]
     form, largest = form_of(metric, kept, currency), max(kept, default=0.0)
@@ -195,7 +195,7 @@ def people_form(metric: str, values: Iterable[float], currency: str = "") -> For
     if unit == "currency":
         return money_form(largest, currency)
     if unit == "currency per token":
-        return Form(f"{currency} for a million tokens", 1e-6, 0.0)
+        return NumberFormat(f"{currency} for a million tokens", 1e-6, 0.0)
     if unit in ("J per token", "kg per token"):
         return form._replace(unit=f"{form.unit} for a million tokens")
     if unit in ("1/d", "1/s"):
@@ -203,31 +203,31 @@ def people_form(metric: str, values: Iterable[float], currency: str = "") -> For
     return form if form.size != 1.0 or form.unit else COUNT
 
 
-def gpu_hours_form(largest: float) -> Form:
+def gpu_hours_form(largest: float) -> NumberFormat:
     """Return how GPU-time up to some size [GPU s] is written: in GPU-hours, or millions of them."""
     return _scaled("GPU-hours", largest, HOUR)
 
 
-def money_form(largest: float, currency: str) -> Form:
+def money_form(largest: float, currency: str) -> NumberFormat:
     """Return how amounts of money up to some size are written."""
     return _scaled(currency, largest)
 
 
-def time_form(largest: float) -> Form:
+def time_form(largest: float) -> NumberFormat:
     """Return how times up to some size [s] are written: in seconds, minutes, hours or days."""
     form = form_of("mtti", [largest])
     words = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds"}
     return form._replace(unit=words[form.unit])
 
 
-def points_form(form: Form) -> Form:
+def points_form(form: NumberFormat) -> NumberFormat:
     """Return how differences are written of what is written in a form: of percent in points, else alike."""
     return POINTS if form.step == "percentage points" else form._replace(least=-math.inf, most=math.inf)
 
 
-def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE_WORDS) -> Form:
+def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE_WORDS) -> NumberFormat:
     word, factor = next(((word, factor) for word, factor in words if largest >= factor * size), words[-1])
-    return Form(f"{word}{unit}", factor * size, 0.0)
+    return NumberFormat(f"{word}{unit}", factor * size, 0.0)
 
 
 _WORDS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "M": "million", "G": "billion", "T": "trillion"}
@@ -238,7 +238,7 @@ class Shown(NamedTuple):
 
     metric: str
     name: str
-    form: Form
+    form: NumberFormat
 
     @property
     def unit(self) -> str:
@@ -346,7 +346,7 @@ def verb(metric: str, one: str, many: str) -> str:
 
 def hours(seconds: float) -> str:
     """Return GPU-time [GPU s] in GPU-hours for a table, without the unit."""
-    return Form("", HOUR).plain(seconds) if seconds else "0"
+    return NumberFormat("", HOUR).plain(seconds) if seconds else "0"
 
 
 def gpu_hours(seconds: float) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from ettrick.analysis.amounts import Form
+    from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import FirstScreen, Section
     from ettrick.analysis.results.models import CellFound, CellMetric, SweepDocument
 
@@ -121,7 +121,7 @@ def _axes(content: SweepDocument) -> list[_Axis]:
     return found
 
 
-def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, Form]) -> dict[str, Any]:
+def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, NumberFormat]) -> dict[str, Any]:
     at = [axis.values.index(cell.values[axis.key]) for axis in axes]
     numbers, texts = [], []
     for metric, form in forms.items():
@@ -136,14 +136,14 @@ def _ends(summary: CellMetric, key: str) -> tuple[float, float] | None:
     return None if low is None or high is None else (low, high)
 
 
-def _numbers(summary: CellMetric, form: Form) -> list[float | None]:
+def _numbers(summary: CellMetric, form: NumberFormat) -> list[float | None]:
     """Return mean, interval, band, and quantiles of single runs, in the unit of the form."""
     ranges = [_ends(summary, key) or (None, None) for key in ("mean_ci95", "band90", "one_run")]
     values = [summary.mean, *(end for ends in ranges for end in ends)]
     return [None if value is None else float(f"{value / form.size:.{_DIGITS}g}") for value in values]
 
 
-def _texts(cell: CellFound, summary: CellMetric | None, form: Form) -> list[str]:
+def _texts(cell: CellFound, summary: CellMetric | None, form: NumberFormat) -> list[str]:
     """Return mean, interval, band, single runs, and why there is no mean: texts, empty where there is none."""
     if cell.status != "ok":
         return ["", "", "", "", f"{cell.status}: {cell.trouble}".removesuffix(": ")]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel
 
-from ettrick.analysis.amounts import Form, capital, points_form
+from ettrick.analysis.amounts import NumberFormat, capital, points_form
 from ettrick.analysis.page.model import Number
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def _written(value: float) -> str:
 # How numbers of the first screen are stated: units for people, and as many digits as an interval deserves.
 
 
-def number(found: SourcedNumber, form: Form, interval: Interval | None = None, unit: str | None = None) -> Number:
+def number(found: SourcedNumber, form: NumberFormat, interval: Interval | None = None, unit: str | None = None) -> Number:
     """Return a number as it is stated; an interval [SI] only tells how many digits it has.
 
     Without one, whole numbers are stated to the last digit, others to three; zeros at the end of a number above a
@@ -180,7 +180,7 @@ def number(found: SourcedNumber, form: Form, interval: Interval | None = None, u
     return Number(text, found.value, form.size, found.sources, found.formula)
 
 
-def ranged(low: SourcedNumber, high: SourcedNumber, form: Form) -> Words:
+def ranged(low: SourcedNumber, high: SourcedNumber, form: NumberFormat) -> Words:
     """Return an interval as a text, such as ``2.1 to 2.6 percentage points``."""
     ends = (low.value, high.value)
     first, last = number(low, form, ends, ""), number(high, form, ends)
@@ -188,7 +188,7 @@ def ranged(low: SourcedNumber, high: SourcedNumber, form: Form) -> Words:
     return (last,) if same else (first, " to ", last)
 
 
-def worded(found: Estimate, form: Form) -> Words:
+def worded(found: Estimate, form: NumberFormat) -> Words:
     """Return a mean with its interval, such as ``93.1 % (92.9 to 93.4)``."""
     mean = number(found.mean, form, found.interval)
     if found.low is None or found.high is None:
@@ -199,10 +199,10 @@ def worded(found: Estimate, form: Form) -> Words:
 # ----------------------------------------
 # Parts of sentences: lists, differences, whole numbers.
 
-_PARTS = Form("%", 0.01)  # parts of a base
+_PARTS = NumberFormat("%", 0.01)  # parts of a base
 
 
-def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Words:
+def apart(found: Estimate, form: NumberFormat, base: SourcedNumber | None = None) -> Words:
     """Return the size of a difference: of shares in points, of all else in percent of a base where there is one.
 
     Only shares may be negative: all else falls by 100 % at most.
@@ -216,7 +216,7 @@ def apart(found: Estimate, form: Form, base: SourcedNumber | None = None) -> Wor
     return span(size, kind)
 
 
-def span(size: Estimate, form: Form) -> Words:
+def span(size: Estimate, form: NumberFormat) -> Words:
     """Return a difference as a range, or as what it is in every run."""
     if size.low is None or size.high is None:
         return (number(size.mean, form),)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ettrick.analysis.amounts import Form, form_of
+from ettrick.analysis.amounts import NumberFormat, form_of
 from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
 from ettrick.analysis.study.model import QUESTIONS
 from ettrick.analysis.study.questions.along import Curve
@@ -563,7 +563,7 @@ def test_the_interval_of_a_crossing_covers_it_at_95_percent() -> None:
 @cases("half", [0.0031, 0.0099, 0.011, 0.029, 0.03, 0.4, 7.0, 123.0, 2900.0])
 def test_what_is_told_of_an_interval_is_off_by_a_sixth_of_its_half_width_at_most(half: float) -> None:
     """Digits go as far as the interval deserves: rounding moves no end by more, and adds less than two digits."""
-    form = Form("")
+    form = NumberFormat("")
     for middle in np.random.default_rng(3).uniform(0, 1000 * half, 50).tolist():
         text = form.value(middle, (middle - half, middle + half)).replace(" to ", "] [").replace(", ", "] [")
         worded = [float(part.strip("[] ").replace(",", "")) for part in text.split(" [")]

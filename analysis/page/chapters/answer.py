@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
-    Form,
+    NumberFormat,
     Shown,
     capital,
     label_text,
@@ -219,11 +219,11 @@ class AnsweredQuestion:
         return self.what if self.what.startswith(_WITHOUT_ARTICLE) else f"the {self.what}"
 
     @functools.cached_property
-    def form(self) -> Form:
+    def form(self) -> NumberFormat:
         """How the metric is stated."""
         return self.form_of(self.metric)
 
-    def form_of(self, metric: str) -> Form:
+    def form_of(self, metric: str) -> NumberFormat:
         """Return how a metric is stated."""
         means = [summary_of(cell, metric).mean for cell in self.document.cells]
         return people_form(metric, [mean for mean in means if mean is not None], self.document.currency or "")
@@ -273,15 +273,15 @@ class AnsweredQuestion:
         axis = self.axis(name)
         return axis is not None and axis.is_numeric
 
-    def axis_form(self, name: str, at: float) -> Form:
+    def axis_form(self, name: str, at: float) -> NumberFormat:
         """Return how a place on an axis is stated."""
         axis, labels = self.axis(name), [entry.label for entry in self.document.axes[name].values]
         if all(label.isdigit() for label in labels):
-            return Form("", is_whole=True)
+            return NumberFormat("", is_whole=True)
         units = {label.partition(" ")[2] for label in labels}
         if units <= {"s", "min", "h", "d"}:
             return time_form(at)
-        return Form(units.pop() if len(units) == 1 else "", 1.0 if axis is None else axis.size)
+        return NumberFormat(units.pop() if len(units) == 1 else "", 1.0 if axis is None else axis.size)
 
     def title(self, axis: str) -> str:
         """Return what an axis is called."""
@@ -481,7 +481,7 @@ def _place(asked: AnsweredQuestion, cell: int, aim: str) -> tuple[float | None, 
     return (None if at is None else at / axis.size), None
 
 
-def _scaled(asked: AnsweredQuestion, cell: int, metric: str, form: Form) -> tuple[float, Range | None, Range | None] | None:
+def _scaled(asked: AnsweredQuestion, cell: int, metric: str, form: NumberFormat) -> tuple[float, Range | None, Range | None] | None:
     """Return a mean, its interval and the band of unknown inputs as people see them; ``None`` without a mean."""
     found = summary_of(asked.document.cells[cell], metric)
     if found.mean is None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
-    Form,
+    NumberFormat,
     Shown,
     capital,
     ends_of,
@@ -701,7 +701,7 @@ def _index(asked: AnsweredQuestion, place: int) -> Estimate | None:
 # What it takes for a metric to pass a value.
 
 _ONE = SourcedNumber(1.0, (), "1")
-_TIMES, _BARE = Form("times"), Form("")
+_TIMES, _BARE = NumberFormat("times"), NumberFormat("")
 
 
 class _Need(NamedTuple):
@@ -781,7 +781,7 @@ def _rate_short(asked: AnsweredQuestion, need: _Need) -> Words:
     return line("up to " if need.holds else "from ", times, " the rate")
 
 
-_HOURS = Form("h", HOUR)
+_HOURS = NumberFormat("h", HOUR)
 _RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
 
 

@@ -46,7 +46,7 @@ from ettrick.sim.units import HOUR, YEAR
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import Form, Shown
+    from ettrick.analysis.amounts import NumberFormat, Shown
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import Focus, ReportData
     from ettrick.analysis.page.sourced import Estimate, SourcedNumber
@@ -67,7 +67,7 @@ class _Contest:
 
     places: Places
     document: CompareDocument
-    form: Form
+    form: NumberFormat
     labels: dict[str, str]
 
     @property
@@ -92,7 +92,7 @@ class _Contest:
         found = self.document.variants[name].difference.get(metric or self.metric)
         return found is not None and found.resolved
 
-    def amount(self, size: Estimate, step: Form | None = None) -> Words:
+    def amount(self, size: Estimate, step: NumberFormat | None = None) -> Words:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
         return span(size, step or points_form(self.form))
 

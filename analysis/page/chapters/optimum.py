@@ -34,7 +34,7 @@ from ettrick.analysis.page.sourced import Places, SourcedNumber, line, number, s
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import Form, Shown
+    from ettrick.analysis.amounts import NumberFormat, Shown
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import AimDescription, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
@@ -207,7 +207,7 @@ class _Optimum:
         """Return how a metric is shown in pictures and tables."""
         return shown(name, self._means(name), self.currency)
 
-    def form(self, name: str) -> Form:
+    def form(self, name: str) -> NumberFormat:
         """Return how a metric is worded in sentences."""
         return people_form(name, [mean for mean in self._means(name) if mean is not None], self.currency)
 

@@ -15,7 +15,7 @@ from ettrick.analysis.amounts import (
     OF_HUNDRED,
     PERCENT,
     POINTS,
-    Form,
+    NumberFormat,
     capital,
     cell_forms,
     compact,
@@ -129,7 +129,7 @@ class _Run(NamedTuple):
         jobs = list(self.document.per_job)
         return self.places.at("per_job", jobs[0], key) if len(jobs) == 1 else None
 
-    def mean(self, found: Estimate, form: Form) -> Number:
+    def mean(self, found: Estimate, form: NumberFormat) -> Number:
         """Return a mean with the digits that its interval deserves, where that comes from enough replications."""
         return number(found.mean, form, None if self.document.replications < _FEW else found.interval)
 
@@ -281,7 +281,7 @@ def _interruptions(run: _Run) -> Words:
     return (f"A failure interrupts {who}", *every, " ", *times, " times", *span, of_all, *often, ".")
 
 
-def _by_counts(run: _Run, found: Estimate, form: Form) -> Words:
+def _by_counts(run: _Run, found: Estimate, form: NumberFormat) -> Words:
     """Return a mean of interruptions or of times between them, with an interval where there are enough replications.
 
     Elsewhere it has as many digits as the interruptions counted in all replications deserve: their variance is taken to
@@ -448,7 +448,7 @@ def _amounts(document: RunDocument, account: ResourceAccount) -> tuple[str, ...]
             f"lost is worth {lost} per run."
         )
     if document.energy is not None:
-        texts.append(f"The facility took {Form('MWh', _MWH).plain(document.energy.total_j)} per run.")
+        texts.append(f"The facility took {NumberFormat('MWh', _MWH).plain(document.energy.total_j)} per run.")
     return tuple(texts)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick import sim
-from ettrick.analysis.amounts import PERCENT, Form, ends_of, listed, time_text
+from ettrick.analysis.amounts import PERCENT, NumberFormat, ends_of, listed, time_text
 from ettrick.analysis.page.cells import running, summary_of
 from ettrick.analysis.page.chapters.run import TOO_FAR, distance
 from ettrick.analysis.page.charts.data import Contours, Curves, Dot, ChartAxis, Series
@@ -366,7 +366,7 @@ def _reliability(mtti: float, job: PreparedJob) -> str:
 
 def _mtbf(mtti: float, job: PreparedJob) -> str:
     """Return the MTBF of a GPU and of a node that a running time between interruptions of the job [s] takes."""
-    hours = Form("h", HOUR)
+    hours = NumberFormat("h", HOUR)
     return f"MTBF {hours.brief(mtti * job.gpus)} per GPU, {hours.brief(mtti * job.nodes)} per node"
 
 

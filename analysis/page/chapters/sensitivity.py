@@ -37,7 +37,7 @@ from ettrick.analysis.results.models import DifferenceFound, SensitivityDocument
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.analysis.amounts import Form, Shown
+    from ettrick.analysis.amounts import NumberFormat, Shown
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import Estimate
@@ -187,7 +187,7 @@ class _Asked:
         return shown(self.content.metric, [self.content.center.mean], self.currency)
 
     @functools.cached_property
-    def form(self) -> Form:
+    def form(self) -> NumberFormat:
         """How the metric is worded in sentences."""
         return people_form(self.content.metric, [self.content.center.mean or 0.0], self.currency)
 

@@ -6,7 +6,7 @@ import string
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ettrick.analysis.amounts import COUNT, PERCENT, Form, listed
+from ettrick.analysis.amounts import COUNT, PERCENT, NumberFormat, listed
 from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed
@@ -188,7 +188,7 @@ _KINDS = {
     "sanity": "bounds and orders",
 }
 
-_PART = Form("%", 0.01, 0.0)  # parts of a limit
+_PART = NumberFormat("%", 0.01, 0.0)  # parts of a limit
 
 
 class _Used(NamedTuple):
@@ -292,8 +292,8 @@ def _failed(places: Places) -> list[Words]:
             if ours is None:
                 found.append((f"{row.id}: {row.reason}.",))
                 continue
-            mine: Words = ("the simulator has ", number(ours, Form(row.unit.strip("-"))))
-            other: Words = () if theirs is None else ("; published is ", number(theirs, Form(row.unit.strip("-"))))
+            mine: Words = ("the simulator has ", number(ours, NumberFormat(row.unit.strip("-"))))
+            other: Words = () if theirs is None else ("; published is ", number(theirs, NumberFormat(row.unit.strip("-"))))
             found.append((f"{row.id}: ", *mine, *other, "."))
     return found
 

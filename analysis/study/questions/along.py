@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Self
 
-    from ettrick.analysis.amounts import Form
+    from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.statistics.differences import Difference, Ranking
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.axis import Axis
@@ -396,7 +396,7 @@ class _Part(NamedTuple):
     steps: tuple[_Step, ...]
 
 
-def _parts(rows: Sequence[Row], steps: Sequence[_Step], metric: str, form: Form) -> list[_Part]:
+def _parts(rows: Sequence[Row], steps: Sequence[_Step], metric: str, form: NumberFormat) -> list[_Part]:
     """Return the parts of an axis between which the course changes.
 
     A value belongs to a plateau as long as it shows no difference from the first of it: a slope of many small steps,
@@ -417,7 +417,7 @@ def _parts(rows: Sequence[Row], steps: Sequence[_Step], metric: str, form: Form)
     return parts
 
 
-def _sign(step: _Step | None, form: Form) -> int:
+def _sign(step: _Step | None, form: NumberFormat) -> int:
     """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
     if step is None or not step.found.resolved:
         return 0
