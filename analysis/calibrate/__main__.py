@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ettrick.analysis.calibrate.outcome import Outcome
-    from ettrick.analysis.calibrate.rows import Row
+    from ettrick.analysis.calibrate.rows import MeasuredStep
 
 _MARKS = {True: "ok", False: "MISSED", None: ""}
 
@@ -140,7 +140,7 @@ def _print_experts(out: Console, found: Outcome) -> None:
     out.print(table)
 
 
-def _alone(rows: list[Row], found: Outcome) -> str:
+def _alone(rows: list[MeasuredStep], found: Outcome) -> str:
     """Return what the second fit to these rows alone gives."""
     numbers = fit(rows, expert_priors(), found.numbers)
     own = numbers.constants

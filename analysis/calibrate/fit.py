@@ -31,7 +31,7 @@ from ettrick.sim.steps.time import all_to_all, passes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ettrick.analysis.calibrate.rows import Product, Row
+    from ettrick.analysis.calibrate.rows import Product, MeasuredStep
     from ettrick.sim.steps.time import Breakdown
 
 # The numbers of the step model while they are being fitted, and what is known of them beforehand.
@@ -85,7 +85,7 @@ class Numbers:
         found: float = getattr(self.constants, names[0])
         return found
 
-    def machine(self, row: Row) -> Machine:
+    def machine(self, row: MeasuredStep) -> Machine:
         """Return what a step of the table runs on."""
         generation, precision = row.chip.generation, row.work.precision
         shares = Efficiencies(
@@ -98,7 +98,7 @@ class Numbers:
         return Machine(row.chip, shares, row.links, self.constants)
 
 
-def predict(rows: Iterable[Row], numbers: Numbers) -> Array:
+def predict(rows: Iterable[MeasuredStep], numbers: Numbers) -> Array:
     """Return the modelled times of steps [s]."""
     times = []
     for row in rows:
@@ -108,19 +108,19 @@ def predict(rows: Iterable[Row], numbers: Numbers) -> Array:
     return np.array(times)
 
 
-def as_shipped(row: Row) -> float:
+def as_shipped(row: MeasuredStep) -> float:
     """Return the modelled time of a step with the numbers of the catalog, as a user's scenario gets them [s]."""
     shares = steps.efficiencies(row.chip, row.work.precision, experts=row.work.shape.experts is not None)
     return breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
 
 
-def errors(rows: Sequence[Row], numbers: Numbers) -> Array:
+def errors(rows: Sequence[MeasuredStep], numbers: Numbers) -> Array:
     """Return (modelled - measured) / measured for each step [-]."""
     found: Array = predict(rows, numbers) / np.array([row.measured for row in rows]) - 1
     return found
 
 
-def dense_priors(rows: Iterable[Row], products: Iterable[Product]) -> dict[Key, Prior]:
+def dense_priors(rows: Iterable[MeasuredStep], products: Iterable[Product]) -> dict[Key, Prior]:
     """Return what is known of the numbers that steps without experts determine.
 
     Matrix products: 0.9 of the 95th percentile of large products, which are measured without the rest of a step; mxfp8
@@ -171,7 +171,7 @@ def mape(error: Array) -> float:
     return float(np.abs(error).mean())
 
 
-def large_mape(rows: Sequence[Row], error: Array, least: int = LARGE) -> float:
+def large_mape(rows: Sequence[MeasuredStep], error: Array, least: int = LARGE) -> float:
     """Return the mean absolute error of jobs of so many GPUs or more [-]."""
     return mape(error[np.array([row.work.gpus >= least for row in rows])])
 
@@ -198,10 +198,10 @@ class Change(NamedTuple):
 
     name: str
     constants: Mapping[str, float] = {}
-    links: Callable[[Row], Row] | None = None
+    links: Callable[[MeasuredStep], MeasuredStep] | None = None
 
 
-def fit(rows: Sequence[Row], priors: Mapping[Key, Prior], start: Numbers) -> Numbers:
+def fit(rows: Sequence[MeasuredStep], priors: Mapping[Key, Prior], start: Numbers) -> Numbers:
     """Return the numbers that fit rows best: those with a prior are fitted, the others stay as they start.
 
     Parameters
@@ -241,7 +241,7 @@ def folds(count: int, parts: int, seed: int) -> list[list[int]]:
     return [sorted(order[part::parts]) for part in range(parts)]
 
 
-def sources(rows: Sequence[Row], of: Callable[[Row], str] = lambda row: row.source) -> dict[str, list[int]]:
+def sources(rows: Sequence[MeasuredStep], of: Callable[[MeasuredStep], str] = lambda row: row.source) -> dict[str, list[int]]:
     """Return the positions of rows by source, or by what else they have in common."""
     found: dict[str, list[int]] = {}
     for position, row in enumerate(rows):
@@ -250,7 +250,7 @@ def sources(rows: Sequence[Row], of: Callable[[Row], str] = lambda row: row.sour
 
 
 def held_out(
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredStep],
     groups: Sequence[list[int]],
     priors: Mapping[Key, Prior],
     start: Numbers,
@@ -266,7 +266,7 @@ def held_out(
     return found
 
 
-def changed_errors(rows: Sequence[Row], change: Change, priors: Mapping[Key, Prior], start: Numbers) -> Array:
+def changed_errors(rows: Sequence[MeasuredStep], change: Change, priors: Mapping[Key, Prior], start: Numbers) -> Array:
     """Return the errors of the model after a change, fitted anew [-]."""
     fixed: dict[Key, float] = {("constants", name): value for name, value in change.constants.items()}
     free = {key: prior for key, prior in priors.items() if key not in fixed}
@@ -291,8 +291,8 @@ class TermTrial(NamedTuple):
 
     name: str
     prior: Prior | None = None
-    seconds: Callable[[Row, Breakdown], float] | None = None
-    rows: Callable[[Row], Row] = lambda row: row
+    seconds: Callable[[MeasuredStep, Breakdown], float] | None = None
+    rows: Callable[[MeasuredStep], MeasuredStep] = lambda row: row
     constants: Mapping[str, float] = {}
 
 
@@ -305,7 +305,7 @@ class Gain(NamedTuple):
 
 
 def left_out_gain(
-    rows: Sequence[Row],
+    rows: Sequence[MeasuredStep],
     groups: Sequence[list[int]],
     before: Sequence[Fold],
     trial: TermTrial,
@@ -346,7 +346,7 @@ def _of_source(found: Sequence[Fold], places: Sequence[int]) -> float:
     return fmean(abs(known[place]) for place in places)
 
 
-def _experts_products(row: Row) -> float:
+def _experts_products(row: MeasuredStep) -> float:
     """Return the time of experts' products in a step at the peak of their precision [s]."""
     work = row.work
     flop = 2 * work.tokens / work.tensor * work.shape.expert * (work.shape.experts.active if work.shape.experts else 0)
@@ -354,7 +354,7 @@ def _experts_products(row: Row) -> float:
     return passes(work) * layers * flop / row.chip.peak[work.precision]
 
 
-def _products_bytes(row: Row) -> float:
+def _products_bytes(row: MeasuredStep) -> float:
     """Return the time to read and write what goes into products and comes out, at the memory's bandwidth [s]."""
     work, narrow = row.work, INPUT_BYTES[row.work.precision]
     size = sum(
@@ -363,7 +363,7 @@ def _products_bytes(row: Row) -> float:
     return passes(work) * work.microbatches * work.stage_layers[1] * size / row.chip.memory_bandwidth
 
 
-def _hidden_exchanges(row: Row) -> float:
+def _hidden_exchanges(row: MeasuredStep) -> float:
     """Return the time of all-to-all behind computing in a step [s]."""
     work = row.work
     if not work.overlap_expert:
@@ -372,7 +372,7 @@ def _hidden_exchanges(row: Row) -> float:
     return 4 * layers * all_to_all(work, row.links, Constants())
 
 
-def _pooled(row: Row) -> Row:
+def _pooled(row: MeasuredStep) -> MeasuredStep:
     """Return a row whose chip shares the efficiencies of the generation before."""
     chip = row.chip
     older = chip.generation.removesuffix("-ultra")
@@ -416,7 +416,7 @@ EXPERT_TRIALS = (
 Priors: guesses, and 20 of 132 multiprocessors (arXiv 2412.19437, section 3.2.2)."""
 
 
-def _tokens_of_an_expert(row: Row) -> float:
+def _tokens_of_an_expert(row: MeasuredStep) -> float:
     """Return the tokens that an expert meets in a microbatch [-]."""
     experts, work = row.work.shape.experts, row.work
     assert experts is not None, "a trial of experts is of models with experts"

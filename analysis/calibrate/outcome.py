@@ -46,7 +46,7 @@ from ettrick.analysis.calibrate.rows import (
     BENCHMARKS,
     WEAK,
     Product,
-    Row,
+    MeasuredStep,
     Steps,
     each_record,
     family,
@@ -138,7 +138,7 @@ class Outcome:
         return errors(self.dense.rows, self.numbers)
 
     @property
-    def mixed_rows(self) -> list[Row]:
+    def mixed_rows(self) -> list[MeasuredStep]:
         """Steps of models with experts, those that are fitted first."""
         return [*self.mixed.rows, *self.mixed.reported]
 
@@ -158,7 +158,7 @@ class Outcome:
         return errors(self.mixed.rows, self.numbers)
 
 
-def _one_rank(row: Row) -> Row:
+def _one_rank(row: MeasuredStep) -> MeasuredStep:
     """Return a row whose domains send gradients through the NICs of one GPU."""
     links = row.links
     return row._replace(
@@ -224,7 +224,7 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
         one_more()
         return result
 
-    def gain(trial: TermTrial, rows: Sequence[Row], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
+    def gain(trial: TermTrial, rows: Sequence[MeasuredStep], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
         experts = rows is mixed
         result = left_out_gain(
             rows, cells, before, trial, expert_priors() if experts else first, found.numbers if experts else start
@@ -432,7 +432,7 @@ def _sigma(found: Outcome) -> dict[str, float]:
     return {name: significant(value, 3) for name, value in values.items()}
 
 
-def band_sigma(folds: Sequence[Fold], rows: Sequence[Row]) -> float:
+def band_sigma(folds: Sequence[Fold], rows: Sequence[MeasuredStep]) -> float:
     """Return the least sigma whose band of 90 % holds nine tenths of left-out steps, each source counted once [-]."""
     places = [place for fold in folds for place in fold.out]
     away = np.concatenate([np.abs(np.log1p(fold.errors)) for fold in folds])
@@ -459,7 +459,7 @@ def scatter(error: Array) -> float:
     return float(np.sqrt(np.mean(np.log1p(error) ** 2)))
 
 
-def calibrated_scatter(rows: Sequence[Row], error: Array, *, by_model: bool = False) -> float:
+def calibrated_scatter(rows: Sequence[MeasuredStep], error: Array, *, by_model: bool = False) -> float:
     """Return the scatter that is left when each source and precision has a factor of its own [-].
 
     With `by_model` each model and accelerator in them has one; those that stand there once say nothing.
@@ -597,7 +597,7 @@ def checks(found: Outcome) -> list[Check]:
     ]
 
 
-def _cell_checks(what: str, folds: Sequence[Fold], rows: Sequence[Row], sigma: float) -> list[Check]:
+def _cell_checks(what: str, folds: Sequence[Fold], rows: Sequence[MeasuredStep], sigma: float) -> list[Check]:
     """Return the errors on what is left out as a whole, the worst of them, and how much of it the band holds."""
     named = (fold for fold in folds if not {rows[place].source for place in fold.out} <= EXCEPTIONS.keys())
     worst = max((mape(fold.errors) for fold in named), default=0.0)
@@ -613,7 +613,7 @@ _MANY = 20
 """Steps from which the bias of a data set is not chance [-]."""
 
 
-def _bias_checks(rows: Sequence[Row], error: Array, sigma: float) -> list[Check]:
+def _bias_checks(rows: Sequence[MeasuredStep], error: Array, sigma: float) -> list[Check]:
     """Return the largest bias of large data sets, and of small ones beside the band."""
     bias = {name: (len(place), float(error[place].mean())) for name, place in sources(rows).items()}
     limits = {True: 0.06, False: math.expm1(BAND90 * sigma)}
@@ -628,7 +628,7 @@ def _bias_checks(rows: Sequence[Row], error: Array, sigma: float) -> list[Check]
     return lines
 
 
-def _speed_check(rows: Sequence[Row], numbers: Numbers) -> Check:
+def _speed_check(rows: Sequence[MeasuredStep], numbers: Numbers) -> Check:
     """Return how long the model takes for a step: the fastest of some turns, for the machine has other things to do."""
     machines = [(row.work, numbers.machine(row)) for row in rows]
     turns = []
@@ -641,7 +641,7 @@ def _speed_check(rows: Sequence[Row], numbers: Numbers) -> Check:
     return Check("time of the model for a step", f"{1e6 * each:.0f} µs", "at most 200 µs", each <= 200e-6)
 
 
-def _strong_checks(rows: Sequence[Row], error: Array) -> list[Check]:
+def _strong_checks(rows: Sequence[MeasuredStep], error: Array) -> list[Check]:
     """Return whether the strong scaling of one model is that of the chart."""
     measured = [utilisation(row, row.measured) for row in (rows[0], rows[-1])]
     modelled = [
@@ -656,14 +656,14 @@ def _strong_checks(rows: Sequence[Row], error: Array) -> list[Check]:
     ]
 
 
-def utilisation(row: Row, time: float) -> float:
+def utilisation(row: MeasuredStep, time: float) -> float:
     """Return the MFU of a step, all of attention counted as Megatron does [-]."""
     work = row.work
     flop = work.sequences * work.sequence * flop_per_token(work.shape, work.sequence, convention="full")
     return flop / (time * work.gpus * row.chip.peak[work.precision])
 
 
-def recompute_ratios(rows: Sequence[Row], error: Array) -> dict[str, float]:
+def recompute_ratios(rows: Sequence[MeasuredStep], error: Array) -> dict[str, float]:
     """Return how far full over selective recomputation is off, by model of Korthikanti et al. [-]."""
     found = {}
     for place in sources(rows)["korthikanti"]:
@@ -739,10 +739,10 @@ def anchors(found: Outcome) -> list[Anchor]:
     return [*anchors_of(found.numbers), *_mlperf(found), deepseek]
 
 
-def _hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> Row:
+def _hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> MeasuredStep:
     """Return a step on nodes of eight H100, 400 Gb/s each, or of something like them."""
     chip = dataclasses.replace(accelerators()["h100"], **changes)
-    return Row(name, name, "", chip, work, ideal_links(work, chip.scale_up, 50e9, 8), measured)
+    return MeasuredStep(name, name, "", chip, work, ideal_links(work, chip.scale_up, 50e9, 8), measured)
 
 
 def anchors_of(numbers: Numbers) -> list[Anchor]:
@@ -794,7 +794,7 @@ def _mlperf(found: Outcome) -> list[Anchor]:
     return [known[gpus] for gpus in sorted(known)]
 
 
-def deepseek_row() -> Row:
+def deepseek_row() -> MeasuredStep:
     """Return a step of the pre-training of DeepSeek-V3 on 2,048 H800.
 
     H800 is an H100 with 400 GB/s of NVLink both ways. The authors' own stack sends tokens to experts while another
@@ -838,7 +838,7 @@ def nanotron_order(folder: Path, numbers: Numbers) -> Order:
     return Order(len(pairs), alike, float(spearmanr(published, modelled).statistic))
 
 
-def _nanotron_row(record: dict[str, str]) -> Row:
+def _nanotron_row(record: dict[str, str]) -> MeasuredStep:
     """Return a layout of the study."""
     layers, hidden, ffn, heads = _NANOTRON[record["model"]]
     shape = ModelShape(layers, hidden, ffn, heads, heads, 131072, gated=True, tied=ffn < 10000)

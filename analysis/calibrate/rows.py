@@ -86,7 +86,7 @@ _REPORTED = {
 _SHAPELESS = {"Nemotron_3": "no published shape", "DeepSeekV4": "attention of a new kind: no shape for it"}
 
 
-class Row(NamedTuple):
+class MeasuredStep(NamedTuple):
     """One published step.
 
     Parameters
@@ -108,7 +108,7 @@ class Row(NamedTuple):
     work: Workload
     links: Links
     measured: float
-    trial: Callable[[Row, Breakdown], float] | None = None
+    trial: Callable[[MeasuredStep, Breakdown], float] | None = None
 
 
 _FRAMEWORKS = {
@@ -129,12 +129,12 @@ _FRAMEWORKS = {
 """The framework of each data set that shares one with others."""
 
 
-def family(row: Row) -> str:
+def family(row: MeasuredStep) -> str:
     """Return the framework and the generation of accelerators of a step: what steps of one family share."""
     return f"{_FRAMEWORKS.get(row.source, row.source)} on {row.chip.generation}"
 
 
-def year(row: Row) -> int:
+def year(row: MeasuredStep) -> int:
     """Return the year of the software's release [-]; 0 where none is said."""
     found = re.search(r"container (\d\d)\.", row.release)
     return 2000 + int(found[1]) if found else 0
@@ -151,8 +151,8 @@ class Unused(NamedTuple):
 class Steps(NamedTuple):
     """Rows to fit, rows to report only, and the rest."""
 
-    rows: list[Row]
-    reported: list[Row]
+    rows: list[MeasuredStep]
+    reported: list[MeasuredStep]
     unused: list[Unused]
 
 
@@ -255,7 +255,7 @@ def _presets(folder: Path) -> dict[str, Record]:
     return {record["name"]: record for record in each_record(folder / "hardware_presets.csv", dict)}
 
 
-def _step(record: Record, presets: dict[str, Record]) -> Row:
+def _step(record: Record, presets: dict[str, Record]) -> MeasuredStep:
     """Return a step of a model without experts."""
     gated, preset = _flag(record, "gated"), presets[record["preset"]]
     shape: dict[str, Any] = {**_whole(record, _SHAPE), "gated": gated, "tied": not gated}
@@ -295,7 +295,7 @@ _OFFLOADED = {
 }
 
 
-def _mixed_step(record: Record, presets: dict[str, Record]) -> Row:
+def _mixed_step(record: Record, presets: dict[str, Record]) -> MeasuredStep:
     """Return a step of a model with experts."""
     name = _MODELS[record["model"]]
     shape: Any = name
@@ -379,7 +379,7 @@ def _row(
     execution: dict[str, Any],
     network: float,
     preset: Record,
-) -> Row:
+) -> MeasuredStep:
     """Return a row as a user's scenario describes it, with the links of its layout."""
     sizes = _whole(record, _LAYOUT)
     gpus = sizes["tensor"] * sizes["context"] * sizes["pipeline"] * sizes["data"]
@@ -404,7 +404,7 @@ def _row(
     assert plan is not None, "a job without a measured step has a plan"
     domain = int(preset["scaleup_domain_gpus"])
     links = ideal_links(plan.work, plan.machine.chip.scale_up, network, domain)
-    return Row(source, record["model"], release, plan.machine.chip, plan.work, links, float(record["step_s"]))
+    return MeasuredStep(source, record["model"], release, plan.machine.chip, plan.work, links, float(record["step_s"]))
 
 
 _NOTHING_FAILS: dict[str, Any] = {
@@ -472,7 +472,7 @@ class Benchmark(NamedTuple):
     times: Mapping[int, float]
     lora: int = 0
 
-    def row(self, gpus: int) -> Row:
+    def row(self, gpus: int) -> MeasuredStep:
         """Return the step on some GPUs, with all bandwidth of 400 Gb/s a GPU."""
         tensor, context, pipeline, virtual = self.layout
         shape = dataclasses.replace(models()[self.model], lora=self.lora)
@@ -486,7 +486,7 @@ class Benchmark(NamedTuple):
         name = f"{self.what}, {self.precision}"
         chip = accelerators()[self.chip]
         links = ideal_links(work, chip.scale_up, 50e9, 72 if self.chip == "gb200" else 8)
-        return Row(name, name, "", chip, work, links, self.times.get(gpus, 0.0))
+        return MeasuredStep(name, name, "", chip, work, links, self.times.get(gpus, 0.0))
 
 
 WEAK = (

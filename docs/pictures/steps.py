@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ettrick.analysis.calibrate.rows import Row
+    from ettrick.analysis.calibrate.rows import MeasuredStep
 
 _AUTHORS = {
     "megatron_bridge": "Megatron-Bridge",
@@ -65,7 +65,7 @@ def panels(folder: Path) -> list[StepErrors]:
     return [StepErrors(title, _ratios(rows), math.exp(BAND90 * sigma[name])) for title, name, rows in kinds]
 
 
-def _ratios(rows: Iterable[Row]) -> dict[str, list[tuple[int, float]]]:
+def _ratios(rows: Iterable[MeasuredStep]) -> dict[str, list[tuple[int, float]]]:
     """Return GPUs [-] and modelled over measured time [-] of each step, by author."""
     found: dict[str, list[tuple[int, float]]] = {name: [] for name in _AUTHORS.values()}
     for row in rows:

@@ -28,7 +28,7 @@ from ettrick.analysis.calibrate.outcome import (
     recompute_ratios,
     utilisation,
 )
-from ettrick.analysis.calibrate.rows import Row, Steps, default_folder, read_mixed, read_steps
+from ettrick.analysis.calibrate.rows import MeasuredStep, Steps, default_folder, read_mixed, read_steps
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import Machine, breakdown
 
@@ -42,7 +42,7 @@ needs_tables = pytest.mark.skipif(
 )
 
 
-def shipped_errors(rows: Sequence[Row]) -> Array:
+def shipped_errors(rows: Sequence[MeasuredStep]) -> Array:
     """Return (modelled - measured) / measured with the numbers of the catalog, as a user's scenario gets them [-]."""
     found = []
     for row in rows:

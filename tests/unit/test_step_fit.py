@@ -46,7 +46,7 @@ from ettrick.analysis.calibrate.outcome import (
     coverage,
     scatter,
 )
-from ettrick.analysis.calibrate.rows import CAPPED, Product, Row, Steps, default_folder, read_mixed, read_steps
+from ettrick.analysis.calibrate.rows import CAPPED, Product, MeasuredStep, Steps, default_folder, read_mixed, read_steps
 from ettrick.analysis.metrics import ratios
 from ettrick.analysis.page import charts
 from ettrick.sim import catalog
@@ -69,19 +69,19 @@ SMALL = ModelShape(24, 2048, 8192, 16, 16, 51200, gated=False, tied=True)
 LARGE = ModelShape(32, 8192, 28672, 64, 8, 128256, gated=True)
 
 
-def row(chip: str, work: Workload, source: str, measured: float = 1.0) -> Row:
+def row(chip: str, work: Workload, source: str, measured: float = 1.0) -> MeasuredStep:
     """Return a step on nodes of eight with 400 Gb/s a GPU."""
     part = accelerators()[chip]
-    return Row(source, "model", "", part, work, ideal_links(work, part.scale_up, 50e9, 8), measured)
+    return MeasuredStep(source, "model", "", part, work, ideal_links(work, part.scale_up, 50e9, 8), measured)
 
 
-def measured(rows: list[Row], numbers: Numbers) -> list[Row]:
+def measured(rows: list[MeasuredStep], numbers: Numbers) -> list[MeasuredStep]:
     """Return rows that took as long as the model says with these numbers."""
     times = predict(rows, numbers).tolist()
     return [each._replace(measured=time) for each, time in zip(rows, times, strict=True)]
 
 
-def known_rows() -> list[Row]:
+def known_rows() -> list[MeasuredStep]:
     """Return steps that tell the numbers apart: long and short sequences, wide and narrow models."""
     found = []
     for chip, precision in (("a100", "bf16"), ("h100", "bf16"), ("h100", "fp8")):
@@ -248,7 +248,7 @@ def test_the_band_holds_nine_tenths_of_left_out_steps() -> None:
     assert coverage(folds_, sigma) == pytest.approx((2 + held.sum()) / 42)
 
 
-def replace_source(each: Row) -> Row:
+def replace_source(each: MeasuredStep) -> MeasuredStep:
     """Return a step of another source."""
     return each._replace(source="other")
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.analysis.calibrate.outcome import Anchor
-    from ettrick.analysis.calibrate.rows import Row
+    from ettrick.analysis.calibrate.rows import MeasuredStep
     from ettrick.analysis.validation.lab import ScenarioRunner
 
 
@@ -61,7 +61,7 @@ def forget() -> None:
     _anchors.cache_clear()
 
 
-def _errors(rows: Sequence[Row]) -> Array:
+def _errors(rows: Sequence[MeasuredStep]) -> Array:
     """Return (modelled - measured) / measured with the numbers of the catalog [-]."""
     return np.array([as_shipped(row) / row.measured - 1 for row in rows])
 
