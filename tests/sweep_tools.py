@@ -21,7 +21,7 @@ from ettrick.analysis.optimize.problem import problem_of
 from ettrick.analysis.page.chapters.answers import answers_of
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import RUN
-from ettrick.analysis.page.sourced import Places
+from ettrick.analysis.page.sourced import SourceDocument
 from ettrick.analysis.results.run import plain as as_data
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import DESIGNS
@@ -119,7 +119,7 @@ def worded(table: StudyTable, **question: Any) -> tuple[str, list[list[str]]]:
         "scenario": "today",
         "answers": [{**question, "sentences": [answer.silence], "data": answer.data}],
     }
-    found = answers_of(Places(RUN, sweep_of(json.loads(json.dumps(content)))))
+    found = answers_of(SourceDocument(RUN, sweep_of(json.loads(json.dumps(content)))))
     if not found:
         return answer.silence, []
     ((_, one),) = found

@@ -87,7 +87,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Places:
+class SourceDocument:
     """A document that numbers are read from."""
 
     file: str  # name of its file

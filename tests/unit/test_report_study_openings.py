@@ -18,7 +18,7 @@ from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, c
 from ettrick.analysis.page.chapters.study import drivers, edge, first_screen
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import RUN, ReportData, FolderResults, read_results
-from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber, between, bracket
+from ettrick.analysis.page.sourced import Estimate, SourceDocument, SourcedNumber, between, bracket
 from ettrick.analysis.results.run import plain as plain_data
 from tests import trace_numbers
 from tests.cases import cases
@@ -95,7 +95,7 @@ def document(
 
 def worded(content: dict[str, Any]) -> AnswerText:
     """Return what the only answer of a document says."""
-    ((_, found),) = answers_of(Places(RUN, sweep_of(content)))
+    ((_, found),) = answers_of(SourceDocument(RUN, sweep_of(content)))
     return found
 
 
@@ -242,7 +242,7 @@ def test_every_number_leads_back_to_the_results(folder: Path) -> None:
 def test_every_kind_of_question_has_its_say(folder: Path) -> None:
     """Each answer makes a sentence, a short one and a title whose numbers lead back to the results."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    found, known = answers_of(Places(RUN, sweep_of(content))), trace_numbers.quotes(folder)
+    found, known = answers_of(SourceDocument(RUN, sweep_of(content))), trace_numbers.quotes(folder)
     assert {asked.content["use"] for asked, _ in found} == set(ANSWERS) - {"sensitivity"}
     assert len(found) == len(content["answers"])
     for _, one in found:
@@ -294,7 +294,7 @@ def test_the_last_value_tried_is_told_as_such() -> None:
         group = {"at": {}, "best": {"spares": value}, "may_be_best": [], "replications": 16, "order": order}
         data = {"metric": "ettr", "direction": "highest", "groups": [group | {"replications_to_resolve": None}]}
         content = document({"spares": SPARES}, [0.9, 0.95, 0.93], {"use": "best", "data": data})
-        ((asked, found),) = answers_of(Places(RUN, sweep_of(content)))
+        ((asked, found),) = answers_of(SourceDocument(RUN, sweep_of(content)))
         texts = [plain(words) for words in edge(asked, found)]
         assert texts == ([] if expected is None else [f"Nothing {expected} {value} hot spares was evaluated."])
 
@@ -305,10 +305,10 @@ def test_answers_that_say_the_same_are_told_once(folder: Path) -> None:
     kept = [one for one in content["answers"] if one["use"] == "crossover" or one.get("for_each")]
     assert len(kept) == 2
     found = screen({**content, "answers": kept}, folder)
-    twin = answers_of(Places(RUN, sweep_of({**content, "answers": kept})))[1][1]
+    twin = answers_of(SourceDocument(RUN, sweep_of({**content, "answers": kept})))[1][1]
     assert twin.point not in found.drivers
     both = {**content, "answers": [content["answers"][0], kept[0]]}
-    assert answers_of(Places(RUN, sweep_of(both)))[1][1].point in screen(both, folder).drivers
+    assert answers_of(SourceDocument(RUN, sweep_of(both)))[1][1].point in screen(both, folder).drivers
 
 
 def test_how_far_unknown_inputs_move_the_answer_is_told() -> None:
@@ -352,7 +352,7 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
     for cell in content["cells"]:
         cell |= {"metrics": {"p_finish_by": estimate(1.0, 0.7, 1.0)}, "draws": 2, "replications": 1}
     rows = runs(p_finish_by=[[1, 0, 1], [1, 1, 1], [1, 1, 1]])
-    ((_, found),) = answers_of(Places(RUN, sweep_of(content)), rows)
+    ((_, found),) = answers_of(SourceDocument(RUN, sweep_of(content)), rows)
     text = plain(found.answer)
     assert "it takes between 8 and 16 hot spares: of 2 runs 50 % with 8 and 100 % with 16 are in time" in text
     assert text.endswith("At exactly the central values 8 hot spares would do.")
@@ -361,13 +361,13 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
     picture = found.picture("A title")
     assert picture is not None
     assert picture.chart.series[0].y == (50, 100, 100)
-    assert "any evaluated value is enough" in plain(answers_of(Places(RUN, sweep_of(content)))[0][1].answer)
+    assert "any evaluated value is enough" in plain(answers_of(SourceDocument(RUN, sweep_of(content)))[0][1].answer)
 
 
 def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:
     """Return what drives the answer of a document."""
     report_data = ReportData(FolderResults(Path(), "sweep", {RUN: plain_data(sweep_of(content))}))
-    return [plain(words) for words in drivers(report_data, answers_of(Places(RUN, sweep_of(content)), rows))]
+    return [plain(words) for words in drivers(report_data, answers_of(SourceDocument(RUN, sweep_of(content)), rows))]
 
 
 def test_what_drives_an_answer_is_what_time_goes_to() -> None:

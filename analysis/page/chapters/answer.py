@@ -29,7 +29,7 @@ from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, grid, plain
 from ettrick.analysis.page.sourced import (
     Estimate,
-    Places,
+    SourceDocument,
     SourcedNumber,
     apart,
     either,
@@ -163,7 +163,7 @@ _MOST_OR = 4
 class AnsweredQuestion:
     """An answer of the document of a sweep, and what its words are."""
 
-    places: Places
+    places: SourceDocument
     position: int
     rows: Rows = field(default_factory=Rows)
 

@@ -55,7 +55,7 @@ from ettrick.analysis.page.model import Column, TableBlock, Number, Figure, Sect
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
     Estimate,
-    Places,
+    SourceDocument,
     SourcedNumber,
     bracket,
     either,
@@ -82,7 +82,7 @@ if TYPE_CHECKING:
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
 
 
-def answers_of(places: Places, rows: Rows | None = None) -> list[tuple[AnsweredQuestion, AnswerText]]:
+def answers_of(places: SourceDocument, rows: Rows | None = None) -> list[tuple[AnsweredQuestion, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     asked = [AnsweredQuestion(places, position, rows or Rows()) for position in range(len(places.content.answers))]
     found = [(one, ANSWERS.get(one.content["use"], of_plugin)(one)) for one in asked]
@@ -99,7 +99,7 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
     cells = {cell.cell: cell for cell in running(content)}
     if not cells:
         return None
-    for _, answer in answers_of(Places(RUN, content)):
+    for _, answer in answers_of(SourceDocument(RUN, content)):
         if answer.cell in cells and answer.other in cells and answer.cell != answer.other:
             assert answer.cell is not None
             return answer.cell, answer.other
@@ -111,7 +111,7 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
 
 def sentences_of(content: SweepDocument) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
-    said = {asked.position: [plain(worded.answer)] for asked, worded in answers_of(Places(RUN, content))}
+    said = {asked.position: [plain(worded.answer)] for asked, worded in answers_of(SourceDocument(RUN, content))}
     return [said.get(place, answer.sentences) for place, answer in enumerate(content.answers)]
 
 
@@ -123,7 +123,7 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None:
         return None
-    answers = answers_of(Places(RUN, content), Rows(report_data.table) if _METRIC in content.metrics else None)
+    answers = answers_of(SourceDocument(RUN, content), Rows(report_data.table) if _METRIC in content.metrics else None)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
     items: list[Figure | TableBlock] = []
     for place, (asked, one) in enumerate(answers):
@@ -145,7 +145,7 @@ def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) ->
     data = front_data(content, rows)
     if data is not None:
         answer = AnswerFound(use="pareto", sentences=[], data=data)
-        asked = AnsweredQuestion(Places(RUN, content.model_copy(update={"answers": [answer]})), 0)
+        asked = AnsweredQuestion(SourceDocument(RUN, content.model_copy(update={"answers": [answer]})), 0)
         found = pareto(asked)
         picture = None if found is None else found.drawn("front")
         if found is not None and picture is not None:

@@ -37,7 +37,7 @@ from ettrick.analysis.page.charts.data import Change, Interval, Intervals, Water
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
-from ettrick.analysis.page.sourced import Places, number, span, worded
+from ettrick.analysis.page.sourced import SourceDocument, number, span, worded
 from ettrick.analysis.statistics.differences import MANY, Difference, difference
 from ettrick.analysis.statistics.intervals import unseen
 from ettrick.sim import JOB_BUCKETS, Ratio
@@ -65,7 +65,7 @@ _MOST_NAMES = 4
 class _Contest:
     """A comparison, the form of its headline metric, and what each variant is called."""
 
-    places: Places
+    places: SourceDocument
     document: CompareDocument
     form: NumberFormat
     labels: dict[str, str]
@@ -120,7 +120,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     document = report_data.comparison
     means = [mean for variant in document.variants.values() if (mean := _mean(variant, document.headline)) is not None]
     form, labels = people_form(document.headline, means, _currency(document)), variant_labels(list(document.variants))
-    contest = _Contest(Places(report_data.results.file, document), document, form, labels)
+    contest = _Contest(SourceDocument(report_data.results.file, document), document, form, labels)
     names = list(labels.values())
     notes = [f"without {name}, which cannot run: {reason}" for name, reason in document.cannot_run.items()]
     notes += _of_variants(document, labels)

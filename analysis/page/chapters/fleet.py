@@ -33,7 +33,7 @@ from ettrick.analysis.page.chapters.run import jobs_table
 from ettrick.analysis.page.charts.data import Bar, Bars, Curves, StackPart, ChartAxis, Series, Stack
 from ettrick.analysis.page.glossary import glossed
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
-from ettrick.analysis.page.sourced import Places, line, number, sentence, worded
+from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import RunDocument
 from ettrick.sim import JOB_BUCKETS, NO_FAILURE
@@ -248,7 +248,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run with streams: what the cluster delivers, who waits, and what failures pass on."""
     document, fleet = report_data.run, report_data.run.fleet
     assert fleet is not None, "a run with streams"
-    places = Places("run.json", document)
+    places = SourceDocument("run.json", document)
     scenario = report_data.scenario
     assert scenario is not None, "a run has one"
     question = scenario.description.strip() or document.scenario
@@ -274,7 +274,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     )
 
 
-def _served(places: Places, document: RunDocument) -> Iterator[Words]:
+def _served(places: SourceDocument, document: RunDocument) -> Iterator[Words]:
     names = list(document.per_service)
     for name in names:
         attained = places.estimate("per_service", name, "metrics", "slo_attainment")
@@ -282,7 +282,7 @@ def _served(places: Places, document: RunDocument) -> Iterator[Words]:
             yield (f"Of the requests of {name}, ", *worded(attained, PERCENT), " meet the SLO.")
 
 
-def _waits(places: Places, fleet: FleetFound) -> Words:
+def _waits(places: SourceDocument, fleet: FleetFound) -> Words:
     growth = places.at("fleet", "growth", "gpus_per_day")
     if growth is not None and fleet.growth is not None and fleet.growth.saturated:
         return ("More work arrives than the cluster does: the queue grows by ", number(growth, COUNT), " GPUs a day.")
@@ -299,7 +299,7 @@ def _waits(places: Places, fleet: FleetFound) -> Words:
     return (*words, ".")
 
 
-def _largest_loss(places: Places, fleet: FleetFound) -> Words:
+def _largest_loss(places: SourceDocument, fleet: FleetFound) -> Words:
     lost = {key: amount for key, amount in spent(fleet).items() if key[0] != "productive"}
     if not lost:
         return ()
@@ -312,7 +312,7 @@ def _largest_loss(places: Places, fleet: FleetFound) -> Words:
     return sentence("the largest part of the rest is ", what, why, ": ", number(share, PERCENT), " of all GPU-time")
 
 
-def _passed_on(places: Places) -> Words:
+def _passed_on(places: SourceDocument) -> Words:
     share = places.estimate("metrics", "second_order_share")
     if share is None or not share.mean.value:
         return ()

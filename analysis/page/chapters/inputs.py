@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber
+    from ettrick.analysis.page.sourced import Estimate, SourceDocument, SourcedNumber
     from ettrick.analysis.results.models import RunDocument, StepSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.sim import Prepared, Scenario
@@ -603,7 +603,7 @@ def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
     return PRICED if priced else EXACTLY
 
 
-def not_known(places: Places, *summary: str | int, form: NumberFormat, what: str, otherwise: str = EXACTLY) -> Words:
+def not_known(places: SourceDocument, *summary: str | int, form: NumberFormat, what: str, otherwise: str = EXACTLY) -> Words:
     """Return how far what is not known exactly moves a value; or that it holds at exactly what is stated.
 
     The summary, which may have a ``band90``, is at some keys; `what` is the subject of the sentence.
@@ -626,7 +626,7 @@ def chance(runs: SourcedNumber | None, found: Estimate | None) -> Words:
     return ("The range beside a mean is its 95 % confidence interval from ", number(runs, COUNT), " simulated runs.")
 
 
-def variability(places: Places, *summary: str | int, form: NumberFormat) -> Words:
+def variability(places: SourceDocument, *summary: str | int, form: NumberFormat) -> Words:
     """Return how far single runs lie apart, which no knowledge makes less; nothing where there are too few."""
     low, high = places.at(*summary, "p05"), places.at(*summary, "p95")
     if low is None or high is None or low.value == high.value:

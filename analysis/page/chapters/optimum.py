@@ -29,7 +29,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.report_data import OPTIMIZE
-from ettrick.analysis.page.sourced import Places, SourcedNumber, line, number, sentence, span, worded
+from ettrick.analysis.page.sourced import SourceDocument, SourcedNumber, line, number, sentence, span, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -149,8 +149,8 @@ class _Optimum:
     currency: str = ""
 
     @functools.cached_property
-    def places(self) -> Places:
-        return Places(OPTIMIZE, self.content)
+    def places(self) -> SourceDocument:
+        return SourceDocument(OPTIMIZE, self.content)
 
     @property
     def aim(self) -> AimDescription:

@@ -54,7 +54,7 @@ from ettrick.analysis.page.charts.data import (
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_words, glossed
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
-from ettrick.analysis.page.sourced import Estimate, Places, SourcedNumber, number, ranged, total, worded
+from ettrick.analysis.page.sourced import Estimate, SourceDocument, SourcedNumber, number, ranged, total, worded
 from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.run import replays_a_log
 from ettrick.analysis.results.step import stores_of
@@ -95,7 +95,7 @@ _NORMAL = 1.96  # half the width of a 95 % interval of a normal distribution, in
 class _Run(NamedTuple):
     """A run: its numbers with their sources, its document, its ETTR, and what time was lost to, the most first."""
 
-    places: Places
+    places: SourceDocument
     document: RunDocument
     ettr: Estimate | None
     losses: list[tuple[str, SourcedNumber]]
@@ -144,7 +144,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
         return fleet.first_screen(report_data)
     if not report_data.run.per_job:
         return services.first_screen(report_data)
-    document, places = report_data.run, Places(report_data.results.file, report_data.run)
+    document, places = report_data.run, SourceDocument(report_data.results.file, report_data.run)
     scenario: Scenario | None = None if report_data.focus is None else report_data.focus.scenario
     shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
     losses = [(name, share) for name, share in shares if share is not None and share.value >= _LEAST_SHARE]
@@ -236,7 +236,7 @@ def _in_money(run: _Run, lost: Estimate) -> Words:
     return (" or ", run.mean(amount, form), " of the ", number(cost, form), " that the cluster costs per run")
 
 
-def _finish(places: Places) -> Words:
+def _finish(places: SourceDocument) -> Words:
     done, in_time = places.estimate("metrics", "time_to_work"), places.estimate("metrics", "p_finish_by")
     parts: list[Words] = []
     if done is not None:

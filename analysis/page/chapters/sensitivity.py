@@ -31,7 +31,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.report_data import SENSITIVITY
-from ettrick.analysis.page.sourced import Places, line, number, ranged, span, worded
+from ettrick.analysis.page.sourced import SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.models import DifferenceFound, SensitivityDocument
 
 if TYPE_CHECKING:
@@ -178,8 +178,8 @@ class _Asked:
     currency: str = ""
 
     @functools.cached_property
-    def places(self) -> Places:
-        return Places(SENSITIVITY, self.content)
+    def places(self) -> SourceDocument:
+        return SourceDocument(SENSITIVITY, self.content)
 
     @functools.cached_property
     def metric(self) -> Shown:

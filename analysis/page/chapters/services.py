@@ -24,7 +24,7 @@ from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
 from ettrick.analysis.page.glossary import glossed
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid
-from ettrick.analysis.page.sourced import Places, number, worded
+from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _where(document: RunDocument) -> TableBlock:
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run of services alone: how many requests meet the SLO, and what keeps the others."""
     document, scenario = report_data.run, report_data.scenario
-    places = Places("run.json", document)
+    places = SourceDocument("run.json", document)
     assert scenario is not None, "a run has one"
     question = scenario.description.strip() or document.scenario
     attained = places.estimate("metrics", "slo_attainment")

@@ -47,7 +47,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
-from ettrick.analysis.page.sourced import Estimate, Places, between, line, listed, number, sentence, worded
+from ettrick.analysis.page.sourced import Estimate, SourceDocument, between, line, listed, number, sentence, worded
 from ettrick.sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
@@ -76,9 +76,9 @@ def _chapters(content: SweepDocument) -> Iterator[Section]:
     question = [content.question] if content.question else []
     text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
     yield Section("study", content.study, text)
-    answers = {one.position: (one, answer) for one, answer in answers_of(Places(RUN, content))}
+    answers = {one.position: (one, answer) for one, answer in answers_of(SourceDocument(RUN, content))}
     for place, entry in enumerate(content.answers):
-        asked, answer = answers.get(place, (AnsweredQuestion(Places(RUN, content), place), None))
+        asked, answer = answers.get(place, (AnsweredQuestion(SourceDocument(RUN, content), place), None))
         # A ranking of all combinations is the table of all results.
         has_table = answer is not None and (entry.use != "best" or asked.content.get("for_each"))
         shown = (answer.table,) if answer is not None and answer.table is not None and has_table else ()
@@ -350,7 +350,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
     content = report_data.sweep
     assert content is not None
-    places = Places(RUN, content)
+    places = SourceDocument(RUN, content)
     answers = answers_of(places, Rows(report_data.table))
     question = str(content.question or content.description or content.study)
     if not answers:
@@ -401,7 +401,7 @@ def _silent(content: SweepDocument) -> Words:
     return ("The study asks no question of its results; the figures below show all that it evaluated.",)
 
 
-def _unknown(places: Places, asked: AnsweredQuestion, first: AnswerText, otherwise: str) -> Words:
+def _unknown(places: SourceDocument, asked: AnsweredQuestion, first: AnswerText, otherwise: str) -> Words:
     """Return how far what is not known exactly moves the answer; or what else it holds for."""
     titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     if not titles:
@@ -416,13 +416,13 @@ def _unknown(places: Places, asked: AnsweredQuestion, first: AnswerText, otherwi
     return sentence(start) if worded == (EXACTLY,) else joined([sentence(start), worded])
 
 
-def _chance(places: Places, asked: AnsweredQuestion, first: AnswerText) -> Words:
+def _chance(places: SourceDocument, asked: AnsweredQuestion, first: AnswerText) -> Words:
     if first.cell is None:
         return ()
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
 
 
-def _not_covered(report_data: ReportData, places: Places) -> tuple[Words, ...]:
+def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words, ...]:
     """Return what the answer does not cover: points without results, notes, and what is assumed."""
     found: list[Words] = []
     for status, what in _TROUBLES:
@@ -470,7 +470,7 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None or len(running(content)) < 2:
         return None
-    answers = answers_of(Places(RUN, content), Rows(report_data.table)) if report_data.kind == "sweep" else []
+    answers = answers_of(SourceDocument(RUN, content), Rows(report_data.table)) if report_data.kind == "sweep" else []
     drawn = [getattr(getattr(one.drawn(), "chart", None), "series", ()) for _, one in answers[:1]]
     pictures = [picture for picture in _pictures(content) if getattr(picture.chart, "series", None) not in drawn]
     if not pictures:

@@ -11,7 +11,7 @@ from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed
 from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Figure, Section, grid, joined
-from ettrick.analysis.page.sourced import Places, SourcedNumber, number, total
+from ettrick.analysis.page.sourced import SourceDocument, SourcedNumber, number, total
 from ettrick.analysis.results.models import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
 from ettrick.sim import catalog
@@ -201,7 +201,7 @@ class _Used(NamedTuple):
 
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the first screen."""
-    places = Places(report_data.results.file, report_data.validation)
+    places = SourceDocument(report_data.results.file, report_data.validation)
     drivers = (*_failed(places), _closest(places), _read(places), _together(places))
     return glossed(
         FirstScreen(
@@ -215,12 +215,12 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     )
 
 
-def _compared(places: Places) -> tuple[SourcedNumber | None, SourcedNumber | None]:
+def _compared(places: SourceDocument) -> tuple[SourcedNumber | None, SourcedNumber | None]:
     passed, failed = places.at("counts", "pass"), places.at("counts", "fail")
     return total(part for part in (passed, failed) if part is not None), failed
 
 
-def _answer(places: Places) -> Words:
+def _answer(places: SourceDocument) -> Words:
     compared, failed = _compared(places)
     if compared is None or failed is None or compared.value == 0:
         return ("Nothing was compared, so this cannot be stated.",)
@@ -236,7 +236,7 @@ def _answer(places: Places) -> Words:
             f" values that were compared {verb} outside of the limits set for them.")  # fmt: skip
 
 
-def _count(places: Places, **wanted: str) -> SourcedNumber:
+def _count(places: SourceDocument, **wanted: str) -> SourcedNumber:
     """Return how many rows have certain values, as the document writes them."""
     found = [row for group in places.get("groups") for row in group.rows]
     amount = sum(all(str(getattr(row, key)).lower() == value for key, value in wanted.items()) for row in found)
@@ -244,7 +244,7 @@ def _count(places: Places, **wanted: str) -> SourcedNumber:
     return SourcedNumber(amount, (f"{places.file}#/groups/*/rows/*?{which}",))
 
 
-def _used(places: Places) -> list[_Used]:
+def _used(places: SourceDocument) -> list[_Used]:
     """Return which parts of their limits rows use that have one on both sides, the largest first."""
     content: ValidateDocument = places.content
     found = []
@@ -256,7 +256,7 @@ def _used(places: Places) -> list[_Used]:
     return sorted(found, key=lambda used: -used.part.value)
 
 
-def _closest(places: Places) -> Words:
+def _closest(places: SourceDocument) -> Words:
     used = _used(places)
     if not used:
         return ()
@@ -264,7 +264,7 @@ def _closest(places: Places) -> Words:
             " of it, which leaves room for sampling error.")  # fmt: skip
 
 
-def _read(places: Places) -> Words:
+def _read(places: SourceDocument) -> Words:
     """Return how many rows say nothing of the simulator; nothing without such rows."""
     count = _count(places, only_reads="true")
     if not count.value:
@@ -272,7 +272,7 @@ def _read(places: Places) -> Words:
     return (number(count, COUNT), " of the rows only check that reference data are read as they should be.")
 
 
-def _doubt(places: Places) -> Words:
+def _doubt(places: SourceDocument) -> Words:
     error = places.at("family_wise_error")
     compared, _ = _compared(places)
     if error is None or compared is None or compared.value == 0 or not places.get("stochastic_rows"):
@@ -281,7 +281,7 @@ def _doubt(places: Places) -> Words:
             " a program without a mistake fails somewhere in the table.")  # fmt: skip
 
 
-def _failed(places: Places) -> list[Words]:
+def _failed(places: SourceDocument) -> list[Words]:
     found: list[Words] = []
     for first, group in enumerate(places.get("groups")):
         for second, row in enumerate(group.rows):
@@ -298,14 +298,14 @@ def _failed(places: Places) -> list[Words]:
     return found
 
 
-def _together(places: Places) -> Words:
+def _together(places: SourceDocument) -> Words:
     rows = places.at("together", "rows")
     far = "no further" if places.get("together", "holds") else "further"
     end = f" independent values are, taken together, {far} off than sampling error explains."
     return () if rows is None else ("The ", number(rows, COUNT), end)
 
 
-def _not_covered(places: Places) -> tuple[Words, ...]:
+def _not_covered(places: SourceDocument) -> tuple[Words, ...]:
     found: list[Words] = []
     skipped = places.at("counts", "skipped")
     if skipped is not None and skipped.value > 0:
@@ -324,7 +324,7 @@ def _not_covered(places: Places) -> tuple[Words, ...]:
     return tuple(found)
 
 
-def _picture(places: Places) -> Figure | None:
+def _picture(places: SourceDocument) -> Figure | None:
     """Return how close to their limits the rows of each group are; ``None`` where none has a limit on both sides."""
     used: dict[str, list[float]] = {}
     for row in _used(places):
