@@ -34,7 +34,7 @@ from ettrick.sim.policies.detection.race import HUMAN
 from ettrick.sim.policies.recovery.full_restart import FullRestart
 from ettrick.sim.policies.recovery.hot_spare import HotSpare
 from ettrick.sim.policies.recovery.ladder import Ladder as Rungs
-from ettrick.sim.policies.recovery.phases import Members
+from ettrick.sim.policies.recovery.phases import Participants
 from ettrick.sim.policies.recovery.standby import Standby
 from ettrick.sim.policies.repair import RepairTiers
 from ettrick.sim.scenario.law_model import LawModel
@@ -492,7 +492,7 @@ class Lowered:
         scalars["no_progress"] = -1 if recovery.no_progress is None else recovery.no_progress
         if any(rung.except_first for rung in recovery.rungs):
             scalars["minds_nodes"] = True
-        everybody = Members(job.gpus, job.nodes, job.nodes)
+        everybody = Participants(job.gpus, job.nodes, job.nodes)
         last = recovery.rungs[-1]
         launch = self._stalls(last.launch, Bucket.INITIALIZE, everybody, f"{last.name} launch", "", is_start=True)
         scalars["start_plan"] = self._add_plan([*launch, self._row(Restore("stores")), self._row(Run())])
@@ -531,7 +531,7 @@ class Lowered:
 
     def _rung_rows(self, index: int, rung: Rung, fault: str, joiners: int) -> list[dict[str, float]]:
         """Return the steps of a rung after a fault of a class, as `Ladder._climb` makes them; see there."""
-        members = Members(self.job.gpus, self.job.nodes, joiners)
+        members = Participants(self.job.gpus, self.job.nodes, joiners)
         stop = self._stalls(rung.stop, Bucket.RESCHEDULE, members, f"{rung.name} stop", fault)
         if rung.keeps == "nothing":
             row = self._row(Requeue(math.nan)) | {"rung": index}
@@ -552,7 +552,7 @@ class Lowered:
         return [*stop, *swap, *launch, self._row(Restore(rung.keeps)), self._row(Run())]
 
     def _stalls(
-        self, phases: Held, bucket: Bucket, members: Members, purpose: str, fault: str, *, is_start: bool = False
+        self, phases: Held, bucket: Bucket, members: Participants, purpose: str, fault: str, *, is_start: bool = False
     ) -> list[dict[str, float]]:
         """Return phases as steps, as `ettrick.sim.policies.recovery.phases.steps` makes them; see there."""
         if isinstance(phases, LawModel):
@@ -573,7 +573,7 @@ class Lowered:
             self._add_phase(phase, members, purpose, is_start=is_start)
         return rows
 
-    def _add_phase(self, phase: Phase, members: Members, purpose: str, *, is_start: bool) -> None:
+    def _add_phase(self, phase: Phase, members: Participants, purpose: str, *, is_start: bool) -> None:
         """Write down the time of a phase."""
         factor = phase.factor(members)
         if isinstance(phase.time, Fixed):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from ettrick.sim import plugins
 from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.recovery import RECOVERIES, Ladder
-from ettrick.sim.policies.recovery.phases import Members, mean
+from ettrick.sim.policies.recovery.phases import Participants, mean
 from ettrick.sim.prepare.failures import prior
 from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed
@@ -209,11 +209,11 @@ def _class(fault: str, stops: bool, sources: list[FailureSource], prepared: Prep
     return FaultClass(fault, stops, tuple(source.name for source in sources), sum(rates), after, shares)
 
 
-def _members(who: _Who, job: PreparedJob) -> Members:
+def _members(who: _Who, job: PreparedJob) -> Participants:
     """Return who goes through phases, of a job that has lost one node at most."""
     if who == "replica":
-        return Members(job.gpus / job.parts, max(job.nodes // job.parts, 1), 1)
-    return Members(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
+        return Participants(job.gpus / job.parts, max(job.nodes // job.parts, 1), 1)
+    return Participants(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
 
 
 def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[PhaseStage]:
@@ -225,7 +225,7 @@ def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) 
             yield _stage(name, law, _members(who, job), recovery.scale)
 
 
-def _stage(name: str, held: Held, members: Members, scale: float, more: tuple[PhaseTime, ...] = ()) -> PhaseStage:
+def _stage(name: str, held: Held, members: Participants, scale: float, more: tuple[PhaseTime, ...] = ()) -> PhaseStage:
     """Return phases with their means, and `more` behind them, whose times are as they stand."""
     if isinstance(held, LawModel):
         phases = [PhaseTime(name, scale * held.mean_value)]

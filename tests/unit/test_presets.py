@@ -17,7 +17,7 @@ from ettrick.sim.input.scenario import DEFAULTS, Scenario, schema
 from ettrick.sim.load import completed
 from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.detection import DETECTIONS
-from ettrick.sim.policies.recovery.phases import Members, Phase, mean
+from ettrick.sim.policies.recovery.phases import Participants, Phase, mean
 from tests.cases import cases
 from tests.unit.bad_input import BASE
 
@@ -408,7 +408,7 @@ def seconds(phases: Any, gpus: int, only: str = "") -> float:
     if only:
         phases = tuple(phase for phase in phases if phase.name == only)
         assert phases, only
-    return sum(mean(phases, Members(gpus, gpus // 8, 1)))
+    return sum(mean(phases, Participants(gpus, gpus // 8, 1)))
 
 
 def observer(name: str, kind: str) -> Any:
@@ -427,7 +427,7 @@ def test_notes_say_what_comes_out(name: str) -> None:
     found = re.search(r"([\d,]+), ([\d,]+) and ([\d,]+) s at 1,024", note)
     assert found
     for gpus, text in zip((1024, 16384, 98304), found.groups(), strict=True):
-        time = sum(sum(mean(part, Members(gpus, gpus // 8, 0))) for part in phases)
+        time = sum(sum(mean(part, Participants(gpus, gpus // 8, 0))) for part in phases)
         assert time == pytest.approx(float(text.replace(",", "")), abs=1)
 
 
@@ -462,7 +462,7 @@ def test_no_phase_is_shorter_for_a_larger_job(name: str) -> None:
     found = [Phase.model_validate(row) for row in _phases(catalog.recovery(name)["recovery"])]
     assert found
     for each in found:
-        times = [each.mean_seconds(Members(8 << power, 1 << power, 1 << power)) for power in range(15)]
+        times = [each.mean_seconds(Participants(8 << power, 1 << power, 1 << power)) for power in range(15)]
         assert times == sorted(times), each.name
 
 

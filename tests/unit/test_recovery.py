@@ -26,7 +26,7 @@ from ettrick.sim.policies.contracts import (
 )
 from ettrick.sim.policies.recovery import RECOVERIES, HotSpare, Narrow, RestartSmaller, ShrinkRejoin
 from ettrick.sim.policies.recovery.base import Absence, Hit
-from ettrick.sim.policies.recovery.phases import Members, Phase, longest, mean, steps, total
+from ettrick.sim.policies.recovery.phases import Participants, Phase, longest, mean, steps, total
 from ettrick.sim.policies.recovery.restart_smaller import Restarts
 from ettrick.sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
 from ettrick.sim.steps.plan import communicator_time
@@ -609,7 +609,7 @@ def test_narrow_by_hand() -> None:
 # ----------------------------------------
 # Phases of a recovery: the slowest of many nodes, growth with the size, who takes part, and how they are written.
 
-JOB = Members(64.0, 8, 0)
+JOB = Participants(64.0, 8, 0)
 
 
 def phase(**keys: Any) -> Phase:
@@ -643,7 +643,7 @@ def test_one_number_gives_the_slowest_of_many() -> None:
     """The drawn time has the distribution function F^n: at its quantiles, and in the mean of many draws."""
     law = {"use": "lognormal", "median": "15 s", "sigma": 0.3}
     slowest = phase(time=law, each="node")
-    crew = Members(0.0, 2048, 0)
+    crew = Participants(0.0, 2048, 0)
     for u in (0.01, 0.5, 0.99):
         time = slowest.seconds(crew, number(u), "launch")
         assert Lognormal.from_seconds(median=15.0, sigma=0.3).cdf(np.array([time]))[0] ** 2048 == pytest.approx(u)
@@ -657,7 +657,7 @@ def test_collectives_take_as_long_as_published() -> None:
     """17 s at 16,384 GPUs with the exponent 1.36 is the law of collectives: 17, 26, 112 and 200 s at four sizes."""
     collectives = phase(time="17 s", at=16384, exponent=1.36)
     for thousands, length in ((16, 17), (22, 26), (64, 112), (98, 200)):
-        time = collectives.seconds(Members(thousands * 1024.0, 1, 0), number(0.5), "launch")
+        time = collectives.seconds(Participants(thousands * 1024.0, 1, 0), number(0.5), "launch")
         assert time == pytest.approx(communicator_time(thousands * 1024.0), rel=1e-12)
         assert time == pytest.approx(length, rel=0.01)
 
@@ -742,16 +742,16 @@ def test_a_spare_that_is_late_waits_less() -> None:
 def test_a_law_of_growth_has_a_floor(gpus: int, seconds: float) -> None:
     """17 s at 16,384 GPUs, and the 1.36th power of the size above; the power law alone would have 0.4 s at 1,024."""
     collectives = phase(time="17 s", at=16384, exponent=1.36, floor="17 s")
-    assert collectives.seconds(Members(gpus, gpus // 8, 0), number(0.5), "launch") == pytest.approx(seconds, rel=1e-3)
-    assert collectives.mean_seconds(Members(gpus, gpus // 8, 0)) == pytest.approx(seconds, rel=1e-3)
+    assert collectives.seconds(Participants(gpus, gpus // 8, 0), number(0.5), "launch") == pytest.approx(seconds, rel=1e-3)
+    assert collectives.mean_seconds(Participants(gpus, gpus // 8, 0)) == pytest.approx(seconds, rel=1e-3)
 
 
 @cases("law", ["20 s", {"use": "lognormal", "median": "20 s", "sigma": 0.5}])
 def test_a_floor_is_of_the_mean(law: Any) -> None:
     """A floor of 30 s, above the time that is stated: small jobs take 30 s on the mean, large ones as without it."""
     slow = phase(time=law, at=1024, exponent=1, floor="30 s")
-    assert slow.mean_seconds(Members(64, 8, 0)) == pytest.approx(30)
-    assert slow.mean_seconds(Members(10240, 8, 0)) == pytest.approx(10 * phase(time=law).mean_seconds(Members(8, 1, 0)))
+    assert slow.mean_seconds(Participants(64, 8, 0)) == pytest.approx(30)
+    assert slow.mean_seconds(Participants(10240, 8, 0)) == pytest.approx(10 * phase(time=law).mean_seconds(Participants(8, 1, 0)))
 
 
 def test_a_floor_is_of_a_time_that_grows() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.formulas.arrays import Number
     from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan
-    from ettrick.sim.policies.recovery.phases import Held, Members
+    from ettrick.sim.policies.recovery.phases import Held, Participants
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -423,7 +423,7 @@ class Return(NamedTuple):
         return self._replace(spans=tuple(span._replace(factor=span.factor * factor) for span in self.spans))
 
 
-def spans(phases: Held, members: Members, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
+def spans(phases: Held, members: Participants, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
     """Yield the times of phases that are due; `exposed` says whether failures can hit those that do not say.
 
     Parameters

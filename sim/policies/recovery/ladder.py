@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, Span, Wait, spans
-from ettrick.sim.policies.recovery.phases import Fault, Members, Phases, back_to_queue, exposures, mean, some, steps
+from ettrick.sim.policies.recovery.phases import Fault, Participants, Phases, back_to_queue, exposures, mean, some, steps
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.laws import Fixed, Law
 
@@ -76,7 +76,7 @@ class Rung(Model):
             if self.patience is not None or self.pools != ANY_POOL:
                 key = "pools" if self.patience is None else "patience"
                 raise RuleError((key,), "is for a rung that keeps nodes; one that keeps nothing waits in the queue")
-        elif self.backoff is not None or some(self.delay, bool) or sum(mean(self.delay, Members(1, 1))) > 0:
+        elif self.backoff is not None or some(self.delay, bool) or sum(mean(self.delay, Participants(1, 1))) > 0:
             key = "delay" if self.backoff is None else "backoff"
             raise RuleError((key,), f"is for a rung that goes back to the queue (keeps: nothing), not '{self.keeps}'")
         return self
@@ -94,7 +94,7 @@ class Rung(Model):
         """Return whether it applies to a failure, given its attempts in a row."""
         return self.is_for(failure.fault, first_lost=job.first_lost) and (self.budget is None or tries < self.budget)
 
-    def spans(self, members: Members, fault: str) -> tuple[Span, ...]:
+    def spans(self, members: Participants, fault: str) -> tuple[Span, ...]:
         """Return its times after a fault of some class, at the first try; if it keeps nothing, until it queues."""
         stop = spans(self.stop, members, fault)
         if self.keeps != "nothing":
@@ -104,15 +104,15 @@ class Rung(Model):
             return delay
         return (*delay, Span(Fixed.from_seconds(value=self.backoff.seconds(1)), exposed=False))
 
-    def stopping(self, members: Members, failure: FailureView) -> tuple[Step, ...]:
+    def stopping(self, members: Participants, failure: FailureView) -> tuple[Step, ...]:
         """Return the steps that stop the job."""
         return steps(self.stop, Bucket.RESCHEDULE, members, failure.mark, f"{self.name} stop", failure.fault)
 
-    def launching(self, members: Members, mark: Callable[[str], float], fault: str = "") -> tuple[Step, ...]:
+    def launching(self, members: Participants, mark: Callable[[str], float], fault: str = "") -> tuple[Step, ...]:
         """Return the steps that launch it."""
         return steps(self.launch, Bucket.INITIALIZE, members, mark, f"{self.name} launch", fault)
 
-    def requeue(self, members: Members, failure: FailureView, tries: int) -> Requeue:
+    def requeue(self, members: Participants, failure: FailureView, tries: int) -> Requeue:
         """Return the step that waits until the job is eligible in the queue, at some try, counted from 1."""
         backoff = self.backoff.seconds(tries) if self.backoff is not None else 0.0
         return back_to_queue(self.delay, members, failure.mark, f"{self.name} delay", failure.fault, backoff)
@@ -129,7 +129,7 @@ class Rung(Model):
 
         A rung that keeps nodes is taken to replace one of them.
         """
-        members = Members(gpus, nodes, nodes if self.keeps == "nothing" else 1)
+        members = Participants(gpus, nodes, nodes if self.keeps == "nothing" else 1)
         hidden, exposed = (sum(times) for times in zip(*(mean(each, members) for each in self.timed[:2]), strict=True))
         backoff = self.backoff.seconds(1) if self.backoff is not None else 0.0
         return hidden + sum(mean(self.delay, members)) + backoff, exposed
@@ -225,14 +225,14 @@ class Ladder(RecoveryStrategy):
         evict = self.evict
         joiners = max(hit.takes, evict.nodes) if evict is not None and hit.fault in evict.faults else hit.takes
         if rung is not None and rung.keeps != "nothing":
-            return Return(rung.keeps, rung.spans(Members(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
+            return Return(rung.keeps, rung.spans(Participants(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
         if rung is None and self.gives_up:
             return None
-        everybody = Members(hit.gpus, hit.nodes, hit.nodes)
+        everybody = Participants(hit.gpus, hit.nodes, hit.nodes)
         start = tuple(spans(self.rungs[-1].launch, everybody))
         if rung is None:
             return Return("stores", (Span(self.exhausted, exposed=False), *start), hit.nodes, chance)
-        members = Members(hit.gpus, hit.nodes, joiners)
+        members = Participants(hit.gpus, hit.nodes, joiners)
         return Return("stores", (*rung.spans(members, hit.fault), *start), hit.nodes, chance)
 
     def _waits(self, hit: Hit) -> Wait | None:
@@ -241,7 +241,7 @@ class Ladder(RecoveryStrategy):
         if not rungs or self.evict is not None or any(rung.except_first for rung in self.rungs):
             return None
         first, last = rungs[0], self.rungs[-1]
-        members = Members(hit.gpus, hit.nodes, hit.takes)
+        members = Participants(hit.gpus, hit.nodes, hit.takes)
 
         def mean(times: Iterable[Span]) -> float:
             return sum(span.mean for span in times)
@@ -255,7 +255,7 @@ class Ladder(RecoveryStrategy):
         if any(rung.patience is None for rung in staying):
             return Wait(first.pools, before=before)
         launches = (
-            mean(spans(last.launch, Members(hit.gpus, hit.nodes, hit.nodes))),
+            mean(spans(last.launch, Participants(hit.gpus, hit.nodes, hit.nodes))),
             mean(spans(first.launch, members, hit.fault)),
         )
         return Wait(
@@ -268,7 +268,7 @@ class Ladder(RecoveryStrategy):
 
     def _start(self, job: JobView) -> Plan:
         """Launch from nothing, which is how the last rung does it."""
-        launch = self.rungs[-1].launching(Members(job.gpus, job.nodes, job.nodes), job.mark)
+        launch = self.rungs[-1].launching(Participants(job.gpus, job.nodes, job.nodes), job.mark)
         return (*launch, Restore("stores"), Run())
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
@@ -306,7 +306,7 @@ class Ladder(RecoveryStrategy):
             return (*self._escalate(failure, now), False)
         tries = (*now.tries[:index], now.tries[index] + 1, *now.tries[index + 1 :])
         now = now._replace(tries=tries, rung=index)
-        members = Members(job.gpus, job.nodes, job.nodes_missing)
+        members = Participants(job.gpus, job.nodes, job.nodes_missing)
         stop = rung.stopping(members, failure)
         if rung.keeps == "nothing":
             return (*stop, rung.requeue(members, failure, tries[index])), now, True

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
 from ettrick.sim.policies.recovery.base import Hit, RecoveryStrategy, Return, spans
-from ettrick.sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
+from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
 from ettrick.sim.scenario.fields import Duration, Fraction, RuleError
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ class Narrow(RecoveryStrategy):
         if hit.gpus != hit.nodes * self.tensor:
             return None
         joiners = 0 if hit.fault in self.narrows_on else hit.takes
-        members = Members(hit.gpus, hit.nodes, joiners)
+        members = Participants(hit.gpus, hit.nodes, joiners)
         times = (*spans(self.stop, members, hit.fault), *spans(self.launch, members, hit.fault))
         return (Return("hosts", times, joiners=joiners),)
 
     def _start(self, job: JobView) -> Plan:
         """Launch on what there is."""
-        everybody = Members(job.gpus, job.nodes, job.nodes)
+        everybody = Participants(job.gpus, job.nodes, job.nodes)
         launch = steps(self.launch, Bucket.INITIALIZE, everybody, job.mark, "launch")
         return (*launch, Restore("stores"), Run(self.fraction(job)))
 
@@ -118,13 +118,13 @@ class Narrow(RecoveryStrategy):
         """Restart in place, narrower if a GPU is lost, with replacements for nodes that are lost."""
         del cluster
         mark, fault = failure.mark, failure.fault
-        everybody = Members(job.gpus, job.nodes, job.nodes_missing)
+        everybody = Participants(job.gpus, job.nodes, job.nodes_missing)
         stop = steps(self.stop, Bucket.RESCHEDULE, everybody, mark, "stop", fault)
         swap = (self._swap(failure, everybody),) if job.nodes_missing else ()
         launch = steps(self.launch, Bucket.INITIALIZE, everybody, mark, "launch", fault)
         return (*stop, *swap, *launch, Restore(), Run(self.fraction(job))), memory
 
-    def _swap(self, failure: FailureView, everybody: Members) -> Acquire:
+    def _swap(self, failure: FailureView, everybody: Participants) -> Acquire:
         """Return the step that takes replacements."""
         if self.patience is None:
             return Acquire(pools=self.pools)

@@ -50,7 +50,7 @@ Exposed = Annotated[
 """Who can fail in a phase; ``true`` is `both`, ``false`` is `none`."""
 
 
-class Members(NamedTuple):
+class Participants(NamedTuple):
     """Who goes through phases: so many GPUs on so many nodes, of which some join only now [-]."""
 
     gpus: float
@@ -94,15 +94,15 @@ class Phase(Model):
             raise RuleError(("floor",), "needs 'at' and an 'exponent': without them the time is the same at every size")
         return self
 
-    def takes_part(self, members: Members, fault: str) -> bool:
+    def takes_part(self, members: Participants, fault: str) -> bool:
         """Return whether the phase is needed after a fault of some class."""
         return (not self.joiners or members.joiners > 0) and (self.faults is None or fault in self.faults)
 
-    def is_due(self, members: Members, fault: str) -> bool:
+    def is_due(self, members: Participants, fault: str) -> bool:
         """Return the same where no fault is a start of the job."""
         return self.takes_part(members, fault) and (self.at_start or fault != "")
 
-    def seconds(self, members: Members, mark: Callable[[str], float], purpose: str) -> float:
+    def seconds(self, members: Participants, mark: Callable[[str], float], purpose: str) -> float:
         """Return how long a phase that takes part takes [s], by the number that belongs to a purpose."""
         law: LawModel = self.time
         if isinstance(law, Fixed):
@@ -113,18 +113,18 @@ class Phase(Model):
             time = law.ppf_one(min(mark(purpose) ** (1 / self.count(members)), MOST))
         return time * self.factor(members)
 
-    def mean_seconds(self, members: Members) -> float:
+    def mean_seconds(self, members: Participants) -> float:
         """Return the mean of `seconds`."""
         count = self.count(members)
         # The mean of one time is at hand; that of the longest of several is looked up, which costs more.
         usual = self.time.mean_value if count == 1 else longest(self.time, count)
         return usual * self.factor(members)
 
-    def count(self, members: Members) -> int:
+    def count(self, members: Participants) -> int:
         """Return how many draw the time [-], of whom the slowest decides."""
         return max(members.joiners if self.joiners else members.nodes, 1) if self.each == "node" else 1
 
-    def factor(self, members: Members) -> float:
+    def factor(self, members: Participants) -> float:
         """Return what the time is multiplied by at the size of its members [-]."""
         if self.at is None:
             return 1.0
@@ -197,7 +197,7 @@ def rule_of_longest(law: LawModel, count: int) -> tuple[NDArray[np.float64], NDA
     return law.ppf(below), density * (half * weights).ravel()
 
 
-def total(phases: Held, members: Members, mark: Callable[[str], float], purpose: str, fault: str = "") -> float:
+def total(phases: Held, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = "") -> float:
     """Return how long phases take together [s].
 
     Parameters
@@ -220,7 +220,7 @@ def total(phases: Held, members: Members, mark: Callable[[str], float], purpose:
 
 
 def back_to_queue(
-    phases: Held, members: Members, mark: Callable[[str], float], purpose: str, fault: str = "", more: float = 0.0
+    phases: Held, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = "", more: float = 0.0
 ) -> Requeue:
     """Return the step that gives every node back until phases, and then some `more` seconds [s], are over."""
     delay = total(phases, members, mark, purpose, fault)
@@ -232,7 +232,7 @@ def back_to_queue(
 
 
 def steps(
-    phases: Held, bucket: Bucket, members: Members, mark: Callable[[str], float], purpose: str, fault: str = ""
+    phases: Held, bucket: Bucket, members: Participants, mark: Callable[[str], float], purpose: str, fault: str = ""
 ) -> tuple[Stall, ...]:
     """Return phases as steps of a plan that charge one bucket; for the parameters see `total`."""
     if isinstance(phases, LawModel):
@@ -253,7 +253,7 @@ def steps(
     return tuple(found)
 
 
-def mean(phases: Held, members: Members) -> tuple[float, float]:
+def mean(phases: Held, members: Participants) -> tuple[float, float]:
     """Return the mean times of phases in which failures cannot and can hit the job [s], if no fault decides."""
     if isinstance(phases, LawModel):
         return 0.0, phases.mean_value

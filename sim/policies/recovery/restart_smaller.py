@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import RecoveryStrategy
-from ettrick.sim.policies.recovery.phases import Members, Phases, back_to_queue, exposures, steps
+from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
 from ettrick.sim.scenario.fields import Duration
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class RestartSmaller(RecoveryStrategy):
 
     def _start(self, job: JobView) -> Plan:
         """Start up all replicas together."""
-        everybody = Members(job.gpus, job.nodes, job.nodes)
+        everybody = Participants(job.gpus, job.nodes, job.nodes)
         if self.start_up is None:
             launch = steps(self.launch, Bucket.INITIALIZE, everybody, job.mark, "launch")
         else:
@@ -92,7 +92,7 @@ class RestartSmaller(RecoveryStrategy):
         gone = failure.replicas_lost if job.nodes_missing else 0
         survivors = job.replicas_running - gone
         again = max(survivors, self.min_replicas)
-        members = Members(job.gpus * again / job.replicas, job.nodes * again // job.replicas)
+        members = Participants(job.gpus * again / job.replicas, job.nodes * again // job.replicas)
         stop = steps(self.stop, Bucket.RESCHEDULE, members, failure.mark, "stop", failure.fault)
         if not gone:
             spent += 1
@@ -106,7 +106,7 @@ class RestartSmaller(RecoveryStrategy):
 
     def _away(self, failure: FailureView, job: JobView) -> Background:
         """Return what a replica waits for on its own, and what all do when it has its nodes."""
-        everybody = Members(job.gpus, job.nodes, job.nodes_missing)
+        everybody = Participants(job.gpus, job.nodes, job.nodes_missing)
         again: tuple[Step, ...]
         if self.rejoin is not None:
             again = steps(self.rejoin, Bucket.INITIALIZE, everybody, failure.mark, "rejoin", failure.fault)
@@ -117,12 +117,12 @@ class RestartSmaller(RecoveryStrategy):
             )
         return Background((Acquire(pools=self.pools),), (*again, Restore(self.rejoin_keeps), Run()), restarts=True)
 
-    def _wait(self, failure: FailureView, members: Members) -> Acquire:
+    def _wait(self, failure: FailureView, members: Participants) -> Acquire:
         """Return the step that waits until enough replicas are whole."""
         if self.patience is None:
             return Acquire(self.min_replicas, "replica")
         return Acquire(self.min_replicas, "replica", self.patience, (self._requeue(failure, members),))
 
-    def _requeue(self, failure: FailureView, members: Members) -> Requeue:
+    def _requeue(self, failure: FailureView, members: Participants) -> Requeue:
         """Return the step that gives every node back."""
         return back_to_queue(self.requeue, members, failure.mark, "requeue", failure.fault)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run
 from ettrick.sim.policies.recovery.base import Absence, RecoveryStrategy
-from ettrick.sim.policies.recovery.phases import Members, Phases, exposures, is_fixed, mean, some, steps
+from ettrick.sim.policies.recovery.phases import Participants, Phases, exposures, is_fixed, mean, some, steps
 from ettrick.sim.scenario.fields import Duration
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Leaving(RecoveryStrategy):
         """Return what the formula for a job that shrinks has to know, if a failure takes one node."""
         if self._by_fault:
             return None
-        everybody = Members(gpus, nodes, 1)
+        everybody = Participants(gpus, nodes, 1)
         alone = _one_replica(everybody, replicas, 1)
         whole = alone._replace(joiners=0)
         stall, rejoin = sum(mean(self.reconfigure, everybody)), sum(mean(self.rejoin, everybody))
@@ -83,7 +83,7 @@ class Leaving(RecoveryStrategy):
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore, all replicas together."""
-        everybody = Members(job.gpus, job.nodes, job.nodes)
+        everybody = Participants(job.gpus, job.nodes, job.nodes)
         initialize = steps(self.initialize, Bucket.INITIALIZE, everybody, job.mark, "initialize")
         return (*initialize, Restore("stores"), self._run)
 
@@ -91,7 +91,7 @@ class Leaving(RecoveryStrategy):
         """Leave the victims behind if enough are left, else restart with those that become whole."""
         del cluster
         mark, fault = failure.mark, failure.fault
-        everybody = Members(job.gpus, job.nodes, job.nodes_missing)
+        everybody = Participants(job.gpus, job.nodes, job.nodes_missing)
         gone = failure.replicas_lost
         head = (self._away(failure, everybody, job.replicas),) if gone else ()
         goes_on = self._goes_on(failure, job, gone)
@@ -102,7 +102,7 @@ class Leaving(RecoveryStrategy):
         restart: Plan = (*initialize, Restore(), self._run)
         return (*head, *(restart if goes_on else self._wait(job, gone, restart))), memory
 
-    def _away(self, failure: FailureView, everybody: Members, replicas: int) -> Background:
+    def _away(self, failure: FailureView, everybody: Participants, replicas: int) -> Background:
         """Return what a replica does on its own, and what all do when it is back."""
         mark, fault = failure.mark, failure.fault
         alone = _one_replica(everybody, replicas, failure.replicas_lost)
@@ -160,7 +160,7 @@ class ShrinkRejoin(Leaving):
         return (quorum, *restart)
 
 
-def _one_replica(everybody: Members, replicas: int, lost: int) -> Members:
+def _one_replica(everybody: Participants, replicas: int, lost: int) -> Participants:
     """Return who goes through the phases of one of the replicas that were lost."""
     joiners = math.ceil(everybody.joiners / lost)
-    return Members(everybody.gpus / replicas, max(everybody.nodes // replicas, 1), joiners)
+    return Participants(everybody.gpus / replicas, max(everybody.nodes // replicas, 1), joiners)
