@@ -65,7 +65,7 @@ class SourcedNumber:
         return self if self.value >= 0 else SourcedNumber(-self.value, self.sources, f"abs({self.formula})")
 
 
-class Estimate(NamedTuple):
+class SourcedEstimate(NamedTuple):
     """A mean with its interval; both ends are ``None`` where there is none, or where it has no width."""
 
     mean: SourcedNumber
@@ -77,13 +77,13 @@ class Estimate(NamedTuple):
         """Both ends [SI]."""
         return None if self.low is None or self.high is None else (self.low.value, self.high.value)
 
-    def changed(self, change: Callable[[SourcedNumber], SourcedNumber]) -> Estimate:
+    def changed(self, change: Callable[[SourcedNumber], SourcedNumber]) -> SourcedEstimate:
         """Return what a monotone function makes of it, such as a factor."""
         mean = change(self.mean)
         if self.low is None or self.high is None:
-            return Estimate(mean)
+            return SourcedEstimate(mean)
         ends = sorted((change(self.low), change(self.high)), key=lambda end: end.value)
-        return Estimate(mean, *ends)
+        return SourcedEstimate(mean, *ends)
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,14 @@ class SourceDocument:
         low, high = self.at(*keys, 0), self.at(*keys, 1)
         return None if low is None or high is None else (low, high)
 
-    def estimate(self, *keys: str | int, interval: str = "mean_ci95") -> Estimate | None:
+    def estimate(self, *keys: str | int, interval: str = "mean_ci95") -> SourcedEstimate | None:
         """Return the mean of a summary or difference with its interval; ``None`` where the mean is null."""
         mean, ends = self.at(*keys, "mean"), self.ends(*keys, interval)
         if mean is None:
             return None
         # An interval without a width comes from runs that were all equal, and says nothing about others.
         has_width = ends is not None and ends[1].value - ends[0].value > 1e-9 * abs(mean.value)
-        return Estimate(mean, *ends) if ends is not None and has_width else Estimate(mean)
+        return SourcedEstimate(mean, *ends) if ends is not None and has_width else SourcedEstimate(mean)
 
 
 def total(parts: Iterable[SourcedNumber]) -> SourcedNumber | None:
@@ -188,7 +188,7 @@ def ranged(low: SourcedNumber, high: SourcedNumber, form: NumberFormat) -> Words
     return (last,) if same else (first, " to ", last)
 
 
-def worded(found: Estimate, form: NumberFormat) -> Words:
+def worded(found: SourcedEstimate, form: NumberFormat) -> Words:
     """Return a mean with its interval, such as ``93.1 % (92.9 to 93.4)``."""
     mean = number(found.mean, form, found.interval)
     if found.low is None or found.high is None:
@@ -202,7 +202,7 @@ def worded(found: Estimate, form: NumberFormat) -> Words:
 _PARTS = NumberFormat("%", 0.01)  # parts of a base
 
 
-def apart(found: Estimate, form: NumberFormat, base: SourcedNumber | None = None) -> Words:
+def apart(found: SourcedEstimate, form: NumberFormat, base: SourcedNumber | None = None) -> Words:
     """Return the size of a difference: of shares in points, of all else in percent of a base where there is one.
 
     Only shares may be negative: all else falls by 100 % at most.
@@ -216,14 +216,14 @@ def apart(found: Estimate, form: NumberFormat, base: SourcedNumber | None = None
     return span(size, kind)
 
 
-def span(size: Estimate, form: NumberFormat) -> Words:
+def span(size: SourcedEstimate, form: NumberFormat) -> Words:
     """Return a difference as a range, or as what it is in every run."""
     if size.low is None or size.high is None:
         return (number(size.mean, form),)
     return ranged(size.low, size.high, form)
 
 
-def between(ours: Estimate, theirs: Estimate) -> Estimate:
+def between(ours: SourcedEstimate, theirs: SourcedEstimate) -> SourcedEstimate:
     """Return how far a mean is above another.
 
     Its interval goes from the nearest to the farthest ends of theirs. It holds with at least their probability, however
@@ -231,8 +231,8 @@ def between(ours: Estimate, theirs: Estimate) -> Estimate:
     """
     mean = ours.mean - theirs.mean
     if ours.low is None or ours.high is None or theirs.low is None or theirs.high is None:
-        return Estimate(mean)
-    return Estimate(mean, ours.low - theirs.high, ours.high - theirs.low)
+        return SourcedEstimate(mean)
+    return SourcedEstimate(mean, ours.low - theirs.high, ours.high - theirs.low)
 
 
 def bracket(

@@ -21,7 +21,7 @@ from ettrick.analysis.page.chapters.inputs import more_runs
 from ettrick.analysis.page.chapters.optimum import format_optimum
 from ettrick.analysis.page.chapters.run import format_run
 from ettrick.analysis.page.chapters.sensitivity import _more_rows, _share
-from ettrick.analysis.page.sourced import Estimate as Sourced
+from ettrick.analysis.page.sourced import SourcedEstimate as Sourced
 from ettrick.analysis.page.sourced import SourcedNumber, apart
 from ettrick.analysis.results.models import IndexEstimate
 from ettrick.analysis.results.run import document, plain

@@ -18,7 +18,7 @@ from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, c
 from ettrick.analysis.page.chapters.study import drivers, edge, first_screen
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import RUN, ReportData, FolderResults, read_results
-from ettrick.analysis.page.sourced import Estimate, SourceDocument, SourcedNumber, between, bracket
+from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, SourcedNumber, between, bracket
 from ettrick.analysis.results.run import plain as plain_data
 from tests import trace_numbers
 from tests.cases import cases
@@ -196,8 +196,8 @@ def test_points_of_a_thousand_gpus_are_gpu_years() -> None:
 def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None:
     """Its half-width is the sum of both: the most that the standard error of a difference can be, at correlation -1."""
 
-    def mean(value: float, half: float) -> Estimate:
-        return Estimate(*(SourcedNumber(one, ("run.json#/a",)) for one in (value, value - half, value + half)))
+    def mean(value: float, half: float) -> SourcedEstimate:
+        return SourcedEstimate(*(SourcedNumber(one, ("run.json#/a",)) for one in (value, value - half, value + half)))
 
     found = between(mean(0.9, 0.03), mean(0.5, 0.04))
     assert found.interval is not None

@@ -28,7 +28,7 @@ from ettrick.analysis.page.charts.data import FrontChart, FrontPoint, Interval, 
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, grid, plain
 from ettrick.analysis.page.sourced import (
-    Estimate,
+    SourcedEstimate,
     SourceDocument,
     SourcedNumber,
     apart,
@@ -232,7 +232,7 @@ class AnsweredQuestion:
         """Return how a metric is shown in a table."""
         return shown_of_cells(self.document.cells, metric or self.metric, self.document.currency)
 
-    def text(self, found: Estimate | None, metric: str = "") -> str:
+    def text(self, found: SourcedEstimate | None, metric: str = "") -> str:
         """Return a mean with its interval for a table; empty without one."""
         return "" if found is None else self.shown(metric).form.value(found.mean.value, found.interval)
 
@@ -252,7 +252,7 @@ class AnsweredQuestion:
         """Return a number of the answer; ``None`` where there is none."""
         return self.places.at("answers", self.position, "data", *keys)
 
-    def difference(self, *keys: str | int, interval: str = "ci95") -> Estimate | None:
+    def difference(self, *keys: str | int, interval: str = "ci95") -> SourcedEstimate | None:
         """Return a difference of the answer; ``None`` where there is none."""
         return self.places.estimate("answers", self.position, "data", *keys, interval=interval)
 
@@ -260,7 +260,7 @@ class AnsweredQuestion:
         """Return the number of a cell by its labels; ``None`` where there is no such cell."""
         return self._cells.get(tuple(labels.get(name, "") for name in self.varying))
 
-    def mean(self, cell: int | None, metric: str = "") -> Estimate | None:
+    def mean(self, cell: int | None, metric: str = "") -> SourcedEstimate | None:
         """Return the mean of a cell; ``None`` where it has none."""
         return None if cell is None else self.places.estimate("cells", cell, "metrics", metric or self.metric)
 
@@ -346,11 +346,11 @@ class AnsweredQuestion:
         """Return the same for a row or a legend, without quotes."""
         return plain(self.some(places, *axes)).replace("“", "").replace("”", "")
 
-    def apart(self, found: Estimate, base: SourcedNumber | None = None) -> Words:
+    def apart(self, found: SourcedEstimate, base: SourcedNumber | None = None) -> Words:
         """Return the size of a difference of the metric: of shares in points, else in percent of a base."""
         return apart(found, self.form, base)
 
-    def gpu_years(self, found: Estimate, cell: int | None, other: int | None) -> Words:
+    def gpu_years(self, found: SourcedEstimate, cell: int | None, other: int | None) -> Words:
         """Return a difference of a share of requested time in a year; empty between jobs of unlike or unknown size."""
         gpus, others = (None if one is None else self.places.at("cells", one, "gpus") for one in (cell, other))
         if gpus is None or others is None or gpus.value != others.value or self.metric not in _OF_REQUESTED:

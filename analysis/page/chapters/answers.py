@@ -54,7 +54,7 @@ from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, TableBlock, Number, Figure, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
-    Estimate,
+    SourcedEstimate,
     SourceDocument,
     SourcedNumber,
     bracket,
@@ -298,13 +298,13 @@ def _is_tie(group: Mapping[str, Any]) -> bool:
     return len(order) > 1 and not any(entry["behind"] or any(entry["behind_ci95"] or ()) for entry in order)
 
 
-def _group_mean(asked: AnsweredQuestion, place: int) -> Estimate:
+def _group_mean(asked: AnsweredQuestion, place: int) -> SourcedEstimate:
     mean = asked.at("groups", place, "order", 0, "mean")
     found = asked.mean(asked.cell(asked.data["groups"][place]["best"]))
     assert mean is not None
     # Where numbers of runs differ the ranking is over those that all have, and the interval of the cell is not of it.
     is_same = found is not None and abs(found.mean.value - mean.value) <= 1e-9 * abs(mean.value)
-    return found if found is not None and is_same else Estimate(mean)
+    return found if found is not None and is_same else SourcedEstimate(mean)
 
 
 def _lead(asked: AnsweredQuestion, place: int) -> Words:
@@ -318,8 +318,8 @@ def _lead(asked: AnsweredQuestion, place: int) -> Words:
     if not behind.value:
         return line("; ", second, " comes to the same in every run")
     ends = asked.places.ends("answers", asked.position, "data", "groups", place, "order", 1, "behind_ci95")
-    size = asked.apart(Estimate(behind, *(ends or ())), asked.at("groups", place, "order", 1, "mean"))
-    years = asked.gpu_years(Estimate(behind, *(ends or ())), *(asked.cell(entry["at"]) for entry in order[:2]))
+    size = asked.apart(SourcedEstimate(behind, *(ends or ())), asked.at("groups", place, "order", 1, "mean"))
+    years = asked.gpu_years(SourcedEstimate(behind, *(ends or ())), *(asked.cell(entry["at"]) for entry in order[:2]))
     return line(": ", size, years, " less than " if asked.is_lowest else " more than ", second)
 
 
@@ -420,7 +420,7 @@ def compare(asked: AnsweredQuestion) -> AnswerText | None:
     )
 
 
-def _changed(asked: AnsweredQuestion, place: int, label: str, found: Estimate) -> Words:
+def _changed(asked: AnsweredQuestion, place: int, label: str, found: SourcedEstimate) -> Words:
     content, axis = asked.data["lines"][place], asked.data["axis"]
     others = content["at"] if len(asked.data["lines"]) > 1 else {}
     where = line(" with ", asked.where({**others, axis: label}))
@@ -689,12 +689,12 @@ def _indices(asked: AnsweredQuestion) -> AnswerText | None:
     return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
 
 
-def _index(asked: AnsweredQuestion, place: int) -> Estimate | None:
+def _index(asked: AnsweredQuestion, place: int) -> SourcedEstimate | None:
     """Return which share of the variance an axis makes, with what it does together with others."""
     share = asked.at("axes", place, "total", "value")
     ends = asked.places.ends("answers", asked.position, "data", "axes", place, "total", "ci95")
     has_width = ends is not None and ends[1].value - ends[0].value > _LEAST
-    return None if share is None else Estimate(share, *ends) if ends is not None and has_width else Estimate(share)
+    return None if share is None else SourcedEstimate(share, *ends) if ends is not None and has_width else SourcedEstimate(share)
 
 
 # ----------------------------------------
@@ -1119,7 +1119,7 @@ class _Change(NamedTuple):
     """What the axis does along one line, from its first value to its last."""
 
     place: int
-    found: Estimate
+    found: SourcedEstimate
     base: SourcedNumber | None
     resolved: bool
 

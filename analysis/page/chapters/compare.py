@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat, Shown
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import Focus, ReportData
-    from ettrick.analysis.page.sourced import Estimate, SourcedNumber
+    from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
     from ettrick.analysis.results.models import Behind, CompareDocument, DifferenceFound, RankingFound, VariantFound
     from ettrick.sim import Result
 
@@ -84,7 +84,7 @@ class _Contest:
         best, *others = self.document.order
         return others[0] if best == self.first else best
 
-    def difference(self, name: str, metric: str = "") -> Estimate | None:
+    def difference(self, name: str, metric: str = "") -> SourcedEstimate | None:
         return self.places.estimate("variants", name, "difference", metric or self.metric, interval="ci95")
 
     def is_resolved(self, name: str, metric: str = "") -> bool:
@@ -92,7 +92,7 @@ class _Contest:
         found = self.document.variants[name].difference.get(metric or self.metric)
         return found is not None and found.resolved
 
-    def amount(self, size: Estimate, step: NumberFormat | None = None) -> Words:
+    def amount(self, size: SourcedEstimate, step: NumberFormat | None = None) -> Words:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
         return span(size, step or points_form(self.form))
 
@@ -180,7 +180,7 @@ def _several(contest: _Contest, ranking: RankingFound) -> Words:
     return (start, *more_runs(needed), " which.")
 
 
-def _unresolved(contest: _Contest, other: str, change: Estimate) -> Words:
+def _unresolved(contest: _Contest, other: str, change: SourcedEstimate) -> Words:
     pair, runs = f"{contest.labels[contest.first]} and {contest.labels[other]}", contest.places.at("replications")
     assert runs is not None
     if change.low is None or change.high is None:
@@ -193,7 +193,7 @@ def _unresolved(contest: _Contest, other: str, change: Estimate) -> Words:
     )  # fmt: skip
 
 
-def _useful_time(contest: _Contest, best: str) -> Estimate | None:
+def _useful_time(contest: _Contest, best: str) -> SourcedEstimate | None:
     """Return the gain in useful time [-]; ``None`` where this alone does not make the variant better.
 
     That is where sizes of jobs differ, where a step has another speed, or where the gain is in something else.
@@ -207,7 +207,7 @@ def _useful_time(contest: _Contest, best: str) -> Estimate | None:
     return gain if contest.is_resolved(best, "ettr") and gain.mean.value > 0 else None
 
 
-def _as_time(contest: _Contest, best: str, gain: Estimate, change: Estimate) -> Words:
+def _as_time(contest: _Contest, best: str, gain: SourcedEstimate, change: SourcedEstimate) -> Words:
     """Return the gain in useful time, which GPU-years follow from, with the goodput that it makes."""
     after, before = (contest.places.estimate("variants", name, "metrics", "ettr") for name in (best, contest.first))
     if after is None or before is None:
@@ -218,7 +218,7 @@ def _as_time(contest: _Contest, best: str, gain: Estimate, change: Estimate) -> 
     return ("make ", *contest.amount(gain, POINTS), " more of the time useful", *both)
 
 
-def _in_gpu_years(contest: _Contest, best: str, gain: Estimate) -> Words:
+def _in_gpu_years(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
     gpus = contest.gpus(best)
     if gpus is None:
         return ()
@@ -226,7 +226,7 @@ def _in_gpu_years(contest: _Contest, best: str, gain: Estimate) -> Words:
     return (": that is ", *years, " a year more of training that lasts, on ", number(gpus, COUNT), " GPUs")
 
 
-def _in_money(contest: _Contest, best: str, gain: Estimate) -> Words:
+def _in_money(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
     """Return what as much GPU-time costs in a year at the price of all that is owned now; nothing without prices."""
     at, job = ("variants", contest.first), next(iter(contest.document.variants[contest.first].per_job))
     cost, requested, of_requested, of_owned = (

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.page.sourced import Estimate, SourceDocument, SourcedNumber
+    from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, SourcedNumber
     from ettrick.analysis.results.models import RunDocument, StepSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.sim import Prepared, Scenario
@@ -615,7 +615,7 @@ def not_known(places: SourceDocument, *summary: str | int, form: NumberFormat, w
     return (start, what, " is ", *ranged(*band, form), " in nine cases of ten.")
 
 
-def chance(runs: SourcedNumber | None, found: Estimate | None) -> Words:
+def chance(runs: SourcedNumber | None, found: SourcedEstimate | None) -> Words:
     """Return what the range beside a mean is, or why there is none."""
     if runs is None or found is None:
         return ()

@@ -54,7 +54,7 @@ from ettrick.analysis.page.charts.data import (
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_words, glossed
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
-from ettrick.analysis.page.sourced import Estimate, SourceDocument, SourcedNumber, number, ranged, total, worded
+from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, SourcedNumber, number, ranged, total, worded
 from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.run import replays_a_log
 from ettrick.analysis.results.step import stores_of
@@ -97,7 +97,7 @@ class _Run(NamedTuple):
 
     places: SourceDocument
     document: RunDocument
-    ettr: Estimate | None
+    ettr: SourcedEstimate | None
     losses: list[tuple[str, SourcedNumber]]
 
     @property
@@ -129,7 +129,7 @@ class _Run(NamedTuple):
         jobs = list(self.document.per_job)
         return self.places.at("per_job", jobs[0], key) if len(jobs) == 1 else None
 
-    def mean(self, found: Estimate, form: NumberFormat) -> Number:
+    def mean(self, found: SourcedEstimate, form: NumberFormat) -> Number:
         """Return a mean with the digits that its interval deserves, where that comes from enough replications."""
         return number(found.mean, form, None if self.document.replications < _FEW else found.interval)
 
@@ -210,7 +210,7 @@ def _beyond(run: _Run) -> Words:
     return ()
 
 
-def _in_gpu_time(run: _Run, lost: Estimate) -> Words:
+def _in_gpu_time(run: _Run, lost: SourcedEstimate) -> Words:
     """Return what is lost, as GPU-time: a year of one job, or a whole run of several."""
     gpus, requested = run.of_job("gpus"), run.requested
     if gpus is not None:
@@ -222,7 +222,7 @@ def _in_gpu_time(run: _Run, lost: Estimate) -> Words:
     return (", about ", run.mean(amount, gpu_hours_form(amount.mean.value)), " of the run")
 
 
-def _in_money(run: _Run, lost: Estimate) -> Words:
+def _in_money(run: _Run, lost: SourcedEstimate) -> Words:
     """Return what the lost time costs at the price of all GPU-time that is owned; nothing without prices."""
     cost, *shares = (
         run.places.at(*keys)
@@ -277,11 +277,11 @@ def _interruptions(run: _Run) -> Words:
     most = places.at("interruptions_by_cause", causes[0], "mean") if len(causes) > 1 else None
     often: Words = () if most is None else (f"; the most frequent is {cause_words(causes[0])}, ", number(most, COUNT))
     who, of_all = ("training", "") if jobs == 1 else ("a job", ", all jobs together")
-    times = _by_counts(run, Estimate(count.mean), COUNT)
+    times = _by_counts(run, SourcedEstimate(count.mean), COUNT)
     return (f"A failure interrupts {who}", *every, " ", *times, " times", *span, of_all, *often, ".")
 
 
-def _by_counts(run: _Run, found: Estimate, form: NumberFormat) -> Words:
+def _by_counts(run: _Run, found: SourcedEstimate, form: NumberFormat) -> Words:
     """Return a mean of interruptions or of times between them, with an interval where there are enough replications.
 
     Elsewhere it has as many digits as the interruptions counted in all replications deserve: their variance is taken to

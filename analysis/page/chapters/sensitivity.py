@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat, Shown
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.page.sourced import Estimate
+    from ettrick.analysis.page.sourced import SourcedEstimate
     from ettrick.analysis.results.models import AxisIndex, IndexEstimate, SwingFound
 
 _MOST_BARS = 10
@@ -166,7 +166,7 @@ class _Move(NamedTuple):
     label: str
     center: str
     found: DifferenceFound
-    change: Estimate
+    change: SourcedEstimate
     needed: Any
 
 

@@ -47,7 +47,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
-from ettrick.analysis.page.sourced import Estimate, SourceDocument, between, line, listed, number, sentence, worded
+from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, between, line, listed, number, sentence, worded
 from ettrick.sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
@@ -262,8 +262,8 @@ def _of_axes(asked: AnsweredQuestion, cell: int | None, others: Sequence[Answere
 
 
 def _steps(
-    asked: AnsweredQuestion, mine: Mapping[str, str], name: str, here: Estimate
-) -> list[tuple[str, str, Estimate, int]]:  # fmt: skip
+    asked: AnsweredQuestion, mine: Mapping[str, str], name: str, here: SourcedEstimate
+) -> list[tuple[str, str, SourcedEstimate, int]]:  # fmt: skip
     axis = asked.axis(name)
     labels = [entry.label for entry in asked.document.axes[name].values]
     if axis is not None and axis.is_numeric:
@@ -293,9 +293,9 @@ def _of_shares(asked: AnsweredQuestion, cell: int | None) -> Words:
     return sentence(_at(asked, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
 
 
-def _share(asked: AnsweredQuestion, cell: int | None, name: str) -> Estimate | None:
+def _share(asked: AnsweredQuestion, cell: int | None, name: str) -> SourcedEstimate | None:
     mean = asked.rows.mean(cell, name)
-    return asked.mean(cell, name) or (None if mean is None else Estimate(mean))
+    return asked.mean(cell, name) or (None if mean is None else SourcedEstimate(mean))
 
 
 def _at(asked: AnsweredQuestion, cell: int) -> Words:
