@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ettrick.analysis.page.model import Section
-    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedNumber
 
 _Share = TypeVar("_Share", float, "SourcedNumber")
@@ -36,7 +36,7 @@ class ResourceAccount(NamedTuple):
         return YEAR / self.window if self.window else None
 
 
-def account_of(focus: Focus) -> ResourceAccount:
+def account_of(focus: ReplayedScenario) -> ResourceAccount:
     """Return what a mean replication requested, owned and paid, from its document.
 
     The document has productive GPU-time as a share of what jobs requested and of what the cluster owned, so the one
@@ -59,7 +59,7 @@ def requested_share(of_requested: _Share, of_owned: _Share) -> _Share:
     return of_owned / of_requested
 
 
-def of_focus(make: Callable[[Focus], Section | None]) -> Callable[[ReportData], Section | None]:
+def of_focus(make: Callable[[ReplayedScenario], Section | None]) -> Callable[[ReportData], Section | None]:
     """Return the section of a report that looks at one scenario; ``None`` where there is no scenario."""
 
     @functools.wraps(make)
@@ -69,7 +69,7 @@ def of_focus(make: Callable[[Focus], Section | None]) -> Callable[[ReportData], 
     return section
 
 
-def basis(focus: Focus) -> str:
+def basis(focus: ReplayedScenario) -> str:
     """Return what the numbers of a section are means of, as a line of small print."""
     count = focus.document.replications
     if focus.known is not None or count == focus.wanted:

@@ -55,7 +55,7 @@ _FEWEST_WINDOWS, _MOST_WINDOWS = 5, 10_000
 
 
 @dataclass(frozen=True)
-class Focus:
+class ReplayedScenario:
     """One scenario, simulated again: the same numbers as in the results, because every replication can be replayed."""
 
     name: str  # what it is called: the values of its axes, or the name of the scenario
@@ -342,7 +342,7 @@ class ReportData:
         return [*study.common, *point._replace(values=tuple(unknown)).overrides]
 
     @functools.cached_property
-    def focus(self) -> Focus | None:
+    def focus(self) -> ReplayedScenario | None:
         """The scenario of named jobs that is looked at closely; ``None`` without one, of streams and of services."""
         found = self.scenario
         return None if found is None or found.streams or found.services else self.looked_at
@@ -353,7 +353,7 @@ class ReportData:
         return None if self.looked_at is None else self.looked_at.scenario
 
     @functools.cached_property
-    def looked_at(self) -> Focus | None:
+    def looked_at(self) -> ReplayedScenario | None:
         """The scenario that was run, or that answers the question, of streams too; ``None`` without one."""
         if self.kind == "run":
             return self._focus(self.run.scenario, self._scenario(RESOLVED), self.run.replications, self.run)
@@ -373,7 +373,7 @@ class ReportData:
         return None if self.sweep is None else chosen_cells(self.sweep)
 
     @functools.cached_property
-    def against(self) -> Focus | None:
+    def against(self) -> ReplayedScenario | None:
         """What it is held against; ``None`` where there is nothing."""
         if self.kind == "compare":
             names, focus = list(self.comparison.variants), self.focus
@@ -382,7 +382,7 @@ class ReportData:
         chosen = self.chosen if self.kind == "sweep" else None
         return None if chosen is None or chosen[1] is None else self.cell(chosen[1])
 
-    def cell(self, number: int) -> Focus:
+    def cell(self, number: int) -> ReplayedScenario:
         """Return a cell of the sweep, at the central values of what is unknown."""
         assert self.sweep is not None
         assert self.study is not None
@@ -414,14 +414,14 @@ class ReportData:
                 raise ReportError(message)
         return rows
 
-    def _focus(self, name: str, scenario: sim.Scenario, wanted: int, known: RunDocument | None = None) -> Focus:
-        return Focus(name, scenario, wanted, known, self.progress)
+    def _focus(self, name: str, scenario: sim.Scenario, wanted: int, known: RunDocument | None = None) -> ReplayedScenario:
+        return ReplayedScenario(name, scenario, wanted, known, self.progress)
 
-    def _variant(self, name: str) -> Focus:
+    def _variant(self, name: str) -> ReplayedScenario:
         number = list(self.comparison.variants).index(name) + 1
         return self._focus(name, self._scenario(VARIANT.format(number)), self.comparison.replications)
 
-    def _center(self) -> Focus | None:
+    def _center(self) -> ReplayedScenario | None:
         study = self.study
         assert study is not None
         if self.kind == "sensitivity":

@@ -21,7 +21,7 @@ from ettrick.analysis.page.chapters import run, typical
 from ettrick.analysis.page.chapters.typical import DAY, phases_of
 from ettrick.analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
 from ettrick.analysis.page.model import Figure, Section, plain
-from ettrick.analysis.page.report_data import Focus
+from ettrick.analysis.page.report_data import ReplayedScenario
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import StepSummary
 from ettrick.analysis.statistics.estimates import mean_interval
@@ -73,17 +73,17 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @functools.cache
-def focus_of(name: str, replications: int = 6) -> Focus:
+def focus_of(name: str, replications: int = 6) -> ReplayedScenario:
     """Return a case, to be looked at closely."""
-    return Focus(name, report_sample.parse(**CASES[name]), replications)
+    return ReplayedScenario(name, report_sample.parse(**CASES[name]), replications)
 
 
-def made(focus: Focus | None, name: str) -> Section | None:
+def made(focus: ReplayedScenario | None, name: str) -> Section | None:
     """Return a section about a scenario."""
     return SECTIONS[name](SimpleNamespace(focus=focus))
 
 
-def chart_of(focus: Focus, name: str) -> Any:
+def chart_of(focus: ReplayedScenario, name: str) -> Any:
     """Return the first chart of a section about a scenario."""
     found = made(focus, name)
     assert found is not None
@@ -464,10 +464,10 @@ def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
 def test_without_a_formula_the_reason_is_given() -> None:
     """A recovery that no formula covers has no picture, but the reason."""
     scenario = report_sample.parse(seed=2)
-    focus = Focus("x", scenario, 1)
+    focus = ReplayedScenario("x", scenario, 1)
     formula = focus.document.closed_form.model_copy(update={"ettr": None, "reasons": ["no formula for this"]})
     known = focus.document.model_copy(update={"closed_form": formula})
-    found = made(Focus("x", scenario, 1, known), "closed_form")
+    found = made(ReplayedScenario("x", scenario, 1, known), "closed_form")
     assert found is not None
     assert found.title == "No formula applies to this scenario"
     assert found.text == ("no formula for this",)

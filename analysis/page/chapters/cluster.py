@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.analysis.page.report_data import Focus
+    from ettrick.analysis.page.report_data import ReplayedScenario
     from ettrick.analysis.results.models import StepSummary
     from ettrick.sim import Topology
 
@@ -61,7 +61,7 @@ class BlastRadiusRow(NamedTuple):
 
 
 @of_focus
-def section(focus: Focus) -> Section:
+def section(focus: ReplayedScenario) -> Section:
     """Return the cluster with the blast radius of each class of its parts."""
     topology: Topology = focus.scenario.cluster.build()
     rows, gpus = blasts(topology), topology.gpus_per_node
@@ -153,7 +153,7 @@ _BASES = {
 
 
 @of_focus
-def step_section(focus: Focus) -> Section | None:
+def step_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where the time of a step is not known."""
     step, jobs = focus.document.step, focus.prepared.jobs
     if step.time_s is None:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.amounts import NumberFormat, Shown
     from ettrick.analysis.page.model import TableBlock, Words
-    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
     from ettrick.analysis.results.models import Behind, CompareDocument, DifferenceFound, RankingFound, VariantFound
     from ettrick.sim import Result
@@ -246,7 +246,7 @@ def _in_money(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
     return (", worth ", worth, " a year at what a GPU-hour of the cluster costs now")
 
 
-def _doubt(contest: _Contest, focus: Focus | None) -> Words:
+def _doubt(contest: _Contest, focus: ReplayedScenario | None) -> Words:
     runs, document = contest.places.at("replications"), contest.document
     is_priced = any(variant.cost is not None for variant in document.variants.values())
     parts: list[Words] = [(stated(None if focus is None else focus.scenario, priced=is_priced),)]
@@ -780,7 +780,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
     return Section("bridge", title, tuple(texts), (picture,), tuple(notes))
 
 
-def names_apart(report_data: ReportData, before: Focus, after: Focus) -> tuple[str, str, str, str]:
+def names_apart(report_data: ReportData, before: ReplayedScenario, after: ReplayedScenario) -> tuple[str, str, str, str]:
     """Return what the two are called, the first as it stands behind the second, and what they have in common.
 
     Cells of a study are called by what distinguishes them: ``48 hot spares instead of 32``.
@@ -816,7 +816,7 @@ def _documented(report_data: ReportData, before: str, after: str) -> Difference 
     return Difference(mean, ends, found.resolved, found.replications_to_resolve)
 
 
-def _speeds(before: Focus, after: Focus, count: int) -> tuple[float, float] | None:
+def _speeds(before: ReplayedScenario, after: ReplayedScenario, count: int) -> tuple[float, float] | None:
     """Return the program goodput of both, if the healthy speeds differ: then ETTR is not the whole change."""
     means = []
     for focus in (before, after):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.results.models import SweepDocument
 
 METRIC = "time_to_work"
@@ -104,7 +104,7 @@ def section(report_data: ReportData) -> Section | None:
     return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
 
 
-def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[Sample], ChosenAxis | None]:
+def _samples(report_data: ReportData, focus: ReplayedScenario) -> tuple[list[Sample], list[Sample], ChosenAxis | None]:
     rows = report_data.table
     content = report_data.sweep
     if content is None or not rows or METRIC not in rows[0]:
@@ -120,12 +120,12 @@ def _samples(report_data: ReportData, focus: Focus) -> tuple[list[Sample], list[
     return (evenly(drawn, _MOST_CURVES), central, axis) if drawn else (evenly(central, _MOST_CURVES), [], axis)
 
 
-def _is_alike(focus: Focus) -> bool:
+def _is_alike(focus: ReplayedScenario) -> bool:
     jobs = focus.prepared.jobs
     return len(jobs) == 1 and math.isfinite(jobs[0].target)
 
 
-def _simulated(focus: Focus) -> Sample:
+def _simulated(focus: ReplayedScenario) -> Sample:
     jobs = [result.jobs[0] for result in focus.ensemble.results]
     times = sorted(job.end - job.arrival for job in jobs if job.finished)
     return Sample(focus.name, tuple(times), len(jobs))

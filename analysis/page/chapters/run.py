@@ -74,7 +74,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.account import ResourceAccount
     from ettrick.analysis.page.model import TableBlock, Number, Words
-    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.results.explained import LayoutFound
     from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
     from ettrick.sim import Prepared, PreparedJob, Result, Scenario
@@ -407,7 +407,7 @@ def _modelled(document: RunDocument) -> list[str]:
 
 
 @of_focus
-def section(focus: Focus) -> Section | None:
+def section(focus: ReplayedScenario) -> Section | None:
     """Return where the time goes; ``None`` where nothing was requested."""
     document = focus.document
     if document.metrics["ettr"].mean is None:
@@ -452,7 +452,7 @@ def _amounts(document: RunDocument, account: ResourceAccount) -> tuple[str, ...]
     return tuple(texts)
 
 
-def waterfall(focus: Focus) -> Waterfall:
+def waterfall(focus: ReplayedScenario) -> Waterfall:
     """Return the way from all requested GPU-time to what was productive, of the results."""
     return waterfall_of(focus.document.time_shares, _intervals(focus))
 
@@ -467,7 +467,7 @@ def waterfall_of(shares: Mapping[str, float], intervals: Mapping[str, tuple[floa
     return Waterfall(title, "%", ("requested", 100.0), changes, ("productive (ETTR)", 100 * shares["productive"]))
 
 
-def _intervals(focus: Focus) -> dict[str, tuple[float, float]]:
+def _intervals(focus: ReplayedScenario) -> dict[str, tuple[float, float]]:
     """Return the 95 % intervals of the changes [%], where the replications of the document are at hand.
 
     There are none where chance is not in the replications: of a log, and where all of them come to the same.
@@ -611,7 +611,7 @@ def losses_of(losses: Mapping[str, Mapping[str, float]]) -> Losses:
 
 
 @of_focus
-def losses_section(focus: Focus) -> Section | None:
+def losses_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where nothing was lost."""
     losses, account = losses_of(focus.document.loss_gpu_s), account_of(focus)
     amounts, total = losses.amounts, float(losses.amounts.sum())
@@ -683,7 +683,7 @@ _FEWEST_WINDOWS, _FEWEST_RUNS = 5, 5
 
 
 @of_focus
-def rolling_section(focus: Focus) -> Section | None:
+def rolling_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where there are too few windows."""
     results, typical = focus.ensemble.results, focus.typical
     each, own = shares_of_windows(results), shares_of_windows([typical])[0]
@@ -833,7 +833,7 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
 
 
 @of_focus
-def missing_nodes_section(focus: Focus) -> Section | None:
+def missing_nodes_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where no node was ever down."""
     prepared, results = focus.prepared, focus.ensemble.results
     curves = exceedance_of(results, prepared.serving)
@@ -919,7 +919,7 @@ def _exceedance_series(curves: Exceedance) -> tuple[Series, ...]:
     )
 
 
-def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: Focus) -> Iterator[str]:
+def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: ReplayedScenario) -> Iterator[str]:
     prepared, daily, spares = focus.prepared, curves.daily, focus.prepared.spares
     mean = form_of("nodes", [down.mean]).plain(down.mean)
     text = f"On average {mean} of {prepared.serving:,} nodes are missing."
@@ -982,7 +982,7 @@ TOO_FAR = 0.01  # difference of shares from which on a formula is no guide to wh
 
 
 @of_focus
-def closed_form_section(focus: Focus) -> Section | None:
+def closed_form_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where nothing was simulated."""
     found = beside_simulation(focus.document)
     if found is None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.analysis.page.report_data import Focus, Rates, ReportData
+    from ettrick.analysis.page.report_data import ReplayedScenario, Rates, ReportData
     from ettrick.analysis.results.models import SweepDocument
     from ettrick.sim import Prepared, PreparedJob
 
@@ -94,7 +94,7 @@ def waiting(prepared: Prepared) -> float | None:
     return min(away / (1 - shares["detection"]), 1.0)
 
 
-def simulated_shares(report_data: ReportData, focus: Focus) -> list[SimulatedSize]:
+def simulated_shares(report_data: ReportData, focus: ReplayedScenario) -> list[SimulatedSize]:
     """Return the ETTR of the scenario that is looked at, and of all sizes of it that a sweep has simulated [-]."""
     sweep, study = report_data.sweep, report_data.study
     ettr = focus.document.metrics["ettr"]
@@ -337,7 +337,7 @@ def _plane(title: str, requirement: Requirement, levels: tuple[float, ...]) -> C
     )
 
 
-def _factors(focus: Focus, requirement: Requirement, factors: dict[float, float | None]) -> TableBlock:
+def _factors(focus: ReplayedScenario, requirement: Requirement, factors: dict[float, float | None]) -> TableBlock:
     job = focus.prepared.jobs[0]
     now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
     rows = [

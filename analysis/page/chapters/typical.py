@@ -18,7 +18,7 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.analysis.page.report_data import Focus
+    from ettrick.analysis.page.report_data import ReplayedScenario
     from ettrick.sim import Prepared, Result, Timeline
 
 # ----------------------------------------
@@ -121,7 +121,7 @@ class Stop(NamedTuple):
 
 
 @of_focus
-def section(focus: Focus) -> Section | None:
+def section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where the job has no time."""
     phases = phases_of(focus.prepared, focus.typical)
     if not phases:
@@ -177,7 +177,7 @@ def _length(days: float) -> str:
     return time_text(days * DAY) if days < 1 else _ROW_NAMES.get(days, f"{days:.3g} days")
 
 
-def _texts(focus: Focus, stops: Sequence[Stop]) -> Iterator[str]:
+def _texts(focus: ReplayedScenario, stops: Sequence[Stop]) -> Iterator[str]:
     """Yield which replication is shown, what counts as a stop, and when the longest stops were, and why."""
     result, mean = focus.typical, focus.document.metrics["ettr"]
     own = sum(float(job.buckets[0]) for job in result.jobs) / sum(job.requested for job in result.jobs)

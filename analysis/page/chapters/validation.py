@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ettrick.analysis.page.model import Words
-    from ettrick.analysis.page.report_data import Focus, ReportData
+    from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.results.models import ValidationGroup
 
 _ROOT = Path(__file__).resolve().parents[3]
@@ -109,16 +109,16 @@ def _sources(group: ValidationGroup) -> TableBlock:
     return grid(f"What they rest on: {group.title}", heads, rows, range(5))
 
 
-def _bundles(*names: str) -> Callable[[Focus], bool]:
+def _bundles(*names: str) -> Callable[[ReplayedScenario], bool]:
     return lambda focus: any(getattr(choice, "use", "") in names for choice in focus.scenario.failures)
 
 
-def _has_plan(focus: Focus) -> bool:
+def _has_plan(focus: ReplayedScenario) -> bool:
     return any(job.plan is not None for job in focus.prepared.jobs)
 
 
 # By group of the table: why it bears on a scenario, and whether it does.
-_BEARS: Mapping[str, tuple[str, Callable[[Focus], bool]]] = {
+_BEARS: Mapping[str, tuple[str, Callable[[ReplayedScenario], bool]]] = {
     "oracle": ("what a job loses to failures", lambda focus: bool(focus.scenario.failures)),
     "daly": ("checkpoints and restarts", lambda focus: bool(focus.scenario.failures)),
     "inria": ("checkpoints, downtime and recovery", lambda focus: bool(focus.scenario.failures)),
