@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.study.questions.sensitivity import Swing, Tornado
     from ettrick.analysis.study.questions.sobol import Indices
-    from ettrick.analysis.study.table import Outcome
+    from ettrick.analysis.study.table import PointResult
     from ettrick.analysis.sweep.campaign import Campaign
 
 
@@ -154,7 +154,7 @@ class SensitivityResult:
     metric: str
     replications: int
     samples: int
-    center: Outcome
+    center: PointResult
     low: float
     tornado: Tornado | None
     indices: Indices | None
@@ -228,7 +228,7 @@ def _check(method: str, replications: int) -> None:
         raise ReplicationsError(f"{replications} replications: needs {LEAST} at least to separate what varies from noise")
 
 
-def _center(campaign: Campaign, metric: str, replications: int) -> Outcome:
+def _center(campaign: Campaign, metric: str, replications: int) -> PointResult:
     """Return what comes of the central point, which shows soon whether the rest makes sense."""
     point = next(campaign.loaded.points())
     replace(campaign, progress=lambda _done, _total: None).simulate([point], replications)

@@ -27,7 +27,7 @@ from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import DESIGNS
 from ettrick.analysis.study.load import LoadedStudy, load_study
 from ettrick.analysis.study.model import QUESTIONS
-from ettrick.analysis.study.table import Cell, Outcome, StudyTable
+from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.document import _axes, _cell
 from ettrick.analysis.sweep.task import Context, Record, Task, run_task
@@ -69,22 +69,22 @@ def table_of(
     }
     worded = {"use": "grid", **(design or {})}
     points = DESIGNS[worded["use"]].model_validate(worded).points(varied, np.random.default_rng(1))
-    cells: dict[int, list[Outcome]] = {}
+    cells: dict[int, list[PointResult]] = {}
     for point in points:
         cells.setdefault(point.cell, []).append(_outcome(varied, point, function))
     found = tuple(Cell(first, tuple(rest)) for first, *rest in cells.values())
     return StudyTable(varied, found, metrics, 1)
 
 
-def _outcome(axes: Mapping[str, Axis], point: Point, function: Callable[[dict[str, Any]], Any]) -> Outcome:
+def _outcome(axes: Mapping[str, Axis], point: Point, function: Callable[[dict[str, Any]], Any]) -> PointResult:
     where = {
         name: value.label if value.number is None else value.number
         for name, value in zip(axes, point.values, strict=True)
     }
     rows = function(where)
     if not rows:
-        return Outcome(point, status="infeasible", trouble="no room for the job")
-    return Outcome(point, {name: [Ratio(value, 1.0) for value in values] for name, values in rows.items()})
+        return PointResult(point, status="infeasible", trouble="no room for the job")
+    return PointResult(point, {name: [Ratio(value, 1.0) for value in values] for name, values in rows.items()})
 
 
 def broken(table: StudyTable, number: int, **changes: Any) -> StudyTable:
@@ -152,7 +152,7 @@ class FakeCampaign(Campaign):
         """Note how many points were asked for."""
         self.simulated.append(len(list(points)))
 
-    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> Outcome:
+    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> PointResult:
         """Return what the function says."""
         texts = (text.partition("=") for text in self.loaded.overrides(point))
         settings = START | {path: json.loads(text) for path, _, text in texts}
@@ -164,8 +164,8 @@ class FakeCampaign(Campaign):
                     if not metrics or name in metrics:
                         rows.setdefault(name, []).append(Ratio(value, 1.0))
         except ValueError as error:
-            return Outcome(point, trouble=str(error))
-        return Outcome(point, rows, exact=self.exact)
+            return PointResult(point, trouble=str(error))
+        return PointResult(point, rows, exact=self.exact)
 
 
 def study_of(folder: Path, *overrides: str, **changes: Any) -> LoadedStudy:

@@ -44,7 +44,7 @@ class JobRate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PointResult:
     """What came of one point.
 
     Parameters
@@ -98,8 +98,8 @@ class Outcome:
 class Cell:
     """One combination of what is chosen: its outcome at the central values of what is unknown, and at each draw."""
 
-    stated: Outcome
-    drawn: tuple[Outcome, ...] = ()
+    stated: PointResult
+    drawn: tuple[PointResult, ...] = ()
 
     @property
     def values(self) -> tuple[AxisPosition, ...]:

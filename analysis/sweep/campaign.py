@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ettrick import sim
 from ettrick.analysis.runs import Rows
-from ettrick.analysis.study.table import JobRate, Outcome
+from ettrick.analysis.study.table import JobRate, PointResult
 from ettrick.analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from ettrick.sim import Ratio
 
@@ -141,7 +141,7 @@ class Campaign:
                     missing.remove(task.key)
                     yield task
 
-    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> Outcome:
+    def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> PointResult:
         """Return what the journal has of the first replications of a point.
 
         Parameters
@@ -152,7 +152,7 @@ class Campaign:
         return outcome_of(point, [self.journal.get(task.key) for task in self.tasks(point, replications)], metrics)
 
 
-def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> Outcome:
+def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> PointResult:
     """Return the outcome of a point from its records, in order of replications."""
     rows: dict[str, array[float]] = {}
     controls: list[Any] = []
@@ -160,7 +160,7 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
     notes: dict[str, Any] = {}
     for record in records:
         if record.status != "ok":
-            return Outcome(point, status=record.status, trouble=record.reason or record.status)
+            return PointResult(point, status=record.status, trouble=record.reason or record.status)
         for name, columns in record.rows.items():
             if not metrics or name in metrics:
                 found = rows.setdefault(name, array("d"))
@@ -170,7 +170,7 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
         censored += sum(count > 0 for count in record.notes["censored"])
         never_started += sum(count > 0 for count in record.notes["never_started"])
         notes |= record.notes
-    return Outcome(
+    return PointResult(
         point,
         {name: Rows(numbers, len(Ratio._fields), Ratio._make) for name, numbers in rows.items()},
         _rows_of(controls),

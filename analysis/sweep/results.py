@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.results.files import is_number, safe_cells
-from ettrick.analysis.study.table import Cell, Outcome, summary_of
+from ettrick.analysis.study.table import Cell, PointResult, summary_of
 from ettrick.analysis.sweep.campaign import outcome_of
 
 if TYPE_CHECKING:
@@ -229,9 +229,9 @@ def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_JournaledPoint], metri
         yield row
 
 
-def _outcome(simulated: _JournaledPoint, metrics: Sequence[str]) -> Outcome:
+def _outcome(simulated: _JournaledPoint, metrics: Sequence[str]) -> PointResult:
     if all(record.status == "ok" for record in simulated.records) and len(simulated.records) < simulated.wanted:
-        return Outcome(
+        return PointResult(
             simulated.point, trouble=f"{simulated.wanted - len(simulated.records)} of its tasks were not simulated"
         )
     return outcome_of(simulated.point, simulated.records, metrics)

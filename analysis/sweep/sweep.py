@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.study.amounts import Point
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.study.model import PrecisionSpec, Study
-    from ettrick.analysis.study.table import Outcome
+    from ettrick.analysis.study.table import PointResult
     from ettrick.analysis.sweep.campaign import Campaign
     from ettrick.analysis.sweep.task import Record, Task
 
@@ -165,7 +165,7 @@ class _Chase:
             self.found[point.number] = PointProgress(pursuit.done, excess <= 1)
 
 
-def _excess(outcome: Outcome, metric: str, precision: Precision) -> float:
+def _excess(outcome: PointResult, metric: str, precision: Precision) -> float:
     """Return how wide an interval is over what it should be [-]; infinite where it will never be narrow enough."""
     ratios = outcome.metrics.get(metric)
     if outcome.trouble or not ratios:
@@ -213,7 +213,7 @@ def table_of(campaign: Campaign, how_far: HowFar) -> StudyTable:
     """Return the table of a study that was simulated."""
     study = campaign.loaded.study
     metrics = kept_metrics(campaign.loaded)
-    cells: list[list[Outcome]] = []
+    cells: list[list[PointResult]] = []
     for point in campaign.loaded.points():
         if point.draw == 0:
             cells.append([])

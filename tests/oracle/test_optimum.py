@@ -26,7 +26,7 @@ from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import Saltelli
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.questions.sobol import Indices, indices, variance_parts
-from ettrick.analysis.study.table import Cell, Outcome, StudyTable
+from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
@@ -517,7 +517,7 @@ def table_of(function: Function, samples: int, seed: int, added: Callable[[Float
     points, inputs = design(samples, seed)
     values = function(inputs)[:, None] + (np.zeros((len(points), FEW)) if added is None else added(inputs))
     rows = ([Ratio(value, 1.0) for value in row] for row in values.tolist())
-    cells = tuple(Cell(Outcome(point, {"y": row})) for point, row in zip(points, rows, strict=True))
+    cells = tuple(Cell(PointResult(point, {"y": row})) for point, row in zip(points, rows, strict=True))
     return StudyTable(AXES, cells, ("y",))
 
 

@@ -18,7 +18,7 @@ from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point, AxisPosition
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
-from ettrick.analysis.study.table import Cell, Outcome, StudyTable
+from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain
@@ -274,7 +274,7 @@ def table(cells: Mapping[str, Sequence[sim.Ratio]], metric: str = "tokens_per_gp
     """Return a table of one axis with the ratios of a metric for each of its values."""
     axis = Axis(choices=tuple(cells))
     rows = tuple(
-        Cell(Outcome(Point(number, number, 0, (AxisPosition(label, None, ()),)), {metric: ratios}))
+        Cell(PointResult(Point(number, number, 0, (AxisPosition(label, None, ()),)), {metric: ratios}))
         for number, (label, ratios) in enumerate(cells.items())
     )
     return StudyTable({"x": axis}, rows, (metric,), currency="USD")

@@ -24,7 +24,7 @@ from ettrick.analysis.statistics.precision import FEWEST, Precision, Replication
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.inputs import Inputs
 from ettrick.analysis.study.model import PrecisionSpec
-from ettrick.analysis.study.table import Outcome
+from ettrick.analysis.study.table import PointResult
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.sweep import PointProgress, _excess, next_goal, simulate_until
@@ -300,7 +300,7 @@ def test_equal_replications_are_no_precision() -> None:
         done, goal = 0, 30
         while done < goal:
             done = goal
-            goal = next_goal(done, _excess(Outcome(POINT, {"ettr": values[:done]}), "ettr", precision), 1000)
+            goal = next_goal(done, _excess(PointResult(POINT, {"ettr": values[:done]}), "ettr", precision), 1000)
         ends = mean_estimate(values[:done], "ettr").interval
         hits += ends is not None and ends[0] <= truth <= ends[1]
     assert hits >= binom.ppf(0.0005, samples, 0.9)

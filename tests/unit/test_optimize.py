@@ -28,7 +28,7 @@ from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.model import condition_of
-from ettrick.analysis.study.table import Cell, Outcome
+from ettrick.analysis.study.table import Cell, PointResult
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.task import run_task
@@ -160,7 +160,7 @@ def test_domains_are_what_a_study_says(tmp_path: Path) -> None:
 def crossed(hits: np.ndarray) -> Cell:
     """Return a cell whose draws (rows) and replications (columns) finished in time, or did not."""
     outcomes = [
-        Outcome(Point(draw, 0, draw, ()), {"p_finish_by": [Ratio(float(hit), 1.0) for hit in row]})
+        PointResult(Point(draw, 0, draw, ()), {"p_finish_by": [Ratio(float(hit), 1.0) for hit in row]})
         for draw, row in enumerate(hits)
     ]
     return Cell(outcomes[0], tuple(outcomes))

@@ -18,7 +18,7 @@ from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.questions.sensitivity import Tornado, tornado
 from ettrick.analysis.study.questions.sobol import estimates, indices
-from ettrick.analysis.study.table import Cell, Outcome, StudyTable
+from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import Where, worker_pool_at
@@ -54,9 +54,9 @@ def table_of(
 ) -> StudyTable:
     """Return the table of a linear function of the points, with noise added to each replication."""
     outcomes = [
-        Outcome(point, trouble=trouble(point))
+        PointResult(point, trouble=trouble(point))
         if trouble(point)
-        else Outcome(point, {"m": [Ratio(level(point) + one, 1.0) for one in noise(point)]})
+        else PointResult(point, {"m": [Ratio(level(point) + one, 1.0) for one in noise(point)]})
         for point in points
     ]
     return StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",))
@@ -109,7 +109,7 @@ def test_tornado_says_what_is_not_resolved() -> None:
     tiny = {**HEIGHTS, "high": 0.001, "low": -0.001}
     points = alone()
     outcomes = [
-        Outcome(at, {"m": [Ratio(tiny[at.values[2].label] + one, 1.0) for one in scatter[at.number]]}) for at in points
+        PointResult(at, {"m": [Ratio(tiny[at.values[2].label] + one, 1.0) for one in scatter[at.number]]}) for at in points
     ]
     quiet = tornado(StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
     z = next(swing for swing in quiet.swings if swing.axis == "z")
@@ -122,7 +122,7 @@ def test_tornado_takes_the_common_noise_out() -> None:
     noise = np.linspace(-1, 1, 20)
     points = alone()
     outcomes = [
-        Outcome(
+        PointResult(
             at,
             {"m": [Ratio(level(at) * (1 + one), 1.0) for one in noise]},
             [(float(one), 0.0, 1.0, 1.0) for one in noise],
@@ -188,7 +188,7 @@ def test_a_metric_without_a_mean_is_refused() -> None:
 
 def test_nothing_varies() -> None:
     """A constant, but for rounding, has no shares and no indices, and says so."""
-    flat = [Cell(Outcome(at, {"m": [Ratio((0.3, 0.1 + 0.2)[at.number % 2], 1.0)] * 6})) for at in together()]
+    flat = [Cell(PointResult(at, {"m": [Ratio((0.3, 0.1 + 0.2)[at.number % 2], 1.0)] * 6})) for at in together()]
     found = indices(StudyTable(AXES, tuple(flat), ("m",)), "m")
     assert found.shares is None
     assert found.axes == ()
@@ -199,7 +199,7 @@ def test_nothing_varies() -> None:
 def test_only_noise_varies() -> None:
     """Where points do not differ but for rounding, all is noise, and no axis is told from another."""
     level, small = (0.3, 0.1 + 0.2), [one / 2**40 for one in COMMON]
-    cells = [Cell(Outcome(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()]
+    cells = [Cell(PointResult(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()]
     found = indices(StudyTable(AXES, tuple(cells), ("m",)), "m")
     assert found.shares is not None
     assert found.shares["noise"].value == 1
@@ -224,7 +224,7 @@ def test_where_a_part_tells_nothing_no_error_is_told() -> None:
 def test_noise_alone_is_not_taken_for_a_parameter() -> None:
     """Where points differ by their own noise only, what varies is not told from noise."""
     draws = np.random.default_rng(4)
-    cells = [Cell(Outcome(at, {"m": [Ratio(one, 1.0) for one in draws.standard_normal(8)]})) for at in together()]
+    cells = [Cell(PointResult(at, {"m": [Ratio(one, 1.0) for one in draws.standard_normal(8)]})) for at in together()]
     found = indices(StudyTable(AXES, tuple(cells), ("m",)), "m")
     assert found.shares is not None
     assert found.shares["both"].ci95[0] > 0.8

@@ -22,7 +22,7 @@ from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.table import (
     FEWEST_DRAWS,
     Cell,
-    Outcome,
+    PointResult,
     StudyTable,
     predictive_difference,
     predictive_mean,
@@ -71,11 +71,11 @@ def corners(study: LoadedStudy) -> Iterator[Point]:
             yield point
 
 
-def outcome(study: LoadedStudy, point: Point) -> Outcome:
+def outcome(study: LoadedStudy, point: Point) -> PointResult:
     """Return two replications of a point."""
     prepared = sim.prepare(study.template.scenario(study.overrides(point)))
     rows = [ratios(prepared, sim.run(prepared, replication)) for replication in range(2)]
-    return Outcome(point, {name: [row[name] for row in rows] for name in rows[0]})
+    return PointResult(point, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 @cases("name", STUDIES)
@@ -170,9 +170,9 @@ def test_every_point_can_run(name: str) -> None:
         assert sim.prepare(study.template.scenario(study.overrides(point))).jobs
 
 
-def outcome_of_test_study_summary(values: Any, metric: str = "ettr", draw: int = 0, **rest: Any) -> Outcome:
+def outcome_of_test_study_summary(values: Any, metric: str = "ettr", draw: int = 0, **rest: Any) -> PointResult:
     """Return the outcome of a point with one value per replication."""
-    return Outcome(Point(draw, 0, draw, ()), {metric: [Ratio(float(value), 1.0) for value in values]}, **rest)
+    return PointResult(Point(draw, 0, draw, ()), {metric: [Ratio(float(value), 1.0) for value in values]}, **rest)
 
 
 def cell(values: Any, drawn: Sequence[Any] = (), metric: str = "ettr", **rest: Any) -> Cell:
@@ -259,7 +259,7 @@ def test_the_band_needs_draws_that_all_have_a_mean() -> None:
     values = np.full(20, 0.99)
     drawn = draws_of(values, np.linspace(0, 0.1, FEWEST_DRAWS))
     full = cell(values, drawn)
-    infeasible = Outcome(Point(1, 0, 1, ()), trouble="does not fit")
+    infeasible = PointResult(Point(1, 0, 1, ()), trouble="does not fit")
     censored = outcome_of_test_study_summary([*drawn[0][:9], math.inf])
     whole = summary_of(full, "ettr")
     assert whole is not None
@@ -293,7 +293,7 @@ def test_predictive_mean_by_hand() -> None:
 def test_predictive_mean_needs_all_draws() -> None:
     """A draw that cannot run or is censored leaves nothing to say; a single draw a mean without an interval."""
     good = cell([1.0, 2.0], [[1.0, 2.0], [2.0, 3.0]])
-    infeasible = Outcome(Point(1, 0, 1, ()), trouble="does not fit")
+    infeasible = PointResult(Point(1, 0, 1, ()), trouble="does not fit")
     assert predictive_mean(Cell(good.stated, (good.drawn[0], infeasible)), "ettr") is None
     assert (
         predictive_mean(Cell(good.stated, (good.drawn[0], outcome_of_test_study_summary([1.0, math.inf]))), "ettr")

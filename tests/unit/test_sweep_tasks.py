@@ -44,7 +44,7 @@ from tests.sweep_tools import comparable, small_study, tasks_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from ettrick.analysis.study.table import Outcome
+    from ettrick.analysis.study.table import PointResult
 
 # The journal of a study: whatever happens to the program, the disk or the file, what was written whole is there.
 
@@ -764,7 +764,7 @@ def test_the_number_of_replications_is_the_same_for_all_who_ask(tmp_path: Path) 
         assert replications_of(load_study(path).study) == count
 
 
-def outcome(count: int) -> Outcome:
+def outcome(count: int) -> PointResult:
     """Return what 16 replications with five metrics come to."""
     point: Any = None
     numbers = [0.1 + index / 7 for index in range(count)]

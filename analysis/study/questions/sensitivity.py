@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.statistics.differences import Difference
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.questions.sobol import Indices
-    from ettrick.analysis.study.table import Cell, Outcome, StudyTable
+    from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 
 
 class Sensitivity(Question):
@@ -178,7 +178,7 @@ class Tornado(NamedTuple):
     """What each axis alone does to a metric."""
 
     metric: str
-    center: Outcome
+    center: PointResult
     swings: tuple[Swing, ...]
 
 
