@@ -17,7 +17,7 @@ from ettrick.sim.policies.contracts import Damage, Pace
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ettrick.sim.policies.checkpoint import Pause, Rung
+    from ettrick.sim.policies.checkpoint import Pause, StorePlan
     from ettrick.sim.policies.contracts import CheckpointStrategy
 
 # ----------------------------------------
@@ -30,7 +30,7 @@ CLOSE = 1e-9
 class Copy:
     """A copy of the state in one store: for each replica that holds all of it, the nodes that hold each shard."""
 
-    rung: Rung
+    rung: StorePlan
     work: float
     drain_left: float
     replicas: list[dict[int, set[int]]]
@@ -63,7 +63,7 @@ class Copy:
 class Rival:
     """A job and its copies. ``stops`` has the work at which each series was over, from the beginning."""
 
-    rungs: tuple[Rung, ...]
+    rungs: tuple[StorePlan, ...]
     pauses: tuple[Pause, ...] = ()
     nodes: int = 1
     replicas: int = 1
@@ -79,7 +79,7 @@ class Rival:
 
     def __post_init__(self) -> None:
         self.saving = [rung for rung in self.rungs if rung.store != "peer"]
-        self.series: list[Rung | Pause] = [*self.saving, *self.pauses]
+        self.series: list[StorePlan | Pause] = [*self.saving, *self.pauses]
         self.since = [0.0 for _ in self.series]
         self.first = [True for _ in self.series]
         self.stops = [[] for _ in self.series]
@@ -162,12 +162,12 @@ class Rival:
                 self._take(self.saving[done])
         self.due = []
 
-    def _take(self, rung: Rung) -> None:
+    def _take(self, rung: StorePlan) -> None:
         assert not any(copy.rung is rung and copy.drain_left for copy in self.copies), "two saves on their way"
         self.copies.append(Copy(rung, self.work, rung.drain, self._shards(rung)))
         self._complete(rung)
 
-    def _shards(self, rung: Rung) -> list[dict[int, set[int]]]:
+    def _shards(self, rung: StorePlan) -> list[dict[int, set[int]]]:
         """Return which nodes hold which shards of a copy, for each replica that has all of it."""
         groups: dict[int, tuple[int, ...]] = {position: (position,) for position in range(self.nodes)}
         if rung.store == "peer-host":
@@ -188,14 +188,14 @@ class Rival:
                     copy.drain_left = 0.0
                     self._complete(copy.rung)
 
-    def _complete(self, rung: Rung) -> None:
+    def _complete(self, rung: StorePlan) -> None:
         """Delete the oldest copies of a store beyond those that it keeps; what is known is known of the newest."""
         for copy in self.held(rung)[1:]:
             copy.good = False
         for copy in self.held(rung)[rung.retain or len(self.copies) + 1 :]:
             self.copies.remove(copy)
 
-    def held(self, rung: Rung) -> list[Copy]:
+    def held(self, rung: StorePlan) -> list[Copy]:
         """Return the complete copies of a store, newest first."""
         return [copy for copy in reversed(self.copies) if copy.rung is rung and not copy.drain_left]
 
@@ -475,7 +475,7 @@ def _check_equal(state: Any, rival: Rival) -> None:
             assert shelf.checkpoints == len(rival.held(rung))
 
 
-def _is_inside(rung: Rung) -> bool:
+def _is_inside(rung: StorePlan) -> bool:
     """Return whether a store is inside the nodes; the shelves of a state begin with the one that is not."""
     return rung.store != "remote"
 

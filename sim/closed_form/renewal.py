@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.formulas.arrays import FloatArray, Number
     from ettrick.sim.formulas.goodput import ClassShares
-    from ettrick.sim.policies.checkpoint.stores import Rung
+    from ettrick.sim.policies.checkpoint.stores import StorePlan
     from ettrick.sim.policies.detection.race import DetectionRace
     from ettrick.sim.policies.recovery.base import Return
 
@@ -156,7 +156,7 @@ class RenewalForm:
     prepared: Prepared
     _sizes: dict[tuple[int, int, float], _SizeTerms | None] = field(default_factory=dict)
     _survivals: dict[tuple[int, int, int, float, Number], tuple[Number, Number]] = field(default_factory=dict)
-    _newest: dict[tuple[int, int, int, tuple[Rung, ...]], tuple[int, float]] = field(default_factory=dict)
+    _newest: dict[tuple[int, int, int, tuple[StorePlan, ...]], tuple[int, float]] = field(default_factory=dict)
     _waits: dict[int, Waits | None] = field(default_factory=dict)
 
     @property
@@ -291,7 +291,7 @@ class RenewalForm:
         ]
         return [CheckpointStore(_AT_ONCE, 0.0, 0.0), *found] if self._size(job).saves else found
 
-    def _newest_of(self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[Rung, ...]) -> tuple[int, float]:
+    def _newest_of(self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[StorePlan, ...]) -> tuple[int, float]:
         """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
         key = job.nodes, job.replicas, index, rungs
         if key not in self._newest:
@@ -355,18 +355,18 @@ def _notices(source: FailureSource, job: PreparedJob) -> Iterator[tuple[float, b
             yield part, rest[0], rest[1]
 
 
-def _rungs(job: PreparedJob) -> list[Rung]:
+def _rungs(job: PreparedJob) -> list[StorePlan]:
     """Return the stores of a job, the one whose checkpoints are newest first."""
     rungs = list(job.checkpoint.rungs)
     return sorted(rungs, key=lambda rung: _interval(rung, job) / 2 + rung.drain)
 
 
-def _interval(rung: Rung, job: PreparedJob) -> float:
+def _interval(rung: StorePlan, job: PreparedJob) -> float:
     """Return how long a job steps between two checkpoints [s]; a live peer has every step."""
     return rung.period(job.step_time) if rung.store != "peer" else job.step_time or _AT_ONCE
 
 
-def _newest_of(path: _Recovery, job: PreparedJob, rungs: Sequence[Rung]) -> tuple[int, float]:
+def _newest_of(path: _Recovery, job: PreparedJob, rungs: Sequence[StorePlan]) -> tuple[int, float]:
     """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
     damage = _damage(path, job)
     damaged = damage.lost | damage.rebooted

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ettrick.sim.formulas.goodput import daly_interval, optimal_interval, young_interval
-from ettrick.sim.policies.checkpoint import Ladder, Periodic, Rung, Tiers, cliques
+from ettrick.sim.policies.checkpoint import Ladder, Periodic, StorePlan, Tiers, cliques
 from ettrick.sim.policies.checkpoint.ladder import choose
 from ettrick.sim.policies.checkpoint.stores import Shelf, Source, clique_of, missing
 from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace
@@ -119,13 +119,13 @@ def test_optimum_beats_its_neighbours_in_the_closed_form() -> None:
 # Which copy survives what, shard by shard: cliques, replicas, and the published chance that memory has a copy left.
 
 
-def rung(store: Any, **changes: Any) -> Rung:
+def rung(store: Any, **changes: Any) -> StorePlan:
     """Return a store with free saves every 10 s; it reads in as many seconds as its name has letters."""
     interval = 0.0 if store == "peer" else 10.0
-    return Rung(store, interval, 0.0, 0.0, float(len(store)), 2.0 * len(store), retain=1)._replace(**changes)
+    return StorePlan(store, interval, 0.0, 0.0, float(len(store)), 2.0 * len(store), retain=1)._replace(**changes)
 
 
-def survives(one: Rung, lost: tuple[int, ...], nodes: int, replicas: int = 1, **more: Any) -> bool:
+def survives(one: StorePlan, lost: tuple[int, ...], nodes: int, replicas: int = 1, **more: Any) -> bool:
     """Return whether a copy is whole after the loss of some nodes."""
     left = missing(one, Damage("hosts", frozenset(lost), **more), nodes, replicas)
     return left is not None and not left.lacks
@@ -234,7 +234,7 @@ def test_one_replica_is_enough_if_each_holds_everything() -> None:
 
 def test_an_unreadable_copy_behind_the_newest_is_passed_over() -> None:
     """The newest checkpoint is too new and known to be good, the next cannot be read: the one before it is."""
-    rung = Rung("remote", 10.0, 0.0, 0.0, 5.0, 5.0, corrupt=0.5, retain=5)
+    rung = StorePlan("remote", 10.0, 0.0, 0.0, 5.0, 5.0, corrupt=0.5, retain=5)
     one = Source(rung, frozenset(), frozenset())
 
     def mark(purpose: str) -> float:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ettrick.sim.policies.checkpoint import Ladder, Pause, Periodic, Rung
+from ettrick.sim.policies.checkpoint import Ladder, Pause, Periodic, StorePlan
 from ettrick.sim.policies.checkpoint.stores import TIE, Grid, after, before, reach
 from ettrick.sim.policies.contracts import Damage, Pace
 from tests.cases import cases
@@ -20,15 +20,15 @@ FREE = Pace(1.0)
 
 """Continuous progress at the healthy pace."""
 
-REMOTE = Rung("remote", 100.0, 3.0, 60.0, 20.0, 20.0)
+REMOTE = StorePlan("remote", 100.0, 3.0, 60.0, 20.0, 20.0)
 
-PEER = Rung("peer", 0.0, 0.0, 0.0, 2.0, 2.0)
+PEER = StorePlan("peer", 0.0, 0.0, 0.0, 2.0, 2.0)
 
-HOST = Rung("host", 20.0, 0.5, 0.0, 4.0, 4.0, retain=1)
+HOST = StorePlan("host", 20.0, 0.5, 0.0, 4.0, 4.0, retain=1)
 
-PEER_HOST = Rung("peer-host", 40.0, 1.0, 7.0, 6.0, 11.0, retain=1)
+PEER_HOST = StorePlan("peer-host", 40.0, 1.0, 7.0, 6.0, 11.0, retain=1)
 
-DISK = Rung("disk", 60.0, 0.0, 55.0, 9.0, 9.0, retain=3)
+DISK = StorePlan("disk", 60.0, 0.0, 55.0, 9.0, 9.0, retain=3)
 
 PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
 
@@ -124,7 +124,7 @@ def test_one_remote_store_is_periodic(
 ) -> None:
     """A ladder of one remote store is the closed form of a periodic save, whatever the pace and the restores."""
     periodic = Periodic(*times, load=20.0)
-    ladder = Ladder((Rung("remote", *times, 20.0, 20.0),))
+    ladder = Ladder((StorePlan("remote", *times, 20.0, 20.0),))
     assert (ladder.interval, ladder.stall, ladder.drain, ladder.load, ladder.transfer) == tuple(periodic)
     assert ladder.save_time() == periodic.save_time()
     ours, theirs = ladder.begin, periodic.begin
@@ -148,7 +148,7 @@ def test_one_remote_store_is_periodic(
 
 # Host: every 10 s of stepping, 1 s. Remote: every 30 s, 2 s, and 20 s to drain. Evaluation: every 40 s, 5 s.
 MIXED = Ladder(
-    (Rung("host", 10.0, 1.0, 0.0, 4.0, 4.0, retain=1), Rung("remote", 30.0, 2.0, 20.0, 20.0, 20.0)),
+    (StorePlan("host", 10.0, 1.0, 0.0, 4.0, 4.0, retain=1), StorePlan("remote", 30.0, 2.0, 20.0, 20.0, 20.0)),
     (Pause(40.0, 0, 5.0),),
 )
 
@@ -179,7 +179,7 @@ def test_a_save_is_put_off_or_left_out() -> None:
 
 def test_periodic_work_is_done_again_with_the_work_before_it() -> None:
     """A pause at 40 s of work that is lost comes again; one whose work is kept does not."""
-    ladder = Ladder((Rung("remote", 30.0, 0.0, 0.0, 20.0, 20.0),), (Pause(40.0, 0, 5.0),))
+    ladder = Ladder((StorePlan("remote", 30.0, 0.0, 0.0, 20.0, 20.0),), (Pause(40.0, 0, 5.0),))
     state, _, paused = ladder.advance(ladder.begin, FREE, 50.0)
     assert (state.work, paused) == (45.0, 5.0)
     back = ladder.restore(state, FREE, Damage("stores")).state
@@ -195,7 +195,7 @@ def test_periodic_work_is_done_again_with_the_work_before_it() -> None:
 
 def held(**changes: Any) -> tuple[Ladder, Any]:
     """Return a remote store, saved to at once after each 100 s, and a state of 350 s of work."""
-    ladder = Ladder((Rung("remote", 100.0, 0.0, 0.0, 20.0, 20.0)._replace(**changes),))
+    ladder = Ladder((StorePlan("remote", 100.0, 0.0, 0.0, 20.0, 20.0)._replace(**changes),))
     return ladder, ladder.advance(ladder.begin, FREE, 350.0)[0]
 
 

@@ -17,7 +17,7 @@ from ettrick.sim.policies.checkpoint.stores import (
     TIE,
     Grid,
     Reading,
-    Rung,
+    StorePlan,
     Shelf,
     Source,
     StoreName,
@@ -234,14 +234,14 @@ class Ladder:
         Positions of the job, and the replicas that they form in order [-].
     """
 
-    rungs: tuple[Rung, ...]
+    rungs: tuple[StorePlan, ...]
     pauses: tuple[Pause, ...] = ()
     nodes: int = 1
     replicas: int = 1
     _grids: dict[float, Grid] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
-    def stores(self) -> tuple[Rung, ...]:
+    def stores(self) -> tuple[StorePlan, ...]:
         """The stores that checkpoints are saved to, the remote one first."""
         saved = [rung for rung in self.rungs if rung.store != "peer"]
         return tuple(sorted(saved, key=lambda rung: rung.store != "remote"))
@@ -257,7 +257,7 @@ class Ladder:
         return tuple(rung.drain for rung in self.stores)
 
     @cached_property
-    def peer(self) -> Rung | None:
+    def peer(self) -> StorePlan | None:
         """Reading from a live replica, if the job can."""
         return next((rung for rung in self.rungs if rung.store == "peer"), None)
 

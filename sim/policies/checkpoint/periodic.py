@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from ettrick.sim.policies.checkpoint.stores import TIE, Rung, in_flight, whole, whole_steps
+from ettrick.sim.policies.checkpoint.stores import TIE, StorePlan, in_flight, whole, whole_steps
 from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace, Restoration
 
 if TYPE_CHECKING:
@@ -46,9 +46,9 @@ class Periodic(NamedTuple):
         return CheckpointState()
 
     @property
-    def rungs(self) -> tuple[Rung, ...]:
+    def rungs(self) -> tuple[StorePlan, ...]:
         """The store, as those of a ladder."""
-        return (Rung("remote", self.interval, self.stall, self.drain, self.load, self.load, transfer=self.transfer),)
+        return (StorePlan("remote", self.interval, self.stall, self.drain, self.load, self.load, transfer=self.transfer),)
 
     @property
     def minds_nodes(self) -> bool:

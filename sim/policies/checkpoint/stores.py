@@ -227,7 +227,7 @@ StoreName: TypeAlias = Literal["peer", "host", "peer-host", "disk", "remote"]
 """Nearest first."""
 
 
-class Rung(NamedTuple):
+class StorePlan(NamedTuple):
     """One store of a ladder, in numbers.
 
     Parameters
@@ -300,7 +300,7 @@ class Source(NamedTuple):
     A position in ``gone`` has lost its own shard, and reads that of another one.
     """
 
-    rung: Rung
+    rung: StorePlan
     lacks: frozenset[int]
     gone: frozenset[int]
 
@@ -355,7 +355,7 @@ def clique_size(number: int, nodes: int, clique: int, jump: int) -> int:
     return clique if number < before + more - 1 else nodes - first - (more - 1) * clique
 
 
-def _dead(rung: Rung, gone: frozenset[int], nodes: int) -> frozenset[int]:
+def _dead(rung: StorePlan, gone: frozenset[int], nodes: int) -> frozenset[int]:
     """Return the positions of the cliques that have lost every member."""
     by_clique: dict[int, list[int]] = {}
     for position in gone:
@@ -369,7 +369,7 @@ def _dead(rung: Rung, gone: frozenset[int], nodes: int) -> frozenset[int]:
     )
 
 
-def missing(rung: Rung, damage: Damage, nodes: int, replicas: int) -> Source | None:
+def missing(rung: StorePlan, damage: Damage, nodes: int, replicas: int) -> Source | None:
     """Return what a store has lost, or ``None`` if nothing of it is left."""
     if rung.store == "remote":
         return Source(rung, frozenset(), frozenset())

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from ettrick.sim import units
 from ettrick.sim.policies.checkpoint.ladder import Ladder
 from ettrick.sim.policies.checkpoint.periodic import Periodic
-from ettrick.sim.policies.checkpoint.stores import Rung, StoreName
+from ettrick.sim.policies.checkpoint.stores import StorePlan, StoreName
 from ettrick.sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ _ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
 
 
 class Times(NamedTuple):
-    """How long a write takes, a restore, one by a node whose own shard is gone [s]; and see :class:`Rung.transfer`."""
+    """How long a write takes, a restore, one by a node whose own shard is gone [s]; and see :class:`StorePlan.transfer`."""
 
     write: float
     load: float
@@ -238,7 +238,7 @@ class Tier(Model):
         fetch = load if self.network is None else total / (nodes * self.network) + self.read_in
         return Times(max(alone, whole / self.save_share), load, fetch, (alone * readers, whole * readers))
 
-    def rung(self, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> Rung:
+    def rung(self, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> StorePlan:
         """Return the store in numbers, for a job with a mean time to interrupt and a time of a step [s].
 
         Raises
@@ -250,11 +250,11 @@ class Tier(Model):
             raise RuleError(("clique",), f"is {self.clique} nodes, and the job has {nodes}")
         write, load, fetch, transfer = self.times(nodes, replicas, size)
         if self.store == "peer":
-            return Rung("peer", 0.0, 0.0, 0.0, load, fetch)
+            return StorePlan("peer", 0.0, 0.0, 0.0, load, fetch)
         blocking = self.mode == "blocking"
         stall = write if blocking else self.stall + self.slowdown * write
         retain = self.retain if self.retain is not None or self.store == "remote" else 1
-        return Rung(
+        return StorePlan(
             store=self.store,
             interval=self._spacing(mtti, step, stall),
             stall=stall,
@@ -375,7 +375,7 @@ class Tiers(Strategy):
             return Periodic(first.interval, first.stall, first.drain, first.load, first.transfer)
         return Ladder(rungs, tuple(periodic), nodes, replicas)
 
-    def _rung(self, index: int, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> Rung:
+    def _rung(self, index: int, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> StorePlan:
         """Return one of the stores in numbers."""
         try:
             return self.tiers[index].rung(mtti, step, nodes, replicas, self.size if self.size is not None else size)
