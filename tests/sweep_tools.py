@@ -16,7 +16,7 @@ import numpy as np
 import yaml
 from numpy.random import default_rng
 
-from ettrick.analysis.optimize.evaluate import Bench
+from ettrick.analysis.optimize.evaluate import Evaluator
 from ettrick.analysis.optimize.problem import problem_of
 from ettrick.analysis.page.chapters.answers import answers_of
 from ettrick.analysis.page.model import plain
@@ -176,10 +176,10 @@ def study_of(folder: Path, *overrides: str, **changes: Any) -> LoadedStudy:
     return load_study(path, overrides)
 
 
-def bench_of(loaded: LoadedStudy, function: Callable[[dict[str, Any], Any], dict[str, float]], runs: int = 16) -> Bench:
+def bench_of(loaded: LoadedStudy, function: Callable[[dict[str, Any], Any], dict[str, float]], runs: int = 16) -> Evaluator:
     """Return where the points of a study are tried, without a simulation."""
     campaign = FakeCampaign(loaded, None, None, function=function)  # type: ignore[arg-type]
-    return Bench(problem_of(loaded), campaign, runs)
+    return Evaluator(problem_of(loaded), campaign, runs)
 
 
 CONTEXT = Context(b"", "", "")

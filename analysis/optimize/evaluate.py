@@ -91,7 +91,7 @@ class Trial(NamedTuple):
         return "fails" if "fails" in self.verdicts else "open" if "open" in self.verdicts else "holds"
 
 
-class Bench:
+class Evaluator:
     """Where combinations are evaluated, each once."""
 
     def __init__(self, problem: Problem, campaign: Campaign, replications: int) -> None:
@@ -242,7 +242,7 @@ class Member(NamedTuple):
     is_certain: bool
 
 
-def rank_trials(bench: Bench) -> TrialRanking:
+def rank_trials(bench: Evaluator) -> TrialRanking:
     """Return the order of the trials by the first aim, on common replications."""
     aim = bench.problem.aims[0]
     usable = [trial for trial in bench.candidates if trial.is_usable]
@@ -267,7 +267,7 @@ def rank_trials(bench: Bench) -> TrialRanking:
     )
 
 
-def close(bench: Bench) -> None:
+def close(bench: Evaluator) -> None:
     """Evaluate the neighbours of the answer, or of all members of the front, until none of them takes its place."""
     while True:
         several = len(bench.problem.aims) > 1
@@ -279,7 +279,7 @@ def close(bench: Bench) -> None:
         bench.evaluate(missing)
 
 
-def front_of(bench: Bench) -> list[Member]:
+def front_of(bench: Evaluator) -> list[Member]:
     """Return the combinations that no other one is at least as good as in all aims, and better in one.
 
     Best first by the first aim.
@@ -295,7 +295,7 @@ def front_of(bench: Bench) -> list[Member]:
     return [Member(trial, _is_certain(bench, trial, rivals)) for trial in members]
 
 
-def _ranking(bench: Bench, usable: Sequence[Trial]) -> Ranking | None:
+def _ranking(bench: Evaluator, usable: Sequence[Trial]) -> Ranking | None:
     """Return the ranking of combinations by the first aim, which is a metric."""
     aim = bench.problem.aims[0]
     if not bench.problem.over_draws:
@@ -306,24 +306,24 @@ def _ranking(bench: Bench, usable: Sequence[Trial]) -> Ranking | None:
     return ranking_over_draws(tables, lowest=aim.lowest, is_chance=is_chance)
 
 
-def _score(bench: Bench, trial: Trial, position: int = 0) -> float:
+def _score(bench: Evaluator, trial: Trial, position: int = 0) -> float:
     mean = trial.aims[position].mean
     assert mean is not None
     return bench.problem.aims[position].score(mean)
 
 
-def _worst_violation(bench: Bench, trial: Trial) -> float:
+def _worst_violation(bench: Evaluator, trial: Trial) -> float:
     pairs = zip(bench.problem.conditions, trial.bounded, strict=True)
     return max((condition.violation(found.mean) for condition, found in pairs if found.mean is not None), default=0.0)
 
 
-def _dominates(bench: Bench, one: Trial, other: Trial) -> bool:
+def _dominates(bench: Evaluator, one: Trial, other: Trial) -> bool:
     aims = range(len(bench.problem.aims))
     scores = [(_score(bench, one, at), _score(bench, other, at)) for at in aims]
     return all(mine >= theirs for mine, theirs in scores) and any(mine > theirs for mine, theirs in scores)
 
 
-def _is_certain(bench: Bench, trial: Trial, others: Sequence[Trial]) -> bool:
+def _is_certain(bench: Evaluator, trial: Trial, others: Sequence[Trial]) -> bool:
     """Return whether no combination may be better in everything, as far as pairs of replications show.
 
     All paired differences of metrics hold together with a probability of 95 % (Bonferroni), as in the question

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.metrics import PROBABILITIES, is_share
-from ettrick.analysis.optimize.evaluate import Bench, close, doubt_of_cell, front_of, rank_trials
+from ettrick.analysis.optimize.evaluate import Evaluator, close, doubt_of_cell, front_of, rank_trials
 from ettrick.analysis.optimize.problem import Line, draws_of, problem_of
 from ettrick.analysis.optimize.search import (
     ALL,
@@ -88,7 +88,7 @@ class Confirmation(NamedTuple):
     is_confirmed: bool | None
 
 
-def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirmation:
+def confirm(bench: Evaluator, found: Sequence[Trial], replications: int) -> Confirmation:
     """Return what some combinations come to with another seed, beside the scenario as it is.
 
     The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
@@ -105,7 +105,7 @@ def confirm(bench: Bench, found: Sequence[Trial], replications: int) -> Confirma
     # The draws too: inputs that none of them met helped to choose the answer as noise did.
     draws = draws_of(loaded, over_draws=bench.problem.over_draws, fresh=seed)
     problem = dataclasses.replace(bench.problem, loaded=loaded, draws=draws)
-    fresh = Bench(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
+    fresh = Evaluator(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
     *trials, start = fresh.evaluate([*(trial.chosen for trial in found), ()])
     aims = problem.aims
     gains = tuple(tuple(fresh.gain(trial, start, aim) for aim in aims) for trial in trials)
@@ -171,7 +171,7 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
     )
 
 
-def _neighbours(answer: Trial, bench: Bench) -> list[NeighbourFound]:
+def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourFound]:
     """Return what came of the neighbours of the answer; none of a curve between two ends."""
     found = []
     for chosen, axis in bench.problem.neighbours(answer.chosen).items():
@@ -183,7 +183,7 @@ def _neighbours(answer: Trial, bench: Bench) -> list[NeighbourFound]:
     return found
 
 
-def _warnings(answers: Sequence[Trial], bench: Bench) -> list[str]:
+def _warnings(answers: Sequence[Trial], bench: Evaluator) -> list[str]:
     """Return what the answers warn of; and where idle nodes served like spares, which makes the others look better."""
     about_spares = [
         line for trial in bench.candidates for line in trial.cell.stated.warnings if line.startswith("spares.idle ")
@@ -191,7 +191,7 @@ def _warnings(answers: Sequence[Trial], bench: Bench) -> list[str]:
     return list(dict.fromkeys([*about_spares, *(line for trial in answers for line in trial.cell.stated.warnings)]))
 
 
-def _axis(name: str, bench: Bench) -> OptimizeAxis:
+def _axis(name: str, bench: Evaluator) -> OptimizeAxis:
     """Return where an axis was looked at."""
     domain = bench.problem.domains[name]
     axis = bench.problem.loaded.study.vary[name]
@@ -202,11 +202,11 @@ def _axis(name: str, bench: Bench) -> OptimizeAxis:
     return OptimizeAxis(title=title, noun=axis.noun, from_=ends[0], to=ends[1], size=domain.size)
 
 
-def _labels(chosen: Sequence[AxisPosition], bench: Bench) -> dict[str, str]:
+def _labels(chosen: Sequence[AxisPosition], bench: Evaluator) -> dict[str, str]:
     return {name: value.label for name, value in zip(bench.problem.domains, chosen, strict=True)} if chosen else {}
 
 
-def _trial(trial: Trial, bench: Bench) -> dict[str, Any]:
+def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
     """Return the fields of a combination."""
     problem = bench.problem
     pairs = zip(problem.conditions, trial.bounded, trial.verdicts, strict=True)
@@ -244,7 +244,7 @@ def _settings(trial: Trial) -> list[str]:
     return list(stated._replace(values=tuple(values)).overrides)
 
 
-def _in_order(bench: Bench) -> list[Trial]:
+def _in_order(bench: Evaluator) -> list[Trial]:
     """Return the trials: along its axis if there is one alone, else as it came."""
     domains = list(bench.problem.domains.values())
     if len(domains) == 1 and isinstance(domains[0], Line):
@@ -265,7 +265,7 @@ def _as_good(found: OptimizationResult) -> AsGood | None:
     )
 
 
-def _top(top: Top, bench: Bench) -> TopFound:
+def _top(top: Top, bench: Evaluator) -> TopFound:
     """Return where the curve is highest."""
     (line,) = bench.problem.domains.values()
     assert isinstance(line, Line)
@@ -274,7 +274,7 @@ def _top(top: Top, bench: Bench) -> TopFound:
     )
 
 
-def _edge(edge: Edge, bench: Bench) -> EdgeFound:
+def _edge(edge: Edge, bench: Evaluator) -> EdgeFound:
     """Return up to where conditions hold."""
     return EdgeFound(
         surely_not=None if edge.surely_not is None else _labels(edge.surely_not.chosen, bench),
@@ -283,7 +283,7 @@ def _edge(edge: Edge, bench: Bench) -> EdgeFound:
     )
 
 
-def _confirmation(found: Confirmation, bench: Bench) -> ConfirmationFound:
+def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationFound:
     """Return what fresh failures say."""
     names = [aim.name for aim in bench.problem.aims]
 
@@ -305,7 +305,7 @@ def _confirmation(found: Confirmation, bench: Bench) -> ConfirmationFound:
     )
 
 
-def _as_it_is(bench: Bench) -> dict[str, str]:
+def _as_it_is(bench: Evaluator) -> dict[str, str]:
     """Return what the scenario as it is says of each axis, where that is one value."""
     problem = bench.problem
     content = problem.loaded.template.scenario(problem.loaded.common).dump()
@@ -330,13 +330,13 @@ def _value_at(content: Any, path: Sequence[str]) -> Any:
     return content
 
 
-def _without_formula(bench: Bench) -> FormulaLeftOut | None:
+def _without_formula(bench: Evaluator) -> FormulaLeftOut | None:
     """Return for how many combinations the closed form does not apply, and why it does not for the first."""
     reasons = [trial.cell.stated.no_formula for trial in bench.candidates if trial.cell.stated.no_formula]
     return FormulaLeftOut(combinations=len(reasons), reason=reasons[0][0]) if reasons else None
 
 
-def _formula(found: FormulaAnswer, bench: Bench) -> FormulaFound:
+def _formula(found: FormulaAnswer, bench: Evaluator) -> FormulaFound:
     """Return the closed form's answer."""
     return FormulaFound(
         values=_labels(found.chosen, bench),
@@ -369,7 +369,7 @@ class OptimizationResult:
         On fresh failures; ``None`` if nothing keeps the conditions.
     """
 
-    bench: Bench
+    bench: Evaluator
     method: str
     ranking: TrialRanking
     front: tuple[Member, ...]
@@ -408,7 +408,7 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     confirmed = (2 if len(problem.aims) == 1 else _MOST_CONFIRMED) + 1
     tasks = looks * len(blocks(0, replications)) + confirmed * len(blocks(0, problem.spec.confirm))
     count = _counted(campaign.progress, tasks * len(problem.draws))
-    bench = Bench(problem, dataclasses.replace(campaign, progress=count), replications)
+    bench = Evaluator(problem, dataclasses.replace(campaign, progress=count), replications)
     if len(domains) == len(problem.aims) == 1 and isinstance(domains[0], Line):
         line = domains[0]
         if aim.is_axis:

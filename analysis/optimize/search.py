@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.optimize.evaluate import Bench, Trial
+    from ettrick.analysis.optimize.evaluate import Evaluator, Trial
     from ettrick.analysis.optimize.problem import Aim
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition
@@ -38,12 +38,12 @@ BATCH = 8
 _SEED = 1
 
 
-def simulate_all(bench: Bench) -> None:
+def simulate_all(bench: Evaluator) -> None:
     """Evaluate every combination."""
     bench.evaluate(list(itertools.product(*(domain.values for domain in bench.problem.domains.values()))))
 
 
-def search(bench: Bench, trials: int) -> None:
+def search(bench: Evaluator, trials: int) -> None:
     """Evaluate as many combinations as asked for, where earlier ones say that the best may be.
 
     Tree-structured Parzen estimators, asked for `BATCH` combinations at a time with a fixed seed: those of a batch
@@ -73,7 +73,7 @@ def search(bench: Bench, trials: int) -> None:
         optuna.logging.set_verbosity(verbosity)
 
 
-def _search(optuna: Any, bench: Bench, trials: int) -> None:
+def _search(optuna: Any, bench: Evaluator, trials: int) -> None:
     misses: dict[int, list[float]] = {}
     directions = ["minimize" if aim.lowest else "maximize" for aim in bench.problem.aims]
     study = optuna.create_study(directions=directions, sampler=_sampler(optuna, bench, misses))
@@ -91,7 +91,7 @@ def _search(optuna: Any, bench: Bench, trials: int) -> None:
         done += len(asked)
 
 
-def _sampler(optuna: Any, bench: Bench, misses: dict[int, list[float]]) -> Any:
+def _sampler(optuna: Any, bench: Evaluator, misses: dict[int, list[float]]) -> Any:
     """Return what suggests combinations; of constraints it asks `misses` by the number of a trial."""
     with warnings.catch_warnings():
         # That these options are experimental, or will have other names, is not the user's business.
@@ -107,7 +107,7 @@ def _sampler(optuna: Any, bench: Bench, misses: dict[int, list[float]]) -> Any:
         )
 
 
-def _chosen(trial: Any, bench: Bench) -> tuple[AxisPosition, ...]:
+def _chosen(trial: Any, bench: Evaluator) -> tuple[AxisPosition, ...]:
     """Return the combination that a suggestion stands for."""
     chosen = []
     for name, domain in bench.problem.domains.items():
@@ -133,7 +133,7 @@ def _values(found: Trial) -> list[float] | None:
     return [value for value in values if value is not None]
 
 
-def _misses(bench: Bench, found: Trial) -> list[float]:
+def _misses(bench: Evaluator, found: Trial) -> list[float]:
     """Return by how much a trial misses each condition; not above zero where it is kept."""
     pairs = zip(bench.problem.conditions, found.bounded, strict=True)
     return [condition.violation(bound.mean) for condition, bound in pairs if bound.mean is not None]
@@ -182,7 +182,7 @@ class Edge(NamedTuple):
     islands: tuple[Trial, ...]
 
 
-def climb(bench: Bench, line: Line, aim: Aim) -> Top | None:
+def climb(bench: Evaluator, line: Line, aim: Aim) -> Top | None:
     """Evaluate values around the best until those beside it are not resolved as worse, or nothing lies between.
 
     A coarse look at the whole line, then the gaps on both sides of the best are halved, on common failures. At the end
@@ -217,7 +217,7 @@ def climb(bench: Bench, line: Line, aim: Aim) -> Top | None:
     return None if line.size is not None else _climb_to_top(bench, line, aim)
 
 
-def walk_to_edge(bench: Bench, line: Line, aim: Aim) -> Edge:
+def walk_to_edge(bench: Evaluator, line: Line, aim: Aim) -> Edge:
     """Return up to where the conditions hold: a coarse look at the whole line, then bisection.
 
     Whole numbers and steps on both sides of the answer are evaluated too. It takes for granted that what is enough
@@ -240,7 +240,7 @@ def walk_to_edge(bench: Bench, line: Line, aim: Aim) -> Edge:
     return edge_of(bench, aim)
 
 
-def edge_of(bench: Bench, aim: Aim) -> Edge:
+def edge_of(bench: Evaluator, aim: Aim) -> Edge:
     """Return up to where the conditions hold among the trials."""
     trials = _along(bench, lambda trial: -aim.score(place(trial)))
     first = _first_of_run(trials, lambda trial: trial.is_usable)
@@ -263,7 +263,7 @@ def place(trial: Trial) -> float:
     return number
 
 
-def _along(bench: Bench, key: Callable[[Trial], float]) -> list[Trial]:
+def _along(bench: Evaluator, key: Callable[[Trial], float]) -> list[Trial]:
     return sorted(bench.candidates, key=key)
 
 
@@ -277,7 +277,7 @@ def _first_of_run(trials: Sequence[Trial], is_good: Callable[[Trial], bool]) -> 
     return len(trials) - count if count else None
 
 
-def _climb_to_top(bench: Bench, line: Line, aim: Aim) -> Top | None:
+def _climb_to_top(bench: Evaluator, line: Line, aim: Aim) -> Top | None:
     """Evaluate the top of the curve through the best, what is as good, and one value more on each side; return it."""
     trials = [trial for trial in _along(bench, place) if trial.is_usable]
     ranking = rank_trials(bench)
@@ -299,7 +299,7 @@ def _climb_to_top(bench: Bench, line: Line, aim: Aim) -> Top | None:
     return Top(number, (max(low, first), min(high, last)))
 
 
-def _table(bench: Bench, trial: Trial, aim: Aim) -> FloatArray | None:
+def _table(bench: Evaluator, trial: Trial, aim: Aim) -> FloatArray | None:
     """Return what each replication says of a trial, shape (n,), or (draws, n) over draws; ``None`` without a mean."""
     if not bench.problem.over_draws:
         return contributions(trial.cell.stated.metrics[aim.name])
@@ -372,7 +372,7 @@ class FormulaAnswer(NamedTuple):
     is_of_trials: bool
 
 
-def formula_answer(bench: Bench, answer: Trial | None) -> FormulaAnswer | None:
+def formula_answer(bench: Evaluator, answer: Trial | None) -> FormulaAnswer | None:
     """Return what the closed form calls the best, at the central values of what is unknown, conditions aside.
 
     Returns

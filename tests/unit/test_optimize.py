@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
-    from ettrick.analysis.optimize.evaluate import Bench
+    from ettrick.analysis.optimize.evaluate import Evaluator
     from ettrick.analysis.optimize.optimize import OptimizationResult
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.task import Context, Record, Task
@@ -246,7 +246,7 @@ def line_study(folder: Path, *overrides: str, **span: Any) -> LoadedStudy:
     return study_of(folder, *overrides, vary={INTERVAL: {"range": span}}, optimize={"maximize": "ettr"})
 
 
-def line_of(bench: Bench) -> Line:
+def line_of(bench: Evaluator) -> Line:
     """Return the only axis of a problem."""
     (line,) = bench.problem.domains.values()
     assert isinstance(line, Line)
@@ -310,7 +310,7 @@ def test_the_interval_of_the_top_and_what_is_as_good_hold_the_truth(tmp_path: Pa
 
 def edge_bench(
     folder: Path, passes: Callable[[float, float], bool], *, maximize: bool = False, runs: int = 40
-) -> Bench:
+) -> Evaluator:
     """Return a search for the fewest (most) spares with P >= 0.75, where a replication with a draw u passes."""
     study = study_of(
         folder,
