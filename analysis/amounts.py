@@ -233,7 +233,7 @@ def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str
 _WORDS = {"d": "days", "h": "hours", "min": "minutes", "s": "seconds", "M": "million", "G": "billion", "T": "trillion"}
 
 
-class Shown(NamedTuple):
+class MetricFormat(NamedTuple):
     """How a metric is shown."""
 
     metric: str
@@ -328,12 +328,12 @@ def is_wide(interval: Sequence[float | None] | None) -> bool:
     return ends is not None and ends[1] - ends[0] >= WIDE
 
 
-def shown(metric: str, values: Iterable[float | None], currency: str | None = None) -> Shown:
+def shown(metric: str, values: Iterable[float | None], currency: str | None = None) -> MetricFormat:
     """Return how a metric is shown, given some of its values [SI]."""
     form = form_of(metric, [value for value in values if value is not None], currency or "")
     first, _, rest = form.unit.partition(" ")
     unit = " ".join(part for part in (_WORDS.get(first, first), rest) if part)
-    return Shown(metric, name_of(metric), form._replace(unit=unit))
+    return MetricFormat(metric, name_of(metric), form._replace(unit=unit))
 
 
 def verb(metric: str, one: str, many: str) -> str:

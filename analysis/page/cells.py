@@ -7,7 +7,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ettrick.analysis.amounts import Shown, capital, label_text, number_of, phrase, shown
+from ettrick.analysis.amounts import MetricFormat, capital, label_text, number_of, phrase, shown
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.charts.data import ChartAxis
 from ettrick.analysis.results.models import CellMetric
@@ -211,7 +211,7 @@ class Level(NamedTuple):
     name: str  # what it is called: ``at least 95 %``
 
 
-def levels_of(content: SweepDocument, axis: ChosenAxis, metric: Shown) -> tuple[Level, ...]:
+def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> tuple[Level, ...]:
     """Return the values that questions ask of a metric along an axis, each once."""
     found: dict[tuple[str, float], Level] = {}
     for answer in content.answers:
@@ -230,12 +230,12 @@ def levels_of(content: SweepDocument, axis: ChosenAxis, metric: Shown) -> tuple[
 # Metrics in the units that readers see, as numbers for pictures and as texts for tables.
 
 
-def shown_of_cells(cells: Iterable[CellFound], metric: str, currency: str | None = None) -> Shown:
+def shown_of_cells(cells: Iterable[CellFound], metric: str, currency: str | None = None) -> MetricFormat:
     """Return how a metric of cells of a study is shown."""
     return shown(metric, [mean_of(cell, metric) for cell in cells], currency)
 
 
-def cell_mean(cell: CellFound, metric: Shown) -> str:
+def cell_mean(cell: CellFound, metric: MetricFormat) -> str:
     """Return the mean of a cell with the digits that its interval deserves; empty without one."""
     return metric.mean(cell.metrics.get(metric.metric))
 
@@ -245,7 +245,7 @@ def has_bands(cells: Iterable[CellFound], metric: str) -> bool:
     return any(summary_of(cell, metric).band90 for cell in cells)
 
 
-def band_text(cell: CellFound, metric: Shown) -> str:
+def band_text(cell: CellFound, metric: MetricFormat) -> str:
     """Return the band of what the unknown inputs of a cell may be, or why there is none."""
     band = summary_of(cell, metric.metric).band90
     if band is not None and None not in band:

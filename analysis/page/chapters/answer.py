@@ -12,7 +12,7 @@ from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
     NumberFormat,
-    Shown,
+    MetricFormat,
     capital,
     label_text,
     name_of,
@@ -228,7 +228,7 @@ class AnsweredQuestion:
         means = [summary_of(cell, metric).mean for cell in self.document.cells]
         return people_form(metric, [mean for mean in means if mean is not None], self.document.currency or "")
 
-    def shown(self, metric: str = "") -> Shown:
+    def shown(self, metric: str = "") -> MetricFormat:
         """Return how a metric is shown in a table."""
         return shown_of_cells(self.document.cells, metric or self.metric, self.document.currency)
 

@@ -16,7 +16,7 @@ from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
     NumberFormat,
-    Shown,
+    MetricFormat,
     capital,
     ends_of,
     is_wide,
@@ -202,7 +202,7 @@ def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Se
     return rows, f"{words} These are {kept}; all {len(cells):,} are in points.csv."
 
 
-def _spread(cell: CellFound, metric: Shown) -> str:
+def _spread(cell: CellFound, metric: MetricFormat) -> str:
     found = summary_of(cell, metric.metric)
     if found.p05 is not None and found.p95 is not None:
         return metric.range((found.p05, found.p95)) or "all runs are equal"

@@ -46,7 +46,7 @@ from ettrick.sim.units import HOUR, YEAR
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import NumberFormat, Shown
+    from ettrick.analysis.amounts import NumberFormat, MetricFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
@@ -487,7 +487,7 @@ def _title(document: CompareDocument) -> str:
     return f"{ours} has {metric.distance(found.mean, found.ci95)} {more} {name} than {theirs}"
 
 
-def _may_be_better(ranking: RankingFound, labels: Mapping[str, str], metric: Shown) -> str:
+def _may_be_better(ranking: RankingFound, labels: Mapping[str, str], metric: MetricFormat) -> str:
     """Return who may be better than the first although the mean is behind, and by how much it is."""
     names = [name for name in ranking.behind if name in ranking.may_be_best][1:]
     far = [f"{labels[name]} ({metric.distance(ranking.behind[name].mean, None)} behind)" for name in names]
@@ -557,7 +557,7 @@ def difference_note(found: DifferenceFound, replications: int) -> str:
     return f"not resolved: {count} would tell"
 
 
-def _means(document: CompareDocument, metric: Shown) -> Figure | None:
+def _means(document: CompareDocument, metric: MetricFormat) -> Figure | None:
     labels, rows, texts = variant_labels(list(document.variants)), [], {}
     order = document.order or list(document.variants)
     for name in [*order, *(other for other in document.variants if other not in order)]:
@@ -576,7 +576,7 @@ def _means(document: CompareDocument, metric: Shown) -> Figure | None:
     return Figure("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
 
 
-def _behind(ranking: RankingFound, metric: Shown, labels: Mapping[str, str]) -> Figure:
+def _behind(ranking: RankingFound, metric: MetricFormat, labels: Mapping[str, str]) -> Figure:
     ahead, rows = ranking.may_be_best, []
     for name, found in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
@@ -620,7 +620,7 @@ def _mean(variant: VariantFound, metric: str) -> float | None:
     return None if found is None else found.mean
 
 
-def _shown(document: CompareDocument) -> Shown:
+def _shown(document: CompareDocument) -> MetricFormat:
     means = [_mean(variant, document.headline) for variant in document.variants.values()]
     return shown(document.headline, means, _currency(document))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.amounts import Shown, capital, ends_of, label_text, number_of, verb
+from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text, number_of, verb
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import (
     ChosenAxis,
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from ettrick.analysis.results.models import CellFound, SweepDocument
 
 
-def known_lines(content: SweepDocument, axis: ChosenAxis, metric: Shown) -> list[Line]:
+def known_lines(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> list[Line]:
     """Return the lines along an axis with two means or more."""
     return [line for line in lines_along(content, axis) if len(_known(line, metric)) > 1]
 
 
-def _known(line: Line, metric: Shown) -> list[CellFound]:
+def _known(line: Line, metric: MetricFormat) -> list[CellFound]:
     return [cell for cell in line.cells if mean_of(cell, metric.metric) is not None]
 
 
 def curves_picture(
     content: SweepDocument,
     axis: ChosenAxis,
-    metric: Shown,
+    metric: MetricFormat,
     lines: Sequence[Line],
     key: str,
     *,
@@ -80,7 +80,7 @@ def curves_picture(
     return Figure(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
 
 
-def _series(line: Line, axis: ChosenAxis, metric: Shown, hue: int) -> Series:
+def _series(line: Line, axis: ChosenAxis, metric: MetricFormat, hue: int) -> Series:
     found = [summary_of(cell, metric.metric) for cell in line.cells]
     numbers = [cell.numbers[axis.name] for cell in line.cells]
     bands = tuple(metric.ends(one.band90) for one in found)
@@ -94,7 +94,7 @@ def _series(line: Line, axis: ChosenAxis, metric: Shown, hue: int) -> Series:
     )
 
 
-def _formula(line: Line, axis: ChosenAxis, metric: Shown) -> Series | None:
+def _formula(line: Line, axis: ChosenAxis, metric: MetricFormat) -> Series | None:
     """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
     values = [cell.closed_form.ettr if cell.closed_form else None for cell in line.cells]
     if metric.metric != "ettr" or all(value is None for value in values):
@@ -103,7 +103,7 @@ def _formula(line: Line, axis: ChosenAxis, metric: Shown) -> Series | None:
     return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
 
 
-def _table(lines: Sequence[Line], axis: ChosenAxis, metric: Shown, title: str) -> TableBlock:
+def _table(lines: Sequence[Line], axis: ChosenAxis, metric: MetricFormat, title: str) -> TableBlock:
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
@@ -122,14 +122,14 @@ def _table(lines: Sequence[Line], axis: ChosenAxis, metric: Shown, title: str) -
     return grid(title, heads, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
 
 
-def cell_text(cell: CellFound | None, metric: Shown) -> str:
+def cell_text(cell: CellFound | None, metric: MetricFormat) -> str:
     """Return the mean of a cell with its interval, or why there is none."""
     if cell is None:
         return "no results"
     return metric.worded(summary_of(cell, metric.metric)) or missing_text(cell, metric.metric)
 
 
-def missing_means(content: SweepDocument, metric: Shown) -> str:
+def missing_means(content: SweepDocument, metric: MetricFormat) -> str:
     """Return how many combinations have no mean, and why."""
     missing = [cell for cell in content.cells if cell.status != "ok"]
     unknown = [cell for cell in running(content) if summary_of(cell, metric.metric).mean is None]
@@ -205,7 +205,7 @@ def _spread(lines: Sequence[Line], metric: str) -> float:
 _SAME = 1e-9
 
 
-def curves_title(lines: Sequence[Line], axis: ChosenAxis, metric: Shown) -> str:
+def curves_title(lines: Sequence[Line], axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return what the curves of a metric along an axis say. Each line has two means or more."""
     cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
@@ -217,7 +217,7 @@ def curves_title(lines: Sequence[Line], axis: ChosenAxis, metric: Shown) -> str:
     return _ahead(lines, axis, metric) or _span(cells, axis, metric)
 
 
-def _one_line(cells: Sequence[CellFound], axis: ChosenAxis, metric: Shown) -> str:
+def _one_line(cells: Sequence[CellFound], axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return where a single curve is best if that is inside, else where it comes from and goes to."""
     name, key = capital(metric.name), metric.metric
     is_lowest = lower_is_better(key)
@@ -240,7 +240,7 @@ def _one_line(cells: Sequence[CellFound], axis: ChosenAxis, metric: Shown) -> st
     return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
 
 
-def _ahead(lines: Sequence[Line], axis: ChosenAxis, metric: Shown) -> str:
+def _ahead(lines: Sequence[Line], axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return which line is best at the last value that all have, if its interval is clear of all others'."""
     key = metric.metric
     common = set.intersection(*({cell.values[axis.name] for cell in line.cells} for line in lines))
@@ -261,7 +261,7 @@ def _ahead(lines: Sequence[Line], axis: ChosenAxis, metric: Shown) -> str:
     return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
 
 
-def _span(cells: Sequence[CellFound], axis: ChosenAxis, metric: Shown) -> str:
+def _span(cells: Sequence[CellFound], axis: ChosenAxis, metric: MetricFormat) -> str:
     order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
     if low == high:
@@ -269,7 +269,7 @@ def _span(cells: Sequence[CellFound], axis: ChosenAxis, metric: Shown) -> str:
     return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
 
 
-def _is_apart(one: CellFound, other: CellFound, metric: Shown) -> bool:
+def _is_apart(one: CellFound, other: CellFound, metric: MetricFormat) -> bool:
     means, halves = [], 0.0
     for cell in (one, other):
         means.append(mean_of(cell, metric.metric) or 0.0)

@@ -42,7 +42,7 @@ from ettrick.sim.units import DAY, HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import Shown
+    from ettrick.analysis.amounts import MetricFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
@@ -593,7 +593,7 @@ def _delivered_beside(fleets: Sequence[_Fleet]) -> TableBlock:
     return grid("What the fleets deliver, and differences on the same jobs and failures", heads, rows)
 
 
-def _changed(form: Shown, fleet: _Fleet, metric: str) -> str:
+def _changed(form: MetricFormat, fleet: _Fleet, metric: str) -> str:
     found = fleet.difference.get(metric)
     return "-" if found is None else "the same" if found.mean == 0 else form.change(found)
 

@@ -34,7 +34,7 @@ from ettrick.analysis.page.sourced import SourceDocument, SourcedNumber, line, n
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import NumberFormat, Shown
+    from ettrick.analysis.amounts import NumberFormat, MetricFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import AimDescription, AimFound, ConditionFound, Labels, OptimizeDocument, TrialFound
@@ -203,7 +203,7 @@ class _Optimum:
         axes = self.content.axes
         return ", ".join(phrase(axes[name].title, label, axes[name].noun) for name, label in values.items())
 
-    def shown(self, name: str) -> Shown:
+    def shown(self, name: str) -> MetricFormat:
         """Return how a metric is shown in pictures and tables."""
         return shown(name, self._means(name), self.currency)
 
@@ -532,7 +532,7 @@ def _trials_table(optimum: _Optimum) -> TableBlock:
     return grid("What was evaluated", heads, rows, words, note=note)
 
 
-def _text(trial: TrialFound, metric: Shown) -> str:
+def _text(trial: TrialFound, metric: MetricFormat) -> str:
     return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
 
 

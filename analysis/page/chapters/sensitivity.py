@@ -37,7 +37,7 @@ from ettrick.analysis.results.models import DifferenceFound, SensitivityDocument
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.analysis.amounts import NumberFormat, Shown
+    from ettrick.analysis.amounts import NumberFormat, MetricFormat
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate
@@ -182,7 +182,7 @@ class _Asked:
         return SourceDocument(SENSITIVITY, self.content)
 
     @functools.cached_property
-    def metric(self) -> Shown:
+    def metric(self) -> MetricFormat:
         """How the metric and its changes are shown in pictures and tables."""
         return shown(self.content.metric, [self.content.center.mean], self.currency)
 
@@ -368,7 +368,7 @@ def _tornado_title(asked: _Asked) -> str:
     return f"No input alone changes {metric.name} by more than the sampling error, with {count}"
 
 
-def _swing(moves: Sequence[_Move], metric: Shown) -> TornadoBar:
+def _swing(moves: Sequence[_Move], metric: MetricFormat) -> TornadoBar:
     drawn = [(move.label, move.found.mean / metric.form.size, metric.gaps(move.found.ci95)) for move in moves]
     low, high = (drawn[place] for place in drawn_ends([move.found.mean for move in moves]))
     return TornadoBar(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)

@@ -11,7 +11,7 @@ from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
     POINTS,
-    Shown,
+    MetricFormat,
     capital,
     label_text,
     name_of,
@@ -508,7 +508,7 @@ def _pictures(content: SweepDocument) -> Iterator[Figure]:
                 yield curves_picture(content, axis, worded, lines, f"{_key(metric)}-along-{_key(axis.name)}")
 
 
-def _is_level(content: SweepDocument, metric: Shown) -> bool:
+def _is_level(content: SweepDocument, metric: MetricFormat) -> bool:
     means = [mean_of(cell, metric.metric) for cell in running(content)]
     return len({metric.form.plain(mean) for mean in means if mean is not None}) == 1
 
@@ -523,7 +523,7 @@ def _axes(content: SweepDocument) -> list[ChosenAxis]:
     return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
 
 
-def _intervals(content: SweepDocument, metric: Shown) -> Figure:
+def _intervals(content: SweepDocument, metric: MetricFormat) -> Figure:
     cells, axes = running(content), axes_of(content)
     best = best_of(cells, metric.metric)
     kept = cells if len(cells) <= _MOST_ROWS else best[:_MOST_ROWS]
@@ -610,7 +610,7 @@ def _fixed(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> list[
 
 
 def _picture(
-    content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis], fixed: Mapping[str, str], metric: Shown, number: int
+    content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis], fixed: Mapping[str, str], metric: MetricFormat, number: int
 ) -> Figure | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
     cells = {
@@ -644,7 +644,7 @@ def _picture(
     return Figure(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
 
-def _text(cell: CellFound | None, metric: Shown) -> str:
+def _text(cell: CellFound | None, metric: MetricFormat) -> str:
     """Return what is written in a cell: the mean with the digits that its interval deserves, or why there is none."""
     if cell is None:
         return "not run"
@@ -656,7 +656,7 @@ def _text(cell: CellFound | None, metric: Shown) -> str:
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _heat_map_title(best: Sequence[CellFound], pair: tuple[ChosenAxis, ChosenAxis], metric: Shown, place: str) -> str:
+def _heat_map_title(best: Sequence[CellFound], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, place: str) -> str:
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
     is_ = verb(metric.metric, "is", "are")
