@@ -21,7 +21,7 @@ from ettrick.analysis.page.charts.data import (
     Interval,
     Intervals,
     StackPart,
-    Phase,
+    CalendarPhase,
     ChartAxis,
     Series,
     Stack,
@@ -69,14 +69,14 @@ def candidates(count: int, on_front: int, seed: int = 1) -> tuple[FrontPoint, ..
     )  # fmt: skip
 
 
-def run(days: float, mean: float) -> tuple[Phase, ...]:
+def run(days: float, mean: float) -> tuple[CalendarPhase, ...]:
     """Return phases of a run that is interrupted now and then."""
     draw = random.Random(2)
     found, now = [], 0.0
     while now < days:
         for bucket, length in (("productive", mean), ("detection", 0.005), ("restore", 0.02)):
             end = min(now + draw.expovariate(1 / length), days)
-            found.append(Phase(now, end, bucket, "" if bucket == "productive" else "gpu"))
+            found.append(CalendarPhase(now, end, bucket, "" if bucket == "productive" else "gpu"))
             now = end
     return tuple(phase for phase in found if phase.end > phase.start)
 
@@ -207,7 +207,7 @@ CASES: dict[str, Any] = {
     "calendar, all buckets": Calendar(
         "A", 7.0, 13.0,
         tuple(
-            Phase(float(day), day + 1.0, bucket)
+            CalendarPhase(float(day), day + 1.0, bucket)
             for day, bucket in enumerate([*BUCKETS, "of_another_kind"])
         ),
     ),

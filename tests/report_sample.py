@@ -276,9 +276,9 @@ CHARTS = {
         7.0,
         2.0,
         (
-            data.Phase(0.0, 1.5, "productive"),
-            data.Phase(1.5, 1.75, "lost_work", "gpu"),
-            data.Phase(1.75, 2, "productive"),
+            data.CalendarPhase(0.0, 1.5, "productive"),
+            data.CalendarPhase(1.5, 1.75, "lost_work", "gpu"),
+            data.CalendarPhase(1.75, 2, "productive"),
         ),
     ),
 }

@@ -57,7 +57,7 @@ def _charts() -> dict[str, object]:
         data.FrontPoint("8 spares", 1.0, 90.0, (0.9, 1.1), (89.0, 91.0), "front"),
         data.FrontPoint("16 spares", 1.2, 91.0, None, None, "perhaps"),
     )
-    phases = (data.Phase(0, 20, "productive"), data.Phase(20, 21, "detection", "gpu"))
+    phases = (data.CalendarPhase(0, 20, "productive"), data.CalendarPhase(20, 21, "detection", "gpu"))
     heights = ((90.0, 95.0), (85.0, 92.0))
     return {
         "waterfall": data.Waterfall("Failures cost 5.5 %", "%", ("requested", 100.0), changes, ("productive", 94.5)),

@@ -37,7 +37,7 @@ from ettrick.analysis.page.charts.data import (
     Change,
     Curves,
     HeatMap,
-    Phase,
+    CalendarPhase,
     ChartAxis,
     Series,
     Waterfall,
@@ -386,7 +386,7 @@ def filled(axes: Axes) -> dict[str | None, float]:
     return found
 
 
-def spent(phases: tuple[Phase, ...]) -> dict[str, float]:
+def spent(phases: tuple[CalendarPhase, ...]) -> dict[str, float]:
     """Return how long each bucket lasts [days]."""
     names = {phase.bucket for phase in phases}
     return {name: sum(phase.end - phase.start for phase in phases if phase.bucket == name) for name in names}
@@ -409,8 +409,8 @@ def test_thousands_of_short_phases_cover_no_more_than_their_time() -> None:
         phase
         for start in hours
         for phase in (
-            Phase(start, start + 0.95 / 24, "productive"),
-            Phase(start + 0.95 / 24, start + 1 / 24, "restore"),
+            CalendarPhase(start, start + 0.95 / 24, "productive"),
+            CalendarPhase(start + 0.95 / 24, start + 1 / 24, "restore"),
         )
     )
     figure = charts.draw(Calendar("A", 7.0, 28.0, phases))

@@ -19,7 +19,7 @@ from ettrick.analysis.page.account import account_of
 from ettrick.analysis.page.chapters import cluster as step
 from ettrick.analysis.page.chapters import run, typical
 from ettrick.analysis.page.chapters.typical import DAY, phases_of
-from ettrick.analysis.page.charts.data import Calendar, Curves, HeatMap, Phase
+from ettrick.analysis.page.charts.data import Calendar, Curves, HeatMap, CalendarPhase
 from ettrick.analysis.page.model import Figure, Section, plain
 from ettrick.analysis.page.report_data import ReplayedScenario
 from ettrick.analysis.results import run as documents
@@ -233,7 +233,7 @@ def test_phases_agree_with_the_ledger(case: str) -> None:
     assert {name: found[name] for name in ledger} == pytest.approx(ledger, abs=1e-3)
 
 
-def hand_made(*milestones: tuple[float, float]) -> tuple[Phase, ...]:
+def hand_made(*milestones: tuple[float, float]) -> tuple[CalendarPhase, ...]:
     """Return the phases of a job that trains for 100 s, twice with 10 s of detection after that."""
     productive, detection = Bucket.PRODUCTIVE, Bucket.DETECTION
     spans = (
@@ -252,12 +252,12 @@ def hand_made(*milestones: tuple[float, float]) -> tuple[Phase, ...]:
 def test_a_rollback_takes_the_last_of_the_training() -> None:
     """30 s thrown away after 100 s of training are those before the failure; other jobs and replicas do not count."""
     assert hand_made((100.0, 100.0), (110.0, 70.0), (300.0, 250.0)) == (
-        Phase(0.0, 70.0, "productive"),
-        Phase(70.0, 100.0, "lost_work", "one"),
-        Phase(100.0, 110.0, "detection", "one"),
-        Phase(110.0, 210.0, "productive"),
-        Phase(210.0, 220.0, "detection", "two"),
-        Phase(220.0, 300.0, "productive"),
+        CalendarPhase(0.0, 70.0, "productive"),
+        CalendarPhase(70.0, 100.0, "lost_work", "one"),
+        CalendarPhase(100.0, 110.0, "detection", "one"),
+        CalendarPhase(110.0, 210.0, "productive"),
+        CalendarPhase(210.0, 220.0, "detection", "two"),
+        CalendarPhase(220.0, 300.0, "productive"),
     )
 
 
@@ -275,9 +275,9 @@ def test_a_rollback_may_reach_beyond_another() -> None:
 def test_stops_begin_after_the_first_training() -> None:
     """The wait before is none; what follows on one another is one stop, with the first cause that is known."""
     phases = [
-        *(Phase(0, 1, "queued"), Phase(1, 2, "productive"), Phase(2, 3, "lost_work", "x")),
-        *(Phase(3, 4, "detection", "x"), Phase(4, 5, "restore", "y"), Phase(5, 6, "degraded", "z")),
-        *(Phase(6, 7, "starved"), Phase(7, 7.5, "initialize", "w")),
+        *(CalendarPhase(0, 1, "queued"), CalendarPhase(1, 2, "productive"), CalendarPhase(2, 3, "lost_work", "x")),
+        *(CalendarPhase(3, 4, "detection", "x"), CalendarPhase(4, 5, "restore", "y"), CalendarPhase(5, 6, "degraded", "z")),
+        *(CalendarPhase(6, 7, "starved"), CalendarPhase(7, 7.5, "initialize", "w")),
     ]
     assert typical.stops_of(phases) == [(3, 5, "x"), (6, 7.5, "w")]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ettrick.analysis.amounts import PERCENT, ends_of, number_of, time_text
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.page.account import cause_name, of_focus
-from ettrick.analysis.page.charts.data import Calendar, Phase
+from ettrick.analysis.page.charts.data import Calendar, CalendarPhase
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.timeline import STEPPING
 from ettrick.sim import JOB_BUCKETS
@@ -32,7 +32,7 @@ _KEPT = tuple(JOB_BUCKETS[bucket] for bucket in STEPPING)
 IN_TRAINING = (*_KEPT, _LOST)
 
 
-def phases_of(prepared: Prepared, result: Result) -> tuple[Phase, ...]:
+def phases_of(prepared: Prepared, result: Result) -> tuple[CalendarPhase, ...]:
     """Return what the replicas in step of the first job did, from its arrival to its end; empty if it has no time.
 
     Of what a rollback threw away only the amount is known, in seconds of healthy training. As much of the training
@@ -47,15 +47,15 @@ def phases_of(prepared: Prepared, result: Result) -> tuple[Phase, ...]:
         if span.job == 0 and span.group == 0
     ]
     names = ["", *(source.name for source in prepared.sources)]
-    found: list[Phase] = []
+    found: list[CalendarPhase] = []
     drops = _drops(result.timeline)
     for span in sorted((span for span in spans if span.end > span.start), key=lambda span: span.start):
         while drops and drops[0][0] <= span.start:
             _throw_away(found, drops.pop(0)[1], names[span.cause])
-        _append(found, Phase(span.start, span.end, JOB_BUCKETS[span.bucket], names[span.cause]))
+        _append(found, CalendarPhase(span.start, span.end, JOB_BUCKETS[span.bucket], names[span.cause]))
     for _, amount in drops:
         _throw_away(found, amount, "")
-    days: list[Phase] = []
+    days: list[CalendarPhase] = []
     for phase in found:  # those that are alike and follow on one another become one
         _append(days, phase._replace(start=(phase.start - start) / DAY, end=(phase.end - start) / DAY))
     return tuple(days)
@@ -72,7 +72,7 @@ def _drops(timeline: Timeline) -> list[tuple[float, float]]:
     return found
 
 
-def _throw_away(phases: list[Phase], amount: float, after: str) -> None:
+def _throw_away(phases: list[CalendarPhase], amount: float, after: str) -> None:
     """Turn the last training, as long as what was thrown away, into lost work.
 
     Its cause is that of the wait before the rollback, or where the rollback comes at once that of the phase `after`.
@@ -93,7 +93,7 @@ def _throw_away(phases: list[Phase], amount: float, after: str) -> None:
         index -= 1
 
 
-def _append(phases: list[Phase], phase: Phase) -> None:
+def _append(phases: list[CalendarPhase], phase: CalendarPhase) -> None:
     """Add a phase; one that goes on with the last becomes one with it."""
     last = phases[-1] if phases else None
     if last is not None and last[1:] == (phase.start, phase.bucket, phase.cause):
@@ -159,7 +159,7 @@ def section(focus: ReplayedScenario) -> Section | None:
     return Section("a-typical-run", title, tuple(_texts(focus, stops)), (picture,), (note,))
 
 
-def stops_of(phases: Sequence[Phase]) -> list[Stop]:
+def stops_of(phases: Sequence[CalendarPhase]) -> list[Stop]:
     """Return when the job stood still after it had begun to train, in order."""
     found = []
     runs = [

@@ -544,7 +544,7 @@ class TornadoChart(NamedTuple):
         return SlideChart("BAR_CLUSTERED", series, ChartAxis(title), names=names, is_overlaid=True) if swings else None
 
 
-class Phase(NamedTuple):
+class CalendarPhase(NamedTuple):
     """What a job did on a calendar: from when to when [days], the bucket, and the cause (empty: none)."""
 
     start: float
@@ -559,7 +559,7 @@ class Calendar(NamedTuple):
     title: str
     row_days: float  # days of a row
     days: float  # days in all
-    phases: tuple[Phase, ...]
+    phases: tuple[CalendarPhase, ...]
 
     def spent(self) -> dict[str, float]:
         """Return how long each bucket lasted [days]."""
