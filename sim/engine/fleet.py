@@ -21,7 +21,7 @@ from ettrick.sim.engine.kernel import EventPriority, WorkError
 from ettrick.sim.engine.lives import FailureEvent, SourceInfo
 from ettrick.sim.engine.nodes import Level, NodeState
 from ettrick.sim.engine.result import Attempt
-from ettrick.sim.engine.services import Gang, Service, call_spares
+from ettrick.sim.engine.services import ReplicaSlot, Service, call_spares
 from ettrick.sim.engine.stream_job import Allocation, NamedJob, StreamJob
 from ettrick.sim.engine.stream_saves import StreamSaves
 from ettrick.sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
@@ -198,7 +198,7 @@ class Fleet(Queue):
 
     def enqueue(self, job: StreamJob, now: float) -> None:
         """Put a job, or a gang of a service, into the queue of the planner."""
-        if isinstance(job, Gang):
+        if isinstance(job, ReplicaSlot):
             job.service.waiting[job] = None
         self.queued_gpus += job.gpus
         self.queued_jobs += 1
@@ -353,7 +353,7 @@ class Fleet(Queue):
         self.queued_gpus -= pending.gpus
         self.queued_jobs -= 1
         if isinstance(pending, StreamJob):
-            if isinstance(pending, Gang):
+            if isinstance(pending, ReplicaSlot):
                 del pending.service.waiting[pending]
             self._begin(pending, now)
         else:
@@ -450,7 +450,7 @@ class Fleet(Queue):
     def _run(self, job: StreamJob, now: float, ready: float) -> None:
         """Let a job that has its nodes start or start anew, and arrange its end. It is charged up to now."""
         job.stands = False
-        if isinstance(job, Gang):
+        if isinstance(job, ReplicaSlot):
             job.service.start(job, now, ready)
             return
         stream, spec = job.stream, job.spec
@@ -551,7 +551,7 @@ class Fleet(Queue):
 
         The time of the save has the cause `of_save`.
         """
-        if isinstance(job, Gang):
+        if isinstance(job, ReplicaSlot):
             self.charge(job, now)
             job.service.leave(job, now)
             return 0.0
@@ -571,7 +571,7 @@ class Fleet(Queue):
         """
         charge, account, gpus = self.tally.charge, job.account, self.charge_stages(job, now)
         seconds = now - job.run_at
-        if seconds <= 0 or isinstance(job, Gang):
+        if seconds <= 0 or isinstance(job, ReplicaSlot):
             return 0.0
         if job.saves.save_share:
             lost = self.stream_saves.charge(job, now, gpus, keeps=keeps, cause=cause, via=via)
@@ -648,7 +648,7 @@ class Fleet(Queue):
     def _note(self, job: StreamJob, now: float, state: str) -> None:
         """Write down when a job had its nodes."""
         assert self.log is not None
-        if isinstance(job, Gang):
+        if isinstance(job, ReplicaSlot):
             return
         start, submit, end = (time - self.tally.edges[0] for time in (job.began, job.spec.submit, now))
         stopped = state in ("node_fail", "preempted")
@@ -687,7 +687,7 @@ class Fleet(Queue):
             self.jobs.when_all_done(now)
 
     def _count(self, job: StreamJob, outcome: str, now: float) -> None:
-        if isinstance(job, Gang):
+        if isinstance(job, ReplicaSlot):
             return
         self.tally.ended(
             job.account, outcome, job.spec.submit, job.first, now, job.gpus, job.waited, job.run, job.useful,
@@ -723,7 +723,7 @@ class Fleet(Queue):
         """Let a failure stop a job, which has saved if its notice was long enough."""
         cause = self._root(failure)
         lost = 0.0
-        if isinstance(job, Gang):
+        if isinstance(job, ReplicaSlot):
             job.service.fail(job, now, cause)
             self.charge(job, now)
         else:
@@ -814,7 +814,7 @@ class Fleet(Queue):
             job.stands = False
         self._remove(allocation, now)
         first = allocation.jobs[0]
-        if isinstance(first, Gang):
+        if isinstance(first, ReplicaSlot):
             first.service.answer(first, now)
             return
         has_waited, allocation.waits = allocation.waits, False
@@ -845,7 +845,7 @@ class Fleet(Queue):
         first = allocation.jobs[0] if allocation.jobs else None
         for node, failure in allocation.suspects:
             is_held = cluster.outages[node] > 0 and cluster.group[node] is allocation
-            if is_held and isinstance(first, Gang) and first.service.keep(first, node, failure):
+            if is_held and isinstance(first, ReplicaSlot) and first.service.keep(first, node, failure):
                 continue
             if failure.info.by_course:
                 self.jobs.repair.diagnose(node, failure, allocation, now)
@@ -990,7 +990,7 @@ class Fleet(Queue):
         self._count_preemption(job, root, by, now, lost)
         job.root = root
         job.via = PREEMPTION
-        if self.scheduler.preempt.mode == "cancel" and not isinstance(job, Gang):
+        if self.scheduler.preempt.mode == "cancel" and not isinstance(job, ReplicaSlot):
             self._free(job, now, "preempted")
             self._close(job, "preempted", now)
         else:

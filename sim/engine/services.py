@@ -86,7 +86,7 @@ class AdmissionSpan(NamedTuple):
     shares: Shares
 
 
-class Gang(StreamJob):
+class ReplicaSlot(StreamJob):
     """Replicas that fail as one: a replica with nodes of its own, or those that share a node."""
 
     __slots__ = (
@@ -134,14 +134,14 @@ class Service:
         self.account = fleet.tally.account(
             -2 - plan.index, size_class(plan.gpus), plan.tenant, plan.priority, plan.partition
         )
-        self.gangs: dict[Gang, None] = {}
-        self.narrow: dict[Gang, None] = {}
+        self.gangs: dict[ReplicaSlot, None] = {}
+        self.narrow: dict[ReplicaSlot, None] = {}
         """Gangs that serve with fewer nodes, and wait for others."""
-        self.hurt: dict[Gang, int] = {}
+        self.hurt: dict[ReplicaSlot, int] = {}
         """Gangs with nodes that have lost GPUs and serve on, and the cause of the last loss."""
-        self.waiting: dict[Gang, None] = {}
+        self.waiting: dict[ReplicaSlot, None] = {}
         """Gangs in the queue."""
-        self.slow: dict[Gang, None] = {}
+        self.slow: dict[ReplicaSlot, None] = {}
         """Gangs that serve at less than their capacity."""
         jobs = fleet.jobs
         self.own = [
@@ -185,7 +185,7 @@ class Service:
         """Integral over time of the use of the replicas [s]."""
         self.sums = [0.0] * len(SERVICE_SUMS)
         self.flushed = 0.0
-        self.renewing: list[Gang] = []
+        self.renewing: list[ReplicaSlot] = []
         """Gangs that the rolling upgrade has still to come to."""
         self.restarting = 0
         left = plan.replicas
@@ -450,7 +450,7 @@ class Service:
 
     def _submit(self, replicas: int, now: float) -> None:
         """Let one more gang wait for nodes."""
-        gang = Gang(self, self.number, replicas, now)
+        gang = ReplicaSlot(self, self.number, replicas, now)
         for info in self.own:
             self.fleet.begin_life(gang, info, 0, 0.0)
         self.number += 1
@@ -459,7 +459,7 @@ class Service:
         self.fleet.alive[gang] = None
         self.fleet.enqueue(gang, now)
 
-    def start(self, gang: Gang, now: float, ready: float) -> None:
+    def start(self, gang: ReplicaSlot, now: float, ready: float) -> None:
         """Let a gang that has its nodes read weights and start; at the very beginning it serves already."""
         plan, stages = self.plan, gang.stages
         self.narrow.pop(gang, None)
@@ -478,13 +478,13 @@ class Service:
         stages.append((Bucket.RESTORE, ready))
         self._rise(gang, now, ready + plan.start)
 
-    def _resume(self, gang: Gang, now: float) -> None:
+    def _resume(self, gang: ReplicaSlot, now: float) -> None:
         """Let a standby, or the nodes that are left, serve after the interruption."""
         gang.stages.clear()
         gang.is_cold = False
         self._rise(gang, now, now + self.plan.interruption)
 
-    def _rise(self, gang: Gang, now: float, at: float) -> None:
+    def _rise(self, gang: ReplicaSlot, now: float, at: float) -> None:
         gang.stand_still(now)
         gang.stages.append((Bucket.INITIALIZE, at))
         gang.run_at = at
@@ -510,7 +510,7 @@ class Service:
             self._serve_with(gang, 1.0, now)
         self._end_upgrade(gang, now)
 
-    def _live(self, gang: Gang, now: float) -> None:
+    def _live(self, gang: ReplicaSlot, now: float) -> None:
         """Let the processes of a gang run, until one of its own lives ends."""
         if gang.lives:
             gang.alive = now
@@ -524,7 +524,7 @@ class Service:
             self._stop_serving(gang, now)
             self._serve_with(gang, 1.0, now)
 
-    def _serve_with(self, gang: Gang, speed: float, now: float) -> None:
+    def _serve_with(self, gang: ReplicaSlot, speed: float, now: float) -> None:
         """Let a gang serve from now on, at a share of its capacity."""
         self.advance(now)
         gang.is_serving = True
@@ -543,7 +543,7 @@ class Service:
         self.held_gpus += gang.held
         self.fast_gpus += gang.fast
 
-    def _stop_serving(self, gang: Gang, now: float) -> None:
+    def _stop_serving(self, gang: ReplicaSlot, now: float) -> None:
         self.advance(now)
         if gang.speed < 1:
             self._charge_slow(gang, now)
@@ -559,7 +559,7 @@ class Service:
         gang.is_serving = False
         gang.since = now
 
-    def _charge_slow(self, gang: Gang, now: float) -> None:
+    def _charge_slow(self, gang: ReplicaSlot, now: float) -> None:
         """Charge what a gang that is slower lacks to one that is not, as far as it was busy."""
         lacks = (gang.held - gang.fast) * (self.busy - gang.from_busy)
         if lacks > 0:
@@ -567,7 +567,7 @@ class Service:
             self.fleet.tally.charge(self.account, Bucket.DEGRADED, gang.why, gang.via, lacks, start, now)
         gang.from_busy = self.busy
 
-    def _charge_joining(self, gang: Gang, now: float) -> None:
+    def _charge_joining(self, gang: ReplicaSlot, now: float) -> None:
         """Charge the nodes of a gang that load while the others serve."""
         for bucket, start, end in gang.joining:
             start, end = max(start, self.flushed), min(end, now)
@@ -577,7 +577,7 @@ class Service:
 
     # ------------------------------------------------------------------------------------- gangs that stop serving
 
-    def leave(self, gang: Gang, now: float) -> None:
+    def leave(self, gang: ReplicaSlot, now: float) -> None:
         """Let a gang stop serving of which all know before: it takes no more requests, and ends those that it has."""
         if gang.is_serving:
             self._stop_serving(gang, now)
@@ -585,7 +585,7 @@ class Service:
         gang.run_at = math.inf
         self._forget(gang, now)
 
-    def _forget(self, gang: Gang, now: float) -> None:
+    def _forget(self, gang: ReplicaSlot, now: float) -> None:
         """Let a gang be no part of what goes on, because it has lost its nodes; those without some GPU are repaired."""
         self.narrow.pop(gang, None)
         cause, cluster, allocation = self.hurt.pop(gang, 0), self.fleet.cluster, gang.allocation
@@ -595,14 +595,14 @@ class Service:
             self._know(gang, now)
         self._end_upgrade(gang, now)
 
-    def _end_upgrade(self, gang: Gang, now: float) -> None:
+    def _end_upgrade(self, gang: ReplicaSlot, now: float) -> None:
         """Go on with a rolling upgrade when a gang has started anew, or is gone."""
         if gang.is_upgrading:
             gang.is_upgrading = False
             self.restarting -= 1
             self._renew(now)
 
-    def fail(self, gang: Gang, now: float, cause: int) -> None:
+    def fail(self, gang: ReplicaSlot, now: float, cause: int) -> None:
         """Let a gang fail: until that is known it gets more requests, and those that it had stand still."""
         if not gang.is_serving:
             return
@@ -635,11 +635,11 @@ class Service:
     def _use(self, span: AdmissionSpan) -> float:
         return span.use
 
-    def _share(self, gang: Gang, span: AdmissionSpan) -> float:
+    def _share(self, gang: ReplicaSlot, span: AdmissionSpan) -> float:
         """Return the part of what was admitted that a gang got [-]."""
         return gang.replicas * gang.speed / span.live
 
-    def _cut_off(self, gang: Gang, now: float, cause: int) -> list[Cohort]:
+    def _cut_off(self, gang: ReplicaSlot, now: float, cause: int) -> list[Cohort]:
         """Return what is in flight on a gang that fails: what it was given last, none of which is served after all."""
         flight, decoders, plan = [], self.decoders, self.plan
         spans = decoders.history
@@ -669,7 +669,7 @@ class Service:
             return -math.inf
         return now + (plan.limit - span.tpot) * plan.output - plan.recompute
 
-    def _lose_work(self, gang: Gang, cause: int, now: float) -> None:
+    def _lose_work(self, gang: ReplicaSlot, cause: int, now: float) -> None:
         """Charge the work for what was in flight: of what was done so long ago, the part that has not ended since."""
         spans = self.decoders.history
         longest = self._longest(spans[-1]) if spans else 0.0
@@ -688,7 +688,7 @@ class Service:
             charge(self.account, Bucket.PRODUCTIVE, 0, DIRECT, -gpu_s, start, end)
             charge(self.account, Bucket.LOST_WORK, cause, DIRECT, gpu_s, start, end)
 
-    def _moving(self, gang: Gang) -> list[Cohort]:
+    def _moving(self, gang: ReplicaSlot) -> list[Cohort]:
         """Return the requests that stand still with a gang: those in flight, and those that it got since."""
         came = [
             Cohort(start, seconds, gang.replicas * count)
@@ -697,7 +697,7 @@ class Service:
         ]
         return [*gang.flight, *came]
 
-    def _know(self, gang: Gang, now: float) -> None:
+    def _know(self, gang: ReplicaSlot, now: float) -> None:
         """Let the requests of a gang that is known to have failed move to others, behind those who wait."""
         self.advance(now)
         decoders, plan = self.decoders, self.plan
@@ -713,7 +713,7 @@ class Service:
         if not self.stuck:
             self.sent.clear()
 
-    def answer(self, gang: Gang, now: float) -> None:
+    def answer(self, gang: ReplicaSlot, now: float) -> None:
         """Let a gang that knows of a failure, and has let failed nodes go, recover."""
         was_serving = gang.is_stuck
         if was_serving:
@@ -735,7 +735,7 @@ class Service:
             self._forget(gang, now)
             fleet.requeue(gang, now, "node_fail")
 
-    def keep(self, gang: Gang, node: int, failure: FailureEvent) -> bool:
+    def keep(self, gang: ReplicaSlot, node: int, failure: FailureEvent) -> bool:
         """Keep a node that has lost a GPU, if its replicas can do without; return whether."""
         info, cluster = failure.info, self.fleet.cluster
         if info.by_course or info.source.fault != "gpu" or cluster.outages[node] > self.plan.most_lost:
@@ -744,7 +744,7 @@ class Service:
         self.hurt[gang] = info.cause
         return True
 
-    def _lost(self, gang: Gang) -> int:
+    def _lost(self, gang: ReplicaSlot) -> int:
         """Return the GPUs that the nodes of a gang have lost [-]."""
         cluster, allocation = self.fleet.cluster, gang.allocation
         if gang not in self.hurt or allocation is None:
@@ -764,7 +764,7 @@ class Service:
             if gang.is_serving:
                 self._refill(gang, now)
 
-    def _refill(self, gang: Gang, now: float) -> None:
+    def _refill(self, gang: ReplicaSlot, now: float) -> None:
         allocation = gang.allocation
         assert allocation is not None
         if allocation.missing:
@@ -811,7 +811,7 @@ class Service:
         if until < math.inf:
             self.kernel.at(until + window, EventPriority.PHASE, self._on_scale, next(self.looks))
 
-    def _retire(self, gang: Gang, now: float) -> None:
+    def _retire(self, gang: ReplicaSlot, now: float) -> None:
         del self.gangs[gang]
         if gang in self.waiting:
             del self.waiting[gang]
@@ -862,7 +862,7 @@ class Readers(Service):
     def _use(self, span: AdmissionSpan) -> float:
         return span.readers_use
 
-    def _share(self, gang: Gang, span: AdmissionSpan) -> float:
+    def _share(self, gang: ReplicaSlot, span: AdmissionSpan) -> float:
         """Return the part of all prompts that a gang got [-]."""
         return gang.replicas * gang.speed / span.readers_live
 
