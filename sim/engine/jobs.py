@@ -15,7 +15,7 @@ from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, Steps
 from ettrick.sim.engine.stores import SharedStores
-from ettrick.sim.policies.checkpoint import Ladder
+from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint
 from ettrick.sim.policies.contracts import (
     Acquire,
     Background,
@@ -201,7 +201,7 @@ class Jobs:
         It cannot be read, or is wrong where older ones are not, or the work before a loss spike is given up too.
         """
         wrong = [source.effect for source in self.prepared.sources if source.effect.use in ("corrupt", "spike")]
-        if isinstance(job.checkpoint, Ladder):
+        if isinstance(job.checkpoint, MultiLevelCheckpoint):
             return bool(wrong) or any(rung.corrupt for rung in job.checkpoint.rungs)
         return any(effect.undone for effect in wrong)
 

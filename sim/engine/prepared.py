@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ettrick.sim.cluster.paths import Paths
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
-    from ettrick.sim.policies.checkpoint import Ladder, Periodic
+    from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
     from ettrick.sim.policies.queue import Pool
     from ettrick.sim.policies.repair import Stock
     from ettrick.sim.scenario.model import CostSpec
@@ -198,7 +198,7 @@ class PreparedJob:
     target: float
     arrival: float
     deadline: float | None
-    checkpoint: Periodic | Ladder
+    checkpoint: Periodic | MultiLevelCheckpoint
     mtti: float
     detection_mean: float
     mfu: float | None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.stream_job import StreamJob
 from ettrick.sim.failures.source import CONTENTION
-from ettrick.sim.policies.checkpoint import Ladder, LadderState
+from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, LadderState
 from ettrick.sim.policies.contracts import Bucket, Restore, Save
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class SharedStores:
         self.jobs = jobs
         self.kernel = jobs.kernel
         checkpoints = [job.checkpoint for job in jobs.all]
-        shares = [each.stores[0].save_share for each in checkpoints if isinstance(each, Ladder)]
+        shares = [each.stores[0].save_share for each in checkpoints if isinstance(each, MultiLevelCheckpoint)]
         shares += [plan.save_share for stream in jobs.prepared.streams for plan in stream.saves.values()]
         self.save_share = max(shares, default=0.0)
         """Share of the store that saves have together [-]; 0 where they are in nobody's way."""
@@ -304,12 +304,12 @@ class SharedStores:
 
 def _shares(job: Job) -> bool:
     """Return whether the saves of a job are shared."""
-    return isinstance(job.checkpoint, Ladder) and job.checkpoint.stores[0].save_share > 0
+    return isinstance(job.checkpoint, MultiLevelCheckpoint) and job.checkpoint.stores[0].save_share > 0
 
 
-def _saving(job: Job) -> tuple[Ladder, LadderState]:
+def _saving(job: Job) -> tuple[MultiLevelCheckpoint, LadderState]:
     """Return how a job saves whose saves are shared, and where it is in that."""
-    assert isinstance(job.checkpoint, Ladder)
+    assert isinstance(job.checkpoint, MultiLevelCheckpoint)
     assert isinstance(job.state, LadderState)
     return job.checkpoint, job.state
 

@@ -18,7 +18,7 @@ from ettrick.sim.engine.prepared import Prepared, PreparedJob, Reserve, TargetPl
 from ettrick.sim.failures.health import CHECK
 from ettrick.sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from ettrick.sim.policies.checkpoint import Pause
-from ettrick.sim.policies.recovery import Ladder as LadderOfRungs
+from ettrick.sim.policies.recovery import MultiLevelCheckpoint as LadderOfRungs
 from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.prepare.cost import power_warnings, upkeep_of
 from ettrick.sim.prepare.failures import (
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.prepared import PreparedStream, ServicePlan, Upkeep
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
-    from ettrick.sim.policies.checkpoint import Ladder, Periodic
+    from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
     from ettrick.sim.scenario.model import JobSpec
     from ettrick.sim.steps.hardware import Precision
 
@@ -385,7 +385,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
 
 def checkpoint_of(
     checkpoint: AnyCheckpoint, placed: PlacedJob, mtti: float, step_time: float, nodes: int, replicas: int
-) -> Periodic | Ladder:
+) -> Periodic | MultiLevelCheckpoint:
     """Return the closed form of the checkpoints of a job with a mean time to interrupt and a time of a step [s].
 
     Raises

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ettrick.sim.formulas.goodput import daly_interval, optimal_interval, young_interval
-from ettrick.sim.policies.checkpoint import Ladder, Periodic, StorePlan, Tiers, cliques
+from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic, StorePlan, Tiers, cliques
 from ettrick.sim.policies.checkpoint.ladder import choose
 from ettrick.sim.policies.checkpoint.stores import Shelf, Source, clique_of, missing
 from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace
@@ -202,9 +202,9 @@ def test_each_node_reads_the_quickest(
     lost: tuple[int, ...], rebooted: tuple[int, ...], seconds: float, store: str
 ) -> None:
     """Stores that hold the same step are read shard by shard, and the slowest node makes the restore."""
-    ladder = Ladder((rung("host"), rung("peer-host"), rung("disk"), rung("remote", interval=5.0, retain=None)), (), 4)
+    ladder = MultiLevelCheckpoint((rung("host"), rung("peer-host"), rung("disk"), rung("remote", interval=5.0, retain=None)), (), 4)
     state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
-    inside = Ladder((*ladder.rungs[:3], rung("remote", interval=15.0)), (), 4)
+    inside = MultiLevelCheckpoint((*ladder.rungs[:3], rung("remote", interval=15.0)), (), 4)
     apart, _, _ = inside.advance(inside.begin, FREE, 42.0)
     damage = Damage("hosts", frozenset(lost), frozenset(rebooted))
     found = inside.restore(apart, FREE, damage)
@@ -227,7 +227,7 @@ def test_one_replica_is_enough_if_each_holds_everything() -> None:
     assert survives(paired, (0, 1, 4), 8, 2)
     assert not survives(paired, (0, 1, 4, 5), 8, 2)
     # Nodes without a copy of their own fetch it.
-    ladder = Ladder((every, rung("remote", interval=1e6)), (), 8, 2)
+    ladder = MultiLevelCheckpoint((every, rung("remote", interval=1e6)), (), 8, 2)
     state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
     assert ladder.restore(state, FREE, Damage("hosts", frozenset({1}))).seconds == 8.0
 

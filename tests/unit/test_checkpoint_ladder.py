@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ettrick.sim.policies.checkpoint import Ladder, Pause, Periodic, StorePlan
+from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Pause, Periodic, StorePlan
 from ettrick.sim.policies.checkpoint.stores import TIE, Grid, after, before, reach
 from ettrick.sim.policies.contracts import Damage, Pace
 from tests.cases import cases
@@ -37,11 +37,11 @@ PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
 @pytest.mark.parametrize(
     "ladder",
     [
-        Ladder((REMOTE,)),
-        Ladder((REMOTE,), PAUSES),
-        Ladder((HOST, PEER_HOST, REMOTE), (), 8),
-        Ladder((PEER, HOST, PEER_HOST._replace(clique=3, jump=2), DISK, REMOTE._replace(retain=3)), PAUSES, 17),
-        Ladder(
+        MultiLevelCheckpoint((REMOTE,)),
+        MultiLevelCheckpoint((REMOTE,), PAUSES),
+        MultiLevelCheckpoint((HOST, PEER_HOST, REMOTE), (), 8),
+        MultiLevelCheckpoint((PEER, HOST, PEER_HOST._replace(clique=3, jump=2), DISK, REMOTE._replace(retain=3)), PAUSES, 17),
+        MultiLevelCheckpoint(
             (
                 HOST._replace(corrupt=0.3),
                 PEER_HOST._replace(interval=20.0, corrupt=0.4, retain=2),
@@ -51,12 +51,12 @@ PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
             (),
             6,
         ),
-        Ladder(
+        MultiLevelCheckpoint(
             (HOST._replace(drain=33.0, skips=True), REMOTE._replace(drain=250.0, skips=True, corrupt=0.2)),
             (Pause(55.0, 0, 300.0),),
             5,
         ),
-        Ladder(
+        MultiLevelCheckpoint(
             (
                 HOST._replace(fetch=7.0, every_replica=True),
                 PEER_HOST._replace(every_replica=True),
@@ -70,7 +70,7 @@ PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
     ],
     ids=["remote", "pauses", "three", "all", "corrupt", "skip", "every replica"],
 )
-def test_closed_form(ladder: Ladder, step: float) -> None:
+def test_closed_form(ladder: MultiLevelCheckpoint, step: float) -> None:
     """Every ladder is conserved, monotone, additive and equal to living through one event at a time."""
     check_checkpoint(ladder, step)
 
@@ -124,7 +124,7 @@ def test_one_remote_store_is_periodic(
 ) -> None:
     """A ladder of one remote store is the closed form of a periodic save, whatever the pace and the restores."""
     periodic = Periodic(*times, load=20.0)
-    ladder = Ladder((StorePlan("remote", *times, 20.0, 20.0),))
+    ladder = MultiLevelCheckpoint((StorePlan("remote", *times, 20.0, 20.0),))
     assert (ladder.interval, ladder.stall, ladder.drain, ladder.load, ladder.transfer) == tuple(periodic)
     assert ladder.save_time() == periodic.save_time()
     ours, theirs = ladder.begin, periodic.begin
@@ -147,7 +147,7 @@ def test_one_remote_store_is_periodic(
 
 
 # Host: every 10 s of stepping, 1 s. Remote: every 30 s, 2 s, and 20 s to drain. Evaluation: every 40 s, 5 s.
-MIXED = Ladder(
+MIXED = MultiLevelCheckpoint(
     (StorePlan("host", 10.0, 1.0, 0.0, 4.0, 4.0, retain=1), StorePlan("remote", 30.0, 2.0, 20.0, 20.0, 20.0)),
     (Pause(40.0, 0, 5.0),),
 )
@@ -161,7 +161,7 @@ def test_a_save_is_put_off_or_left_out() -> None:
     The first after a start comes after 100 s (four steps of 30 s) all the same: none is on its way.
     """
     for skips, free, steps in ((False, 150.0, 150.0), (True, 200.0, 240.0)):
-        ladder = Ladder((REMOTE._replace(drain=150.0, skips=skips),))
+        ladder = MultiLevelCheckpoint((REMOTE._replace(drain=150.0, skips=skips),))
         assert ladder.stepping(FREE) == free
         # Steps of 30 s make 100 s an interval of 120 s.
         assert ladder.stepping(Pace(1.0, 30.0)) == steps
@@ -179,7 +179,7 @@ def test_a_save_is_put_off_or_left_out() -> None:
 
 def test_periodic_work_is_done_again_with_the_work_before_it() -> None:
     """A pause at 40 s of work that is lost comes again; one whose work is kept does not."""
-    ladder = Ladder((StorePlan("remote", 30.0, 0.0, 0.0, 20.0, 20.0),), (Pause(40.0, 0, 5.0),))
+    ladder = MultiLevelCheckpoint((StorePlan("remote", 30.0, 0.0, 0.0, 20.0, 20.0),), (Pause(40.0, 0, 5.0),))
     state, _, paused = ladder.advance(ladder.begin, FREE, 50.0)
     assert (state.work, paused) == (45.0, 5.0)
     back = ladder.restore(state, FREE, Damage("stores")).state
@@ -193,9 +193,9 @@ def test_periodic_work_is_done_again_with_the_work_before_it() -> None:
     assert ladder.advance(back, FREE, 25.0)[1:] == (20.0, 5.0)
 
 
-def held(**changes: Any) -> tuple[Ladder, Any]:
+def held(**changes: Any) -> tuple[MultiLevelCheckpoint, Any]:
     """Return a remote store, saved to at once after each 100 s, and a state of 350 s of work."""
-    ladder = Ladder((StorePlan("remote", 100.0, 0.0, 0.0, 20.0, 20.0)._replace(**changes),))
+    ladder = MultiLevelCheckpoint((StorePlan("remote", 100.0, 0.0, 0.0, 20.0, 20.0)._replace(**changes),))
     return ladder, ladder.advance(ladder.begin, FREE, 350.0)[0]
 
 
@@ -254,7 +254,7 @@ def test_unreadable_copies_are_as_frequent_as_stated() -> None:
 
 def test_a_live_peer_holds_the_last_step() -> None:
     """Processes that are kept hand over the last whole step; without a whole replica, or a peer, a copy is read."""
-    ladder = Ladder((PEER, REMOTE), (), 4, 2)
+    ladder = MultiLevelCheckpoint((PEER, REMOTE), (), 4, 2)
     pace = Pace(1.0, 30.0)
     state, _, _ = ladder.advance(ladder.begin, pace, 290.0)
     whole = ladder.restore(state, pace, Damage("processes", frozenset({3}), live=True))
@@ -266,7 +266,7 @@ def test_a_live_peer_holds_the_last_step() -> None:
 
 def test_the_schedule_goes_on_from_where_a_job_goes_back_to() -> None:
     """From 40 s of work in memory the remote save comes at 100 s; a memory that was lost holds nothing before 60 s."""
-    ladder = Ladder((HOST._replace(stall=0.0), REMOTE._replace(stall=0.0, drain=0.0)), (), 4)
+    ladder = MultiLevelCheckpoint((HOST._replace(stall=0.0), REMOTE._replace(stall=0.0, drain=0.0)), (), 4)
     state, _, _ = ladder.advance(ladder.begin, FREE, 50.0)
     back = ladder.restore(state, FREE, Damage("hosts")).state
     assert (back.work, back.committed) == (40.0, 0.0)
@@ -294,5 +294,5 @@ def test_what_was_saved_before_now_is_sound() -> None:
     ):
         assert MIXED.sound(MIXED.advance(MIXED.begin, FREE, time)[0]) == sound
     # A stop for periodic work alone copies nothing.
-    ladder = Ladder((REMOTE,), (Pause(50.0, 0, 5.0),))
+    ladder = MultiLevelCheckpoint((REMOTE,), (Pause(50.0, 0, 5.0),))
     assert ladder.sound(ladder.advance(ladder.begin, FREE, 52.0)[0]) == 0.0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ettrick.sim.policies.checkpoint.ladder import Ladder, LadderState, Pause
+from ettrick.sim.policies.checkpoint.ladder import MultiLevelCheckpoint, LadderState, Pause
 from ettrick.sim.policies.checkpoint.periodic import Periodic
 from ettrick.sim.policies.checkpoint.stores import StorePlan, cliques
 from ettrick.sim.policies.checkpoint.tiers import Tier, Tiers
 
-__all__ = ["CHECKPOINTS", "Ladder", "LadderState", "Pause", "Periodic", "StorePlan", "Tier", "Tiers", "cliques"]
+__all__ = ["CHECKPOINTS", "MultiLevelCheckpoint", "LadderState", "Pause", "Periodic", "StorePlan", "Tier", "Tiers", "cliques"]
 
 CHECKPOINTS = {"tiers": Tiers}

@@ -221,7 +221,7 @@ class LadderState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Ladder:
+class MultiLevelCheckpoint:
     """Closed form of a ladder of stores and of periodic work.
 
     Parameters

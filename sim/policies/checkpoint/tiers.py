@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from ettrick.sim import units
-from ettrick.sim.policies.checkpoint.ladder import Ladder
+from ettrick.sim.policies.checkpoint.ladder import MultiLevelCheckpoint
 from ettrick.sim.policies.checkpoint.periodic import Periodic
 from ettrick.sim.policies.checkpoint.stores import StorePlan, StoreName
 from ettrick.sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy
@@ -347,7 +347,7 @@ class Tiers(Strategy):
         replicas: int = 1,
         size: float | None = None,
         periodic: Sequence[Pause] = (),
-    ) -> Periodic | Ladder:
+    ) -> Periodic | MultiLevelCheckpoint:
         """Return the closed form for a job.
 
         Parameters
@@ -373,7 +373,7 @@ class Tiers(Strategy):
         is_plain = len(rungs) == 1 and first.retain is None and not first.corrupt and not first.skips and not periodic
         if is_plain and not first.save_share:
             return Periodic(first.interval, first.stall, first.drain, first.load, first.transfer)
-        return Ladder(rungs, tuple(periodic), nodes, replicas)
+        return MultiLevelCheckpoint(rungs, tuple(periodic), nodes, replicas)
 
     def _rung(self, index: int, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> StorePlan:
         """Return one of the stores in numbers."""
