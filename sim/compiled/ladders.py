@@ -11,7 +11,7 @@ from ettrick.sim.policies.checkpoint.ladder import filled, first_due, since_step
 from ettrick.sim.policies.checkpoint.stores import (
     TIE,
     Grid,
-    Shelf,
+    StoredCheckpoints,
     before,
     clique_of,
     clique_size,
@@ -36,13 +36,13 @@ def grid_of(s: Scalars) -> Grid:
     return Grid(s.series, s.periods, s.stalls, s.ratios, s.slope, s.spread, s.longest, s.first_periods)
 
 
-def shelf_of(s: Scalars, index: int) -> Shelf:
+def shelf_of(s: Scalars, index: int) -> StoredCheckpoints:
     """Return what a store holds."""
     it = s.held[index]
-    return Shelf(it.newest, it.checkpoints, it.good, it.draining, it.drain_left, it.is_first)
+    return StoredCheckpoints(it.newest, it.checkpoints, it.good, it.draining, it.drain_left, it.is_first)
 
 
-def put_shelf(s: Scalars, index: int, shelf: Shelf) -> None:
+def put_shelf(s: Scalars, index: int, shelf: StoredCheckpoints) -> None:
     """Note what a store holds."""
     it = s.held[index]
     it.newest, it.checkpoints, it.good = shelf.newest, shelf.checkpoints, shelf.good
@@ -125,9 +125,9 @@ def save_stores(s: Scalars) -> None:
         shelf = shelf_of(s, index)
         put_shelf(s, s.stores + index, shelf)
         if index:
-            shelf = Shelf(shelf.newest, shelf.checkpoints, shelf.good, 0.0, 0.0, shelf.is_first)
+            shelf = StoredCheckpoints(shelf.newest, shelf.checkpoints, shelf.good, 0.0, 0.0, shelf.is_first)
         else:
-            shelf = Shelf(s.work, min(shelf.checkpoints + 1, s.held[0].limit), False, 0.0, 0.0, True)
+            shelf = StoredCheckpoints(s.work, min(shelf.checkpoints + 1, s.held[0].limit), False, 0.0, 0.0, True)
         put_shelf(s, index, shelf)
     s.since_stop[0] = 0.0
     s.stall_left = 0.0
@@ -206,7 +206,7 @@ def go_back(s: Scalars, keeps: int) -> None:
         is_gone = not it.is_left or (keeps != STORES_KEPT and it.lost > 0)
         shelf = cut(shelf_of(s, index), it.checkpoints if is_gone else it.passed, s.periods[index])
         if it.is_left and shelf.checkpoints and abs(shelf.newest - work) <= TIE * work:
-            shelf = Shelf(work, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left, True)
+            shelf = StoredCheckpoints(work, shelf.checkpoints, shelf.good, shelf.draining, shelf.drain_left, True)
         put_shelf(s, index, shelf)
         it.is_first = True
     for index in range(s.series):

@@ -12,7 +12,7 @@ import pytest
 from ettrick.sim.formulas.goodput import daly_interval, optimal_interval, young_interval
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic, StorePlan, Tiers, cliques
 from ettrick.sim.policies.checkpoint.ladder import choose
-from ettrick.sim.policies.checkpoint.stores import Shelf, Source, clique_of, missing
+from ettrick.sim.policies.checkpoint.stores import StoredCheckpoints, Source, clique_of, missing
 from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace
 from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
@@ -240,7 +240,7 @@ def test_an_unreadable_copy_behind_the_newest_is_passed_over() -> None:
     def mark(purpose: str) -> float:
         return 0.0 if purpose.endswith(" 2") else 1.0
 
-    found = choose([one], [Shelf(100.0, 5, True)], [10.0], frozenset(), 1, 80.0, mark)
+    found = choose([one], [StoredCheckpoints(100.0, 5, True)], [10.0], frozenset(), 1, 80.0, mark)
     assert (found.work, found.seconds) == (70.0, 10.0)
 
 

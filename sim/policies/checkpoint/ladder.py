@@ -18,7 +18,7 @@ from ettrick.sim.policies.checkpoint.stores import (
     Grid,
     Reading,
     StorePlan,
-    Shelf,
+    StoredCheckpoints,
     Source,
     StoreName,
     after,
@@ -53,14 +53,14 @@ class Choice(NamedTuple):
     work: float
     seconds: float
     store: StoreName
-    shelves: list[Shelf]
+    shelves: list[StoredCheckpoints]
 
 
 class _Search:
     """Checkpoints that may be read, store by store; the newest ones that are of no use are passed over."""
 
     def __init__(
-        self, sources: Sequence[Source | None], shelves: Sequence[Shelf], spacings: Sequence[float], sound: float
+        self, sources: Sequence[Source | None], shelves: Sequence[StoredCheckpoints], spacings: Sequence[float], sound: float
     ) -> None:
         self.sources = sources
         self.shelves = [
@@ -107,7 +107,7 @@ class _Search:
             return True
         return mark(f"unreadable {source.rung.store} {number}") >= source.rung.corrupt
 
-    def left(self, work: float, stores: frozenset[StoreName], *, was_read: bool) -> list[Shelf]:
+    def left(self, work: float, stores: frozenset[StoreName], *, was_read: bool) -> list[StoredCheckpoints]:
         """Return what is held when `work` [s] has been read from some stores; `was_read`: its marks were drawn."""
         shelves = []
         for shelf, source, spacing, passed in zip(self.shelves, self.sources, self.spacings, self.passed, strict=True):
@@ -120,7 +120,7 @@ class _Search:
 
 def choose(
     sources: Sequence[Source | None],
-    shelves: Sequence[Shelf],
+    shelves: Sequence[StoredCheckpoints],
     spacings: Sequence[float],
     damaged: frozenset[int],
     nodes: int,
@@ -205,7 +205,7 @@ class LadderState(NamedTuple):
 
     work: float
     since: tuple[float, ...]
-    shelves: tuple[Shelf, ...]
+    shelves: tuple[StoredCheckpoints, ...]
     due: tuple[int, ...] = ()
     stall_left: float = 0.0
 
@@ -295,7 +295,7 @@ class MultiLevelCheckpoint:
     def begin(self) -> LadderState:
         """The state of a job that has done nothing yet."""
         series = len(self.stores) + len(self.pauses)
-        return LadderState(0.0, (0.0,) * series, (Shelf(),) * len(self.stores))
+        return LadderState(0.0, (0.0,) * series, (StoredCheckpoints(),) * len(self.stores))
 
     def stepping(self, pace: Pace) -> float:
         """Return how long the group steps between two saves to the remote store [s]."""
@@ -416,7 +416,7 @@ class MultiLevelCheckpoint:
         shelves = list(state.shelves)
         if self.peer is not None and damage.live and damage.keeps in ("live", "processes") and last.work > 0:
             sources.append(Source(self.peer, frozenset(), frozenset()))
-            shelves.append(Shelf(last.work, 1))
+            shelves.append(StoredCheckpoints(last.work, 1))
             spacings.append(1.0)
         damaged = damage.lost | damage.rebooted if damage.keeps != "stores" else frozenset()
         choice = choose(sources, shelves, spacings, damaged, self.nodes, sound, mark)
@@ -438,7 +438,7 @@ class MultiLevelCheckpoint:
         return LadderState(work if work > TIE * state.work else 0.0, stepped, shelves)
 
     @staticmethod
-    def _since(state: LadderState, grid: Grid, shelves: Sequence[Shelf], work: float, back: float) -> tuple[float, ...]:
+    def _since(state: LadderState, grid: Grid, shelves: Sequence[StoredCheckpoints], work: float, back: float) -> tuple[float, ...]:
         """Return how long each series has stepped since it was last due [s], `back` [s] of stepping ago, at `work`."""
         if work <= 0:
             return (0.0,) * len(state.since)
@@ -461,7 +461,7 @@ class MultiLevelCheckpoint:
         """Return the state after a save outside the schedule has put everything into the remote store."""
         remote, *others = state.shelves
         shelves = (
-            Shelf(state.work, min(remote.checkpoints + 1, self._limits[0])),
+            StoredCheckpoints(state.work, min(remote.checkpoints + 1, self._limits[0])),
             *(shelf._replace(draining=0.0, drain_left=0.0) for shelf in others),
         )
         return LadderState(state.work, (0.0, *state.since[1:]), shelves)
@@ -588,7 +588,7 @@ def filled(
     grid: Grid,
     firsts: Sequence[float],
     index: int,
-    shelf: Shelf,
+    shelf: StoredCheckpoints,
     work: float,
     stall_left: float,
     rate: float,
@@ -599,7 +599,7 @@ def filled(
     is_due: bool,
     limit: int,
     drain: float,
-) -> Shelf:
+) -> StoredCheckpoints:
     """Return what a store holds after some time. A save never finds the one before on its way.
 
     Parameters
@@ -630,7 +630,7 @@ def filled(
         wall = after(grid, firsts, place) if count else 0.0
         drain_left = stall_left + wall + drain - seconds
     if drain_left <= 0:
-        return Shelf(held, min(checkpoints, limit), False, 0.0, 0.0, False)
+        return StoredCheckpoints(held, min(checkpoints, limit), False, 0.0, 0.0, False)
     if count > 1:
         newest = held - grid.periods[index] * rate
     elif taken > 1:
@@ -638,4 +638,4 @@ def filled(
     else:
         newest = shelf.draining if shelf.draining > 0 else shelf.newest
     good = shelf.good and taken == 1 and shelf.draining == 0
-    return Shelf(newest, min(checkpoints - 1, limit), good, held, drain_left, False)
+    return StoredCheckpoints(newest, min(checkpoints - 1, limit), good, held, drain_left, False)

@@ -406,7 +406,7 @@ def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Read
     return Reading(slowest, sources[slowest_at].rung.store, frozenset(stores))
 
 
-class Shelf(NamedTuple):
+class StoredCheckpoints(NamedTuple):
     """Checkpoints of a store, by the work in them [s].
 
     The newest complete one holds ``newest``; of the ``checkpoints`` that are kept each older one holds one interval
@@ -422,40 +422,40 @@ class Shelf(NamedTuple):
     is_first: bool = True
 
 
-def waited(shelf: Shelf, seconds: float, limit: int) -> Shelf:
+def waited(shelf: StoredCheckpoints, seconds: float, limit: int) -> StoredCheckpoints:
     """Return what is held `seconds` [s] later without a new save, of `limit` checkpoints at most."""
     if shelf.draining == 0:
         return shelf
     if seconds >= shelf.drain_left:
-        return Shelf(shelf.draining, min(shelf.checkpoints + 1, limit), False, 0.0, 0.0, shelf.is_first)
+        return StoredCheckpoints(shelf.draining, min(shelf.checkpoints + 1, limit), False, 0.0, 0.0, shelf.is_first)
     left = shelf.drain_left - seconds
-    return Shelf(shelf.newest, shelf.checkpoints, shelf.good, shelf.draining, left, shelf.is_first)
+    return StoredCheckpoints(shelf.newest, shelf.checkpoints, shelf.good, shelf.draining, left, shelf.is_first)
 
 
-def work_in(shelf: Shelf, number: int, spacing: float) -> float:
+def work_in(shelf: StoredCheckpoints, number: int, spacing: float) -> float:
     """Return the work in the checkpoint that `number` newer ones follow, at a `spacing` of the checkpoints [s]."""
     return max(shelf.newest - number * spacing, 0.0)
 
 
-def without_end(shelf: Shelf, spacing: float) -> Shelf:
+def without_end(shelf: StoredCheckpoints, spacing: float) -> StoredCheckpoints:
     """Return what a store holds that keeps everything: checkpoints at a `spacing` [s] since the job began."""
     if shelf.newest == 0:
         return shelf
     count = max(whole(shelf.newest / spacing), 0)
-    return Shelf(shelf.newest, count, shelf.good, shelf.draining, shelf.drain_left, shelf.is_first)
+    return StoredCheckpoints(shelf.newest, count, shelf.good, shelf.draining, shelf.drain_left, shelf.is_first)
 
 
-def newer_than(shelf: Shelf, work: float, spacing: float) -> int:
+def newer_than(shelf: StoredCheckpoints, work: float, spacing: float) -> int:
     """Return how many checkpoints hold more than some `work` [s], were there no end of them."""
     beyond = shelf.newest - work
     return max(whole(beyond / spacing), 0) if beyond > TIE * shelf.newest else 0
 
 
-def cut(shelf: Shelf, number: int, spacing: float) -> Shelf:
+def cut(shelf: StoredCheckpoints, number: int, spacing: float) -> StoredCheckpoints:
     """Return what is held without the `number` newest checkpoints and the one on its way."""
     if number >= shelf.checkpoints:
-        return Shelf(0.0, 0, False, 0.0, 0.0, shelf.is_first)
+        return StoredCheckpoints(0.0, 0, False, 0.0, 0.0, shelf.is_first)
     if number == 0 and shelf.draining == 0:
         return shelf
     held = work_in(shelf, number, spacing)
-    return Shelf(held, shelf.checkpoints - number, shelf.good and number == 0, 0.0, 0.0, shelf.is_first)
+    return StoredCheckpoints(held, shelf.checkpoints - number, shelf.good and number == 0, 0.0, 0.0, shelf.is_first)
