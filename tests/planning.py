@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import PlannerJob, Pool, Quota
+from ettrick.sim.policies.queue import PlannerJob, PlannerPool, Quota
 from ettrick.sim.policies.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Replay:
         self,
         keys: Table,
         work: Iterable[Work],
-        pools: int | Sequence[Pool] = 256,
+        pools: int | Sequence[PlannerPool] = 256,
         *,
         gpus: int = 1,
         tiers: Sequence[int] = (0,),
@@ -54,7 +54,7 @@ class Replay:
         until: float = math.inf,
         watch: Callable[[Replay], None] | None = None,
     ) -> None:
-        pools = [Pool(pools)] if isinstance(pools, int) else pools
+        pools = [PlannerPool(pools)] if isinstance(pools, int) else pools
         self.scheduler = Scheduler.model_validate(keys)
         self.planner = Planner(self.scheduler, pools, gpus=gpus, tiers=tiers, quotas=quotas)
         self.delay = delay

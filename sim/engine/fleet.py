@@ -26,7 +26,7 @@ from ettrick.sim.engine.stream_job import Allocation, NamedJob, StreamJob
 from ettrick.sim.engine.stream_saves import StreamSaves
 from ettrick.sim.policies.contracts import ANY_POOL, Bucket, Requeue, Save
 from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import Pool, Quota
+from ettrick.sim.policies.queue import PlannerPool, Quota
 from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
@@ -1093,7 +1093,7 @@ def pooled(prepared: Prepared) -> Prepared:
     return replace(prepared, pools=tuple(pools), packed_by=tuple(pool_of) if len(pools) > 1 else ())
 
 
-def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
+def pools_of(prepared: Prepared) -> tuple[list[PlannerPool], list[int]]:
     """Return the nodes that are alike to the planner, without their number, and to which of them each node belongs.
 
     They are in the same partitions and the same domain, and have the same windows of maintenance.
@@ -1101,7 +1101,7 @@ def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
     names = range(len(prepared.partitions))
     planned = any(source.planned for source in prepared.sources)
     if not planned and not prepared.packed_by and not any(partition.nodes for partition in prepared.partitions):
-        return [Pool(0, 0, tuple(names))], [0] * prepared.nodes
+        return [PlannerPool(0, 0, tuple(names))], [0] * prepared.nodes
     inside: list[list[int]] = [[] for _ in range(prepared.nodes)]
     for index, partition in enumerate(prepared.partitions):
         for first, last in partition.nodes or ((0, prepared.nodes - 1),):
@@ -1114,11 +1114,11 @@ def pools_of(prepared: Prepared) -> tuple[list[Pool], list[int]]:
             for unit, start, end in zip(rows.unit.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True):
                 for node in _nodes_of(source, unit, prepared):
                     windows.setdefault(node, []).append((start, end))
-    found: dict[Pool, int] = {}
+    found: dict[PlannerPool, int] = {}
     pool_of = []
     for node in range(prepared.nodes):
         domain = prepared.packed_by[node] if prepared.packed_by else 0
-        pool = Pool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
+        pool = PlannerPool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
         pool_of.append(found.setdefault(pool, len(found)))
     return list(found), pool_of
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
-    from ettrick.sim.policies.queue import Pool
+    from ettrick.sim.policies.queue import PlannerPool
     from ettrick.sim.policies.repair import Stock
     from ettrick.sim.scenario.model import CostSpec
     from ettrick.sim.scenario.streams import Arrival, Chain, JobOverhead, Partition, Tenant
@@ -514,7 +514,7 @@ class Prepared:
     """Whose jobs those of streams are: those that the scenario states, then others that jobs name."""
     partitions: tuple[Partition, ...] = ()
     """At least one where there are streams; the first is that of jobs that name none."""
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[PlannerPool, ...] = ()
     """Nodes that are alike to the planner of streams, while they are simulated; `packed_by` says which each is of."""
 
     def __getstate__(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ettrick.sim.policies.queue import (
     Lane,
     Ordered,
     PlannerJob,
-    Pool,
+    PlannerPool,
     Profile,
     Quota,
     RunningClass,
@@ -38,7 +38,7 @@ class Claims:
     def __init__(
         self,
         scheduler: Scheduler,
-        pools: Sequence[Pool],
+        pools: Sequence[PlannerPool],
         *,
         gpus: int = 1,
         tiers: Sequence[int] = (0,),

@@ -28,7 +28,7 @@ from ettrick.sim.policies.queue import INF, Profile, Quota, Share, next_multiple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim.policies.queue import Lane, PlannerJob, Place, Pool
+    from ettrick.sim.policies.queue import Lane, PlannerJob, Place, PlannerPool
     from ettrick.sim.policies.scheduler import Scheduler
 
 _TOO_FEW = ("too_few", "exempt")
@@ -55,7 +55,7 @@ class Planner(Claims):
     def __init__(
         self,
         scheduler: Scheduler,
-        pools: Sequence[Pool],
+        pools: Sequence[PlannerPool],
         *,
         gpus: int = 1,
         tiers: Sequence[int] = (0,),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 INF = math.inf
 
 
-class Pool(NamedTuple):
+class PlannerPool(NamedTuple):
     """Nodes that are alike to the planner; nobody starts on them who may run into one of the `windows` [s]."""
 
     nodes: int

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.sim.policies.claims import Claims
-from ettrick.sim.policies.queue import Ordered, Pool, Profile, Quota, nodes_of
+from ettrick.sim.policies.queue import Ordered, PlannerPool, Profile, Quota, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
@@ -63,13 +63,13 @@ def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, work: list[Work]
     """Return a replay on a cluster of a kind, on which nodes fail, idle or in jobs, and return."""
     generator = np.random.default_rng(seed)
     work = mixed(seed) if work is None else work
-    pools, tiers, quotas = [Pool(8)], (0,), (Quota(), Quota())
+    pools, tiers, quotas = [PlannerPool(8)], (0,), (Quota(), Quota())
     if kind == "partitions":
-        pools, tiers = [Pool(5, partitions=(0,)), Pool(5, partitions=(1,))], (1, 1)
+        pools, tiers = [PlannerPool(5, partitions=(0,)), PlannerPool(5, partitions=(1,))], (1, 1)
     elif kind == "overlap":
-        pools, tiers = [Pool(3, partitions=(0,)), Pool(4, partitions=(1,)), Pool(3, partitions=(0, 1))], (1, 2)
+        pools, tiers = [PlannerPool(3, partitions=(0,)), PlannerPool(4, partitions=(1,)), PlannerPool(3, partitions=(0, 1))], (1, 2)
     elif kind == "racks":
-        pools = [Pool(4, domain=rack, windows=((100.0, 130.0),) if rack == 1 else ()) for rack in range(3)]
+        pools = [PlannerPool(4, domain=rack, windows=((100.0, 130.0),) if rack == 1 else ()) for rack in range(3)]
         keys = {**keys, "pack": "rack", "need": "required" if seed % 2 else "preferred", "wait": "0 s"}
         work = [job._replace(nodes=min(job.nodes, 4)) for job in work] if seed % 2 else work
     elif kind == "quotas":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import PlannerJob, Pool, Quota
+from ettrick.sim.policies.queue import PlannerJob, PlannerPool, Quota
 from ettrick.sim.policies.scheduler import Scheduler
 from tests.cases import cases
 from tests.planning import Replay, Work
@@ -23,7 +23,7 @@ DEEP = {"use": "easy", "depth": 2}
 INF = math.inf
 
 
-def planner(keys: dict[str, Any], *pools: Pool, **more: Any) -> Planner:
+def planner(keys: dict[str, Any], *pools: PlannerPool, **more: Any) -> Planner:
     """Return a planner of nodes of one GPU, or `gpus`."""
     return Planner(Scheduler.model_validate(keys), pools, **more)
 
@@ -52,8 +52,8 @@ def test_who_passes_the_head(keys: dict[str, Any], starts: dict[int, float]) -> 
     assert Replay(keys, EXTRA, 10).first == starts
 
 
-@cases("pools", [[Pool(3)], [Pool(1), Pool(2)]])
-def test_who_may_not_use_extra_nodes_may_not_join_others_there(pools: list[Pool]) -> None:
+@cases("pools", [[PlannerPool(3)], [PlannerPool(1), PlannerPool(2)]])
+def test_who_may_not_use_extra_nodes_may_not_join_others_there(pools: list[PlannerPool]) -> None:
     """The head needs 2 of 3 nodes at 10 s: 2 and 4 outlast that, on a free node as beside 3, which ends before.
 
     Beside 3 they would start when 4 arrives, though nothing has ended since 2 was refused a node.
@@ -96,7 +96,7 @@ def test_no_reservation_counts_on_a_node_that_a_job_has_lost(keys: dict[str, Any
 @cases("keys", [{}, EASY, DEEP, {"use": "conservative"}, {"head": "passes"}])
 def test_nobody_starts_into_a_maintenance_window(keys: dict[str, Any]) -> None:
     """Two of four nodes are serviced from 100 to 150 s: who ends before takes them, who does not takes others."""
-    pools = [Pool(2), Pool(2, windows=((100.0, 150.0),))]
+    pools = [PlannerPool(2), PlannerPool(2, windows=((100.0, 150.0),))]
     work = [Work(0, 0, 100, 2), Work(1, 0, 101, 2), Work(2, 1, 101, 2), Work(3, 160, 5, 4)]
     replay = Replay(keys, work, pools)
     assert replay.first == {0: 0, 1: 0, 2: 101, 3: 202}
@@ -213,7 +213,7 @@ def test_a_higher_job_may_use_what_a_lower_one_has_claimed() -> None:
 def test_a_victim_that_is_ahead_in_the_queue_does_not_take_its_nodes_again() -> None:
     """The victim is of a higher tier, its preemptor of a higher priority, and priority decides who stops whom."""
     keys = {"head": "passes", **classes(exempt="5 s")}
-    pools = [Pool(2, partitions=(1,)), Pool(2, partitions=(0, 1))]
+    pools = [PlannerPool(2, partitions=(1,)), PlannerPool(2, partitions=(0, 1))]
     work = [Work(0, 0, 60, 4, partition=1), Work(1, 1, 9, 2, priority=1)]
     replay = Replay(keys, work, pools, tiers=(1, 2))
     assert replay.preemptions == [(5, 1, [0])]
@@ -317,7 +317,7 @@ def test_a_waiting_gang_holds_its_quota() -> None:
 # ----------------------------------------
 # Places.
 
-RACKS = tuple(Pool(4, domain=rack) for rack in range(3))
+RACKS = tuple(PlannerPool(4, domain=rack) for rack in range(3))
 
 
 @cases(
@@ -359,7 +359,7 @@ def test_a_gang_that_no_domain_holds_spreads_over_few() -> None:
 
 def test_partitions_do_not_block_each_other() -> None:
     """The head of one partition waits; another partition with nodes of its own goes on; the higher tier is first."""
-    pools = [Pool(2, partitions=(0,)), Pool(2, partitions=(1,)), Pool(2, partitions=(0, 1))]
+    pools = [PlannerPool(2, partitions=(0,)), PlannerPool(2, partitions=(1,)), PlannerPool(2, partitions=(0, 1))]
     work = [
         Work(0, 0, 50, 4), Work(1, 1, 50, 4), Work(2, 2, 50, 2, partition=1), Work(3, 3, 5, 4),
         Work(4, 4, 5, 4, partition=1),
