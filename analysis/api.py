@@ -311,7 +311,7 @@ def sweep(
     from ettrick.analysis.page.chapters.answers import sentences_of
     from ettrick.analysis.study import load as studies
     from ettrick.analysis.sweep import command
-    from ettrick.analysis.sweep.workers import Where
+    from ettrick.analysis.sweep.workers import ExecutorOptions
 
     if replications is not None:
         _check_count(replications, 2)
@@ -325,7 +325,7 @@ def sweep(
     loaded = dataclasses.replace(loaded, most_events=most_events)
     folder = Path(tempfile.mkdtemp(prefix="ettrick-")) if out is None else Path(out)
     line = ["ettrick", "sweep", str(study), *(word for text in texts for word in ("--set", text))]
-    where = Where("serial") if processes == 1 else Where("process", processes)
+    where = ExecutorOptions("serial") if processes == 1 else ExecutorOptions("process", processes)
     with contextlib.ExitStack() as stack:
         if out is None:  # a folder of our own goes away with the results
             stack.callback(shutil.rmtree, folder, ignore_errors=True)

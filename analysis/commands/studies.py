@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.command import Workplace
     from ettrick.analysis.sweep.task import Shard
-    from ettrick.analysis.sweep.workers import Where
+    from ettrick.analysis.sweep.workers import ExecutorOptions
     from ettrick.analysis.terminal import ProgressBar
 
 # What all commands about studies do: read the study, say where it is simulated, and who stopped it.
@@ -67,9 +67,9 @@ def load_study(
     return replace(loaded, most_events=math.inf) if yes else loaded
 
 
-def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Where:
+def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> ExecutorOptions:
     """Return where a study is to be simulated, or end with one line about options that do not go together."""
-    from ettrick.analysis.sweep.workers import Where
+    from ettrick.analysis.sweep.workers import ExecutorOptions
 
     if executor is None:
         executor = "dask" if address or file else "process"
@@ -79,7 +79,7 @@ def where_to_run(executor: str | None, jobs: int, address: str, file: str) -> Wh
         refuse("--scheduler-file: is instead of --scheduler-address; give one of them")
     if executor == "dask" and not (address or file):
         refuse("--executor dask: needs --scheduler-address or --scheduler-file")
-    return Where(executor, jobs, address, file)
+    return ExecutorOptions(executor, jobs, address, file)
 
 
 def shard_of(text: str | None, out: Path | None) -> Shard | None:
@@ -96,7 +96,7 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
 
 @contextlib.contextmanager
 def running(
-    loaded: LoadedStudy, where: Where, out: Path | None, *, overwrite: bool, quiet: bool, shard: Shard | None = None
+    loaded: LoadedStudy, where: ExecutorOptions, out: Path | None, *, overwrite: bool, quiet: bool, shard: Shard | None = None
 ) -> Iterator[Workplace]:
     """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
     from ettrick.analysis.sweep.command import TROUBLE, workplace

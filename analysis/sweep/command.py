@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.results.models import Document, SweepDocument
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.task import Shard
-    from ettrick.analysis.sweep.workers import Where
+    from ettrick.analysis.sweep.workers import ExecutorOptions
 
 TROUBLE = (ReplicationsError, WorkError, JournalError, FolderError, WorkerError, VersionError)
 """What may be wrong with an order to simulate a study, in one line."""
@@ -46,7 +46,7 @@ class Workplace(NamedTuple):
 @contextlib.contextmanager
 def workplace(
     loaded: LoadedStudy,
-    where: Where,
+    where: ExecutorOptions,
     progress: Callable[[int, int | None], None],
     *,
     out: Path | None = None,

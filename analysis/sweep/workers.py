@@ -46,7 +46,7 @@ class WorkerError(ValueError):
     """Tasks cannot run where they should; the message is one line."""
 
 
-class Where(NamedTuple):
+class ExecutorOptions(NamedTuple):
     """Where the tasks of a study run.
 
     Parameters
@@ -236,7 +236,7 @@ def _end(processes: list[BaseProcess]) -> str:
 
 
 @contextlib.contextmanager
-def worker_pool_at(where: Where) -> Iterator[WorkerPool]:
+def worker_pool_at(where: ExecutorOptions) -> Iterator[WorkerPool]:
     """Yield the worker pool of a backend; what it still does is stopped afterwards.
 
     Raises
@@ -482,7 +482,7 @@ class Dask(Backend):
 
 
 @contextlib.contextmanager
-def dask_at(where: Where) -> Iterator[Dask]:
+def dask_at(where: ExecutorOptions) -> Iterator[Dask]:
     """Yield the workers of a scheduler.
 
     Raises

@@ -17,7 +17,7 @@ from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.sweep.campaign import Again, Campaign
 from ettrick.analysis.sweep.journal import Journal
-from ettrick.analysis.sweep.workers import Where, worker_pool_at
+from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 
 # ----------------------------------------
 # What control variates are worth: replications that the same interval takes without, relative to with.
@@ -178,7 +178,7 @@ def study_rows() -> list[str]:
     """Return the rows of the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        alone, both = (_library(folder, Where("process", workers), 3, 58) for workers in (1, 2))
+        alone, both = (_library(folder, ExecutorOptions("process", workers), 3, 58) for workers in (1, 2))
         few, many = _command(folder, "few", 5, 55), _command(folder, "many", 25, 25)
     gain = alone.seconds / both.seconds
     overhead = (alone.seconds - alone.busy) / alone.tasks
@@ -200,7 +200,7 @@ def _study(folder: Path, name: str, intervals: int, least: int) -> Path:
     return path
 
 
-def _library(folder: Path, where: Where, intervals: int, least: int) -> _Run:
+def _library(folder: Path, where: ExecutorOptions, intervals: int, least: int) -> _Run:
     """Play a small study once the processes are there."""
     loaded = load_study(_study(folder, "small", intervals, least))
     with Journal(folder / f"journal-{where.jobs}") as journal, worker_pool_at(where) as worker_pool:

@@ -29,7 +29,7 @@ from ettrick.analysis.study.questions.sobol import Indices, indices, variance_pa
 from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
-from ettrick.analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
+from ettrick.analysis.sweep.workers import Serial, ExecutorOptions, WorkerPool, worker_pool_at
 from ettrick.analysis.validation.measures.crossover import (
     SimulatedCrossover,
     Rivals,
@@ -702,7 +702,7 @@ def test_indices_of_the_simulator_are_those_of_its_closed_form(tmp_path: Path) -
         "  failures.0.scale: {distribution: {use: counted, events: 40}}\n"
         "  recovery.initialize: {distribution: {use: between, p05: 2 min, p95: 40 min}}\n"
     )
-    with Journal(tmp_path / "journal.jsonl") as journal, worker_pool_at(Where("process")) as worker_pool:
+    with Journal(tmp_path / "journal.jsonl") as journal, worker_pool_at(ExecutorOptions("process")) as worker_pool:
         campaign = Campaign(load_study(tmp_path / "s.yaml"), journal, worker_pool, lambda _done, _total: None)
         document = sensitivity_document(sensitivity(campaign, method="sobol"), command="")
     rows = plain(document)["indices"]["by_axis"]

@@ -20,7 +20,7 @@ from ettrick.analysis.sweep import workers
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.task import Shard, VersionError, run_task
-from ettrick.analysis.sweep.workers import Backend, Processes, Serial, Where, WorkerError, WorkerPool, worker_pool_at
+from ettrick.analysis.sweep.workers import Backend, Processes, Serial, ExecutorOptions, WorkerError, WorkerPool, worker_pool_at
 from tests import sweep_tools
 from tests.cases import cases
 from tests.pace import one_in
@@ -188,7 +188,7 @@ def test_machine_code_gives_the_same_journal_wherever_it_runs(tmp_path: Path) ->
         compiled = Campaign(loaded, journal, WorkerPool(Serial())).prepared_for(loaded.points(), 10**7)
     expected = sorted(comparable(run_task(events, task)) for task in tasks)
     assert sorted(comparable(run_task(compiled, task)) for task in tasks) == expected
-    with worker_pool_at(Where("process", 2)) as pool:
+    with worker_pool_at(ExecutorOptions("process", 2)) as pool:
         assert sorted(map(comparable, pool.run(tasks, compiled))) == expected
     shards = [[task for task in tasks if Shard(number, 2).mine(task.key)] for number in (1, 2)]
     assert sorted(comparable(run_task(compiled, task)) for shard in shards for task in shard) == expected
@@ -244,11 +244,11 @@ def test_a_worker_that_is_killed_loses_nothing(
     """One of two workers is killed in the middle: each task has one outcome, the same to the last bit as in series."""
     loaded = small_study(tmp_path)
     with Journal(tmp_path / "journal") as journal:
-        with worker_pool_at(Where("serial")) as worker_pool:
+        with worker_pool_at(ExecutorOptions("serial")) as worker_pool:
             campaign = Campaign(loaded, journal, worker_pool)
             tasks = tasks_of(campaign)
             expected = sorted(map(comparable, worker_pool.run(tasks, campaign.context)))
-        with worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool:
+        with worker_pool_at(ExecutorOptions("dask", file=str(scheduler))) as worker_pool:
             client = client_of(worker_pool.backend)
             client.wait_for_workers(2, timeout=60)
             workers = client.run(os.getpid)
@@ -268,7 +268,7 @@ def test_machine_code_on_dask_gives_the_same_journal(scheduler: Path, tmp_path: 
     """To the last bit what one process does in series by events."""
     pytest.importorskip("numba")
     loaded = small_study(tmp_path)
-    with Journal(tmp_path / "journal") as journal, worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool:
+    with Journal(tmp_path / "journal") as journal, worker_pool_at(ExecutorOptions("dask", file=str(scheduler))) as worker_pool:
         campaign = Campaign(loaded, journal, worker_pool)
         tasks = tasks_of(campaign)
         found = sorted(map(comparable, worker_pool.run(tasks, campaign.prepared_for(loaded.points(), 10**7))))
@@ -279,7 +279,7 @@ def test_machine_code_on_dask_gives_the_same_journal(scheduler: Path, tmp_path: 
 def test_a_task_that_kills_workers_is_named(scheduler: Path, tmp_path: Path) -> None:
     """A task that takes its workers with it is crashed; what was with them then is not lost."""
     address = json.loads(scheduler.read_bytes())["address"]
-    with worker_pool_at(Where("dask", address=address)) as worker_pool:
+    with worker_pool_at(ExecutorOptions("dask", address=address)) as worker_pool:
         client = client_of(worker_pool.backend)
 
         def be_strict(dask_scheduler: Any) -> None:
@@ -298,7 +298,7 @@ def test_a_scheduler_that_ends_is_told_in_a_line(
     scheduler: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """When the scheduler goes in the middle, the study ends at once with a line, and the library is silent."""
-    with worker_pool_at(Where("dask", file=str(scheduler))) as worker_pool:
+    with worker_pool_at(ExecutorOptions("dask", file=str(scheduler))) as worker_pool:
         client_of(worker_pool.backend).wait_for_workers(1, timeout=60)
         records = WorkerPool(Instead(worker_pool.backend, slow, tmp_path)).run(numbered(1000), CONTEXT)
         next(records)
@@ -315,7 +315,7 @@ def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
     """Serial, and processes of 1, 2 and 3, give the same numbers to the last bit."""
     found = []
     with Journal(tmp_path / "journal") as journal:
-        for where in (Where("serial"), Where("process", 1), Where("process", 2), Where("process", 3)):
+        for where in (ExecutorOptions("serial"), ExecutorOptions("process", 1), ExecutorOptions("process", 2), ExecutorOptions("process", 3)):
             with worker_pool_at(where) as worker_pool:
                 campaign = Campaign(small_study(tmp_path), journal, worker_pool)
                 records = list(worker_pool.run(tasks_of(campaign), campaign.context))
@@ -360,14 +360,14 @@ def test_an_executor_that_does_not_exist_is_refused() -> None:
     """The line names those that there are."""
     with (
         pytest.raises(WorkerError, match=r"^no executor 'proces': there are serial, process, dask$"),
-        worker_pool_at(Where("proces")),
+        worker_pool_at(ExecutorOptions("proces")),
     ):
         pass
 
 
 def refused(address: str = "", file: str = "") -> str:
     """Return the line with which a Dask scheduler is refused."""
-    with pytest.raises(WorkerError) as raised, worker_pool_at(Where("dask", 0, address, file)):
+    with pytest.raises(WorkerError) as raised, worker_pool_at(ExecutorOptions("dask", 0, address, file)):
         pass
     assert "\n" not in str(raised.value)
     return str(raised.value)

@@ -21,7 +21,7 @@ from ettrick.analysis.study.questions.sobol import estimates, indices
 from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
-from ettrick.analysis.sweep.workers import Where, worker_pool_at
+from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 from ettrick.sim import Ratio
 from tests.cases import cases
 from tests.typed import of_plain
@@ -251,7 +251,7 @@ def simulated(
     """Return the document of a study, read back from JSON, the progress that was told, and the journal's length."""
     (folder / "s.yaml").write_text(text)
     worded: list[tuple[int, int | None]] = []
-    with Journal(folder / "journal.jsonl") as journal, worker_pool_at(Where("serial")) as worker_pool:
+    with Journal(folder / "journal.jsonl") as journal, worker_pool_at(ExecutorOptions("serial")) as worker_pool:
         study = load_study(folder / "s.yaml")
         campaign = Campaign(study, journal, worker_pool, lambda done, total: worded.append((done, total)))
         document = sensitivity_document(sensitivity(campaign, **asked), command="ettrick sensitivity s.yaml")

@@ -34,7 +34,7 @@ from ettrick.analysis.sweep.journal import Journal, JournalError
 from ettrick.analysis.sweep.merge import MergeError, merge
 from ettrick.analysis.sweep.sweep import REPLICATIONS, replications_of
 from ettrick.analysis.sweep.task import MAKERS, Record, Shard, run_task, source_digest
-from ettrick.analysis.sweep.workers import Serial, Where, WorkerPool, worker_pool_at
+from ettrick.analysis.sweep.workers import Serial, ExecutorOptions, WorkerPool, worker_pool_at
 from ettrick.sim import Ratio, yamlfile
 from tests import report_sample
 from tests.cases import cases
@@ -149,7 +149,7 @@ def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple
 
 def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_path: Path) -> None:
     """Each line has its checksum; of earlier lines, without one, whatever is read can also be summarised."""
-    with Journal(tmp_path / "real") as journal, worker_pool_at(Where("serial")) as worker_pool:
+    with Journal(tmp_path / "real") as journal, worker_pool_at(ExecutorOptions("serial")) as worker_pool:
         campaign = Campaign(small_study(tmp_path), journal, worker_pool)
         point = next(iter(campaign.loaded.points()))
         campaign.simulate([point], 2)
