@@ -50,7 +50,7 @@ class Prior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Numbers:
+class Parameters:
     """Efficiencies by generation (and precision), what holds for all accelerators, and the number of a trial."""
 
     gemm: Mapping[tuple[str, str], float] = field(default_factory=dict)
@@ -58,7 +58,7 @@ class Numbers:
     constants: Constants = field(default_factory=Constants)
     trial: float = 0.0
 
-    def updated(self, values: Mapping[Key, float]) -> Numbers:
+    def updated(self, values: Mapping[Key, float]) -> Parameters:
         """Return these numbers with some replaced."""
         gemm, attention, trial = dict(self.gemm), dict(self.attention), self.trial
         common = {}
@@ -71,7 +71,7 @@ class Numbers:
                 trial = value
             else:
                 common[names[0]] = value
-        return Numbers(gemm, attention, dataclasses.replace(self.constants, **common), trial)
+        return Parameters(gemm, attention, dataclasses.replace(self.constants, **common), trial)
 
     def value(self, key: Key) -> float:
         """Return one number."""
@@ -98,7 +98,7 @@ class Numbers:
         return Machine(row.chip, shares, row.links, self.constants)
 
 
-def predict(rows: Iterable[MeasuredStep], numbers: Numbers) -> Array:
+def predict(rows: Iterable[MeasuredStep], numbers: Parameters) -> Array:
     """Return the modelled times of steps [s]."""
     times = []
     for row in rows:
@@ -114,7 +114,7 @@ def as_shipped(row: MeasuredStep) -> float:
     return breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
 
 
-def errors(rows: Sequence[MeasuredStep], numbers: Numbers) -> Array:
+def errors(rows: Sequence[MeasuredStep], numbers: Parameters) -> Array:
     """Return (modelled - measured) / measured for each step [-]."""
     found: Array = predict(rows, numbers) / np.array([row.measured for row in rows]) - 1
     return found
@@ -189,7 +189,7 @@ class Fold(NamedTuple):
     """A fit without some rows: which ones, the numbers, and the errors on those rows, shape (n,) [-]."""
 
     out: list[int]
-    numbers: Numbers
+    numbers: Parameters
     errors: Array
 
 
@@ -201,7 +201,7 @@ class Change(NamedTuple):
     links: Callable[[MeasuredStep], MeasuredStep] | None = None
 
 
-def fit(rows: Sequence[MeasuredStep], priors: Mapping[Key, Prior], start: Numbers) -> Numbers:
+def fit(rows: Sequence[MeasuredStep], priors: Mapping[Key, Prior], start: Parameters) -> Parameters:
     """Return the numbers that fit rows best: those with a prior are fitted, the others stay as they start.
 
     Parameters
@@ -218,7 +218,7 @@ def fit(rows: Sequence[MeasuredStep], priors: Mapping[Key, Prior], start: Number
     counts = Counter(row.source for row in rows)
     root_weights = np.array([counts[row.source] ** -0.25 for row in rows])
 
-    def numbers(position: Array) -> Numbers:
+    def numbers(position: Array) -> Parameters:
         return start.updated(dict(zip(keys, np.exp(position).tolist(), strict=True)))
 
     def residuals(position: Array) -> Array:
@@ -230,7 +230,7 @@ def fit(rows: Sequence[MeasuredStep], priors: Mapping[Key, Prior], start: Number
     return numbers(found.x)
 
 
-def rounded(numbers: Numbers, keys: Sequence[Key]) -> Numbers:
+def rounded(numbers: Parameters, keys: Sequence[Key]) -> Parameters:
     """Return numbers with some of them rounded to significant digits, as they are written down."""
     return numbers.updated({key: significant(numbers.value(key)) for key in keys})
 
@@ -253,7 +253,7 @@ def held_out(
     rows: Sequence[MeasuredStep],
     groups: Sequence[list[int]],
     priors: Mapping[Key, Prior],
-    start: Numbers,
+    start: Parameters,
     tick: Callable[[], None] = lambda: None,
 ) -> list[Fold]:
     """Return, for each group of positions, the fit to all other rows and its errors on the group."""
@@ -266,7 +266,7 @@ def held_out(
     return found
 
 
-def changed_errors(rows: Sequence[MeasuredStep], change: Change, priors: Mapping[Key, Prior], start: Numbers) -> Array:
+def changed_errors(rows: Sequence[MeasuredStep], change: Change, priors: Mapping[Key, Prior], start: Parameters) -> Array:
     """Return the errors of the model after a change, fitted anew [-]."""
     fixed: dict[Key, float] = {("constants", name): value for name, value in change.constants.items()}
     free = {key: prior for key, prior in priors.items() if key not in fixed}
@@ -310,7 +310,7 @@ def left_out_gain(
     before: Sequence[Fold],
     trial: TermTrial,
     priors: Mapping[Key, Prior],
-    start: Numbers,
+    start: Parameters,
 ) -> Gain:
     """Return what a trial does to steps that the fit has not seen: groups of positions in turn.
 

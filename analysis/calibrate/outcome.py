@@ -24,7 +24,7 @@ from ettrick.analysis.calibrate.fit import (
     Fold,
     Gain,
     Key,
-    Numbers,
+    Parameters,
     Prior,
     TermTrial,
     changed_errors,
@@ -119,7 +119,7 @@ class Outcome:
     dense: Steps
     mixed: Steps
     products: list[Product]
-    numbers: Numbers
+    numbers: Parameters
     fitted: dict[Key, Prior]
     assumed: Assumed
     five: list[Fold] = dataclasses.field(default_factory=list)
@@ -191,7 +191,7 @@ def fit_all(folder: Path) -> Outcome:
     """Return the fit to all rows: models without experts first, then, with those numbers held, models with experts."""
     dense, mixed, products = read_steps(folder), read_mixed(folder), read_products(folder)
     first, second = dense_priors(dense.rows, products), expert_priors()
-    numbers = rounded(fit(dense.rows, first, Numbers()), list(first))
+    numbers = rounded(fit(dense.rows, first, Parameters()), list(first))
     assumed = assume(numbers, products)
     numbers = numbers.updated({("gemm", *kind): share for kind, share in assumed.gemm.items()})
     numbers = rounded(fit(mixed.rows, second, numbers), list(second))
@@ -200,7 +200,7 @@ def fit_all(folder: Path) -> Outcome:
 
 def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None = None) -> Outcome:
     """Return a fit with what cross-validation and changes to the model say about it."""
-    rows, start = found.dense.rows, Numbers()
+    rows, start = found.dense.rows, Parameters()
     first = {key: prior for key, prior in found.fitted.items() if key not in expert_priors()}
     free = {key: Prior(prior.median, 10 * prior.deviation) for key, prior in first.items()}
     parts, groups = folds(len(rows), 5, SEED), list(sources(rows).values())
@@ -260,7 +260,7 @@ def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None
     )
 
 
-def assume(numbers: Numbers, products: Sequence[Product]) -> Assumed:
+def assume(numbers: Parameters, products: Sequence[Product]) -> Assumed:
     """Return what stands in for numbers that no measured step determines."""
     best = {kind: _best_product(*kind, products) for kind in _kinds(numbers)}
     matmul = {kind: numbers.gemm[kind] / share for kind, share in best.items() if share and kind in numbers.gemm}
@@ -282,7 +282,7 @@ def assume(numbers: Numbers, products: Sequence[Product]) -> Assumed:
     return Assumed(matmul, matmul_share, gemm, means, attention)
 
 
-def _kinds(numbers: Numbers) -> list[tuple[str, str]]:
+def _kinds(numbers: Parameters) -> list[tuple[str, str]]:
     """Return all precisions of generations that are fitted at one."""
     generations = {generation for generation, _ in numbers.gemm}
     chips = [chip for chip in accelerators().values() if chip.generation in generations]
@@ -628,7 +628,7 @@ def _bias_checks(rows: Sequence[MeasuredStep], error: Array, sigma: float) -> li
     return lines
 
 
-def _speed_check(rows: Sequence[MeasuredStep], numbers: Numbers) -> Check:
+def _speed_check(rows: Sequence[MeasuredStep], numbers: Parameters) -> Check:
     """Return how long the model takes for a step: the fastest of some turns, for the machine has other things to do."""
     machines = [(row.work, numbers.machine(row)) for row in rows]
     turns = []
@@ -745,14 +745,14 @@ def _hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> M
     return MeasuredStep(name, name, "", chip, work, ideal_links(work, chip.scale_up, 50e9, 8), measured)
 
 
-def anchors_of(numbers: Numbers) -> list[Anchor]:
+def anchors_of(numbers: Parameters) -> list[Anchor]:
     """Return published steps that no source of the fit has, with what the model says of them."""
     rows = [benchmark.row(gpus) for benchmark in BENCHMARKS for gpus in benchmark.times]
     times = predict(rows, numbers).tolist()
     return [Anchor(row.model, row.work.gpus, row.measured, time) for row, time in zip(rows, times, strict=True)]
 
 
-def weak_scaling(numbers: Numbers) -> dict[str, list[tuple[int, float, float | None]]]:
+def weak_scaling(numbers: Parameters) -> dict[str, list[tuple[int, float, float | None]]]:
     """Return GPUs [-], modelled and published time [s] of benchmarks whose batch grows with the GPUs, by name.
 
     From one replica to 100,000 GPUs, more than anybody has published, over NICs that are nowhere narrower.
@@ -816,7 +816,7 @@ def deepseek_row() -> MeasuredStep:
     return _hopper_row("DeepSeek-V3 pre-training, fp8, another stack", work, 0.0, scale_up=200e9)
 
 
-def nanotron_order(folder: Path, numbers: Numbers) -> Order:
+def nanotron_order(folder: Path, numbers: Parameters) -> Order:
     """Return how alike the model and a strong-scaling study order layouts by MFU.
 
     About a million tokens a step on 8 to 512 H100, down to a sequence or two for each GPU, in a stack that is not

@@ -23,7 +23,7 @@ from ettrick.analysis.calibrate.fit import (
     SCALE,
     Fold,
     Key,
-    Numbers,
+    Parameters,
     Prior,
     TermTrial,
     dense_priors,
@@ -58,7 +58,7 @@ from tests.cases import cases
 from tests.harness import play, prepared
 from tests.step_cases import FLAT, LLAMA, MIXTRAL, NARROW, described, examined, job_of, plan_of
 
-TRUTH = Numbers(
+TRUTH = Parameters(
     gemm={("ampere", "bf16"): 0.71, ("hopper", "bf16"): 0.66, ("hopper", "fp8"): 0.57},
     attention={"ampere": 0.29, "hopper": 0.36},
     constants=Constants(touches=2.7),
@@ -75,7 +75,7 @@ def row(chip: str, work: Workload, source: str, measured: float = 1.0) -> Measur
     return MeasuredStep(source, "model", "", part, work, ideal_links(work, part.scale_up, 50e9, 8), measured)
 
 
-def measured(rows: list[MeasuredStep], numbers: Numbers) -> list[MeasuredStep]:
+def measured(rows: list[MeasuredStep], numbers: Parameters) -> list[MeasuredStep]:
     """Return rows that took as long as the model says with these numbers."""
     times = predict(rows, numbers).tolist()
     return [each._replace(measured=time) for each, time in zip(rows, times, strict=True)]
@@ -107,7 +107,7 @@ def priors_of_truth() -> dict[Key, Prior]:
 def test_numbers_that_made_the_steps_are_found() -> None:
     """Steps computed from known numbers give the numbers back to 1e-4, from medians that are 8 to 35 % off."""
     priors = wide(priors_of_truth())
-    found = fit(known_rows(), priors, Numbers())
+    found = fit(known_rows(), priors, Parameters())
     for key, prior in priors.items():
         assert abs(prior.median / TRUTH.value(key) - 1) > 0.05
         assert found.value(key) == pytest.approx(TRUTH.value(key), rel=1e-4)
@@ -164,8 +164,8 @@ def test_left_out_rows_are_not_seen() -> None:
     other = [
         each if place != poisoned else each._replace(measured=100 * each.measured) for place, each in enumerate(rows)
     ]
-    clean = held_out(rows, groups, priors_of_truth(), Numbers())
-    dirty = held_out(other, groups, priors_of_truth(), Numbers())
+    clean = held_out(rows, groups, priors_of_truth(), Parameters())
+    dirty = held_out(other, groups, priors_of_truth(), Parameters())
     same = [one.numbers == two.numbers for one, two in zip(clean, dirty, strict=True)]
     assert same == [False, True, False, False]
     assert [fold.out for fold in dirty] == groups
@@ -175,7 +175,7 @@ def test_left_out_rows_are_not_seen() -> None:
 def test_what_stands_in_for_what_nobody_measured() -> None:
     """The share of best products is a mean; what a generation lacks is its large products, as far as others reach."""
     gemm = {("hopper", "fp8"): 0.55, ("blackwell", "fp8"): 0.60, ("hopper", "bf16"): 0.66}
-    numbers = Numbers(gemm, {"hopper": 0.3, "blackwell": 0.4})
+    numbers = Parameters(gemm, {"hopper": 0.3, "blackwell": 0.4})
     chips = accelerators()
     best = {
         kind: np.mean([c.matmul[kind[1]] / c.peak[kind[1]] for c in chips.values() if fits(c, kind)]) for kind in gemm
@@ -197,12 +197,12 @@ def outcome() -> Outcome:
     """Return a calibration of known rows."""
     dense = known_rows()
     priors = priors_of_truth()
-    numbers = rounded(fit(dense, priors, Numbers()), list(priors))
+    numbers = rounded(fit(dense, priors, Parameters()), list(priors))
     products = [Product(*kind, 0.95, 0.85) for kind in TRUTH.gemm]
     assumed = assume(numbers, products)
     work = Workload(models()["qwen3-30b-a3b"], 4096, 512, 8, 1, 1, 1, 8, 8, precision="fp8")
     mixed = measured([row("h100", work, "experts")], numbers)
-    left = held_out(dense, list(sources(dense).values()), priors, Numbers())
+    left = held_out(dense, list(sources(dense).values()), priors, Parameters())
     own = [Fold([0], numbers, errors(mixed, numbers))]
     steps_of = [Steps(rows, [], []) for rows in (dense, mixed)]
     found = Outcome(*steps_of, products, numbers, priors | expert_priors(), assumed)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.calibrate.fit import Array, Numbers, as_shipped, large_mape, mape, sources
+from ettrick.analysis.calibrate.fit import Array, Parameters, as_shipped, large_mape, mape, sources
 from ettrick.analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, deepseek_row, recompute_ratios, utilisation
 from ettrick.analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
 from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate
@@ -129,7 +129,7 @@ def _anchors() -> tuple[Anchor, ...]:
             share = steps.efficiencies(chip, precision)
             gemm[chip.generation, precision] = share.gemm
             attention[chip.generation] = share.attention
-    return tuple(anchors_of(Numbers(gemm, attention, steps.constants())))
+    return tuple(anchors_of(Parameters(gemm, attention, steps.constants())))
 
 
 def published_step(_: ScenarioRunner, __: int, what: str, gpus: int) -> MeasuredQuantity:
