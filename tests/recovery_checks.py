@@ -27,7 +27,7 @@ from ettrick.sim.policies.contracts import (
     Run,
     Stall,
 )
-from ettrick.sim.policies.recovery.base import Hit, check_plan
+from ettrick.sim.policies.recovery.base import ExpectedFailure, check_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,7 +130,7 @@ def check_plans(strategy: Any, jobs: int = 60, failures: int = 12) -> None:
 
 def mean_times(strategy: Any, gpus: int, nodes: int, fault: str = "process", takes: int = 1) -> Any:
     """Return what the closed form is told of the only way back: mean times [s] without and with failures, or None."""
-    found = strategy.returns(Hit(fault, gpus, nodes, takes))
+    found = strategy.returns(ExpectedFailure(fault, gpus, nodes, takes))
     if found is None:
         return None
     (way,) = found
@@ -141,7 +141,7 @@ def mean_times(strategy: Any, gpus: int, nodes: int, fault: str = "process", tak
 def _check_returns(strategy: Any, twice: Any, job: JobView) -> None:
     """Assert that the closed form is told of every way back, or why there is none; with the factor of the times."""
     for fault in FAULTS:
-        hit = Hit(fault, job.gpus, job.nodes, 1)
+        hit = ExpectedFailure(fault, job.gpus, job.nodes, 1)
         found, doubled = strategy.returns(hit), twice.returns(hit)
         if found is None:
             assert doubled is None

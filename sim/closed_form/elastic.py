@@ -14,7 +14,7 @@ from ettrick.sim.formulas.nodes import domain_law, expected_pace, gives_up, miss
 from ettrick.sim.formulas.queues import base_stock
 from ettrick.sim.policies.contracts import OF_ONE_RANK, Pace
 from ettrick.sim.policies.recovery import Ladder, Redundant
-from ettrick.sim.policies.recovery.base import QUEUE, Hit
+from ettrick.sim.policies.recovery.base import QUEUE, ExpectedFailure
 from ettrick.sim.prepare.failures import prior
 from ettrick.sim.steps import Impairment, rerouted_pace
 
@@ -420,7 +420,7 @@ def _wait_of_starved(
     recovery = prepared.recovery
     if recovery.elastic:
         return None
-    found: list[Wait | None] = [recovery.waits(Hit(source.fault, job.gpus, job.nodes, 1)) for source in takers]
+    found: list[Wait | None] = [recovery.waits(ExpectedFailure(source.fault, job.gpus, job.nodes, 1)) for source in takers]
     known = [each for each in found if each is not None]
     kinds = {(frozenset(each.pools), each.patience, each.exposed, each.fills) for each in known}
     if len(known) < len(found) or len(kinds) != 1:

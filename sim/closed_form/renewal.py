@@ -21,7 +21,7 @@ from ettrick.sim.formulas.arrays import Expansion, decay, real
 from ettrick.sim.formulas.goodput import FailureClass, CheckpointStore, shares_of_classes, waste_by_class
 from ettrick.sim.policies.checkpoint.stores import missing, read
 from ettrick.sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
-from ettrick.sim.policies.recovery.base import Hit
+from ettrick.sim.policies.recovery.base import ExpectedFailure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -331,7 +331,7 @@ def _size(prepared: Prepared, job: PreparedJob) -> _SizeTerms | None:
     found = []
     for cause, (source, share) in enumerate(zip(prepared.sources, shares, strict=True)):
         takes = 1 if takes_nodes(source) else 0
-        backs = recovery.returns(Hit(source.fault, job.gpus, job.nodes, takes))
+        backs = recovery.returns(ExpectedFailure(source.fault, job.gpus, job.nodes, takes))
         if backs is None:
             return None
         if share > 0:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ettrick.sim.closed_form.elastic import interrupts, takes_nodes
 from ettrick.sim.failures.source import OF_ONE_NODE
-from ettrick.sim.policies.recovery.base import Hit
+from ettrick.sim.policies.recovery.base import ExpectedFailure
 from ettrick.sim.policies.recovery.phases import longest
 from ettrick.sim.steps import Impairment, stated_pace
 
@@ -63,7 +63,7 @@ def restart_mean(prepared: Prepared, job: PreparedJob, source: FailureSource | N
     absence = prepared.recovery.absence_for(job.gpus, job.nodes, job.parts)
     if absence is not None:
         return max(absence.restart, absence.stall + absence.rejoin)
-    hit = Hit(source.fault if source is not None else "process", job.gpus, job.nodes, 1)
+    hit = ExpectedFailure(source.fault if source is not None else "process", job.gpus, job.nodes, 1)
     backs = prepared.recovery.returns(hit) or ()
     # A standby selects hosts at the start, and where many leave at once hot spares are too few.
     many = source is None or source.rollout is not None or source.recorded is not None

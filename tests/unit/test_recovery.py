@@ -25,7 +25,7 @@ from ettrick.sim.policies.contracts import (
     Stall,
 )
 from ettrick.sim.policies.recovery import RECOVERIES, HotSpare, Narrow, RestartSmaller, ShrinkRejoin
-from ettrick.sim.policies.recovery.base import Absence, Hit
+from ettrick.sim.policies.recovery.base import Absence, ExpectedFailure
 from ettrick.sim.policies.recovery.phases import Participants, Phase, longest, mean, steps, total
 from ettrick.sim.policies.recovery.restart_smaller import Restarts
 from ettrick.sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
@@ -561,7 +561,7 @@ def test_when_a_domain_is_given_up() -> None:
 def test_its_restart_has_a_formula_where_domains_are_nodes() -> None:
     """5 s of stop and 25 s of launch, and a lost GPU takes no node; domains of half a node have none."""
     assert mean_times(narrow(), 64, 8) == (0, 30.0)
-    assert [narrow().returns(Hit(fault, 64, 8, 1))[0].joiners for fault in ("gpu", "host")] == [0, 1]
+    assert [narrow().returns(ExpectedFailure(fault, 64, 8, 1))[0].joiners for fault in ("gpu", "host")] == [0, 1]
     assert mean_times(narrow(), 64, 16) is None
     assert narrow().absence_for(64, 8, 4) is None
     assert narrow().no_formula
@@ -735,7 +735,7 @@ def test_what_is_written_is_read_back(written: Any) -> None:
 def test_a_spare_that_is_late_waits_less() -> None:
     """What goes before the nodes are taken is not waited for again: patience is counted from the failure."""
     one = HotSpare(initialize="5 min", reschedule="10 min", patience="1 h", requeue_delay="3 h")
-    assert one.waits(Hit("x", 8, 4, 1)).more == -600.0
+    assert one.waits(ExpectedFailure("x", 8, 4, 1)).more == -600.0
 
 
 @cases(("gpus", "seconds"), [(8, 17.0), (1024, 17.0), (16384, 17.0), (98304, 194.3)])

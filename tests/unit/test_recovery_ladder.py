@@ -21,7 +21,7 @@ from ettrick.sim.policies.contracts import (
     Stall,
 )
 from ettrick.sim.policies.recovery import Ladder
-from ettrick.sim.policies.recovery.base import Hit
+from ettrick.sim.policies.recovery.base import ExpectedFailure
 from ettrick.sim.policies.recovery.ladder import Backoff, LadderMemory
 from tests.harness import exactly, losses, play, prepared, seconds
 from tests.recovery_checks import check_recovery, mean_times
@@ -240,19 +240,19 @@ def test_mean_times_are_those_of_the_only_rung() -> None:
 def test_the_first_node_is_lost_once_in_as_many_failures() -> None:
     """A rung that cannot bear the loss of the first of 8 nodes is passed over after one in 8 failures that take one."""
     strategy = ladder(IN_JOB | {"except_first": True}, REQUEUE)
-    ways = strategy.returns(Hit("host", 64, 8, 1))
+    ways = strategy.returns(ExpectedFailure("host", 64, 8, 1))
     assert [(way.keeps, way.chance, way.joiners) for way in ways] == [("hosts", 7 / 8, 1), ("stores", 1 / 8, 8)]
-    (only,) = strategy.returns(Hit("process", 64, 8, 0))
+    (only,) = strategy.returns(ExpectedFailure("process", 64, 8, 0))
     assert (only.keeps, only.chance, only.joiners) == ("hosts", 1.0, 0)
 
 
 def test_with_no_way_left_a_human_is_the_way_back() -> None:
     """Where no rung is for a fault a human starts the job, whose mean time is told; if nobody does there is no form."""
     only = IN_JOB | {"handles": ["gpu"]}
-    (way,) = ladder(only, exhausted="20 min").returns(Hit("hang", 64, 8, 0))
+    (way,) = ladder(only, exhausted="20 min").returns(ExpectedFailure("hang", 64, 8, 0))
     assert (way.keeps, [(span.mean, span.exposed) for span in way.spans]) == ("stores", [(1200.0, False), (20.0, True)])
     lost = ladder(only, gives_up=True)
-    assert lost.returns(Hit("hang", 64, 8, 0)) is None
+    assert lost.returns(ExpectedFailure("hang", 64, 8, 0)) is None
     assert lost.no_formula == "with no way left the job has failed for good"
 
 

@@ -186,7 +186,7 @@ class RecoveryStrategy(Strategy, ABC):
         """Why no closed form describes the strategy; nothing where one does."""
         return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
 
-    def returns(self, hit: Hit) -> tuple[Return, ...] | None:
+    def returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return the recoveries after a failure, if the closed form of a restart describes them; else ``None``.
 
         Every failure is taken to be the first one, with healthy nodes at hand.
@@ -194,7 +194,7 @@ class RecoveryStrategy(Strategy, ABC):
         found = self._returns(hit) if self.exposures <= {"both", "none"} else None
         return None if found is None else tuple(back.scaled(self.scale) for back in found)
 
-    def waits(self, hit: Hit) -> Wait | None:
+    def waits(self, hit: ExpectedFailure) -> Wait | None:
         """Return how a job waits for nodes after a failure, if the closed form of it describes that; else ``None``."""
         found = self._waits(hit)
         return None if found is None else found.scaled(self.scale)
@@ -216,12 +216,12 @@ class RecoveryStrategy(Strategy, ABC):
         plan, memory = self._plan(failure, job, cluster, memory)
         return (plan if self.scale == 1.0 else scaled(plan, self.scale)), memory
 
-    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return `returns` at a scale of one."""
         del hit
         return None
 
-    def _waits(self, hit: Hit) -> Wait | None:
+    def _waits(self, hit: ExpectedFailure) -> Wait | None:
         """Return `waits` at a scale of one."""
         del hit
         return None
@@ -292,7 +292,7 @@ class InPlace(RecoveryStrategy, ABC):
 # Recovery after a failure, as a closed form has to know them: by the laws of their times, and from which checkpoints.
 
 
-class Hit(NamedTuple):
+class ExpectedFailure(NamedTuple):
     """A failure as a closed form knows it: its class, and what it takes of a job.
 
     Parameters

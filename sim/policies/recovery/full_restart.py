@@ -13,7 +13,7 @@ from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import ClusterView, FailureView, JobView, Keeps, Memory, Plan
-    from ettrick.sim.policies.recovery.base import Hit
+    from ettrick.sim.policies.recovery.base import ExpectedFailure
 
 
 class FullRestart(RecoveryStrategy):
@@ -28,12 +28,12 @@ class FullRestart(RecoveryStrategy):
         """All nodes go back."""
         return frozenset({"stores"})
 
-    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return the delay, in which nothing can fail, and the initialization."""
         delay = Span(Fixed.from_seconds(value=self.delay), exposed=False)
         return (Return("stores", (delay, Span(self.initialize)), joiners=hit.nodes),)
 
-    def _waits(self, hit: Hit) -> Wait:
+    def _waits(self, hit: ExpectedFailure) -> Wait:
         """Return that every failure ends in the queue."""
         del hit
         return Wait(QUEUE, before=self.delay, patience=0.0)

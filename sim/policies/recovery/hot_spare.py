@@ -14,7 +14,7 @@ from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import JobView, Plan
-    from ettrick.sim.policies.recovery.base import Drawn, Hit
+    from ettrick.sim.policies.recovery.base import Drawn, ExpectedFailure
 
 
 class HotSpare(InPlace):
@@ -38,12 +38,12 @@ class HotSpare(InPlace):
 
     _times = ("reschedule", "initialize")
 
-    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return the two times."""
         times = Span(self.reschedule, exposed=self.exposed == "both"), Span(self.initialize)
         return (Return("hosts", times, joiners=hit.takes),)
 
-    def _waits(self, hit: Hit) -> Wait:
+    def _waits(self, hit: ExpectedFailure) -> Wait:
         """Return that the nodes are taken first."""
         del hit
         if self.patience is None:

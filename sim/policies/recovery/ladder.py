@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
-    from ettrick.sim.policies.recovery.base import Hit
+    from ettrick.sim.policies.recovery.base import ExpectedFailure
     from ettrick.sim.policies.recovery.phases import Held
 
 
@@ -211,14 +211,14 @@ class Ladder(RecoveryStrategy):
         """Why no closed form describes the strategy; nothing where one does."""
         return "with no way left the job has failed for good" if self.gives_up else super().no_formula
 
-    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return what the first rung that applies takes: without the first node it may be another one."""
         lost = hit.takes / hit.nodes if any(rung.except_first for rung in self.rungs) else 0.0
         chances = ((False, 1.0 - lost), (True, lost))
         found = [self._return(hit, chance, first_lost=first_lost) for first_lost, chance in chances if chance > 0]
         return None if None in found else tuple(way for way in found if way is not None)
 
-    def _return(self, hit: Hit, chance: float, *, first_lost: bool) -> Return | None:
+    def _return(self, hit: ExpectedFailure, chance: float, *, first_lost: bool) -> Return | None:
         """Return the recovery after a failure that struck the first node, or did not; ``None`` if there is none."""
         rungs = (rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=first_lost) and rung.budget != 0)
         rung = next(rungs, None)
@@ -235,7 +235,7 @@ class Ladder(RecoveryStrategy):
         members = Participants(hit.gpus, hit.nodes, joiners)
         return Return("stores", (*rung.spans(members, hit.fault), *start), hit.nodes, chance)
 
-    def _waits(self, hit: Hit) -> Wait | None:
+    def _waits(self, hit: ExpectedFailure) -> Wait | None:
         """Return how the rungs wait one after another; ``None`` where they differ in more than their patience."""
         rungs = [rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=False) and rung.budget != 0]
         if not rungs or self.evict is not None or any(rung.except_first for rung in self.rungs):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import Hit, RecoveryStrategy, Return, spans
+from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryStrategy, Return, spans
 from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
 from ettrick.sim.scenario.fields import Duration, Fraction, RuleError
 
@@ -99,7 +99,7 @@ class Narrow(RecoveryStrategy):
         fewest = self._least if self.give_up_below is None else self.give_up_below
         return tuple(self._share(self._width(lost)) if lost else 1.0 for lost in range(self.tensor - fewest + 1))
 
-    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return the stop and the launch; only nodes that are lost as a whole are replaced."""
         if hit.gpus != hit.nodes * self.tensor:
             return None

@@ -13,7 +13,7 @@ from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import JobView, Plan, Step
-    from ettrick.sim.policies.recovery.base import Hit
+    from ettrick.sim.policies.recovery.base import ExpectedFailure
 
 
 class Standby(InPlace):
@@ -37,12 +37,12 @@ class Standby(InPlace):
 
     _times = ("recovery", "selection")
 
-    def _returns(self, hit: Hit) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return the recovery time: a hot spare is at hand."""
         exposed = self.exposed == "both"
         return (Return("hosts", (Span(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
 
-    def _waits(self, hit: Hit) -> Wait:
+    def _waits(self, hit: ExpectedFailure) -> Wait:
         """Return that hosts are looked for after the recovery time."""
         del hit
         pools = (*self.pools, "spare")
