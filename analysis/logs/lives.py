@@ -49,7 +49,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Lives:
+class SurvivalData:
     """Lives of units: age at failure or when last seen, whether it failed, and age at entry; shape (n,) each."""
 
     age: Array
@@ -57,10 +57,10 @@ class Lives:
     entry: Array
 
     @staticmethod
-    def of(age: ArrayLike, failed: ArrayLike | None = None, entry: ArrayLike | None = None) -> Lives:
+    def of(age: ArrayLike, failed: ArrayLike | None = None, entry: ArrayLike | None = None) -> SurvivalData:
         """Return lives; without `failed` all of them ended, without `entry` all were seen from the start."""
         ages = np.asarray(age, dtype=np.float64)
-        return Lives(
+        return SurvivalData(
             ages,
             np.ones(len(ages), dtype=np.bool_) if failed is None else np.asarray(failed, dtype=np.bool_),
             np.zeros(len(ages)) if entry is None else np.asarray(entry, dtype=np.float64),
@@ -74,14 +74,14 @@ class Lives:
         return ages, number.astype(np.float64), (entered - left).astype(np.float64)
 
 
-def survival(lives: Lives, at: ArrayLike) -> Array:
+def survival(lives: SurvivalData, at: ArrayLike) -> Array:
     """Return the share that lives longer than each age, by the product-limit estimator (Kaplan-Meier)."""
     ages, number, at_risk = lives.steps()
     product = np.concatenate(([1.0], np.cumprod(1 - number / at_risk)))
     return np.asarray(product[np.searchsorted(ages, np.asarray(at, dtype=np.float64), side="right")])
 
 
-def cumulative_hazard(lives: Lives, at: ArrayLike) -> Array:
+def cumulative_hazard(lives: SurvivalData, at: ArrayLike) -> Array:
     """Return the cumulative hazard up to each age: steps d over those at risk (Nelson-Aalen)."""
     ages, number, at_risk = lives.steps()
     total = np.concatenate(([0.0], np.cumsum(number / at_risk)))
@@ -110,7 +110,7 @@ class Law:
         return 2 * (self.free - self.log_likelihood)
 
 
-def exponential(lives: Lives) -> Law:
+def exponential(lives: SurvivalData) -> Law:
     """Return the constant hazard: failures over time lived."""
     events, time = int(lives.failed.sum()), float((lives.age - lives.entry).sum())
     hazard = rate(events, time)
@@ -119,7 +119,7 @@ def exponential(lives: Lives) -> Law:
     return Law("exponential", {"mean": mean}, fit, 1, lambda x: hazard.value * x)
 
 
-def weibull(lives: Lives, *, intervals: bool = True) -> Law:
+def weibull(lives: SurvivalData, *, intervals: bool = True) -> Law:
     """Return the Weibull law, with profile intervals of its shape and scale.
 
     With late entry v the log-likelihood is sum d (ln k + (k - 1) ln t - k ln s) - (t/s)^k + (v/s)^k.
@@ -163,7 +163,7 @@ SHAPES = (0.05, 60.0)
 """Between which the shape of a Weibull law lies [-]."""
 
 
-def lognormal(lives: Lives) -> Law:
+def lognormal(lives: SurvivalData) -> Law:
     """Return the log-normal law with intervals from the curvature of the likelihood."""
     from scipy.special import log_ndtr
 
@@ -182,7 +182,7 @@ def lognormal(lives: Lives) -> Law:
     return Law("lognormal", parameters, part.log_likelihood, 2, hazard)
 
 
-def piecewise(lives: Lives, edges: Sequence[float]) -> Law:
+def piecewise(lives: SurvivalData, edges: Sequence[float]) -> Law:
     """Return constant hazards between ages: failures over the time lived there; `edges` begin with 0."""
     starts, ends = np.asarray(edges, dtype=np.float64), np.append(np.asarray(edges[1:], dtype=np.float64), np.inf)
     lived = np.array([
@@ -211,7 +211,7 @@ def best_law(laws: Sequence[Law]) -> Law:
     return best
 
 
-def misfit(law: Law, lives: Lives, refit: Callable[[Lives], Law], draws: int = DRAWS, seed: int = 0) -> float:
+def misfit(law: Law, lives: SurvivalData, refit: Callable[[SurvivalData], Law], draws: int = DRAWS, seed: int = 0) -> float:
     """Return the probability of a fit no better than this one if the law were true (parametric bootstrap) [-].
 
     Of a true law the failures are a Poisson process in the number that it expects up to their age, of all lives that
@@ -224,7 +224,7 @@ def misfit(law: Law, lives: Lives, refit: Callable[[Lives], Law], draws: int = D
     return (worse + 1) / (draws + 1)
 
 
-def simulated(law: Law, lives: Lives, generator: np.random.Generator) -> Lives:
+def simulated(law: Law, lives: SurvivalData, generator: np.random.Generator) -> SurvivalData:
     """Return lives of a law that are met and censored as others are.
 
     Until when one that failed would have been watched is drawn from those that were still alive at its age.
@@ -239,10 +239,10 @@ def simulated(law: Law, lives: Lives, generator: np.random.Generator) -> Lives:
     hazards = np.concatenate(([0.0], law.hazard(grid[1:])))
     target = law.hazard(np.maximum(lives.entry, 1e-9)) + generator.exponential(size=len(until))
     age = np.interp(target, hazards, grid, right=np.inf)
-    return Lives(np.maximum(np.minimum(age, until), lives.entry + 1e-9), age <= until, lives.entry)
+    return SurvivalData(np.maximum(np.minimum(age, until), lives.entry + 1e-9), age <= until, lives.entry)
 
 
-def _distance(law: Law, lives: Lives) -> float:
+def _distance(law: Law, lives: SurvivalData) -> float:
     seen, entry = law.hazard(lives.age), law.hazard(np.maximum(lives.entry, 1e-9))
     at, hazard = lives.age[lives.failed], seen[lives.failed]
     expected = _reached(lives.age, seen, at, hazard) - _reached(lives.entry, entry, at, hazard)
@@ -289,7 +289,7 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
     made = []
     for batch in batches:
         mine = [each for each in rows if each[0].batch == batch]
-        lives = Lives.of([age for _, _, age in mine], [row.failed for row, *_ in mine], [entry for _, entry, _ in mine])
+        lives = SurvivalData.of([age for _, _, age in mine], [row.failed for row, *_ in mine], [entry for _, entry, _ in mine])
         made.append(_batch(batch, lives, Counter(row.cause for row, *_ in mine if row.failed)))
     return LivesDocument(
         format=1, name=name, files=[file_read(source) for source in tables.sources], dropped=dropped_rows(tables),
@@ -321,7 +321,7 @@ def _in_window(tables: Tables, window: tuple[float, float] | None) -> list[tuple
     return result
 
 
-def _laws(lives: Lives) -> tuple[list[Law], Law, float | None]:
+def _laws(lives: SurvivalData) -> tuple[list[Law], Law, float | None]:
     """Return the laws of lives, the one to write, and the probability of so bad a fit if that one were true.
 
     It is the one with the lowest AIC, unless that does not fit and hazards by age do.
@@ -330,7 +330,7 @@ def _laws(lives: Lives) -> tuple[list[Law], Law, float | None]:
     if int(lives.failed.sum()) < SOME:
         return [first], first, None
     edges = _edges(lives)
-    refits: dict[str, Callable[[Lives], Law]] = {
+    refits: dict[str, Callable[[SurvivalData], Law]] = {
         "exponential": exponential,
         "weibull": partial(weibull, intervals=False),
         "lognormal": lognormal,
@@ -346,7 +346,7 @@ def _laws(lives: Lives) -> tuple[list[Law], Law, float | None]:
     return laws, chosen, p
 
 
-def _batch(name: str, lives: Lives, causes: Counter[str]) -> BatchFound:
+def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchFound:
     failures = int(lives.failed.sum())
     years = float((lives.age - lives.entry).sum()) / YEAR
     laws, chosen, p = _laws(lives)
@@ -374,7 +374,7 @@ def _batch(name: str, lives: Lives, causes: Counter[str]) -> BatchFound:
     )  # fmt: skip
 
 
-def _edges(lives: Lives) -> list[float]:
+def _edges(lives: SurvivalData) -> list[float]:
     """Return ages that divide lives into a dozen stretches or fewer, each with `FEW` failures [d]."""
     oldest = float(lives.age.max())
     width = next((each for each in (1 / 24, 0.25, 1, 7, 30, YEAR / 4, YEAR / 2) if oldest <= 13 * each), YEAR)
@@ -385,7 +385,7 @@ def _edges(lives: Lives) -> list[float]:
     return edges
 
 
-def _as_stated(law: Law, lives: Lives) -> dict[str, Any]:
+def _as_stated(law: Law, lives: SurvivalData) -> dict[str, Any]:
     """Return a law as a scenario states it."""
     at = {key: each.value for key, each in law.parameters.items()}
     if law.use == "exponential":

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ettrick import sim
 from ettrick.analysis.logs import check, estimate, lives, pipeline, write
 from ettrick.analysis.logs.estimate import ClusterModel, Spells
-from ettrick.analysis.logs.lives import Lives
+from ettrick.analysis.logs.lives import SurvivalData
 from ettrick.analysis.logs.tables import NoModelError, utc
 from ettrick.analysis.results.models import Provenance
 from tests.log_writers import START, name
@@ -119,7 +119,7 @@ def test_lives(ages: Array, bits: int, share: float) -> None:
     """Lives that are equal, that nearly all ended, or that were met just before they ended."""
     age = np.maximum(ages, 1e-3)
     failed = np.array([at % 20 < 10 or bool(bits >> at % 20 & 1) for at in range(len(age))])
-    met = Lives.of(age, failed, share * age)
+    met = SurvivalData.of(age, failed, share * age)
     for law in (lives.exponential(met), lives.weibull(met), lives.lognormal(met), lives.piecewise(met, [0.0, 50.0])):
         assert is_finite([law.log_likelihood, *(each.value for each in law.parameters.values())]), law.use
         assert is_finite(law.hazard(np.linspace(0.0, age.max(), 7)[1:]))

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from ettrick import sim
 from ettrick.analysis.logs import estimate
 from ettrick.analysis.logs import lives as laws
-from ettrick.analysis.logs.lives import Lives
+from ettrick.analysis.logs.lives import SurvivalData
 from ettrick.cli import app
 from tests.cases import cases
 from tests.intervals import Z
@@ -31,20 +31,20 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 needs_data = pytest.mark.skipif(not (DATA / "logs").exists(), reason="skipped: reference data not present")
 
 
-def met(generator: np.random.Generator, n: int, law: Callable[[int], Any]) -> Lives:
+def met(generator: np.random.Generator, n: int, law: Callable[[int], Any]) -> SurvivalData:
     """Return lives of a law in years: 40 % met late, at 0 to 3, and all watched for 1 to 6."""
     entry = np.where(generator.random(n) < 0.4, generator.uniform(0, 3, n), 0.0)
     life = law(n)
     while (gone := life <= entry).any():
         life[gone] = law(int(gone.sum()))
     end = entry + generator.uniform(1, 6, n)
-    return Lives.of(np.minimum(life, end), life <= end, entry)
+    return SurvivalData.of(np.minimum(life, end), life <= end, entry)
 
 
 def test_weibull_with_censoring() -> None:
     """Ten failures and ten survivors of the NIST handbook: shape 1.7208, scale 606.53."""
     ages = [54, 187, 216, 240, 244, 335, 361, 373, 375, 386]
-    law = laws.weibull(Lives.of(ages + [500] * 10, [True] * 10 + [False] * 10))
+    law = laws.weibull(SurvivalData.of(ages + [500] * 10, [True] * 10 + [False] * 10))
     assert law.parameters["shape"].value == pytest.approx(1.7208, abs=5e-5)
     assert law.parameters["scale"].value == pytest.approx(606.53, abs=5e-3)
     low, high = law.parameters["shape"][1:]
@@ -57,11 +57,11 @@ def test_late_entry() -> None:
     entry = generator.uniform(0, 3, 4000)
     life = generator.weibull(2.0, 4000) * 4
     seen = life > entry
-    lives = Lives.of(np.minimum(life, 5)[seen], (life < 5)[seen], entry[seen])
+    lives = SurvivalData.of(np.minimum(life, 5)[seen], (life < 5)[seen], entry[seen])
     law = laws.weibull(lives)
     # Of about 3,000 lives the shape is known to 2 %; without the entry it comes out far above 2.
     assert law.parameters["shape"].low < 2 < law.parameters["shape"].high
-    assert laws.weibull(Lives.of(lives.age, lives.failed)).parameters["shape"].low > 2.2
+    assert laws.weibull(SurvivalData.of(lives.age, lives.failed)).parameters["shape"].low > 2.2
     constant = laws.exponential(lives)
     assert constant.parameters["mean"].value == pytest.approx((lives.age - lives.entry).sum() / lives.failed.sum())
 
@@ -157,7 +157,7 @@ def test_intervals_cover(count: int) -> None:
 def test_laws_that_do_not_fit_are_found() -> None:
     """A law is rejected where another one made the lives, and in about 5 % of those that it made itself."""
     generator = np.random.default_rng(SEED)
-    lives = Lives.of(np.concatenate((generator.exponential(0.2, 60), 5 * generator.weibull(4.0, 240))))
+    lives = SurvivalData.of(np.concatenate((generator.exponential(0.2, 60), 5 * generator.weibull(4.0, 240))))
     assert laws.misfit(laws.weibull(lives), lives, laws.weibull, draws=40) < 0.05
     own = [met(generator, 100, lambda n: generator.exponential(5.0, n)) for _ in range(100)]
     found = [laws.misfit(laws.exponential(each), each, laws.exponential, 39, at) for at, each in enumerate(own)]
@@ -173,12 +173,12 @@ def test_the_law_that_is_written_is_tested() -> None:
     generator = np.random.default_rng(SEED)
     life = np.where(generator.random(1500) < 0.1, generator.exponential(5.0, 1500), 900 * generator.weibull(5.0, 1500))
     end = generator.uniform(300, 1100, 1500)
-    batch = laws._batch("mixed", Lives.of(np.minimum(life, end), life <= end), Counter())
+    batch = laws._batch("mixed", SurvivalData.of(np.minimum(life, end), life <= end), Counter())
     aic = {law.use: law.aic for law in batch.laws}
     smooth = min((use for use in aic if use != "piecewise"), key=lambda use: aic[use])
     assert aic["piecewise"] < aic[smooth] - 100
     assert batch.chosen == "piecewise"
-    lives = Lives.of(np.minimum(life, end), life <= end)
+    lives = SurvivalData.of(np.minimum(life, end), life <= end)
     assert laws.misfit(laws.weibull(lives), lives, laws.weibull, draws=39) < 0.05
     own = laws._batch("own", met(generator, 400, lambda n: 5 * generator.weibull(2.0, n)), Counter())
     assert own.chosen == "weibull"
@@ -192,9 +192,9 @@ def test_titan_wears_out_by_batch() -> None:
     with gzip.open(DATA / "titan_gpu_life" / "gpu_life.csv.gz", "rt") as file:
         rows = [row for row in csv.DictReader(file) if float(row["life_days"]) > 0]
 
-    def lives(batch: str) -> Lives:
+    def lives(batch: str) -> SurvivalData:
         mine = [row for row in rows if row["batch"] == batch]
-        return Lives.of([float(row["life_days"]) / 365 for row in mine], [row["failed"] == "1" for row in mine])
+        return SurvivalData.of([float(row["life_days"]) / 365 for row in mine], [row["failed"] == "1" for row in mine])
 
     old, new = lives("old"), lives("new")
     law = laws.weibull(old)

@@ -15,7 +15,7 @@ from ettrick import sim
 from ettrick.analysis.logs import estimate as estimators
 from ettrick.analysis.logs import lives
 from ettrick.analysis.logs.check import STATISTICS, Faults
-from ettrick.analysis.logs.lives import Lives
+from ettrick.analysis.logs.lives import SurvivalData
 from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate
 from ettrick.sim.formulas.arrays import enough_probability
 from ettrick.sim.formulas.nodes import (
@@ -350,7 +350,7 @@ MOMENTS = [2.7, 10.3, 12.5, 30.6, 57.0, 61.3, 80.0, 109.5, 125.0, 128.6, 143.8, 
 def textbook_fit(_: ScenarioRunner, __: int, *, parameter: str) -> MeasuredQuantity:
     """Return a parameter of a fit to textbook data: ``shape`` and ``scale`` of lives, ``exponent``, ``factor``."""
     if parameter in ("shape", "scale"):
-        fit = lives.weibull(Lives.of(AGES, [age < 500 for age in AGES]), intervals=False)
+        fit = lives.weibull(SurvivalData.of(AGES, [age < 500 for age in AGES]), intervals=False)
         return MeasuredQuantity(fit.parameters[parameter].value)
     trend = estimators.trend(MOMENTS, MOMENTS[-1])
     return MeasuredQuantity(trend.scale if parameter == "factor" else trend.exponent.value)
@@ -376,10 +376,10 @@ def lives_of_gpus(_: ScenarioRunner, __: int, *, batch: str, statistic: str, age
 
 
 @functools.cache
-def _batch(batch: str) -> Lives:
+def _batch(batch: str) -> SurvivalData:
     rows = [row for row in _rows(_DATA / "titan_gpu_life/gpu_life.csv.gz") if row["batch"] == batch]
     age = np.array([float(row["life_days"]) for row in rows]) / lives.YEAR
-    return Lives.of(age[age > 0], np.array([row["failed"] == "1" for row in rows])[age > 0])
+    return SurvivalData.of(age[age > 0], np.array([row["failed"] == "1" for row in rows])[age > 0])
 
 
 def lasting_difference_of_nodes(_: ScenarioRunner, __: int, *, system: str, end: str = "value") -> MeasuredQuantity:
