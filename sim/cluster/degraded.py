@@ -200,7 +200,7 @@ class Isolation:
         return self._known[key]
 
 
-class Change(NamedTuple):
+class ReachabilityChange(NamedTuple):
     """Nodes that are newly cut off, and nodes that no longer are, both ascending [-]."""
 
     cut: list[int]
@@ -258,7 +258,7 @@ class FabricState:
         """Return whether a node is cut off."""
         return self._cut.nodes[node] == 1
 
-    def fail(self, part: str, unit: int) -> Change:
+    def fail(self, part: str, unit: int) -> ReachabilityChange:
         """Take a unit of a part class out; it may fail again before it is mended.
 
         Parameters
@@ -270,15 +270,15 @@ class FabricState:
         """
         count = self._out.get((part, unit), 0)
         self._out[part, unit] = count + 1
-        return Change([], []) if count else self._turn(part, unit, dead=True)
+        return ReachabilityChange([], []) if count else self._turn(part, unit, dead=True)
 
-    def mend(self, part: str, unit: int) -> Change:
+    def mend(self, part: str, unit: int) -> ReachabilityChange:
         """Undo one failure of a unit."""
         count = self._out.pop((part, unit), 0)
         assert count, f"{part} {unit} is not out"
         if count > 1:
             self._out[part, unit] = count - 1
-            return Change([], [])
+            return ReachabilityChange([], [])
         return self._turn(part, unit, dead=False)
 
     def share(self, presence: NDArray[np.int64], holds: Callable[[int], bool], reach: Reach | None = None) -> float:
@@ -357,14 +357,14 @@ class FabricState:
         """Return whether a job has nodes in one of some classes that is not cut off."""
         return any(presence[kind] > 0 and not self._cut.classes[kind] for kind in numbers(kinds))
 
-    def _turn(self, part: str, unit: int, *, dead: bool) -> Change:
+    def _turn(self, part: str, unit: int, *, dead: bool) -> ReachabilityChange:
         """Kill or revive what goes with a unit."""
         paths = self._paths
         if part in SWITCH_PARTS:
             return self._turn_between(paths.switch(part, unit), dead=dead, is_switch=True)
         cables = [cable for cable in paths.cables(part, unit) if self._turn_cable(cable, dead=dead)]
         if not cables:
-            return Change([], [])
+            return ReachabilityChange([], [])
         if cables[0] < paths.access:
             return self._turn_access(cables, dead=dead)
         return self._turn_between(cables[0] - paths.access, dead=dead, is_switch=False)
@@ -378,7 +378,7 @@ class FabricState:
         del self._cables_out[cable]
         return True
 
-    def _turn_access(self, cables: list[int], *, dead: bool) -> Change:
+    def _turn_access(self, cables: list[int], *, dead: bool) -> ReachabilityChange:
         """Kill or revive access cables of a node."""
         lines = self._paths.lines
         node = lines.node.item(cables[0])
@@ -391,13 +391,13 @@ class FabricState:
             del hurt[node]
             if not hurt:
                 del self._hurt[kind]
-        change = Change([], [])
+        change = ReachabilityChange([], [])
         self._recheck(kind, (node,), change)
         for shares in self._shares.values():
             shares.look(kind, (node,))
         return change
 
-    def _turn_between(self, number: int, *, dead: bool, is_switch: bool) -> Change:
+    def _turn_between(self, number: int, *, dead: bool, is_switch: bool) -> ReachabilityChange:
         """Kill or revive a switch or a cable between switches."""
         flow, isolation = self._flow, self._isolation
         everywhere = isolation.living
@@ -405,7 +405,7 @@ class FabricState:
             touched, leaves = flow.turn_switch(number, dead=dead), isolation.turn_switch(number, dead=dead)
         else:
             touched, leaves = flow.turn_cable(number, dead=dead), isolation.turn_cable(number, dead=dead)
-        change = self._recheck_behind(leaves) if leaves else Change([], [])
+        change = self._recheck_behind(leaves) if leaves else ReachabilityChange([], [])
         # Where living leaf switches are cut off, or were, all is worked out anew.
         everywhere |= isolation.living
         if everywhere:
@@ -417,10 +417,10 @@ class FabricState:
                 shares.update(touched)
         return change
 
-    def _recheck_behind(self, leaves: list[int]) -> Change:
+    def _recheck_behind(self, leaves: list[int]) -> ReachabilityChange:
         """Find out which nodes are cut off, after a change of these leaf switches."""
         lines, cut = self._paths.lines, self._cut
-        change = Change([], [])
+        change = ReachabilityChange([], [])
         rows = [lines.reaching.row(leaf) for leaf in leaves]
         classes = rows[0] if len(rows) == 1 else np.unique(np.concatenate(rows))
         if classes.size > _FEW:
@@ -440,7 +440,7 @@ class FabricState:
         change.restored.sort()
         return change
 
-    def _recheck(self, kind: int, nodes: Iterable[int], change: Change) -> None:
+    def _recheck(self, kind: int, nodes: Iterable[int], change: ReachabilityChange) -> None:
         """Find out which nodes of a class are cut off that have dead access cables, or had, and add to the change."""
         lines, cut = self._paths.lines, self._cut
         whole, hurt = bool(cut.classes[kind]), self._hurt.get(kind, {})

@@ -12,7 +12,7 @@ from ettrick.sim.engine.nodes import NodeState
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ettrick.sim.cluster.degraded import Change
+    from ettrick.sim.cluster.degraded import ReachabilityChange
     from ettrick.sim.engine.failures import Failures, Inside
     from ettrick.sim.engine.job import Footprint, Job
     from ettrick.sim.engine.kernel import ScheduledCall
@@ -104,14 +104,14 @@ class Fabric:
         if returned:
             self.failures.jobs.offer(now)
 
-    def _take_out(self, failure: FailureEvent) -> Change:
+    def _take_out(self, failure: FailureEvent) -> ReachabilityChange:
         """Note that a part is out; return whom this cuts off, and who has a path again."""
         assert self.state is not None
         self._settle()
         self.out.append(failure)
         return self.state.fail(failure.info.source.part, failure.slot)
 
-    def _put_back(self, failure: FailureEvent) -> Change:
+    def _put_back(self, failure: FailureEvent) -> ReachabilityChange:
         """Note that a part is back; return whom this cuts off, and who has a path again."""
         assert self.state is not None
         self._settle()

@@ -13,7 +13,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from ettrick.sim.cluster.degraded import Change, FabricState
+from ettrick.sim.cluster.degraded import ReachabilityChange, FabricState
 from ettrick.sim.cluster.paths import Paths, paths
 from ettrick.sim.cluster.switches import Reach
 from ettrick.sim.engine.simulation import Simulation
@@ -292,7 +292,7 @@ def after(state: FabricState, failures: Iterable[tuple[str, int]]) -> set[int]:
     return cut
 
 
-def follow(cut: set[int], change: Change) -> None:
+def follow(cut: set[int], change: ReachabilityChange) -> None:
     """Apply a change; it may say nothing twice and is in order."""
     assert change.cut == sorted(set(change.cut) - cut)
     assert change.restored == sorted(set(change.restored) & cut)

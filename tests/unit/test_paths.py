@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from ettrick.sim.cluster.degraded import Change, FabricState
+from ettrick.sim.cluster.degraded import ReachabilityChange, FabricState
 from ettrick.sim.cluster.paths import paths
 from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
@@ -59,9 +59,9 @@ def test_one_failure_does_what_the_state_says(name: str) -> None:
         assert left.size == topology.counts[part]
         for unit in range(topology.counts[part]):
             cut = nodes[offsets[unit] : offsets[unit + 1]].tolist()
-            assert state.fail(part, unit) == Change(cut, [])
+            assert state.fail(part, unit) == ReachabilityChange(cut, [])
             assert left[unit] == pytest.approx(share(state, source, everybody), abs=1e-12)
-            assert state.mend(part, unit) == Change([], cut)
+            assert state.mend(part, unit) == ReachabilityChange([], cut)
             assert state.is_whole
 
 
@@ -138,26 +138,26 @@ def test_a_dead_cable_and_a_dead_leaf_switch_meet() -> None:
     """A host that lost its cable to one of a pair is cut off with the other one, alone."""
     source = paths(dual_homed())
     state = FabricState(source)
-    assert state.fail("cable_node_leaf", 4) == Change([], [])  # node 1, rail 0, first home
+    assert state.fail("cable_node_leaf", 4) == ReachabilityChange([], [])  # node 1, rail 0, first home
     assert share(state, source, {1}) == 0.5
     assert share(state, source, {0, 2, 3}) == 1
-    assert state.fail("leaf", 1) == Change([1], [])
+    assert state.fail("leaf", 1) == ReachabilityChange([1], [])
     assert share(state, source, {0, 1, 2}) == 0.5
     assert share(state, source, {1, 5}) == 1
-    assert state.mend("cable_node_leaf", 4) == Change([], [1])
+    assert state.mend("cable_node_leaf", 4) == ReachabilityChange([], [1])
 
 
 def test_rerouted_rails_share_what_is_left() -> None:
     """A dead NIC of two leaves half, a dead cable of four three quarters; only both NICs cut the host off."""
     source = paths(dual_homed(reroute=True))
     state = FabricState(source)
-    assert state.fail("nic", 6) == Change([], [])
+    assert state.fail("nic", 6) == ReachabilityChange([], [])
     assert share(state, source, range(8)) == 0.5
-    assert state.fail("nic", 7) == Change([3], [])
+    assert state.fail("nic", 7) == ReachabilityChange([3], [])
     assert share(state, source, range(8)) == 1
-    assert state.mend("nic", 6) == Change([], [3])
-    assert state.mend("nic", 7) == Change([], [])
-    assert state.fail("cable_node_leaf", 13) == Change([], [])
+    assert state.mend("nic", 6) == ReachabilityChange([], [3])
+    assert state.mend("nic", 7) == ReachabilityChange([], [])
+    assert state.fail("cable_node_leaf", 13) == ReachabilityChange([], [])
     assert share(state, source, range(8)) == 0.75
     assert source.cut("nic").nodes.size == 0
 
@@ -166,12 +166,12 @@ def test_reasons_for_a_dead_cable_add_up() -> None:
     """A cable lives again when it, both its transceivers and its NIC do; what fails twice is mended twice."""
     source = paths(built(4, leaf={"nodes": 4}))
     state = FabricState(source)
-    assert state.fail("cable_node_leaf", 5) == Change([2], [])
+    assert state.fail("cable_node_leaf", 5) == ReachabilityChange([2], [])
     for reason in (("transceiver", 10), ("transceiver", 11), ("nic", 5), ("nic", 5)):
-        assert state.fail(*reason) == Change([], [])
+        assert state.fail(*reason) == ReachabilityChange([], [])
     for reason in (("nic", 5), ("cable_node_leaf", 5), ("nic", 5), ("transceiver", 11)):
-        assert state.mend(*reason) == Change([], [])
-    assert state.mend("transceiver", 10) == Change([], [2])
+        assert state.mend(*reason) == ReachabilityChange([], [])
+    assert state.mend("transceiver", 10) == ReachabilityChange([], [2])
     assert state.is_whole
     with pytest.raises(AssertionError, match="is not out"):
         state.mend("transceiver", 10)
