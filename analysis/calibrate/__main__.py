@@ -35,7 +35,7 @@ from ettrick.sim import catalog
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ettrick.analysis.calibrate.outcome import Outcome
+    from ettrick.analysis.calibrate.outcome import CalibrationResult
     from ettrick.analysis.calibrate.rows import MeasuredStep
 
 _MARKS = {True: "ok", False: "MISSED", None: ""}
@@ -44,7 +44,7 @@ _FEW = 5
 """Rows below which a fit to them alone says nothing [-]."""
 
 
-def print_outcome(out: Console, found: Outcome, folder: Path) -> bool:
+def print_outcome(out: Console, found: CalibrationResult, folder: Path) -> bool:
     """Print all tables; return whether every target is reached."""
     results = checks(found)
     needed = change_checks(found)
@@ -60,7 +60,7 @@ def print_outcome(out: Console, found: Outcome, folder: Path) -> bool:
     return all(check.good is not False for check in (*results, *needed))
 
 
-def _print_numbers(out: Console, found: Outcome) -> None:
+def _print_numbers(out: Console, found: CalibrationResult) -> None:
     """Print the fitted numbers beside what was known beforehand."""
     out.print("Fitted numbers", style="bold")
     table = empty_table("", "before", "fitted", "of best product")
@@ -75,14 +75,14 @@ def _print_numbers(out: Console, found: Outcome) -> None:
     out.print(table)
 
 
-def _print_unused(out: Console, found: Outcome) -> None:
+def _print_unused(out: Console, found: CalibrationResult) -> None:
     """Print which rows are not fitted."""
     out.print("\nNot fitted", style="bold")
     for unused in (*found.dense.unused, *found.mixed.unused):
         out.print(f"  {number_of(unused.rows, 'row')} of {unused.what}: {unused.reason}")
 
 
-def _print_sources(out: Console, found: Outcome) -> None:
+def _print_sources(out: Console, found: CalibrationResult) -> None:
     """Print the errors of each source, fitted and left out."""
     rows, error = found.dense.rows, found.dense_errors
     left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.left}
@@ -106,7 +106,7 @@ def _print_sources(out: Console, found: Outcome) -> None:
         out.print(f"  scatter{what}: {value:.3f}")
 
 
-def _print_strong(out: Console, found: Outcome) -> None:
+def _print_strong(out: Console, found: CalibrationResult) -> None:
     """Print the strong scaling of one model point by point."""
     places = sources(found.dense.rows)[STRONG]
     out.print("\nStrong scaling of a 177B model on H100 (Megatron-LM README, chart)", style="bold")
@@ -119,7 +119,7 @@ def _print_strong(out: Console, found: Outcome) -> None:
     out.print(table)
 
 
-def _print_experts(out: Console, found: Outcome) -> None:
+def _print_experts(out: Console, found: CalibrationResult) -> None:
     """Print the errors of models with experts, by model and by release of the software."""
     rows, error = found.mixed.rows, found.mixed_errors
     left = {found.mixed_rows[fold.out[0]].source: fold.errors for fold in found.mixed_left}
@@ -140,7 +140,7 @@ def _print_experts(out: Console, found: Outcome) -> None:
     out.print(table)
 
 
-def _alone(rows: list[MeasuredStep], found: Outcome) -> str:
+def _alone(rows: list[MeasuredStep], found: CalibrationResult) -> str:
     """Return what the second fit to these rows alone gives."""
     numbers = fit(rows, expert_priors(), found.numbers)
     own = numbers.constants
@@ -148,7 +148,7 @@ def _alone(rows: list[MeasuredStep], found: Outcome) -> str:
     return f"{text}: {percent_text(mape(errors(rows, numbers)), 1)}"
 
 
-def _print_trials(out: Console, found: Outcome) -> None:
+def _print_trials(out: Console, found: CalibrationResult) -> None:
     """Print what further numbers would do to steps that the fit has not seen."""
     out.print("\nEvaluated: what it does to the error of left-out data sets, each counted once", style="bold")
     table = empty_table("", "number", "error falls by", "standard error")
@@ -158,7 +158,7 @@ def _print_trials(out: Console, found: Outcome) -> None:
     out.print(table)
 
 
-def _print_anchors(out: Console, found: Outcome, folder: Path) -> None:
+def _print_anchors(out: Console, found: CalibrationResult, folder: Path) -> None:
     """Print published results that are not fitted."""
     out.print("\nEmergent: published, not fitted", style="bold")
     table = empty_table("", "GPUs", "published", "ours", "delta")

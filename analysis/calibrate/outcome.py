@@ -94,7 +94,7 @@ class Assumed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CalibrationResult:
     """A calibration.
 
     Parameters
@@ -176,7 +176,7 @@ CHANGES = (
 """What is taken from the model to see that it is needed."""
 
 
-def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> Outcome:
+def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> CalibrationResult:
     """Return the fit to the tables of a folder, with all checks.
 
     Raises
@@ -187,7 +187,7 @@ def calibrate(folder: Path, tick: Callable[[int, int], None] | None = None) -> O
     return check_by_leaving_out(fit_all(folder), tick)
 
 
-def fit_all(folder: Path) -> Outcome:
+def fit_all(folder: Path) -> CalibrationResult:
     """Return the fit to all rows: models without experts first, then, with those numbers held, models with experts."""
     dense, mixed, products = read_steps(folder), read_mixed(folder), read_products(folder)
     first, second = dense_priors(dense.rows, products), expert_priors()
@@ -195,10 +195,10 @@ def fit_all(folder: Path) -> Outcome:
     assumed = assume(numbers, products)
     numbers = numbers.updated({("gemm", *kind): share for kind, share in assumed.gemm.items()})
     numbers = rounded(fit(mixed.rows, second, numbers), list(second))
-    return Outcome(dense, mixed, products, numbers, first | second, assumed)
+    return CalibrationResult(dense, mixed, products, numbers, first | second, assumed)
 
 
-def check_by_leaving_out(found: Outcome, tick: Callable[[int, int], None] | None = None) -> Outcome:
+def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], None] | None = None) -> CalibrationResult:
     """Return a fit with what cross-validation and changes to the model say about it."""
     rows, start = found.dense.rows, Parameters()
     first = {key: prior for key, prior in found.fitted.items() if key not in expert_priors()}
@@ -343,7 +343,7 @@ _SIGMA = (
 )
 
 
-def constants_text(found: Outcome) -> str:
+def constants_text(found: CalibrationResult) -> str:
     """Return the file: fitted numbers, assumed ones, errors and scatter."""
     assumed, constants = found.assumed, found.numbers.constants
     shares = ", ".join(f"{' '.join(kind)} {share:.2f}" for kind, share in assumed.matmul.items())
@@ -375,7 +375,7 @@ def _comment(text: str) -> list[str]:
     return [f"# {line}" for line in textwrap.wrap(text, 118, break_on_hyphens=False)]
 
 
-def _header(found: Outcome) -> str:
+def _header(found: CalibrationResult) -> str:
     """Return how many steps were fitted, and how well."""
     return _HEADER.format(
         rows=len(found.dense_errors),
@@ -390,7 +390,7 @@ def _header(found: Outcome) -> str:
     )
 
 
-def _error_lines(found: Outcome) -> list[str]:
+def _error_lines(found: CalibrationResult) -> list[str]:
     """Return the errors, overall and by source."""
     rows, error = found.dense.rows, found.dense_errors
     left = {rows[fold.out[0]].source: mape(fold.errors) for fold in found.left}
@@ -415,7 +415,7 @@ def _error_lines(found: Outcome) -> list[str]:
     return lines
 
 
-def _sigma(found: Outcome) -> dict[str, float]:
+def _sigma(found: CalibrationResult) -> dict[str, float]:
     """Return standard deviations of the logarithm of modelled over measured time [-]."""
     fitted = band_sigma(found.families, found.dense.rows)
     experts = band_sigma(found.attending, found.mixed_rows)
@@ -474,13 +474,13 @@ def calibrated_scatter(rows: Sequence[MeasuredStep], error: Array, *, by_model: 
     return math.sqrt(squares / max(1, sum(len(places) - 1 for places in several)))
 
 
-def _fitted_gemm(found: Outcome) -> dict[tuple[str, str], float]:
+def _fitted_gemm(found: CalibrationResult) -> dict[tuple[str, str], float]:
     """Return the fitted efficiencies of matrix products."""
     kinds = [(key[1], key[2]) for key in found.fitted if key[0] == "gemm"]
     return {kind: found.numbers.gemm[kind] for kind in kinds}
 
 
-def _constant_names(found: Outcome) -> list[str]:
+def _constant_names(found: CalibrationResult) -> list[str]:
     """Return the names of fitted numbers that hold for all accelerators."""
     return [key[1] for key in found.fitted if key[0] == "constants"]
 
@@ -558,7 +558,7 @@ PLANNED = {
 }
 
 
-def checks(found: Outcome) -> list[Check]:
+def checks(found: CalibrationResult) -> list[Check]:
     """Return what is asked of the fit to models without experts, and what it reaches."""
     rows, error = found.dense.rows, found.dense_errors
     five = mape(np.concatenate([fold.errors for fold in found.five]))
@@ -674,7 +674,7 @@ def recompute_ratios(rows: Sequence[MeasuredStep], error: Array) -> dict[str, fl
     return found
 
 
-def change_checks(found: Outcome) -> list[Check]:
+def change_checks(found: CalibrationResult) -> list[Check]:
     """Return what each part of the model is worth: at least as much as in an earlier model, but for those named."""
     rows, error = found.dense.rows, found.dense_errors
     base, base_large = mape(error), large_mape(rows, error)
@@ -730,7 +730,7 @@ _NANOTRON = {
 }
 
 
-def anchors(found: Outcome) -> list[Anchor]:
+def anchors(found: CalibrationResult) -> list[Anchor]:
     """Return the published results, with what the model says of them."""
     row = deepseek_row()
     work, (time,) = row.work, predict([row], found.numbers).tolist()
@@ -778,7 +778,7 @@ def memory_peaks(folder: Path) -> Array:
     return found
 
 
-def _mlperf(found: Outcome) -> list[Anchor]:
+def _mlperf(found: CalibrationResult) -> list[Anchor]:
     """Return the strong scaling of MLPerf GPT-3 on H100, by the fit that has not seen that source."""
     rows = found.dense.rows
     (fold,) = [fold for fold in found.left if rows[fold.out[0]].source == "mlperf_gpt3"]

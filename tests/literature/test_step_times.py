@@ -19,7 +19,7 @@ from ettrick.analysis.calibrate.outcome import (
     EXCEPTIONS,
     MEGATRON,
     STRONG,
-    Outcome,
+    CalibrationResult,
     calibrate,
     change_checks,
     checks,
@@ -157,14 +157,14 @@ def test_what_recomputation_costs(dense: Steps, error: Array) -> None:
 
 
 @pytest.fixture(scope="module")
-def refit() -> Outcome:
+def refit() -> CalibrationResult:
     """Return a new fit, with all that is left out of it in turn."""
     return calibrate(FOLDER)
 
 
 @needs_tables
 @pytest.mark.nightly
-def test_shipped_numbers_are_those_of_the_fit(refit: Outcome) -> None:
+def test_shipped_numbers_are_those_of_the_fit(refit: CalibrationResult) -> None:
     """A new fit gives the numbers of the catalog; their last digit may differ between machines."""
     content = steps.fit()
     for key in refit.fitted:
@@ -179,7 +179,7 @@ def test_shipped_numbers_are_those_of_the_fit(refit: Outcome) -> None:
 
 @needs_tables
 @pytest.mark.nightly
-def test_targets(refit: Outcome) -> None:
+def test_targets(refit: CalibrationResult) -> None:
     """A fifth left out: 9.5 % at most; a source left out: 10 %; and all other targets of the fit."""
     missed = [check for check in checks(refit) if check.good is False]
     assert not missed
@@ -187,7 +187,7 @@ def test_targets(refit: Outcome) -> None:
 
 @needs_tables
 @pytest.mark.nightly
-def test_every_part_is_needed(refit: Outcome) -> None:
+def test_every_part_is_needed(refit: CalibrationResult) -> None:
     """Without hierarchical gradients, element-wise traffic, launches or tensor traffic the refitted model is worse."""
     results = change_checks(refit)
     assert len(results) == 5

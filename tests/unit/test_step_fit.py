@@ -38,7 +38,7 @@ from ettrick.analysis.calibrate.fit import (
     sources,
 )
 from ettrick.analysis.calibrate.outcome import (
-    Outcome,
+    CalibrationResult,
     assume,
     band_sigma,
     calibrated_scatter,
@@ -193,7 +193,7 @@ def fits(chip: object, kind: tuple[str, str]) -> bool:
     return getattr(chip, "generation", "") == kind[0] and kind[1] in getattr(chip, "matmul", {})
 
 
-def outcome() -> Outcome:
+def outcome() -> CalibrationResult:
     """Return a calibration of known rows."""
     dense = known_rows()
     priors = priors_of_truth()
@@ -205,7 +205,7 @@ def outcome() -> Outcome:
     left = held_out(dense, list(sources(dense).values()), priors, Parameters())
     own = [Fold([0], numbers, errors(mixed, numbers))]
     steps_of = [Steps(rows, [], []) for rows in (dense, mixed)]
-    found = Outcome(*steps_of, products, numbers, priors | expert_priors(), assumed)
+    found = CalibrationResult(*steps_of, products, numbers, priors | expert_priors(), assumed)
     return replace(found, five=left, left=left, left_free=left, families=left, mixed_left=own)
 
 
