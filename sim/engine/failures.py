@@ -11,7 +11,7 @@ import numpy as np
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import RELAPSE, Counts, FailureEvent, Life, Numbers, RenewedLife, SourceInfo
+from ettrick.sim.engine.lives import RELAPSE, Counts, FailureEvent, Lifetime, Numbers, RenewedLife, SourceInfo
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
@@ -125,9 +125,9 @@ class Failures:
                 group = self.jobs.all[slot].main
                 # Who takes the nodes of a job does not ask whether processes run on them.
                 clock = group.held if info.source.away is not None else group.processes
-                self.lives.add_group_life(clock, Life(-1, index, slot, number, time))
+                self.lives.add_group_life(clock, Lifetime(-1, index, slot, number, time))
             else:
-                self.lives.add_node_life(Life(slot // info.divisor, index, slot, number, time))
+                self.lives.add_node_life(Lifetime(slot // info.divisor, index, slot, number, time))
         self.rows = kept
 
     def _start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
@@ -193,7 +193,7 @@ class Failures:
             return
         self.occur(info, slot, number, until)
 
-    def _occur_busy(self, life: Life) -> Life | None:
+    def _occur_busy(self, life: Lifetime) -> Lifetime | None:
         """Let a life on the clock busy end; return the next one of its slot."""
         info = self.infos[life.source]
         if info.source.hidden is not None or life.round >= RELAPSE:
@@ -203,7 +203,7 @@ class Failures:
         if info.source.renews == "never" or info.returns:
             return None
         due = life.due + self.life(life.source, life.slot, life.round + 1)
-        return Life(life.node, life.source, life.slot, life.round + 1, due)
+        return Lifetime(life.node, life.source, life.slot, life.round + 1, due)
 
     def occur(
         self,
@@ -444,7 +444,7 @@ class Failures:
         now = self.kernel.now
         life = self.life(index, slot, number)
         if info.source.clock == "busy":
-            self.lives.begin(Life(slot // info.divisor, index, slot, number, 0.0), life, now)
+            self.lives.begin(Lifetime(slot // info.divisor, index, slot, number, 0.0), life, now)
             return
         tempo = info.tempo
         end = now + life if tempo is None else tempo.moment(tempo.elapsed(now) + life)
@@ -471,7 +471,7 @@ class Failures:
                     self._schedule(node, info.index, slot, generation, served + seconds)
                 else:
                     self.lives.void_slot(node, info.index, slot)
-                    self.lives.begin(Life(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
+                    self.lives.begin(Lifetime(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
 
     # ------------------------------------------------------------------------------- nodes that leave and return
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ettrick.sim.engine.ledger import Account
-    from ettrick.sim.engine.lives import FailureEvent, Life
+    from ettrick.sim.engine.lives import FailureEvent, Lifetime
     from ettrick.sim.engine.prepared import Network, PreparedJob
     from ettrick.sim.engine.repair import RepairJob
     from ettrick.sim.engine.silent import SilentFault
@@ -100,7 +100,7 @@ class Clock:
         self.is_on = False
         self.since = now
         self.total = 0.0
-        self.lives: list[tuple[float, int, int, int, int, Life]] = []
+        self.lives: list[tuple[float, int, int, int, int, Lifetime]] = []
         self.at: tuple[float, int] = (math.inf, 0)
         """When an event looks whether the first of them has ended [s], and its order among those of that instant."""
 

@@ -35,7 +35,7 @@ RELAPSE = 1 << 50
 
 
 @dataclass(slots=True, eq=False)
-class Life:
+class Lifetime:
     """One life of one slot."""
 
     node: int
@@ -55,9 +55,9 @@ class _NodeClock:
     before: float = 0.0
     joined: float = 0.0
     group: ReplicaGroup | Allocation | None = None
-    lives: list[Life] = field(default_factory=list)
+    lives: list[Lifetime] = field(default_factory=list)
 
-    def push(self, life: Life) -> None:
+    def push(self, life: Lifetime) -> None:
         """Let a life of the node end with the clock of its group."""
         assert self.group is not None
         _push(self.group.busy, life, life.due - self.before + self.joined)
@@ -69,7 +69,7 @@ class Lives:
     An event is armed only while its clock runs, so the cost follows the failures, not the phases.
     """
 
-    occur: Callable[[Life], Life | None]
+    occur: Callable[[Lifetime], Lifetime | None]
     """Gets each life that ends; returns the next one of its slot."""
     group_of: Callable[[int], ReplicaGroup | Allocation | None]
     """Which group a node is in, of one that holds its nodes or not."""
@@ -78,15 +78,15 @@ class Lives:
         self.kernel = kernel
         self.nodes: dict[int, _NodeClock] = {}
 
-    def add_node_life(self, life: Life) -> None:
+    def add_node_life(self, life: Lifetime) -> None:
         """Give a node that is in no group a life."""
         self.nodes.setdefault(life.node, _NodeClock()).lives.append(life)
 
-    def add_group_life(self, clock: Clock, life: Life) -> None:
+    def add_group_life(self, clock: Clock, life: Lifetime) -> None:
         """Give a clock of a group a life that belongs to no node."""
         _push(clock, life, life.due)
 
-    def begin(self, life: Life, seconds: float, now: float) -> None:
+    def begin(self, life: Lifetime, seconds: float, now: float) -> None:
         """Let a life of a node, which may be in a group, end after `seconds` of its busy time."""
         clock = self.nodes.get(life.node)
         group = self.group_of(life.node)
@@ -103,7 +103,7 @@ class Lives:
             clock.push(life)
             self.arm(clock.group.busy, now)
 
-    def void(self, life: Life) -> None:
+    def void(self, life: Lifetime) -> None:
         """Forget a life."""
         life.token += 1
         clock = self.nodes.get(life.node)
@@ -150,7 +150,7 @@ class Lives:
                 clock.at = at
                 self.kernel.at(*at, self._on_due, (clock, at))
 
-    def _first(self, clock: Clock) -> Life | None:
+    def _first(self, clock: Clock) -> Lifetime | None:
         """Return the first life of a clock to end; forget those whose node has left."""
         heap = clock.lives
         while heap and heap[0][5].token != heap[0][4]:
@@ -184,7 +184,7 @@ class Lives:
         self.arm(clock, now)
 
 
-def _push(clock: Clock, life: Life, due: float) -> None:
+def _push(clock: Clock, life: Lifetime, due: float) -> None:
     """Let a life end at a reading of a clock [s]."""
     heappush(clock.lives, (due, life.source, life.slot, life.round, life.token, life))
 

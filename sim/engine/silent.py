@@ -12,7 +12,7 @@ import numpy as np
 from ettrick.sim import rng
 from ettrick.sim.engine.job import ReplicaGroup, Taint
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import RELAPSE, FailureEvent, Life
+from ettrick.sim.engine.lives import RELAPSE, FailureEvent, Lifetime
 from ettrick.sim.failures.spread import first_onsets, hidden_at_start
 from ettrick.sim.failures.trace import PARTS, ROUNDS
 from ettrick.sim.policies.checkpoint import Periodic
@@ -255,18 +255,18 @@ class HiddenFaults:
     def __init__(self, failures: Failures) -> None:
         self.failures = failures
         self.kernel = failures.kernel
-        self.open: dict[int, list[Life]] = {}
+        self.open: dict[int, list[Lifetime]] = {}
         """Hidden faults of each node."""
         self.dormant: dict[int, set[int]] = {}
         """By source, nodes that have its fault from the start, which would strike after the end."""
         self.keys: dict[int, int] = {}
         """By source, the key of the times at which nodes catch its fault."""
-        self.parked: dict[int, list[Life]] = {}
+        self.parked: dict[int, list[Lifetime]] = {}
         """Those that came due while their node was down."""
 
     def start(self, info: SourceInfo, node: int, seconds: float, number: int = 0) -> None:
         """Give a node a hidden fault that strikes after `seconds`, at the start or when it catches one."""
-        self._begin(Life(node, info.index, node, number, seconds), seconds, self.kernel.now)
+        self._begin(Lifetime(node, info.index, node, number, seconds), seconds, self.kernel.now)
 
     def start_onsets(self) -> None:
         """Arrange when nodes without a hidden fault catch it, once the faults of the trace have been handed over."""
@@ -279,7 +279,7 @@ class HiddenFaults:
             having = np.flatnonzero(hidden_at_start(info.source, *info.prefix)).tolist()
             self.dormant[info.index] = set(having).difference(waiting)
             for node in self.dormant[info.index]:
-                self._look(Life(node, info.index, node, 0, math.inf), self.kernel.now)
+                self._look(Lifetime(node, info.index, node, 0, math.inf), self.kernel.now)
             if hidden.onset is None:
                 continue
             key = self.keys[info.index] = rng.stream(*info.prefix, "onset", info.source.name)
@@ -312,7 +312,7 @@ class HiddenFaults:
             slot, number = node, number * PARTS + slot
         number += RELAPSE
         after = self._after(failure.info, slot, number)
-        self._begin(Life(node, failure.info.index, slot, number, after), after, now)
+        self._begin(Lifetime(node, failure.info.index, slot, number, after), after, now)
 
     def _after(self, info: SourceInfo, slot: int, number: int) -> float:
         """Return how long a fault that a repair left takes to strike again [s]."""
@@ -321,7 +321,7 @@ class HiddenFaults:
         numbers = info.numbers.get("relapse after") or info.numbers_for("relapse after")
         return residue.after.ppf_one(numbers.get(slot, number))
 
-    def _begin(self, life: Life, seconds: float, now: float) -> None:
+    def _begin(self, life: Lifetime, seconds: float, now: float) -> None:
         """Let a hidden fault strike after `seconds` of its clock."""
         self.open.setdefault(life.node, []).append(life)
         info = self.failures.infos[life.source]
@@ -331,7 +331,7 @@ class HiddenFaults:
         elif now + seconds < self.failures.end:
             self.kernel.at(now + seconds, order_of(life.source, life.slot), self._on_due, (life, life.token))
 
-    def _look(self, life: Life, now: float) -> None:
+    def _look(self, life: Lifetime, now: float) -> None:
         """Arrange when a check of the nodes finds a fault, if one ever does: with the next one anywhere ahead."""
         info = self.failures.infos[life.source]
         share, every = info.source.checked
@@ -342,7 +342,7 @@ class HiddenFaults:
     def _on_found(self, call: ScheduledCall) -> None:
         self._find(call.argument)
 
-    def _find(self, life: Life) -> None:
+    def _find(self, life: Lifetime) -> None:
         """Drain a node whose fault a check has found before it struck, unless it is in repair or cured."""
         node = life.node
         if self.failures.cluster.outages[node]:
@@ -358,7 +358,7 @@ class HiddenFaults:
         lives = [*self.open.get(node, ())]
         for source, nodes in self.dormant.items():
             if node in nodes:
-                lives.append(Life(node, source, node, 0, math.inf))
+                lives.append(Lifetime(node, source, node, 0, math.inf))
         infos = self.failures.infos
         found = (life for life in lives if FailureEvent(infos[life.source], life.slot, life.round).is_found_before)
         return [functools.partial(self._find, life) for life in found]
@@ -368,7 +368,7 @@ class HiddenFaults:
         if life.token == token:
             self.strike(life)
 
-    def strike(self, life: Life, *, is_found: bool = False) -> None:
+    def strike(self, life: Lifetime, *, is_found: bool = False) -> None:
         """Let a hidden fault make its node fail, or be drained because the fault is found."""
         now = self.kernel.now
         node = life.node
@@ -382,7 +382,7 @@ class HiddenFaults:
             self.failures.counts.relapses += 1
             self.failures.occur(info, life.slot, life.round, is_found=is_found)
             return
-        following = Life(node, life.source, life.slot, life.round + 1, 0.0)
+        following = Lifetime(node, life.source, life.slot, life.round + 1, 0.0)
         self._begin(following, self.failures.life(life.source, life.slot, life.round + 1), now)
         self.failures.occur(info, life.slot, life.round, is_found=is_found)
 
@@ -398,7 +398,7 @@ class HiddenFaults:
                 else:
                     number = life.round + 1
                     seconds = self.failures.life(life.source, life.slot, number)
-                self._begin(Life(node, life.source, life.slot, number, 0.0), seconds, now)
+                self._begin(Lifetime(node, life.source, life.slot, number, 0.0), seconds, now)
 
     def clear(self, node: int) -> None:
         """Forget the hidden faults of a node that has been repaired."""
