@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ettrick.sim.steps.plan import StepPlan, communicator_time, start_time
     from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, flop_per_token, step_time_from_mfu
     from ettrick.sim.steps.time import Breakdown, Impairment, Machine, breakdown, impaired, rerouted_pace, stated_pace
-    from ettrick.sim.steps.workload import Problem, Workload, problems
+    from ettrick.sim.steps.workload import LayoutViolation, Workload, problems
 
 import_on_use(
     __name__,
@@ -31,6 +31,6 @@ import_on_use(
         "plan": "StepPlan communicator_time start_time",
         "shape": "Experts LatentAttention ModelShape flop_per_token step_time_from_mfu",
         "time": "Breakdown Impairment Machine breakdown impaired rerouted_pace stated_pace",
-        "workload": "Problem Workload problems",
+        "workload": "LayoutViolation Workload problems",
     },
 )

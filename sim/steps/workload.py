@@ -332,14 +332,14 @@ class Workload:
         return most, max(most, last), last
 
 
-class Problem(NamedTuple):
+class LayoutViolation(NamedTuple):
     """Why a layout cannot be: which of the workload's sizes is wrong, and the rule with the nearest valid values."""
 
     size: str
     rule: str
 
 
-def problems(work: Workload) -> list[Problem]:
+def problems(work: Workload) -> list[LayoutViolation]:
     """Return what is impossible about a layout, one problem for each size that is wrong."""
     shape = work.shape
     return [
@@ -353,77 +353,77 @@ def problems(work: Workload) -> list[Problem]:
     ]
 
 
-def _replica_problems(work: Workload) -> list[Problem]:
+def _replica_problems(work: Workload) -> list[LayoutViolation]:
     """Return what is wrong with the shares of the batch and of a sequence."""
     found = []
     each, rest = divmod(work.sequences, work.data)
     if rest:
         nearest = near_divisors(work.sequences, work.data)
         found.append(
-            Problem("data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {nearest}")
+            LayoutViolation("data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {nearest}")
         )
     elif each % work.microbatch:
         nearest = near_divisors(each, work.microbatch)
         rule = f"{each} sequences of a replica do not divide into microbatches of {work.microbatch}; nearest: {nearest}"
-        found.append(Problem("microbatch", rule))
+        found.append(LayoutViolation("microbatch", rule))
     # A causal ring gives each rank one piece from the front and one from the back.
     if work.context > 1 and work.sequence % (2 * work.context):
         nearest = near_divisors(work.sequence // 2, work.context) if work.sequence % 2 == 0 else "1"
         rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} chunks; nearest: {nearest}"
-        found.append(Problem("context", rule))
+        found.append(LayoutViolation("context", rule))
     return found
 
 
-def _pipeline_problems(work: Workload) -> list[Problem]:
+def _pipeline_problems(work: Workload) -> list[LayoutViolation]:
     """Return what is wrong with the stages."""
     layers, stages, virtual = work.shape.layers, work.pipeline, work.virtual
     if stages > layers:
         return [
-            Problem("pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}")
+            LayoutViolation("pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}")
         ]
     found = [*_stated_stages(work)]
     if virtual == 1:
         return found
     if stages == 1:
-        return [*found, Problem("virtual", "a pipeline of one stage has nothing to interleave")]
+        return [*found, LayoutViolation("virtual", "a pipeline of one stage has nothing to interleave")]
     if work.schedule != "1f1b":
         rule = f"schedule {work.schedule} does not interleave; use 1f1b, or 1 model chunk a stage"
-        return [*found, Problem("virtual", rule)]
+        return [*found, LayoutViolation("virtual", rule)]
     if stages * virtual > layers + 2:
         ends = f"{layers} layers, embedding and logits"
         rule = f"{ends} are fewer than {stages} stages x {virtual}; nearest: {max((layers + 2) // stages, 1)}"
-        return [*found, Problem("virtual", rule)]
+        return [*found, LayoutViolation("virtual", rule)]
     if work.microbatches < stages:
         rule = f"interleaving takes rounds of {stages} microbatches or more, and a replica has {work.microbatches}"
-        return [*found, Problem("virtual", rule)]
+        return [*found, LayoutViolation("virtual", rule)]
     return found
 
 
-def _stated_stages(work: Workload) -> list[Problem]:
+def _stated_stages(work: Workload) -> list[LayoutViolation]:
     """Return what is wrong with the layers of the first and the last stage, where they are stated."""
     total, stages, found = work.shape.all_layers, work.pipeline, []
     stated = [name for name in ("first_layers", "last_layers") if getattr(work, name)]
     if stated and stages == 1:
-        return [Problem(stated[0], "a pipeline of one stage has no other stage; leave it out")]
+        return [LayoutViolation(stated[0], "a pipeline of one stage has no other stage; leave it out")]
     others = stages - len(stated)
     most = total - others - sum(getattr(work, name) for name in stated[1:])
     if stated and work.first_layers + work.last_layers > total - others:
         rule = f"leaves fewer than {others} of {total} layers to the other {others} stages; nearest: {max(most, 1)}"
-        found.append(Problem(stated[0], rule))
+        found.append(LayoutViolation(stated[0], rule))
     elif stated and not others and work.first_layers + work.last_layers != total:
-        found.append(Problem(stated[0], f"the two stages have {total} layers together; nearest: {max(most, 1)}"))
+        found.append(LayoutViolation(stated[0], f"the two stages have {total} layers together; nearest: {max(most, 1)}"))
     return found
 
 
-def _expert_problems(work: Workload) -> list[Problem]:
+def _expert_problems(work: Workload) -> list[LayoutViolation]:
     """Return what is wrong with the spread of experts."""
     experts, share = work.shape.experts, work.expert_tensor
     if experts is None:
         sizes = [name for name in ("expert", "expert_tensor", "expert_load") if getattr(work, name) != 1]
-        return [Problem(name, "the model has no experts to spread") for name in sizes]
+        return [LayoutViolation(name, "the model has no experts to spread") for name in sizes]
     if work.tensor % share:
         rule = f"{work.tensor} tensor ranks do not divide by {share}; nearest: {near_divisors(work.tensor, share)}"
-        return [Problem("expert_tensor", rule)]
+        return [LayoutViolation("expert_tensor", rule)]
     sizes_of = expert_sizes(work.tensor // share, work.context, work.data)
     valid = [size for size in sizes_of if experts.count % size == 0]
     if work.expert in valid:
@@ -431,10 +431,10 @@ def _expert_problems(work: Workload) -> list[Problem]:
     nearest = near(valid, work.expert)
     if experts.count % work.expert:
         return [
-            Problem("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}")
+            LayoutViolation("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}")
         ]
     return [
-        Problem(
+        LayoutViolation(
             "expert",
             f"{undivided_experts(work.tensor // share, work.context, work.data, work.expert)}; nearest: {nearest}",
         )
@@ -454,8 +454,8 @@ def even_pieces(layers: int, stages: int) -> list[int]:
     return sorted({part for whole in wholes for part in divisors(whole)})
 
 
-def _undivided(size: int, whole: int, name: str, what: str) -> list[Problem]:
+def _undivided(size: int, whole: int, name: str, what: str) -> list[LayoutViolation]:
     """Return the problem of a size that does not divide what it has to."""
     if whole % size == 0:
         return []
-    return [Problem(name, f"{whole} {what} do not divide by {size}; nearest: {near_divisors(whole, size)}")]
+    return [LayoutViolation(name, f"{whole} {what} do not divide by {size}; nearest: {near_divisors(whole, size)}")]

@@ -32,7 +32,7 @@ from tests.strategies import layouts, machines, workloads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.steps import Machine, Problem
+    from ettrick.sim.steps import Machine, LayoutViolation
     from ettrick.sim.steps.workload import Schedule, Sharding
 
 SLACK = 1 + 1e-9
@@ -292,7 +292,7 @@ def test_a_layout_is_refused_where_something_does_not_divide(work: Workload) -> 
             assert not any(other.size == problem.size and _nearest(other) for other in left), (problem, left)
 
 
-def _nearest(problem: Problem) -> list[int]:
+def _nearest(problem: LayoutViolation) -> list[int]:
     """Return the values that a problem names as right."""
     _, _, hint = problem.rule.partition("; nearest: ")
     return [int(word) for word in re.findall(r"\d+", hint)]

@@ -14,7 +14,7 @@ from ettrick.sim.steps import (
     Link,
     MemoryUse,
     ModelShape,
-    Problem,
+    LayoutViolation,
     Workload,
     breakdown,
     checkpoint_size,
@@ -491,7 +491,7 @@ def test_a_wrong_size_is_told_with_the_nearest_right_ones(
         assert problems(replace(work, **right)) == []
 
 
-def nearest(problem: Problem) -> tuple[int, ...]:
+def nearest(problem: LayoutViolation) -> tuple[int, ...]:
     """Return the values that a problem names as right."""
     _, _, hint = problem.rule.partition("; nearest: ")
     return tuple(int(word) for word in re.findall(r"\d+", hint))
