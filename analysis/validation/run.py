@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
-    from ettrick.analysis.validation.table import Row
+    from ettrick.analysis.validation.table import PublishedRow
 
 
 class Findings(NamedTuple):
@@ -80,7 +80,7 @@ def seed_of(text: str) -> int:
     return int(text)
 
 
-def _verdict(row: Row, lab: ScenarioRunner, measure: Callable[..., MeasuredQuantity], stochastic: int) -> Verdict:
+def _verdict(row: PublishedRow, lab: ScenarioRunner, measure: Callable[..., MeasuredQuantity], stochastic: int) -> Verdict:
     """Return the verdict on one row: whatever goes wrong in its measure is a failure of this row alone."""
     try:
         estimate = measure(lab, row.replications, **row.arguments)
@@ -128,7 +128,7 @@ def _is_held_identity(verdict: Verdict) -> bool:
     return verdict.row.label == "identity" and verdict.state == "pass"
 
 
-def described_row(row: Row, verdict: Verdict) -> ValidationRow:
+def described_row(row: PublishedRow, verdict: Verdict) -> ValidationRow:
     """Return what a row states, and what became of it."""
     ours = verdict.estimate
     return ValidationRow(

@@ -71,7 +71,7 @@ class Conventions(_Stated):
     start: Literal["cold", "warmed up", "stationary", "-"] = "-"
 
 
-class Row(_Stated):
+class PublishedRow(_Stated):
     """One value and what ours must be.
 
     Parameters
@@ -157,7 +157,7 @@ class Group(NamedTuple):
 
     name: str
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[PublishedRow, ...]
 
 
 class Table(NamedTuple):
@@ -167,7 +167,7 @@ class Table(NamedTuple):
     unchecked: tuple[Unchecked, ...]
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[PublishedRow, ...]:
         """The rows of all groups, in order."""
         return tuple(row for group in self.groups for row in group.rows)
 
@@ -238,12 +238,12 @@ def _content(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
     return content
 
 
-def _row(path: Path, content: dict[str, Any], number: int, measures: Mapping[str, Any]) -> Row:
+def _row(path: Path, content: dict[str, Any], number: int, measures: Mapping[str, Any]) -> PublishedRow:
     """Return one row of a file, checked."""
     stated = content["rows"][number]
     name = stated.get("id", number) if isinstance(stated, dict) else number
     where = f"{path.name}: row '{name}'"
-    row = _made(Row, {"group": path.stem, **stated} if isinstance(stated, dict) else stated, where)
+    row = _made(PublishedRow, {"group": path.stem, **stated} if isinstance(stated, dict) else stated, where)
     if row.group != path.stem:
         raise ValueError(f"{where}: is of the group '{path.stem}', not '{row.group}'")
     if row.measure not in measures:

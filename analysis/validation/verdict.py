@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ettrick.analysis.validation.lab import MeasuredQuantity
-    from ettrick.analysis.validation.table import Row
+    from ettrick.analysis.validation.table import PublishedRow
 
 FAMILY = 0.001
 """Probability of a false alarm in the whole table [-]."""
@@ -61,7 +61,7 @@ class Verdict(NamedTuple):
         Why it failed or was skipped, where the numbers do not say it.
     """
 
-    row: Row
+    row: PublishedRow
     state: Literal["pass", "fail", "skipped"]
     published: float | None = None
     estimate: MeasuredQuantity | None = None
@@ -93,7 +93,7 @@ class Combined(NamedTuple):
         return self.p_value >= LEAST
 
 
-def judge(row: Row, estimate: MeasuredQuantity, stochastic: int) -> Verdict:
+def judge(row: PublishedRow, estimate: MeasuredQuantity, stochastic: int) -> Verdict:
     """Return whether ours is as near as the row asks for.
 
     Parameters
@@ -117,17 +117,17 @@ def judge(row: Row, estimate: MeasuredQuantity, stochastic: int) -> Verdict:
     return verdict._replace(state="fail", reason=_TOO_FEW) if _is_drowned(row, published, noise) else verdict
 
 
-def failed(row: Row, reason: str, estimate: MeasuredQuantity | None = None) -> Verdict:
+def failed(row: PublishedRow, reason: str, estimate: MeasuredQuantity | None = None) -> Verdict:
     """Return the verdict on a row of which the numbers cannot be compared."""
     return Verdict(row, "fail", row.value, estimate, reason=reason)
 
 
-def skipped(row: Row) -> Verdict:
+def skipped(row: PublishedRow) -> Verdict:
     """Return the verdict on a row that needs what is not there."""
     return Verdict(row, "skipped", row.value, reason=SKIPPED)
 
 
-def noise_of(row: Row, estimate: MeasuredQuantity, stochastic: int) -> float:
+def noise_of(row: PublishedRow, estimate: MeasuredQuantity, stochastic: int) -> float:
     """Return the half-width that the error rate of the table leaves to a row [unit of the row]."""
     if estimate.error == 0:
         return 0.0
@@ -150,7 +150,7 @@ def combined(verdicts: Iterable[Verdict]) -> Combined | None:
     return Combined(len(values), float(chdtrc(2 * len(values), statistic)) if math.isfinite(statistic) else 0.0)
 
 
-def _unfit(row: Row, estimate: MeasuredQuantity, published: float | None) -> str:
+def _unfit(row: PublishedRow, estimate: MeasuredQuantity, published: float | None) -> str:
     """Return why an estimate cannot be compared with anything; nothing if it can."""
     if not (math.isfinite(estimate.value) and math.isfinite(estimate.error)):
         return "ours is not a number"
@@ -165,7 +165,7 @@ def _unfit(row: Row, estimate: MeasuredQuantity, published: float | None) -> str
     return ""
 
 
-def _size(row: Row, published: float | None) -> float:
+def _size(row: PublishedRow, published: float | None) -> float:
     """Return the tolerance without sampling error [unit of the row]."""
     tolerance = row.tolerance
     if tolerance.kind == "relative":
@@ -176,14 +176,14 @@ def _size(row: Row, published: float | None) -> float:
     return tolerance.size
 
 
-def _limit(row: Row, published: float | None, noise: float) -> float:
+def _limit(row: PublishedRow, published: float | None, noise: float) -> float:
     """Return how far ours may be, or must be, from what is published [unit of the row]."""
     if row.tolerance.kind in ("at_least", "at_most", "interval"):
         return noise
     return _size(row, published) + noise
 
 
-def _holds(row: Row, delta: float, limit: float) -> bool:
+def _holds(row: PublishedRow, delta: float, limit: float) -> bool:
     """Return whether ours is where it should be; equality holds, but for a model that must miss."""
     # A value that is worked out to lie on the edge must not fall off it by the rounding of its last digit.
     edge = limit * (1.0 + 1e-9)
@@ -196,7 +196,7 @@ def _holds(row: Row, delta: float, limit: float) -> bool:
     return abs(delta) <= edge
 
 
-def _is_drowned(row: Row, published: float | None, noise: float) -> bool:
+def _is_drowned(row: PublishedRow, published: float | None, noise: float) -> bool:
     """Return whether the sampling error is larger than the tolerance it is added to, or than an equality allows."""
     if row.tolerance.kind == "sampling":
         assert published is not None

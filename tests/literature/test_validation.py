@@ -29,7 +29,7 @@ from tests.literature.acceptance import acceptance_statistics
 from tests.pace import SEED, one_in
 
 if TYPE_CHECKING:
-    from ettrick.analysis.validation.table import Row
+    from ettrick.analysis.validation.table import PublishedRow
     from ettrick.analysis.validation.verdict import Verdict
 
 GROUPS = ("recovery", "presets", "steps", "sizes", "collectives", "spares", "weaker")
@@ -50,7 +50,7 @@ QUICK = [name for name in SIMULATED if not name.startswith(COSTLY)]
 LAB = ScenarioRunner(SEED, processes=1)
 
 
-def verdict_on(row: Row, lab: ScenarioRunner = LAB, **arguments: Any) -> Verdict:
+def verdict_on(row: PublishedRow, lab: ScenarioRunner = LAB, **arguments: Any) -> Verdict:
     """Return the verdict on a row, with the share of the error rate that it has in the whole table."""
     estimate = MEASURES[row.measure](lab, row.replications, **{**row.arguments, **arguments})
     return judge(row, estimate, TABLE.stochastic)
@@ -255,7 +255,7 @@ QUICK_TEST_VALIDATION_PUBLISHED = [
 ]
 
 
-def check(row: Row, lab: ScenarioRunner = LAB) -> None:
+def check(row: PublishedRow, lab: ScenarioRunner = LAB) -> None:
     """Assert that a row holds, with the share of the error rate that it has in the whole table."""
     estimate = MEASURES[row.measure](lab, row.replications, **row.arguments)
     verdict = judge(row, estimate, TABLE.stochastic)

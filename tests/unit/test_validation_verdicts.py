@@ -13,7 +13,7 @@ from scipy import stats
 from ettrick.analysis.validation import verdict
 from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 from ettrick.analysis.validation.run import validate
-from ettrick.analysis.validation.table import Row, load_table
+from ettrick.analysis.validation.table import PublishedRow, load_table
 from ettrick.analysis.validation.verdict import FAMILY, combined, judge, skipped
 from ettrick.sim import rng
 from ettrick.sim.policies.repair import REPAIRS
@@ -117,13 +117,13 @@ def test_shared_random_streams_turn_rows_red(forgotten: str, monkeypatch: pytest
 N = 16
 
 
-def row(kind: str, size: float = 0.0, value: float | None = 10.0, replications: int = 0, **more: Any) -> Row:
+def row(kind: str, size: float = 0.0, value: float | None = 10.0, replications: int = 0, **more: Any) -> PublishedRow:
     """Return a row; what does not matter is the same in all."""
     limits = {key: more.pop(key) for key in ("low", "high", "most_noise") if key in more}
     entry: dict[str, Any] = dict.fromkeys(("quantity", "paper", "where", "inputs", "unit"), "-")
     entry |= {"id": "row", "group": "group", "provenance": "theory", "label": "sanity", "measure": "measure"}
     entry |= {"value": value, "replications": replications}
-    return Row.model_validate(entry | more | {"tolerance": {"kind": kind, "size": size, "why": "a test", **limits}})
+    return PublishedRow.model_validate(entry | more | {"tolerance": {"kind": kind, "size": size, "why": "a test", **limits}})
 
 
 def noise(error: float, rows: int, sides: int = 2) -> float:
@@ -260,7 +260,7 @@ def test_an_interval_with_sampling_error() -> None:
         (row("absolute", 1.0), MeasuredQuantity(10.0, 0.1, N), "states no replications"),
     ],
 )
-def test_what_cannot_be_compared_fails(one: Row, estimate: MeasuredQuantity, reason: str) -> None:
+def test_what_cannot_be_compared_fails(one: PublishedRow, estimate: MeasuredQuantity, reason: str) -> None:
     """No number, nothing to compare with, sampling error of unknown size: a failure that says so."""
     found = judge(one, estimate, 40)
     assert found.state == "fail"
