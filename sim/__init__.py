@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.kernel import WorkError
     from ettrick.sim.engine.prepared import EngineError, Prepared, PreparedJob, Rates, ServicePlan, TargetPlan
     from ettrick.sim.engine.requests import Request, RequestError, replay
-    from ettrick.sim.engine.result import Attempt, JobResult, Ratio, Result, Span, Timeline
+    from ettrick.sim.engine.result import Attempt, JobResult, Ratio, Result, PhaseSpan, Timeline
     from ettrick.sim.input.scenario import Scenario, schema
     from ettrick.sim.layouts import Candidate, LayoutSearch, NoLayoutError, job_index
     from ettrick.sim.load import (
@@ -80,7 +80,7 @@ import_on_use(
         "engine.kernel": "WorkError",
         "engine.prepared": "EngineError Prepared PreparedJob Rates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
-        "engine.result": "Attempt JobResult Ratio Result Span Timeline",
+        "engine.result": "Attempt JobResult Ratio Result PhaseSpan Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins load"
         " load_cluster locate parse shipped template",
         "input.scenario": "Scenario schema",

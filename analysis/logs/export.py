@@ -23,7 +23,7 @@ from ettrick.sim import SCHEDULING, Bucket
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim import Prepared, Result, Span
+    from ettrick.sim import Prepared, Result, PhaseSpan
 
 ORIGIN = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
 """When the simulation begins [s since 1970]: a Monday."""
@@ -121,7 +121,7 @@ def _node_events(prepared: Prepared, result: Result, names: Sequence[str], windo
     return _csv(rows, "|")
 
 
-def _attempts(spans: Sequence[Span]) -> list[AttemptRow]:
+def _attempts(spans: Sequence[PhaseSpan]) -> list[AttemptRow]:
     """Return the attempts of a job by the phases of its main group: each ends with detection, or with its nodes."""
     found: list[AttemptRow] = []
     start: float | None = None

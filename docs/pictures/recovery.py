@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ettrick.sim import Span, Timeline
+    from ettrick.sim import PhaseSpan, Timeline
 
 SPANS = (6.5, 8.5, 15.0)
 
@@ -120,7 +120,7 @@ def _lost(timeline: Timeline, first: float, last: float) -> float:
     return sum(max(before - after, 0.0) for before, after in itertools.pairwise(works)) / MINUTE
 
 
-def _name(span: Span) -> str:
+def _name(span: PhaseSpan) -> str:
     """Return what a group does, in words."""
     if span.bucket in (Bucket.PRODUCTIVE, Bucket.DEGRADED):
         return "stepping, fewer" if span.name or span.bucket == Bucket.DEGRADED else "stepping"

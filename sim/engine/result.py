@@ -237,7 +237,7 @@ class Result:
 # What one replication did and when: phases of jobs, what happened, and how far the work got.
 
 
-class Span(NamedTuple):
+class PhaseSpan(NamedTuple):
     """A phase of a group of replicas.
 
     Parameters
@@ -288,7 +288,7 @@ class Milestone(NamedTuple):
 class Timeline(NamedTuple):
     """One replication: spans by job, group and time (those of a group do not overlap), the rest by time."""
 
-    spans: tuple[Span, ...] = ()
+    spans: tuple[PhaseSpan, ...] = ()
     marks: tuple[Mark, ...] = ()
     milestones: tuple[Milestone, ...] = ()
 
@@ -303,7 +303,7 @@ class Recorder:
     def __init__(self, shift: float) -> None:
         self.shift = shift
         """Length of the warm-up, from whose end times are counted [s]."""
-        self.spans: list[Span] = []
+        self.spans: list[PhaseSpan] = []
         self.marks: list[Mark] = []
         self.milestones: list[Milestone] = []
         self.last: dict[tuple[int, int], int] = {}
@@ -321,7 +321,7 @@ class Recorder:
                 self.spans[index] = before._replace(end=end)
                 return
         self.last[key] = len(self.spans)
-        self.spans.append(Span(job.index, number, bucket, start, end, cause, name))
+        self.spans.append(PhaseSpan(job.index, number, bucket, start, end, cause, name))
 
     def stepping(self, group: ReplicaGroup, start: float, end: float) -> None:
         """Note that a group stepped, its saves and periodic work included."""

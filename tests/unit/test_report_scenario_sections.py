@@ -26,7 +26,7 @@ from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import StepSummary
 from ettrick.analysis.statistics.estimates import mean_interval
 from ettrick.sim import JOB_BUCKETS, Bucket
-from ettrick.sim.engine.result import Milestone, Outage, Span, Timeline
+from ettrick.sim.engine.result import Milestone, Outage, PhaseSpan, Timeline
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import SEED
@@ -237,10 +237,10 @@ def hand_made(*milestones: tuple[float, float]) -> tuple[CalendarPhase, ...]:
     """Return the phases of a job that trains for 100 s, twice with 10 s of detection after that."""
     productive, detection = Bucket.PRODUCTIVE, Bucket.DETECTION
     spans = (
-        *(Span(0, 0, productive, 0.0, 100.0, 0), Span(0, 0, detection, 100.0, 110.0, 1)),
-        *(Span(0, 0, productive, 110.0, 210.0, 0), Span(0, 0, detection, 210.0, 220.0, 2)),
-        *(Span(0, 0, productive, 220.0, 300.0, 0), Span(1, 0, detection, 0.0, 300.0, 1)),
-        Span(0, 3, detection, 0.0, 300.0, 1),
+        *(PhaseSpan(0, 0, productive, 0.0, 100.0, 0), PhaseSpan(0, 0, detection, 100.0, 110.0, 1)),
+        *(PhaseSpan(0, 0, productive, 110.0, 210.0, 0), PhaseSpan(0, 0, detection, 210.0, 220.0, 2)),
+        *(PhaseSpan(0, 0, productive, 220.0, 300.0, 0), PhaseSpan(1, 0, detection, 0.0, 300.0, 1)),
+        PhaseSpan(0, 3, detection, 0.0, 300.0, 1),
     )
     timeline = Timeline(spans, (), tuple(Milestone(time, 0, work) for time, work in milestones))
     prepared: Any = SimpleNamespace(sources=(SimpleNamespace(name="one"), SimpleNamespace(name="two")))

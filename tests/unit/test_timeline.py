@@ -19,7 +19,7 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.results.files import write_file
 from ettrick.analysis.timeline import STEPPING, chrome_trace, encoded
-from ettrick.sim.engine.result import Mark, Milestone, Outage, Span, Timeline
+from ettrick.sim.engine.result import Mark, Milestone, Outage, PhaseSpan, Timeline
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
@@ -99,10 +99,10 @@ def played(recovery: str, replication: int) -> tuple[sim.Prepared, sim.Result]:
     return one, sim.run(one, replication, keeps_timeline=True)
 
 
-def spans_of(result: sim.Result, job: int) -> dict[int, list[Span]]:
+def spans_of(result: sim.Result, job: int) -> dict[int, list[PhaseSpan]]:
     """Return the spans of a job by group."""
     assert result.timeline is not None
-    found: dict[int, list[Span]] = defaultdict(list)
+    found: dict[int, list[PhaseSpan]] = defaultdict(list)
     for span in result.timeline.spans:
         if span.job == job:
             found[span.group].append(span)
@@ -385,15 +385,15 @@ def by_hand() -> tuple[sim.Prepared, sim.Result]:
     prepared, result = played_of_test_timeline(**ELASTIC, failures=[])
     timeline = Timeline(
         spans=(
-            Span(0, 0, Bucket.INITIALIZE, 0.0, 30.0, 0),
-            Span(0, 0, Bucket.PRODUCTIVE, 30.0, 100.0, 0),
-            Span(0, 0, Bucket.DETECTION, 100.0, 120.0, 1),
-            Span(0, 0, Bucket.DEGRADED, 120.0, 400.0, 1),
-            Span(0, 0, Bucket.RESCHEDULE, 400.0, 410.0, 1, "rejoin"),
-            Span(0, 0, Bucket.PRODUCTIVE, 410.0, 1000.0000004, 0),
-            Span(0, 3, Bucket.STARVED, 100.0, 250.0, 1),
-            Span(0, 3, Bucket.INITIALIZE, 250.0, 400.0, 1),
-            Span(0, 3, Bucket.RESTORE, 400.0, 400.0000001, 1),
+            PhaseSpan(0, 0, Bucket.INITIALIZE, 0.0, 30.0, 0),
+            PhaseSpan(0, 0, Bucket.PRODUCTIVE, 30.0, 100.0, 0),
+            PhaseSpan(0, 0, Bucket.DETECTION, 100.0, 120.0, 1),
+            PhaseSpan(0, 0, Bucket.DEGRADED, 120.0, 400.0, 1),
+            PhaseSpan(0, 0, Bucket.RESCHEDULE, 400.0, 410.0, 1, "rejoin"),
+            PhaseSpan(0, 0, Bucket.PRODUCTIVE, 410.0, 1000.0000004, 0),
+            PhaseSpan(0, 3, Bucket.STARVED, 100.0, 250.0, 1),
+            PhaseSpan(0, 3, Bucket.INITIALIZE, 250.0, 400.0, 1),
+            PhaseSpan(0, 3, Bucket.RESTORE, 400.0, 400.0000001, 1),
         ),
         marks=(Mark(100.0, "failure", 0, 5, 1, "node"), Mark(120.0, "detected", 0), Mark(500.0, "power", -1, 7)),
         milestones=(Milestone(100.0, 0, 70.0), Milestone(100.0, 0, 60.0), Milestone(1000.0, 0, 900.0)),
