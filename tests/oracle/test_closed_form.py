@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.policies.recovery.base import Span
+from ettrick.sim.policies.recovery.base import RestartPhase
 from ettrick.sim.scenario.laws import Fixed
 from tests.harness import prepared
 from tests.intervals import Z, student
@@ -144,7 +144,7 @@ def test_random_restarts_by_class(scale: float) -> None:
 
 def test_the_span_of_a_fixed_time_is_that_time() -> None:
     """What the exact forms rest on: nothing interrupts a time x with the probability exp(-rate x)."""
-    assert Span(Fixed.from_seconds(value=300.0)).survival(1 / 300) == pytest.approx(math.exp(-1), rel=1e-12)
+    assert RestartPhase(Fixed.from_seconds(value=300.0)).survival(1 / 300) == pytest.approx(math.exp(-1), rel=1e-12)
 
 
 def test_failures_void_saves_that_are_on_their_way() -> None:

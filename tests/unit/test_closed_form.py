@@ -26,7 +26,7 @@ from ettrick.sim.closed_form.limits import SUPERLINEAR
 from ettrick.sim.closed_form.renewal import Unknown
 from ettrick.sim.formulas.arrays import Expansion
 from ettrick.sim.policies.detection.race import DetectionRace, Observer
-from ettrick.sim.policies.recovery.base import Span
+from ettrick.sim.policies.recovery.base import RestartPhase
 from ettrick.sim.policies.recovery.phases import longest
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
 from tests import report_sample
@@ -142,13 +142,13 @@ def test_the_copy_is_the_newest_that_survives(fault: str, damage: str | None, st
 def test_survival_is_the_laplace_transform(rate: float) -> None:
     """Of fixed, uniform and exponential times it is known in closed form; of the slowest of n uniform ones too."""
     spans = {
-        Span(Fixed.from_seconds(value=120.0), 2.0): math.exp(-240 * rate),
-        Span(Uniform.from_seconds(low=0.0, high=300.0)): -math.expm1(-300 * rate) / (300 * rate),
-        Span(Exponential.from_seconds(mean=100.0), 3.0): 1 / (1 + 300 * rate),
+        RestartPhase(Fixed.from_seconds(value=120.0), 2.0): math.exp(-240 * rate),
+        RestartPhase(Uniform.from_seconds(low=0.0, high=300.0)): -math.expm1(-300 * rate) / (300 * rate),
+        RestartPhase(Exponential.from_seconds(mean=100.0), 3.0): 1 / (1 + 300 * rate),
     }
     for span, wanted in spans.items():
         assert span.survival(rate) == pytest.approx(wanted, rel=1e-7)
-    slowest = Span(Uniform.from_seconds(low=0.0, high=1.0), 100.0, 5)
+    slowest = RestartPhase(Uniform.from_seconds(low=0.0, high=1.0), 100.0, 5)
     # E exp(-s M) of the largest of five on (0, 100): by series of its moments 5 / (5 + k) 100^k.
     series = sum((-rate * 100) ** k / math.factorial(k) * 5 / (5 + k) for k in range(40))
     assert slowest.survival(rate) == pytest.approx(series, rel=1e-7)
@@ -156,7 +156,7 @@ def test_survival_is_the_laplace_transform(rate: float) -> None:
 
 def test_survival_expands_by_its_moments() -> None:
     """To the second order it is 1 - rate E X + rate^2 E X^2 / 2, with the moments of a log-normal law."""
-    span = Span(Lognormal.model_validate({"median": "100 s", "sigma": 0.5}), 2.0)
+    span = RestartPhase(Lognormal.model_validate({"median": "100 s", "sigma": 0.5}), 2.0)
     found = span.survival(Expansion(0.0, 1e-4))
     assert isinstance(found, Expansion)
     mean, square = 200 * math.exp(0.125), 200**2 * math.exp(0.5)

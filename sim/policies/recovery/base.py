@@ -351,7 +351,7 @@ QUEUE = ("idle", "spare")
 """Where a job that was requeued takes nodes."""
 
 
-class Span(NamedTuple):
+class RestartPhase(NamedTuple):
     """One of the times that make a restart.
 
     Parameters
@@ -413,7 +413,7 @@ class Return(NamedTuple):
     """
 
     keeps: Keeps
-    spans: tuple[Span, ...]
+    spans: tuple[RestartPhase, ...]
     joiners: int = 0
     chance: float = 1.0
     exposed: bool = True
@@ -423,7 +423,7 @@ class Return(NamedTuple):
         return self._replace(spans=tuple(span._replace(factor=span.factor * factor) for span in self.spans))
 
 
-def spans(phases: Held, members: Participants, fault: str = "", *, exposed: bool = True) -> Iterator[Span]:
+def spans(phases: Held, members: Participants, fault: str = "", *, exposed: bool = True) -> Iterator[RestartPhase]:
     """Yield the times of phases that are due; `exposed` says whether failures can hit those that do not say.
 
     Parameters
@@ -436,8 +436,8 @@ def spans(phases: Held, members: Participants, fault: str = "", *, exposed: bool
         Class of the fault; nothing at a start.
     """
     if not isinstance(phases, tuple):
-        yield Span(phases, exposed=exposed)
+        yield RestartPhase(phases, exposed=exposed)
         return
     for phase in phases:
         if phase.is_due(members, fault):
-            yield Span(phase.time, phase.factor(members), phase.count(members), exposed and phase.exposed == "both")
+            yield RestartPhase(phase.time, phase.factor(members), phase.count(members), exposed and phase.exposed == "both")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import InPlace, Return, Span, Wait, initialized
+from ettrick.sim.policies.recovery.base import InPlace, Return, RestartPhase, Wait, initialized
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Law
@@ -40,7 +40,7 @@ class HotSpare(InPlace):
 
     def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return the two times."""
-        times = Span(self.reschedule, exposed=self.exposed == "both"), Span(self.initialize)
+        times = RestartPhase(self.reschedule, exposed=self.exposed == "both"), RestartPhase(self.initialize)
         return (Return("hosts", times, joiners=hit.takes),)
 
     def _waits(self, hit: ExpectedFailure) -> Wait:

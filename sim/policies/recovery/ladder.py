@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, Span, Wait, spans
+from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, RestartPhase, Wait, spans
 from ettrick.sim.policies.recovery.phases import Fault, Participants, Phases, back_to_queue, exposures, mean, some, steps
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.laws import Fixed, Law
@@ -94,7 +94,7 @@ class Rung(Model):
         """Return whether it applies to a failure, given its attempts in a row."""
         return self.is_for(failure.fault, first_lost=job.first_lost) and (self.budget is None or tries < self.budget)
 
-    def spans(self, members: Participants, fault: str) -> tuple[Span, ...]:
+    def spans(self, members: Participants, fault: str) -> tuple[RestartPhase, ...]:
         """Return its times after a fault of some class, at the first try; if it keeps nothing, until it queues."""
         stop = spans(self.stop, members, fault)
         if self.keeps != "nothing":
@@ -102,7 +102,7 @@ class Rung(Model):
         delay = (*stop, *spans(self.delay, members, fault, exposed=False))
         if self.backoff is None:
             return delay
-        return (*delay, Span(Fixed.from_seconds(value=self.backoff.seconds(1)), exposed=False))
+        return (*delay, RestartPhase(Fixed.from_seconds(value=self.backoff.seconds(1)), exposed=False))
 
     def stopping(self, members: Participants, failure: FailureView) -> tuple[Step, ...]:
         """Return the steps that stop the job."""
@@ -231,7 +231,7 @@ class Ladder(RecoveryStrategy):
         everybody = Participants(hit.gpus, hit.nodes, hit.nodes)
         start = tuple(spans(self.rungs[-1].launch, everybody))
         if rung is None:
-            return Return("stores", (Span(self.exhausted, exposed=False), *start), hit.nodes, chance)
+            return Return("stores", (RestartPhase(self.exhausted, exposed=False), *start), hit.nodes, chance)
         members = Participants(hit.gpus, hit.nodes, joiners)
         return Return("stores", (*rung.spans(members, hit.fault), *start), hit.nodes, chance)
 
@@ -243,7 +243,7 @@ class Ladder(RecoveryStrategy):
         first, last = rungs[0], self.rungs[-1]
         members = Participants(hit.gpus, hit.nodes, hit.takes)
 
-        def mean(times: Iterable[Span]) -> float:
+        def mean(times: Iterable[RestartPhase]) -> float:
             return sum(span.mean for span in times)
 
         if first.keeps == "nothing":

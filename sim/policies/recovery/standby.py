@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import Drawn, InPlace, Return, Span, Wait
+from ettrick.sim.policies.recovery.base import Drawn, InPlace, Return, RestartPhase, Wait
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.laws import Law
 
@@ -40,7 +40,7 @@ class Standby(InPlace):
     def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
         """Return the recovery time: a hot spare is at hand."""
         exposed = self.exposed == "both"
-        return (Return("hosts", (Span(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
+        return (Return("hosts", (RestartPhase(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
 
     def _waits(self, hit: ExpectedFailure) -> Wait:
         """Return that hosts are looked for after the recovery time."""
