@@ -10,7 +10,7 @@ from ettrick.sim.compiled.state import PROCESSES_KEPT, STORES_KEPT, Scalars
 from ettrick.sim.policies.checkpoint.ladder import filled, first_due, since_step, since_stop
 from ettrick.sim.policies.checkpoint.stores import (
     TIE,
-    Grid,
+    PeriodicStalls,
     StoredCheckpoints,
     before,
     clique_of,
@@ -31,9 +31,9 @@ LOST, REBOOTED, DEAD = 1, 2, 4
 # The rhythms of the stores, and of work that stops the job beside them.
 
 
-def grid_of(s: Scalars) -> Grid:
+def grid_of(s: Scalars) -> PeriodicStalls:
     """Return the series."""
-    return Grid(s.series, s.periods, s.stalls, s.ratios, s.slope, s.spread, s.longest, s.first_periods)
+    return PeriodicStalls(s.series, s.periods, s.stalls, s.ratios, s.slope, s.spread, s.longest, s.first_periods)
 
 
 def shelf_of(s: Scalars, index: int) -> StoredCheckpoints:

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Pause, Periodic, StorePlan
-from ettrick.sim.policies.checkpoint.stores import TIE, Grid, after, before, reach
+from ettrick.sim.policies.checkpoint.stores import TIE, PeriodicStalls, after, before, reach
 from ettrick.sim.policies.contracts import Damage, Pace
 from tests.cases import cases
 from tests.checkpoint_checks import check_checkpoint, marks
@@ -76,18 +76,18 @@ def test_closed_form(ladder: MultiLevelCheckpoint, step: float) -> None:
 
 
 @st.composite
-def grids(draw: Any) -> tuple[Grid, list[float], float]:
+def grids(draw: Any) -> tuple[PeriodicStalls, list[float], float]:
     """Return series of very different rhythm, how long until each is due, and a wall time [s]."""
     size = draw(st.integers(1, 4))
     periods = [draw(st.floats(0.5, 2.0)) * 10 ** draw(st.integers(0, 3)) for _ in range(size)]
     stalls = [draw(st.sampled_from((0.0, 1e-3, 0.3, 1.0, 40.0, 500.0))) for _ in range(size)]
     firsts = [period * draw(st.sampled_from((0.0, 0.25, 1.0))) for period in periods]
-    return Grid.of(periods, stalls, periods), firsts, draw(st.floats(0.0, 2.0)) * 10 ** draw(st.integers(0, 5))
+    return PeriodicStalls.of(periods, stalls, periods), firsts, draw(st.floats(0.0, 2.0)) * 10 ** draw(st.integers(0, 5))
 
 
 @settings(max_examples=500, deadline=None)
 @given(grids())
-def test_stepping_is_the_inverse_of_wall_time(case: tuple[Grid, list[float], float]) -> None:
+def test_stepping_is_the_inverse_of_wall_time(case: tuple[PeriodicStalls, list[float], float]) -> None:
     """What is stepped in a wall time leads back to it: each series is counted once for each time that it was due."""
     grid, firsts, wall = case
     counts, due = [0] * grid.series, [False] * grid.series

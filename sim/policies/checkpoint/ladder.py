@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.sim.policies.checkpoint.stores import (
     TIE,
-    Grid,
+    PeriodicStalls,
     Reading,
     StorePlan,
     StoredCheckpoints,
@@ -238,7 +238,7 @@ class MultiLevelCheckpoint:
     pauses: tuple[Pause, ...] = ()
     nodes: int = 1
     replicas: int = 1
-    _grids: dict[float, Grid] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _grids: dict[float, PeriodicStalls] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def stores(self) -> tuple[StorePlan, ...]:
@@ -301,12 +301,12 @@ class MultiLevelCheckpoint:
         """Return how long the group steps between two saves to the remote store [s]."""
         return self.grid(pace).periods[0]
 
-    def grid(self, pace: Pace) -> Grid:
+    def grid(self, pace: Pace) -> PeriodicStalls:
         """Return the series at some pace."""
         grid = self._grids.get(pace.step)
         if grid is None:
             pauses = [pause.period(pace.step) for pause in self.pauses]
-            grid = Grid.of(
+            grid = PeriodicStalls.of(
                 [*(rung.period(pace.step) for rung in self.stores), *pauses],
                 [*(rung.stall for rung in self.stores), *(pause.seconds for pause in self.pauses)],
                 [*(rung.start(pace.step) for rung in self.stores), *pauses],
@@ -316,12 +316,12 @@ class MultiLevelCheckpoint:
                 self._grids[pace.step] = grid
         return grid
 
-    def _running_grid(self, pace: Pace) -> Grid:
+    def _running_grid(self, pace: Pace) -> PeriodicStalls:
         """Return the series that stop the job by themselves at some pace."""
         grid = self.grid(pace)
         if not self._shares:
             return grid
-        return Grid.of((_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:]), (_NEVER, *grid.first_periods[1:]))
+        return PeriodicStalls.of((_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:]), (_NEVER, *grid.first_periods[1:]))
 
     def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""
@@ -370,7 +370,7 @@ class MultiLevelCheckpoint:
         return LadderState(state.work + stepped * rate, tuple(since), shelves, due, stall_left), stepped, paused
 
     @staticmethod
-    def _firsts(state: LadderState, grid: Grid) -> list[float]:
+    def _firsts(state: LadderState, grid: PeriodicStalls) -> list[float]:
         """Return how long each series steps until it is due, from the end of the stop if there is one [s]."""
         due, shelves = state.due, state.shelves
         return [
@@ -378,7 +378,7 @@ class MultiLevelCheckpoint:
             for index, since in enumerate(state.since)
         ]
 
-    def _pausing(self, grid: Grid, due: Sequence[int], left: float) -> float:
+    def _pausing(self, grid: PeriodicStalls, due: Sequence[int], left: float) -> float:
         """Return how much periodic work is in what is `left` of a stop [s]: it comes after the saves."""
         return min(left, sum(grid.stalls[index] for index in due if index >= len(self.stores)))
 
@@ -438,7 +438,7 @@ class MultiLevelCheckpoint:
         return LadderState(work if work > TIE * state.work else 0.0, stepped, shelves)
 
     @staticmethod
-    def _since(state: LadderState, grid: Grid, shelves: Sequence[StoredCheckpoints], work: float, back: float) -> tuple[float, ...]:
+    def _since(state: LadderState, grid: PeriodicStalls, shelves: Sequence[StoredCheckpoints], work: float, back: float) -> tuple[float, ...]:
         """Return how long each series has stepped since it was last due [s], `back` [s] of stepping ago, at `work`."""
         if work <= 0:
             return (0.0,) * len(state.since)
@@ -532,7 +532,7 @@ class MultiLevelCheckpoint:
 # The arithmetic of one series and of one shelf: what the compiled loop compiles.
 
 
-def first_due(grid: Grid, index: int, since: float, is_due: bool, is_first: bool) -> float:
+def first_due(grid: PeriodicStalls, index: int, since: float, is_due: bool, is_first: bool) -> float:
     """Return how long a series steps until it is due, from the end of its stop if it is in one [s].
 
     One that has stepped `since` its last stop [s] without a save since the last start finds none on its way.
@@ -544,7 +544,7 @@ def first_due(grid: Grid, index: int, since: float, is_due: bool, is_first: bool
 
 
 def since_stop(
-    grid: Grid, index: int, first: float, count: int, last: float, stepped: float, was_due: bool, is_due: bool
+    grid: PeriodicStalls, index: int, first: float, count: int, last: float, stepped: float, was_due: bool, is_due: bool
 ) -> float:
     """Return how long a series has stepped since its last stop [s], after so much was `stepped` [s].
 
@@ -570,7 +570,7 @@ def since_stop(
     return stepped if was_due else last + stepped
 
 
-def since_step(grid: Grid, index: int, last: float, is_due: bool, back: float) -> float:
+def since_step(grid: PeriodicStalls, index: int, last: float, is_due: bool, back: float) -> float:
     """Return how long a series had stepped since it was due [s], `back` [s] of stepping ago; now it is `last` [s].
 
     Nothing is on its way there, so a save that was late or left out is none: multiples of the first period count.
@@ -585,7 +585,7 @@ def since_step(grid: Grid, index: int, last: float, is_due: bool, back: float) -
 
 
 def filled(
-    grid: Grid,
+    grid: PeriodicStalls,
     firsts: Sequence[float],
     index: int,
     shelf: StoredCheckpoints,

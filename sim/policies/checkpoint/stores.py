@@ -56,7 +56,7 @@ def in_flight(stepped: float, step: float) -> float:
     return max(stepped - math.floor(steps + TIE * (1.0 + steps)) * step, 0.0)
 
 
-class Grid(NamedTuple):
+class PeriodicStalls(NamedTuple):
     r"""Series that stop a job for ``stalls`` [s] each time that they have stepped for ``periods`` [s].
 
     After a start, with nothing on its way, a series is due after ``first_periods`` [s] of stepping. With series j first
@@ -84,7 +84,7 @@ class Grid(NamedTuple):
     first_periods: Sequence[float]
 
     @classmethod
-    def of(cls, periods: Sequence[float], stalls: Sequence[float], first_periods: Sequence[float]) -> Grid:
+    def of(cls, periods: Sequence[float], stalls: Sequence[float], first_periods: Sequence[float]) -> PeriodicStalls:
         """Return the series with these periods, stalls and first periods after a start [s]."""
         ratios = tuple(stall / period for stall, period in zip(stalls, periods, strict=True))
         longest = tuple(sorted(range(len(stalls)), key=lambda index: -stalls[index]))
@@ -92,7 +92,7 @@ class Grid(NamedTuple):
         return cls(len(periods), tuple(periods), tuple(stalls), ratios, slope, spread, longest, tuple(first_periods))
 
 
-def before(grid: Grid, firsts: Sequence[float], stepped: float) -> float:
+def before(grid: PeriodicStalls, firsts: Sequence[float], stepped: float) -> float:
     """Return the wall time [s] until so much has been `stepped` [s]; stops that begin then are not in it."""
     wall = stepped
     for index in range(grid.series):
@@ -102,7 +102,7 @@ def before(grid: Grid, firsts: Sequence[float], stepped: float) -> float:
     return wall
 
 
-def after(grid: Grid, firsts: Sequence[float], stepped: float) -> float:
+def after(grid: PeriodicStalls, firsts: Sequence[float], stepped: float) -> float:
     """Return the wall time [s] when the stops are over that begin when so much has been `stepped` [s]."""
     wall = stepped
     for index in range(grid.series):
@@ -113,7 +113,7 @@ def after(grid: Grid, firsts: Sequence[float], stepped: float) -> float:
 
 
 def reach(
-    grid: Grid, firsts: Sequence[float], wall: float, counts: MutableSequence[int], due: MutableSequence[bool]
+    grid: PeriodicStalls, firsts: Sequence[float], wall: float, counts: MutableSequence[int], due: MutableSequence[bool]
 ) -> tuple[float, float]:
     """Find where a wall time leads to.
 
@@ -157,7 +157,7 @@ def reach(
 
 
 def _count(
-    grid: Grid,
+    grid: PeriodicStalls,
     firsts: Sequence[float],
     wall: float,
     low: float,
@@ -192,7 +192,7 @@ def _count(
 
 
 def _place(
-    grid: Grid, firsts: Sequence[float], wall: float, counts: MutableSequence[int], due: MutableSequence[bool]
+    grid: PeriodicStalls, firsts: Sequence[float], wall: float, counts: MutableSequence[int], due: MutableSequence[bool]
 ) -> tuple[float, float]:
     """Return where a wall time [s] leads to, given how often each series has come due; see `reach`."""
     stepped = wall
