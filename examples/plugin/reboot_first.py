@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
-from ettrick.sim.policies.recovery.base import RecoveryStrategy, Return, RestartPhase
+from ettrick.sim.policies.recovery.base import RecoveryStrategy, RecoveryPath, RestartPhase
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Fixed
 
@@ -20,7 +20,7 @@ class RebootFirst(RecoveryStrategy):
     def _returns(self, hit):
         """Say for the closed form what comes back after a failure, from where, and after what times."""
         time = self.launch if hit.takes else self.restart
-        return (Return("hosts", (RestartPhase(Fixed.from_seconds(value=time)),), joiners=hit.takes),)
+        return (RecoveryPath("hosts", (RestartPhase(Fixed.from_seconds(value=time)),), joiners=hit.takes),)
 
     def _start(self, job):
         return Stall(Bucket.INITIALIZE, self.launch), Restore("stores"), Run()

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ettrick.sim.formulas.goodput import ClassShares
     from ettrick.sim.policies.checkpoint.stores import StorePlan
     from ettrick.sim.policies.detection.race import DetectionRace
-    from ettrick.sim.policies.recovery.base import Return
+    from ettrick.sim.policies.recovery.base import RecoveryPath
 
 # How long a failure stays unknown when others may follow: whatever is found first ends the wait for all of them.
 #
@@ -132,7 +132,7 @@ class _Recovery(NamedTuple):
     source: FailureSource
     cause: int
     share: float
-    back: Return
+    back: RecoveryPath
     known: bool
     saved: bool
 
@@ -298,7 +298,7 @@ class RenewalForm:
             self._newest[key] = _newest_of(path, job, rungs)
         return self._newest[key]
 
-    def _survived(self, job: PreparedJob, index: int, back: Return, rate: Number) -> tuple[Number, Number]:
+    def _survived(self, job: PreparedJob, index: int, back: RecoveryPath, rate: Number) -> tuple[Number, Number]:
         """Return the probability that nothing interrupts a recovery [-], and its mean pause [s]; no restore."""
         key = job.gpus, job.nodes, index, job.checkpoint.save_time(), rate
         if key not in self._survivals:

@@ -186,7 +186,7 @@ class RecoveryStrategy(Strategy, ABC):
         """Why no closed form describes the strategy; nothing where one does."""
         return "" if self.exposures <= {"both", "none"} else "in some phase processes or nodes alone can fail"
 
-    def returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
+    def returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return the recoveries after a failure, if the closed form of a restart describes them; else ``None``.
 
         Every failure is taken to be the first one, with healthy nodes at hand.
@@ -216,7 +216,7 @@ class RecoveryStrategy(Strategy, ABC):
         plan, memory = self._plan(failure, job, cluster, memory)
         return (plan if self.scale == 1.0 else scaled(plan, self.scale)), memory
 
-    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return `returns` at a scale of one."""
         del hit
         return None
@@ -395,7 +395,7 @@ class RestartPhase(NamedTuple):
         return float(weights @ np.exp(-rate * self.factor * times))
 
 
-class Return(NamedTuple):
+class RecoveryPath(NamedTuple):
     """One recovery.
 
     Parameters
@@ -418,7 +418,7 @@ class Return(NamedTuple):
     chance: float = 1.0
     exposed: bool = True
 
-    def scaled(self, factor: float) -> Return:
+    def scaled(self, factor: float) -> RecoveryPath:
         """Return the same with all its times multiplied by a factor [-]."""
         return self._replace(spans=tuple(span._replace(factor=span.factor * factor) for span in self.spans))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Requeue
-from ettrick.sim.policies.recovery.base import QUEUE, RecoveryStrategy, Return, RestartPhase, Wait, initialized
+from ettrick.sim.policies.recovery.base import QUEUE, RecoveryStrategy, RecoveryPath, RestartPhase, Wait, initialized
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Fixed, Law
 
@@ -28,10 +28,10 @@ class FullRestart(RecoveryStrategy):
         """All nodes go back."""
         return frozenset({"stores"})
 
-    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return the delay, in which nothing can fail, and the initialization."""
         delay = RestartPhase(Fixed.from_seconds(value=self.delay), exposed=False)
-        return (Return("stores", (delay, RestartPhase(self.initialize)), joiners=hit.nodes),)
+        return (RecoveryPath("stores", (delay, RestartPhase(self.initialize)), joiners=hit.nodes),)
 
     def _waits(self, hit: ExpectedFailure) -> Wait:
         """Return that every failure ends in the queue."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import InPlace, Return, RestartPhase, Wait, initialized
+from ettrick.sim.policies.recovery.base import InPlace, RecoveryPath, RestartPhase, Wait, initialized
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Law
@@ -38,10 +38,10 @@ class HotSpare(InPlace):
 
     _times = ("reschedule", "initialize")
 
-    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return the two times."""
         times = RestartPhase(self.reschedule, exposed=self.exposed == "both"), RestartPhase(self.initialize)
-        return (Return("hosts", times, joiners=hit.takes),)
+        return (RecoveryPath("hosts", times, joiners=hit.takes),)
 
     def _waits(self, hit: ExpectedFailure) -> Wait:
         """Return that the nodes are taken first."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, Return, RestartPhase, Wait, spans
+from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, RecoveryPath, RestartPhase, Wait, spans
 from ettrick.sim.policies.recovery.phases import Fault, Participants, Phases, back_to_queue, exposures, mean, some, steps
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.laws import Fixed, Law
@@ -211,29 +211,29 @@ class Ladder(RecoveryStrategy):
         """Why no closed form describes the strategy; nothing where one does."""
         return "with no way left the job has failed for good" if self.gives_up else super().no_formula
 
-    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return what the first rung that applies takes: without the first node it may be another one."""
         lost = hit.takes / hit.nodes if any(rung.except_first for rung in self.rungs) else 0.0
         chances = ((False, 1.0 - lost), (True, lost))
         found = [self._return(hit, chance, first_lost=first_lost) for first_lost, chance in chances if chance > 0]
         return None if None in found else tuple(way for way in found if way is not None)
 
-    def _return(self, hit: ExpectedFailure, chance: float, *, first_lost: bool) -> Return | None:
+    def _return(self, hit: ExpectedFailure, chance: float, *, first_lost: bool) -> RecoveryPath | None:
         """Return the recovery after a failure that struck the first node, or did not; ``None`` if there is none."""
         rungs = (rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=first_lost) and rung.budget != 0)
         rung = next(rungs, None)
         evict = self.evict
         joiners = max(hit.takes, evict.nodes) if evict is not None and hit.fault in evict.faults else hit.takes
         if rung is not None and rung.keeps != "nothing":
-            return Return(rung.keeps, rung.spans(Participants(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
+            return RecoveryPath(rung.keeps, rung.spans(Participants(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
         if rung is None and self.gives_up:
             return None
         everybody = Participants(hit.gpus, hit.nodes, hit.nodes)
         start = tuple(spans(self.rungs[-1].launch, everybody))
         if rung is None:
-            return Return("stores", (RestartPhase(self.exhausted, exposed=False), *start), hit.nodes, chance)
+            return RecoveryPath("stores", (RestartPhase(self.exhausted, exposed=False), *start), hit.nodes, chance)
         members = Participants(hit.gpus, hit.nodes, joiners)
-        return Return("stores", (*rung.spans(members, hit.fault), *start), hit.nodes, chance)
+        return RecoveryPath("stores", (*rung.spans(members, hit.fault), *start), hit.nodes, chance)
 
     def _waits(self, hit: ExpectedFailure) -> Wait | None:
         """Return how the rungs wait one after another; ``None`` where they differ in more than their patience."""

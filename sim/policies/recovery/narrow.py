@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryStrategy, Return, spans
+from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryStrategy, RecoveryPath, spans
 from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
 from ettrick.sim.scenario.fields import Duration, Fraction, RuleError
 
@@ -99,14 +99,14 @@ class Narrow(RecoveryStrategy):
         fewest = self._least if self.give_up_below is None else self.give_up_below
         return tuple(self._share(self._width(lost)) if lost else 1.0 for lost in range(self.tensor - fewest + 1))
 
-    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return the stop and the launch; only nodes that are lost as a whole are replaced."""
         if hit.gpus != hit.nodes * self.tensor:
             return None
         joiners = 0 if hit.fault in self.narrows_on else hit.takes
         members = Participants(hit.gpus, hit.nodes, joiners)
         times = (*spans(self.stop, members, hit.fault), *spans(self.launch, members, hit.fault))
-        return (Return("hosts", times, joiners=joiners),)
+        return (RecoveryPath("hosts", times, joiners=joiners),)
 
     def _start(self, job: JobView) -> Plan:
         """Launch on what there is."""

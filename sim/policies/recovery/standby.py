@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import Drawn, InPlace, Return, RestartPhase, Wait
+from ettrick.sim.policies.recovery.base import Drawn, InPlace, RecoveryPath, RestartPhase, Wait
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.laws import Law
 
@@ -37,10 +37,10 @@ class Standby(InPlace):
 
     _times = ("recovery", "selection")
 
-    def _returns(self, hit: ExpectedFailure) -> tuple[Return, ...] | None:
+    def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return the recovery time: a hot spare is at hand."""
         exposed = self.exposed == "both"
-        return (Return("hosts", (RestartPhase(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
+        return (RecoveryPath("hosts", (RestartPhase(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
 
     def _waits(self, hit: ExpectedFailure) -> Wait:
         """Return that hosts are looked for after the recovery time."""
