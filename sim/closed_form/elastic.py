@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
     from ettrick.sim.failures import FailureSource
-    from ettrick.sim.policies.recovery.base import RecoveryStrategy, Wait
+    from ettrick.sim.policies.recovery.base import RecoveryStrategy, SpareWait
     from ettrick.sim.policies.recovery.ladder import Rung
     from ettrick.sim.policies.repair import Stock
 
@@ -399,7 +399,7 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
 
 
 def _impatient(
-    share: float, lives: tuple[float, float], required: int, spares: int, wait: Wait, *, exposed: bool
+    share: float, lives: tuple[float, float], required: int, spares: int, wait: SpareWait, *, exposed: bool
 ) -> Waits:
     """Return what a lack of nodes for a `share` of time [-] costs a job that goes back to the queue after a while."""
     # A job that hardly ever runs is in the queue.
@@ -415,12 +415,12 @@ def _impatient(
 
 def _wait_of_starved(
     prepared: Prepared, job: PreparedJob, takers: Sequence[FailureSource], rates: Sequence[float]
-) -> Wait | None:
+) -> SpareWait | None:
     """Return how a job waits for nodes, its times the means over what takes them; ``None`` where ways differ."""
     recovery = prepared.recovery
     if recovery.elastic:
         return None
-    found: list[Wait | None] = [recovery.waits(ExpectedFailure(source.fault, job.gpus, job.nodes, 1)) for source in takers]
+    found: list[SpareWait | None] = [recovery.waits(ExpectedFailure(source.fault, job.gpus, job.nodes, 1)) for source in takers]
     known = [each for each in found if each is not None]
     kinds = {(frozenset(each.pools), each.patience, each.exposed, each.fills) for each in known}
     if len(known) < len(found) or len(kinds) != 1:
@@ -433,7 +433,7 @@ def _wait_of_starved(
     return known[0]._replace(**times)
 
 
-def _at_hand(prepared: Prepared, job: PreparedJob, wait: Wait) -> tuple[int | None, int, float]:
+def _at_hand(prepared: Prepared, job: PreparedJob, wait: SpareWait) -> tuple[int | None, int, float]:
     """Return the nodes that a job can take at once, those that come later, and when [s]; ``None`` if not known."""
     reserves = {name: pool for name, pool in _reserves(prepared, job.nodes).items() if pool.nodes}
     # A job that is back in the queue takes no others.

@@ -194,7 +194,7 @@ class RecoveryStrategy(Strategy, ABC):
         found = self._returns(hit) if self.exposures <= {"both", "none"} else None
         return None if found is None else tuple(back.scaled(self.scale) for back in found)
 
-    def waits(self, hit: ExpectedFailure) -> Wait | None:
+    def waits(self, hit: ExpectedFailure) -> SpareWait | None:
         """Return how a job waits for nodes after a failure, if the closed form of it describes that; else ``None``."""
         found = self._waits(hit)
         return None if found is None else found.scaled(self.scale)
@@ -221,7 +221,7 @@ class RecoveryStrategy(Strategy, ABC):
         del hit
         return None
 
-    def _waits(self, hit: ExpectedFailure) -> Wait | None:
+    def _waits(self, hit: ExpectedFailure) -> SpareWait | None:
         """Return `waits` at a scale of one."""
         del hit
         return None
@@ -311,7 +311,7 @@ class ExpectedFailure(NamedTuple):
     takes: int
 
 
-class Wait(NamedTuple):
+class SpareWait(NamedTuple):
     """How a job waits for nodes that are not there, as a closed form knows it.
 
     Parameters
@@ -340,7 +340,7 @@ class Wait(NamedTuple):
     exposed: bool = True
     fills: bool = False
 
-    def scaled(self, factor: float) -> Wait:
+    def scaled(self, factor: float) -> SpareWait:
         """Return the same with all its times multiplied by a factor [-]."""
         times = {name: getattr(self, name) * factor for name in ("before", "patience", "delay", "more")}
         return self._replace(**times)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Requeue
-from ettrick.sim.policies.recovery.base import QUEUE, RecoveryStrategy, RecoveryPath, RestartPhase, Wait, initialized
+from ettrick.sim.policies.recovery.base import QUEUE, RecoveryStrategy, RecoveryPath, RestartPhase, SpareWait, initialized
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Fixed, Law
 
@@ -33,10 +33,10 @@ class FullRestart(RecoveryStrategy):
         delay = RestartPhase(Fixed.from_seconds(value=self.delay), exposed=False)
         return (RecoveryPath("stores", (delay, RestartPhase(self.initialize)), joiners=hit.nodes),)
 
-    def _waits(self, hit: ExpectedFailure) -> Wait:
+    def _waits(self, hit: ExpectedFailure) -> SpareWait:
         """Return that every failure ends in the queue."""
         del hit
-        return Wait(QUEUE, before=self.delay, patience=0.0)
+        return SpareWait(QUEUE, before=self.delay, patience=0.0)
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore."""

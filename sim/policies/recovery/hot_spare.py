@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import InPlace, RecoveryPath, RestartPhase, Wait, initialized
+from ettrick.sim.policies.recovery.base import InPlace, RecoveryPath, RestartPhase, SpareWait, initialized
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Law
@@ -43,12 +43,12 @@ class HotSpare(InPlace):
         times = RestartPhase(self.reschedule, exposed=self.exposed == "both"), RestartPhase(self.initialize)
         return (RecoveryPath("hosts", times, joiners=hit.takes),)
 
-    def _waits(self, hit: ExpectedFailure) -> Wait:
+    def _waits(self, hit: ExpectedFailure) -> SpareWait:
         """Return that the nodes are taken first."""
         del hit
         if self.patience is None:
-            return Wait(self.pools)
-        return Wait(self.pools, patience=self.patience, delay=self.requeue_delay, more=-self.reschedule.mean_value)
+            return SpareWait(self.pools)
+        return SpareWait(self.pools, patience=self.patience, delay=self.requeue_delay, more=-self.reschedule.mean_value)
 
     def _start(self, job: JobView) -> Plan:
         """Initialize and restore."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, RecoveryPath, RestartPhase, Wait, spans
+from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, RecoveryPath, RestartPhase, SpareWait, spans
 from ettrick.sim.policies.recovery.phases import Fault, Participants, Phases, back_to_queue, exposures, mean, some, steps
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.laws import Fixed, Law
@@ -235,7 +235,7 @@ class Ladder(RecoveryStrategy):
         members = Participants(hit.gpus, hit.nodes, joiners)
         return RecoveryPath("stores", (*rung.spans(members, hit.fault), *start), hit.nodes, chance)
 
-    def _waits(self, hit: ExpectedFailure) -> Wait | None:
+    def _waits(self, hit: ExpectedFailure) -> SpareWait | None:
         """Return how the rungs wait one after another; ``None`` where they differ in more than their patience."""
         rungs = [rung for rung in self.rungs if rung.is_for(hit.fault, first_lost=False) and rung.budget != 0]
         if not rungs or self.evict is not None or any(rung.except_first for rung in self.rungs):
@@ -247,18 +247,18 @@ class Ladder(RecoveryStrategy):
             return sum(span.mean for span in times)
 
         if first.keeps == "nothing":
-            return Wait(QUEUE, before=mean(first.spans(members, hit.fault)), patience=0.0)
+            return SpareWait(QUEUE, before=mean(first.spans(members, hit.fault)), patience=0.0)
         before = mean(spans(first.stop, members, hit.fault))
         staying = list(itertools.takewhile(lambda rung: rung.keeps != "nothing", rungs))
         if len({rung.pools for rung in staying}) > 1:
             return None
         if any(rung.patience is None for rung in staying):
-            return Wait(first.pools, before=before)
+            return SpareWait(first.pools, before=before)
         launches = (
             mean(spans(last.launch, Participants(hit.gpus, hit.nodes, hit.nodes))),
             mean(spans(first.launch, members, hit.fault)),
         )
-        return Wait(
+        return SpareWait(
             first.pools,
             before=before,
             patience=sum(rung.patience or 0.0 for rung in staying),

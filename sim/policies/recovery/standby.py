@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import Drawn, InPlace, RecoveryPath, RestartPhase, Wait
+from ettrick.sim.policies.recovery.base import Drawn, InPlace, RecoveryPath, RestartPhase, SpareWait
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.laws import Law
 
@@ -42,11 +42,11 @@ class Standby(InPlace):
         exposed = self.exposed == "both"
         return (RecoveryPath("hosts", (RestartPhase(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
 
-    def _waits(self, hit: ExpectedFailure) -> Wait:
+    def _waits(self, hit: ExpectedFailure) -> SpareWait:
         """Return that hosts are looked for after the recovery time."""
         del hit
         pools = (*self.pools, "spare")
-        return Wait(pools, before=self.recovery.mean_value, exposed=self.exposed in ("both", "nodes"), fills=True)
+        return SpareWait(pools, before=self.recovery.mean_value, exposed=self.exposed in ("both", "nodes"), fills=True)
 
     def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""
