@@ -9,7 +9,7 @@ from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
 from ettrick.sim.closed_form.renewal import job_shares
 from ettrick.sim.policies.recovery import Redundant, RestartSmaller, ShrinkRejoin
-from ettrick.sim.prepare.placement import Site, layout_of, whole_units
+from ettrick.sim.prepare.placement import EmptyCluster, layout_of, whole_units
 from ettrick.sim.prepare.prepare import checkpoint_of, examine
 from ettrick.sim.prepare.step import SLACK, PlacedJob
 from ettrick.sim.scenario.model import Parallelism
@@ -162,7 +162,7 @@ class LayoutSearch:
         self.gpus = spec.gpus if gpus is None else gpus
         _check(scenario, spec, self.gpus)
         counts = scenario.cluster.counts()
-        self.site = Site.of(scenario, counts, whole_units(scenario, counts))
+        self.site = EmptyCluster.of(scenario, counts, whole_units(scenario, counts))
         self.placed_job = PlacedJob(self.site, spec, self.index)
         shape = self.placed_job.shape
         assert spec.batch is not None, "a job with a batch"

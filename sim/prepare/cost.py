@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import Scenario
-    from ettrick.sim.prepare.placement import Site
+    from ettrick.sim.prepare.placement import EmptyCluster
     from ettrick.sim.scenario.model import Curtailment
     from ettrick.sim.scenario.streams import Profile
 
 _SWITCHES = ("leaf", "spine", "core")
 
 
-def upkeep_of(scenario: Scenario, site: Site, sources: Iterable[FailureSource]) -> Upkeep:
+def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureSource]) -> Upkeep:
     """Return what the cluster draws and costs.
 
     Parameters
@@ -94,7 +94,7 @@ _MOST_LEVELS = 100_000
 """Changes of power in a horizon; more are a slip of the pen."""
 
 
-def _levels(scenario: Scenario, site: Site, facility: Facility | None) -> tuple[Level, ...]:
+def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -> tuple[Level, ...]:
     """Return what holds of the power over time: one level, or none, where nothing changes."""
     power, cost, end = scenario.power, scenario.cost, scenario.horizon
     prices = cost.energy_profile if cost is not None else None
@@ -177,7 +177,7 @@ def _factor(profile: Profile | None, now: float) -> float:
 
 
 def _share(
-    scenario: Scenario, site: Site, facility: Facility | None, cap: float | None, at: tuple[str | int, ...]
+    scenario: Scenario, site: EmptyCluster, facility: Facility | None, cap: float | None, at: tuple[str | int, ...]
 ) -> float:
     """Return the utilisation that a cap leaves the nodes of jobs [-], with streams and services all; 1 without one."""
     if cap is None:
@@ -200,7 +200,7 @@ def _share(
     return share
 
 
-def _boards(site: Site, scenario: Scenario) -> float:
+def _boards(site: EmptyCluster, scenario: Scenario) -> float:
     """Return the share of their range of power that caps leave the boards of jobs [-]; of several the lowest."""
     held = zip(site.chips or (), site.held(scenario), strict=False)
     caps = [(chip.cap, chip.power) for chip, nodes in held if nodes and chip.cap is not None and chip.power is not None]
@@ -236,7 +236,7 @@ def _node(power: PowerSpec, listed: NodePower | None, gpus: int) -> NodePower | 
     return NodePower(idle, training, gpus, measured=False, source="; ".join(sources))
 
 
-def _listed(scenario: Scenario, site: Site) -> NodePower | None:
+def _listed(scenario: Scenario, site: EmptyCluster) -> NodePower | None:
     """Return what a node of the cluster draws by the catalog; ``None`` if it does not know all of them.
 
     Without work that is the mean node, in training the mean of the nodes that jobs and services have.

@@ -171,7 +171,7 @@ def _seats_in_order(scenario: Scenario, counts: Mapping[str, int]) -> dict[tuple
     return seats
 
 
-def pool_warnings(scenario: Scenario, site: Site) -> Iterator[str]:
+def pool_warnings(scenario: Scenario, site: EmptyCluster) -> Iterator[str]:
     """Yield on which of several pools of hosts each job and service starts that may start on any of them."""
     pools = site.cluster.pools
     for kind, index in sorted(site.seats):
@@ -385,11 +385,11 @@ def placement(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]] 
         if not 0 <= unit < counts[part]:
             has = f"from 0 to {counts[part] - 1:,}" if counts[part] else "none here"
             raise ValueError(f"{part}:{unit}: there is no such {part}; they are numbered {has}")
-    return Site.of(scenario, counts, whole_units(scenario, counts)).place(scenario.jobs[index].parallelism, failed)
+    return EmptyCluster.of(scenario, counts, whole_units(scenario, counts)).place(scenario.jobs[index].parallelism, failed)
 
 
 @dataclass(frozen=True)
-class Site:
+class EmptyCluster:
     """An empty cluster, as jobs are placed on it.
 
     Parameters
@@ -413,7 +413,7 @@ class Site:
     seats: Mapping[tuple[str, int], tuple[NodeRanges, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> Site:
+    def of(cls, scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> EmptyCluster:
         """Return the site of a scenario."""
         seats = _seats_in_order(scenario, counts) if scenario.cluster.pools else {}
         return cls(scenario.cluster, counts, units, scenario.spares.hot, scenario.scheduler.pack, seats)
@@ -603,7 +603,7 @@ def _left(
     return left, sum(map(state.is_cut, members))
 
 
-def layout_warnings(site: Site, index: int, spec: JobSpec) -> tuple[str, ...]:
+def layout_warnings(site: EmptyCluster, index: int, spec: JobSpec) -> tuple[str, ...]:
     """Return what it costs that tensor groups are cut, in one line; refuse groups that the scenario wants whole.
 
     Raises

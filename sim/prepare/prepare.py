@@ -30,7 +30,7 @@ from ettrick.sim.prepare.failures import (
     repair_of,
     unforeseen,
 )
-from ettrick.sim.prepare.placement import Site, layout_warnings, pool_warnings, seats, surplus_nodes, whole_units
+from ettrick.sim.prepare.placement import EmptyCluster, layout_warnings, pool_warnings, seats, surplus_nodes, whole_units
 from ettrick.sim.prepare.services import plan_of, services_of
 from ettrick.sim.prepare.step import (
     PlacedJob,
@@ -69,7 +69,7 @@ def prepare(scenario: Scenario) -> Prepared:
     check_memory(prepared)
     if scenario.services:
         prepared = replace(prepared, services=_services(prepared))
-    site = Site.of(scenario, prepared.counts, prepared.units)
+    site = EmptyCluster.of(scenario, prepared.counts, prepared.units)
     if prepared.scheduler.pack is not None:
         prepared = replace(prepared, packed_by=tuple(site.topology.domains[prepared.scheduler.pack].tolist()))
     if site.needs_network(scenario.jobs, prepared.sources):
@@ -165,7 +165,7 @@ def _examined(scenario: Scenario) -> Prepared:
     if units is not None and scenario.scheduler.pack is not None:
         rule = "is for nodes that are used one by one; here jobs use whole units, which keep their nodes together"
         raise PathError(("scheduler", "pack"), rule)
-    site = Site.of(scenario, counts, units)
+    site = EmptyCluster.of(scenario, counts, units)
     surplus = surplus_nodes(scenario, counts, units)
     withheld = surplus if scenario.spares.idle == "withhold" else 0
     if units is not None and withheld:

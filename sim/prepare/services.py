@@ -16,7 +16,7 @@ from ettrick.sim.engine.prepared import PreparedStream, Rates, SavePlan, Service
 from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.prepare.failures import prior
-from ettrick.sim.prepare.placement import Latest, Site, chip_of
+from ettrick.sim.prepare.placement import Latest, EmptyCluster, chip_of
 from ettrick.sim.prepare.step import DoesNotFitError
 from ettrick.sim.records import TimestampParser
 from ettrick.sim.scenario.fields import PathError
@@ -510,7 +510,7 @@ def _service(prepared: Prepared, index: int) -> PreparedService:
     path: Keys = ("services", index)
     trace = _trace(spec.demand.file, (*path, "demand", "file")) if spec.demand.file is not None else ()
     requests, rate = _asked(spec, trace)
-    site = Site.of(scenario, prepared.counts, prepared.units)
+    site = EmptyCluster.of(scenario, prepared.counts, prepared.units)
     made = _replica(site, spec, path)
     # What was measured under a cap is as slow as it was.
     made = replace(made, factor=made.factor / pace_under_cap(made, requests)) if spec.calibration is None else made
@@ -567,7 +567,7 @@ def _host(prepared: Prepared, made: Replica) -> float | None:
     return max(facility.node.idle / facility.node.gpus - IDLE_GPU * made.chip.power, 0.0)
 
 
-def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
+def _replica(site: EmptyCluster, spec: ServiceSpec, path: Keys) -> Replica:
     shapes, engines = catalog.models(), catalog.engines()
     if isinstance(spec.model, str) and spec.model not in shapes:
         raise PathError((*path, "model"), catalog.unknown("model", spec.model, shapes))
@@ -602,7 +602,7 @@ def _replica(site: Site, spec: ServiceSpec, path: Keys) -> Replica:
     )
 
 
-def _check_size(site: Site, layout: ServingLayout, path: Keys) -> None:
+def _check_size(site: EmptyCluster, layout: ServingLayout, path: Keys) -> None:
     if site.gpus_per_node % layout.gpus and layout.gpus % site.gpus_per_node:
         rule = f"a replica of {layout.gpus} GPUs neither fills nodes of {site.gpus_per_node} nor divides one"
         raise PathError(path, rule)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
-    from ettrick.sim.prepare.placement import Site
+    from ettrick.sim.prepare.placement import EmptyCluster
     from ettrick.sim.scenario.model import AnySoftware, GlobalBatch, Execution, JobSpec, Parallelism
     from ettrick.sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
@@ -78,7 +78,7 @@ class PlacedJob:
     `index` is its number in the scenario, for complaints; `kind` the list that it is in.
     """
 
-    site: Site
+    site: EmptyCluster
     spec: JobSpec
     index: int
     kind: str = "jobs"
