@@ -34,7 +34,7 @@ class CellValue(NamedTuple):
 Cell = str | float | CellValue | Range | None
 
 
-class Table(NamedTuple):
+class ChartTable(NamedTuple):
     """A picture as a table."""
 
     heads: Sequence[str | float]  # of the columns, the first of which names the rows; numbers are places
@@ -142,7 +142,7 @@ class Curves(NamedTuple):
     # From where on the axis on all is extrapolated, and a word for it; ``None`` for nowhere.
     shaded_from: tuple[float, str] | None = None
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return a row for each place; of many places an even choice."""
         places = sorted({x for one in self.series for x in one.x})
         known = [
@@ -158,7 +158,7 @@ class Curves(NamedTuple):
                 for x in (places[at] for at in _some(len(places), _MOST_PLACES))]  # fmt: skip
         left_out = f" {len(rows)} of {len(places):,} places are shown." if len(places) > len(rows) else ""
         heads = [self.x.title, *(one.name or self.y.title for one in self.series)]
-        return Table(heads, rows, f"{self.y.title}.{left_out}")
+        return ChartTable(heads, rows, f"{self.y.title}.{left_out}")
 
     def slide_chart(self) -> SlideChart | None:
         """Return the curves, with their intervals, and what they are held against."""
@@ -216,7 +216,7 @@ class Contours(NamedTuple):
     # Name and place of where the cluster is now; ``None`` if it is outside.
     here: tuple[str, float, float] | None = None
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return heights over an even choice of places."""
         columns, rows = (_some(len(places), _MOST_CONTOURS) for places in (self.x_values, self.y_values))
         across, up = dict(self.x.ticks), dict(self.y.ticks)
@@ -225,7 +225,7 @@ class Contours(NamedTuple):
             [up.get(self.y_values[at], self.y_values[at]), *(float(self.values[at][column]) for column in columns)]
             for at in rows
         ]
-        return Table([f"{self.y.title} / {self.x.title}", *heads], cells, f"in {self.unit}" if self.unit else "")
+        return ChartTable([f"{self.y.title} / {self.x.title}", *heads], cells, f"in {self.unit}" if self.unit else "")
 
 
 # Whether another candidate beats one in both aims, in words.
@@ -253,11 +253,11 @@ class FrontChart(NamedTuple):
     lowest_x_is_best: bool
     lowest_y_is_best: bool
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return the candidates, those on the front first."""
         order = sorted(self.points, key=lambda point: point.ranking != "front")
         rows = [(point.name, point.x, point.y, STANDINGS[point.ranking]) for point in order]
-        return Table(["", self.x.title, self.y.title, "in both together"], rows, has_one_unit=False)
+        return ChartTable(["", self.x.title, self.y.title, "in both together"], rows, has_one_unit=False)
 
     def slide_chart(self) -> SlideChart | None:
         """Return the candidates; those that are not beaten are joined and, if they are few, named."""
@@ -299,10 +299,10 @@ class Waterfall(NamedTuple):
         """Return where it stands before, between and after its steps."""
         return list(itertools.accumulate((change.amount for change in self.changes), initial=self.start[1]))
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return a row for each total and change."""
         changes = [(one.name, CellValue(one.amount, is_change=True), one.ci95 or "") for one in self.changes]
-        return Table(["", self.unit, "95 % interval"], [(*self.start, ""), *changes, (*self.end, "")])
+        return ChartTable(["", self.unit, "95 % interval"], [(*self.start, ""), *changes, (*self.end, "")])
 
     def slide_chart(self) -> SlideChart | None:
         """Return columns that stand on an invisible base; ``None`` where they would cross zero or are too many."""
@@ -371,13 +371,13 @@ class HeatMap(NamedTuple):
             for row in self.values
         ]  # fmt: skip
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return the texts with their shades; those of equal values have none."""
         corner = " / ".join(title for title in (self.row_title, self.column_title) if title)
         rows = [[name, *texts] for name, texts in zip(self.rows, self.texts, strict=True)]
         best, worst = self.ends() or (0.0, 0.0)
         shades = [[None, *(row if worst != best else [None] * len(row))] for row in self.shades()]
-        return Table([corner, *self.columns], rows, f"in {self.unit}" if self.unit else "", shades)
+        return ChartTable([corner, *self.columns], rows, f"in {self.unit}" if self.unit else "", shades)
 
     def slide_chart(self) -> SlideChart | None:
         """Return what was lost as a stacked bar for each row; the values of other maps do not add up."""
@@ -413,7 +413,7 @@ class Intervals(NamedTuple):
     # A value to hold them against, such as 0 or a target, and its name; ``None`` for none.
     reference: tuple[float, str] | None = None
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return a row for each mean, and one for the reference."""
         heads = ["", f"mean, {self.unit}" if self.unit else "mean"]
         heads += ["95 % interval", "90 % band of what is not known", "note"]
@@ -421,7 +421,7 @@ class Intervals(NamedTuple):
             (one.name, one.mean, one.ci95 or "", one.band90 or "", one.note) for one in self.rows
         ]
         rows += [(self.reference[1], self.reference[0], "", "", "")] if self.reference is not None else []
-        return Table(heads, rows)
+        return ChartTable(heads, rows)
 
     def slide_chart(self) -> SlideChart | None:
         """Return a point for each row, with its interval: points need no zero."""
@@ -453,9 +453,9 @@ class Stack(NamedTuple):
     unit: str
     parts: tuple[StackPart, ...]
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return a row for each part."""
-        return Table(["", self.unit], [(part.name, part.amount) for part in self.parts])
+        return ChartTable(["", self.unit], [(part.name, part.amount) for part in self.parts])
 
     def slide_chart(self) -> SlideChart | None:
         """Return one bar; parts that are too small for a number have none."""
@@ -487,7 +487,7 @@ class Bars(NamedTuple):
     series: tuple[str, ...]
     rows: tuple[Bar, ...]
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return a row for each row, with the interval beside each value."""
         heads = [""]
         rows: list[list[Cell]] = [[row.name] for row in self.rows]
@@ -495,7 +495,7 @@ class Bars(NamedTuple):
             heads += [f"{name} [{self.unit}]" if self.unit else name, "95 % interval"]
             for cells, row in zip(rows, self.rows, strict=True):
                 cells += [row.values[number], row.span(number) or ""]
-        return Table(heads, rows)
+        return ChartTable(heads, rows)
 
     def slide_chart(self) -> SlideChart | None:
         """Return the same bars; ``None`` for too many."""
@@ -523,14 +523,14 @@ class TornadoChart(NamedTuple):
     center: tuple[str, float]
     swings: tuple[TornadoBar, ...]
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return what either end of each input changes."""
         heads = ["input", f"low end [{self.unit}]", f"high end [{self.unit}]"]
         rows: list[list[Cell]] = [
             [one.name, *(CellValue(end[1], None, f" at {end[0]}", True) for end in (one.low, one.high))]
             for one in self.swings
         ]
-        return Table(heads, rows)
+        return ChartTable(heads, rows)
 
     def slide_chart(self) -> SlideChart | None:
         """Return the largest swings, both ends in one row."""
@@ -568,7 +568,7 @@ class Calendar(NamedTuple):
             found[phase.bucket] = found.get(phase.bucket, 0.0) + phase.end - phase.start
         return found
 
-    def table(self) -> Table:
+    def table(self) -> ChartTable:
         """Return how long each thing was done, the longest first."""
         spent = sorted(self.spent().items(), key=lambda pair: -pair[1])
-        return Table(["", "days"], [(bucket_label(bucket), days) for bucket, days in spent])
+        return ChartTable(["", "days"], [(bucket_label(bucket), days) for bucket, days in spent])

@@ -13,7 +13,7 @@ from ettrick.analysis.page.model import Column, TableBlock, plain
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ettrick.analysis.page.charts.data import Cell, Table
+    from ettrick.analysis.page.charts.data import Cell, ChartTable
     from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, Words
 
 # ----------------------------------------
@@ -24,7 +24,7 @@ def table_of(picture: Figure) -> TableBlock | None:
     """Return the numbers of a picture as a table; ``None`` for what has none, such as a plan of a cluster."""
     if picture.table is not None or not hasattr(picture.chart, "table"):
         return picture.table
-    table: Table = picture.chart.table()
+    table: ChartTable = picture.chart.table()
     columns = [[row[place] for row in table.rows] for place in range(len(table.heads))]
     shown = [place for place, cells in enumerate(columns) if place < 2 or any(cell != "" for cell in cells)]
     digits = [digits_of(map(_amount, cells)) for cells in columns]
