@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.metrics import PROBABILITIES, is_share
 from ettrick.analysis.optimize.evaluate import Evaluator, close, doubt_of_cell, front_of, rank_trials
-from ettrick.analysis.optimize.problem import Line, draws_of, problem_of
+from ettrick.analysis.optimize.problem import NumericRange, draws_of, problem_of
 from ettrick.analysis.optimize.search import (
     ALL,
     COARSE,
@@ -196,7 +196,7 @@ def _axis(name: str, bench: Evaluator) -> OptimizeAxis:
     domain = bench.problem.domains[name]
     axis = bench.problem.loaded.study.vary[name]
     title = axis.title or name
-    if not isinstance(domain, Line):
+    if not isinstance(domain, NumericRange):
         return OptimizeAxis(title=title, noun=axis.noun, values=[value.label for value in domain.values])
     ends = [value.label for value in domain.spread(2)]
     return OptimizeAxis(title=title, noun=axis.noun, from_=ends[0], to=ends[1], size=domain.size)
@@ -247,7 +247,7 @@ def _settings(trial: Trial) -> list[str]:
 def _in_order(bench: Evaluator) -> list[Trial]:
     """Return the trials: along its axis if there is one alone, else as it came."""
     domains = list(bench.problem.domains.values())
-    if len(domains) == 1 and isinstance(domains[0], Line):
+    if len(domains) == 1 and isinstance(domains[0], NumericRange):
         return sorted(bench.candidates, key=lambda trial: trial.chosen[0].number or 0.0)
     return bench.candidates
 
@@ -268,7 +268,7 @@ def _as_good(found: OptimizationResult) -> AsGood | None:
 def _top(top: Top, bench: Evaluator) -> TopFound:
     """Return where the curve is highest."""
     (line,) = bench.problem.domains.values()
-    assert isinstance(line, Line)
+    assert isinstance(line, NumericRange)
     return TopFound(
         number=top.number, ci95=top.ci95, label=line.label(top.number), labels95=[line.label(end) for end in top.ci95]
     )
@@ -409,7 +409,7 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     tasks = looks * len(blocks(0, replications)) + confirmed * len(blocks(0, problem.spec.confirm))
     count = _counted(campaign.progress, tasks * len(problem.draws))
     bench = Evaluator(problem, dataclasses.replace(campaign, progress=count), replications)
-    if len(domains) == len(problem.aims) == 1 and isinstance(domains[0], Line):
+    if len(domains) == len(problem.aims) == 1 and isinstance(domains[0], NumericRange):
         line = domains[0]
         if aim.is_axis:
             method, edge = "edge", walk_to_edge(bench, line, aim)

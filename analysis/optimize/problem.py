@@ -52,7 +52,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Line:
+class NumericRange:
     """Numbers in their order: steps that are written down, whole numbers, or everything between two ends.
 
     Parameters
@@ -150,7 +150,7 @@ class Line:
         return high - low
 
 
-Domain = Line | Options
+Domain = NumericRange | Options
 
 
 def domain_of(name: str, axis: Axis) -> Domain:
@@ -160,12 +160,12 @@ def domain_of(name: str, axis: Axis) -> Domain:
     sweeps. With a step, and for choices that are numbers, just these are evaluated.
     """
     if axis.range is not None:
-        line = Line(name, axis)
+        line = NumericRange(name, axis)
         steps = axis.range.step != ""
-        return Line(name, axis, tuple(map(line.value, axis.range.numbers()))) if steps else line
+        return NumericRange(name, axis, tuple(map(line.value, axis.range.numbers()))) if steps else line
     values = axis.values(name)
     if len(values) > 1 and axis.is_numeric and len({value.number for value in values}) == len(values):
-        return Line(name, axis, tuple(sorted(values, key=_place)))
+        return NumericRange(name, axis, tuple(sorted(values, key=_place)))
     return Options(values)
 
 
@@ -321,7 +321,7 @@ def _aims(
     first = spec.minimize or spec.maximize
     if first in unknown:
         complain((key,), f"{first} has a distribution: it is not chosen")
-    if first in domains and not isinstance(domains[first], Line):
+    if first in domains and not isinstance(domains[first], NumericRange):
         complain((key,), f"{first} has no numbers that could be compared")
     for index, name in enumerate(spec.pareto):
         if name in domains or name in unknown:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ettrick import sim
 from ettrick.analysis.optimize.evaluate import rank_trials
-from ettrick.analysis.optimize.problem import Line
+from ettrick.analysis.optimize.problem import NumericRange
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point
@@ -111,7 +111,7 @@ def _chosen(trial: Any, bench: Evaluator) -> tuple[AxisPosition, ...]:
     """Return the combination that a suggestion stands for."""
     chosen = []
     for name, domain in bench.problem.domains.items():
-        if not isinstance(domain, Line):
+        if not isinstance(domain, NumericRange):
             chosen.append(domain.values[trial.suggest_categorical(name, range(domain.size))])
         elif domain.steps:
             chosen.append(domain.steps[trial.suggest_int(name, 0, len(domain.steps) - 1)])
@@ -182,7 +182,7 @@ class Edge(NamedTuple):
     islands: tuple[Trial, ...]
 
 
-def climb(bench: Evaluator, line: Line, aim: Aim) -> Top | None:
+def climb(bench: Evaluator, line: NumericRange, aim: Aim) -> Top | None:
     """Evaluate values around the best until those beside it are not resolved as worse, or nothing lies between.
 
     A coarse look at the whole line, then the gaps on both sides of the best are halved, on common failures. At the end
@@ -217,7 +217,7 @@ def climb(bench: Evaluator, line: Line, aim: Aim) -> Top | None:
     return None if line.size is not None else _climb_to_top(bench, line, aim)
 
 
-def walk_to_edge(bench: Evaluator, line: Line, aim: Aim) -> Edge:
+def walk_to_edge(bench: Evaluator, line: NumericRange, aim: Aim) -> Edge:
     """Return up to where the conditions hold: a coarse look at the whole line, then bisection.
 
     Whole numbers and steps on both sides of the answer are evaluated too. It takes for granted that what is enough
@@ -277,7 +277,7 @@ def _first_of_run(trials: Sequence[Trial], is_good: Callable[[Trial], bool]) -> 
     return len(trials) - count if count else None
 
 
-def _climb_to_top(bench: Evaluator, line: Line, aim: Aim) -> Top | None:
+def _climb_to_top(bench: Evaluator, line: NumericRange, aim: Aim) -> Top | None:
     """Evaluate the top of the curve through the best, what is as good, and one value more on each side; return it."""
     trials = [trial for trial in _along(bench, place) if trial.is_usable]
     ranking = rank_trials(bench)
@@ -390,8 +390,8 @@ def formula_answer(bench: Evaluator, answer: Trial | None) -> FormulaAnswer | No
         return sim.closed_form(sim.prepare(problem.loaded.template.scenario(problem.loaded.overrides(point))))
 
     domains = list(problem.domains.values())
-    is_line = len(domains) == 1 and isinstance(domains[0], Line)
-    if is_line and isinstance(domains[0], Line):
+    is_line = len(domains) == 1 and isinstance(domains[0], NumericRange)
+    if is_line and isinstance(domains[0], NumericRange):
         value = _highest_of_formula(domains[0], lambda value: form((value,)).ettr)
         best: tuple[AxisPosition, ...] | None = None if value is None else (value,)
     else:
@@ -406,7 +406,7 @@ def formula_answer(bench: Evaluator, answer: Trial | None) -> FormulaAnswer | No
     return FormulaAnswer(best, found.ettr, of_answer, found.assumptions, not is_line)
 
 
-def _highest_of_formula(line: Line, ettr: Callable[[AxisPosition], float | None]) -> AxisPosition | None:
+def _highest_of_formula(line: NumericRange, ettr: Callable[[AxisPosition], float | None]) -> AxisPosition | None:
     """Return the value of a line at which a formula is highest, as the search of simulations would without noise."""
     known: dict[str, tuple[float, AxisPosition]] = {}
 

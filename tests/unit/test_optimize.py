@@ -18,7 +18,7 @@ from scipy.stats import binom
 from ettrick import sim
 from ettrick.analysis.optimize.evaluate import Estimate, estimate, front_of, rank_trials
 from ettrick.analysis.optimize.optimize import _counted, optimize, optimum_document, replications_to_hold
-from ettrick.analysis.optimize.problem import Line, Options, problem_of
+from ettrick.analysis.optimize.problem import NumericRange, Options, problem_of
 from ettrick.analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
 from ettrick.analysis.page.chapters.optimum import against as against_document
 from ettrick.analysis.page.chapters.optimum import format_optimum
@@ -152,7 +152,7 @@ def test_domains_are_what_a_study_says(tmp_path: Path) -> None:
     ).domains.values()
     assert interval.size is None
     assert [value.number for value in spares.values] == [0, 4, 8, 12]
-    assert isinstance(detection, Line)
+    assert isinstance(detection, NumericRange)
     assert [value.label for value in detection.values] == ["1 min", "4 min"]
     assert isinstance(mode, Options)
 
@@ -246,10 +246,10 @@ def line_study(folder: Path, *overrides: str, **span: Any) -> LoadedStudy:
     return study_of(folder, *overrides, vary={INTERVAL: {"range": span}}, optimize={"maximize": "ettr"})
 
 
-def line_of(bench: Evaluator) -> Line:
+def line_of(bench: Evaluator) -> NumericRange:
     """Return the only axis of a problem."""
     (line,) = bench.problem.domains.values()
-    assert isinstance(line, Line)
+    assert isinstance(line, NumericRange)
     return line
 
 
