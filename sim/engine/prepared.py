@@ -304,7 +304,7 @@ class PreparedStream:
     mttf: Mapping[int, float] = field(default_factory=dict)
 
 
-class Rates(NamedTuple):
+class RequestRates(NamedTuple):
     """Requests of a service over time: a rate [1/s] times factors in equal parts of a period [s], and growth a year.
 
     What grows has the rate of the middle of each `step`, or of parts of equal length that are no longer [s].
@@ -407,7 +407,7 @@ class ServicePlan:
     whole: float
     slack: float
     limit: float
-    rates: Rates
+    rates: RequestRates
     patience: float
     load: float
     start: float

@@ -12,7 +12,7 @@ import numpy as np
 
 from ettrick.sim import catalog, records, rng
 from ettrick.sim.engine.fleet_result import window_width
-from ettrick.sim.engine.prepared import PreparedStream, Rates, SavePlan, ServicePlan
+from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, ServicePlan
 from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.prepare.failures import prior
@@ -785,7 +785,7 @@ def _none(seed: int, replication: int, end: float) -> Iterator[Arrival]:
     return iter(())
 
 
-def _rates(found: PreparedService) -> Rates:
+def _rates(found: PreparedService) -> RequestRates:
     """Return what is asked over time; the rate of a trace is that of its minutes, or of longer pieces of it."""
     demand = found.spec.demand
     if not found.trace:
@@ -793,12 +793,12 @@ def _rates(found: PreparedService) -> Rates:
         step = min(found.window, DAY)
         every, factors = (step, (1.0,)) if profile is None else (profile.every, profile.factors)
         assert demand.rate is not None
-        return Rates(demand.rate, every, factors, demand.growth, step)
+        return RequestRates(demand.rate, every, factors, demand.growth, step)
     times = np.array([request.arrival for request in found.trace])
     length = float(times[-1] - times[0])
     pieces = max(round(length / max(MINUTE, found.horizon / _SLOTS)), 1)
     counts, _ = np.histogram(times, pieces)
-    return Rates(found.rate, length, tuple((counts / counts.mean()).tolist()), demand.growth)
+    return RequestRates(found.rate, length, tuple((counts / counts.mean()).tolist()), demand.growth)
 
 
 def _check(found: PreparedService, path: Keys) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.metrics import ratios
-from ettrick.sim.engine.prepared import Rates
+from ettrick.sim.engine.prepared import RequestRates
 from ettrick.sim.engine.requests import Request, replay
 from tests.cases import cases
 from tests.pace import SEED
@@ -104,7 +104,7 @@ def test_backlog_and_drain_to_the_digit(tmp_path: Path) -> None:
     """Ten replicas of 5/s, 47/s offered, one out for 300 s: 600 requests wait at most, and 200 s drain them."""
     content = scenario(10, Failures=[outage(tmp_path, "3,100,400")], failover="restore")
     prepared = ready(
-        content, tmp_path, capacity=5.0, rates=Rates(47.0, 1e9), patience=1e6, load=0.0, start=0.0, slack=6.0,
+        content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), patience=1e6, load=0.0, start=0.0, slack=6.0,
         attainment=(1.0,) * 51, batch=(0.0,) * 51,
     )  # fmt: skip
     found = sums(sim.run(prepared, 0))
@@ -121,12 +121,12 @@ def test_patience_bounds_the_backlog(tmp_path: Path) -> None:
     """Clients that give up after 10 s leave the two a second that nobody serves, once 470 wait."""
     content = scenario(10, Failures=[outage(tmp_path, "3,100,400")])
     prepared = ready(
-        content, tmp_path, capacity=5.0, rates=Rates(47.0, 1e9), patience=10.0, load=0.0, start=0.0, batch=(0.0,) * 51
+        content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), patience=10.0, load=0.0, start=0.0, batch=(0.0,) * 51
     )
     found = sums(sim.run(prepared, 0))
     assert found["rejected"] == pytest.approx(2 * (300 - 470 / 2), rel=1e-9)
     turned = ready(
-        content, tmp_path, capacity=5.0, rates=Rates(47.0, 1e9), patience=0.0, load=0.0, start=0.0, batch=(0.0,) * 51
+        content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), patience=0.0, load=0.0, start=0.0, batch=(0.0,) * 51
     )
     found = sums(sim.run(turned, 0))
     assert found["rejected"] == pytest.approx(2 * 300, rel=1e-9)
@@ -168,7 +168,7 @@ def test_work_for_clients_that_gave_up(tmp_path: Path, patience: int, retries: i
         overload={"use": "queue", "patience": f"{patience} s", "retries": retries, "cancel": False},
     )  # fmt: skip
     none: dict[str, Any] = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
-    result = sim.run(ready(content, tmp_path, capacity=5.0, rates=Rates(47.0, 1e9), **none), 0)
+    result = sim.run(ready(content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), **none), 0)
     found = sums(result)
     vain = {(10, 0): 75 + 100 / 3, (14, 1): 0.0, (10, 1): 4000.0 - 325}[patience, retries]
     assert found["rejected"] == pytest.approx(47 * vain, rel=1e-6)
@@ -197,7 +197,7 @@ def test_the_smaller_pool_bounds_a_disaggregated_service(tmp_path: Path, node: i
     assert decoders.readers is not None
     none: dict[str, Any] = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
     readers = dataclasses.replace(decoders.readers, capacity=10.0, **none)
-    prepared = ready(content, tmp_path, capacity=5.0, readers=readers, rates=Rates(49.0, 1e9), patience=0.0, **none)
+    prepared = ready(content, tmp_path, capacity=5.0, readers=readers, rates=RequestRates(49.0, 1e9), patience=0.0, **none)
     found = sums(sim.run(prepared, 0))
     assert found["rejected"] == pytest.approx((49 - left) * 300, rel=1e-9)
     assert found["served"] == pytest.approx(49_000 - found["rejected"], rel=1e-9)
@@ -223,7 +223,7 @@ def test_prompts_of_a_reader_that_fails(tmp_path: Path, failover: str) -> None:
         15, replicas=10, prefill={"replicas": 5, "parallelism": {"tensor": 8}}, failover=failover,
         Failures=[outage(tmp_path, "3,100,400", nodes=15)], Detection={"time": "20 s"},
     )  # fmt: skip
-    found = sums(sim.run(ready(content, tmp_path, rates=Rates(40.0, 1e9)), 0))
+    found = sums(sim.run(ready(content, tmp_path, rates=RequestRates(40.0, 1e9)), 0))
     lost = found["failed"] + found["moved"]
     assert lost == pytest.approx(20 * 40 / 5 + found["in_flight"])
     assert 0 < found["in_flight"] < 5
@@ -263,7 +263,7 @@ def test_to_fail_is_never_better_than_to_migrate(load: float, detection: int) ->
             Detection={"time": f"{detection} s"},
         )  # fmt: skip
         prepared = sim.prepare(sim.parse(content))
-        rates = Rates(load * 12 * prepared.services[0].capacity, 1e9)
+        rates = RequestRates(load * 12 * prepared.services[0].capacity, 1e9)
         prepared = dataclasses.replace(
             prepared, services=(dataclasses.replace(prepared.services[0], rates=rates),), engine="events"
         )
@@ -307,7 +307,7 @@ def test_the_fluid_agrees_with_a_replay_where_demand_varies() -> None:
     plan = prepared.services[0]
     service = sim.services_of(sim.examine(prepared.scenario))[0]
     factors = (0.3, 0.75)
-    rates = Rates(service.carried, 2400.0, factors)
+    rates = RequestRates(service.carried, 2400.0, factors)
     prepared = dataclasses.replace(prepared, services=(dataclasses.replace(plan, rates=rates),))
     found = sums(sim.run(prepared, 0))
     requests = poisson(service.carried, factors, 1200.0, 4 * HOUR)
@@ -342,7 +342,7 @@ def test_hardware_alone_serves_three_nines() -> None:
     )  # fmt: skip
     prepared = sim.prepare(sim.parse(content))
     plan = prepared.services[0]
-    loaded = dataclasses.replace(plan, rates=Rates(0.95 * 40 * plan.capacity, 1e9))
+    loaded = dataclasses.replace(plan, rates=RequestRates(0.95 * 40 * plan.capacity, 1e9))
     prepared = dataclasses.replace(prepared, services=(loaded,), engine="events")
     for replication in range(3):
         row = ratios(prepared, sim.run(prepared, replication))["served_share"]

@@ -19,7 +19,7 @@ from ettrick import sim
 from ettrick.analysis.results.run import document
 from ettrick.analysis.runs import replicate
 from ettrick.analysis.services import describe_service
-from ettrick.sim.engine.prepared import Rates
+from ettrick.sim.engine.prepared import RequestRates
 from ettrick.sim.prepare import services as prepared_services
 from ettrick.sim.units import YEAR
 from tests.oracle.services import Outage, Replica, Simulator
@@ -239,7 +239,7 @@ def test_who_has_waited_for_his_patience_gives_up_also_when_the_rate_has_fallen(
     The first waits for 200 s at 400 s, when 40,000 wait; from then on as many give up as are served, up to 1,200 s,
     when the last of the rush has. The 4,000 who have come since are served in time, with those who follow.
     """
-    rates = Rates(200.0, 4000.0, (1.0, 0.1, 0.1, 0.1))
+    rates = RequestRates(200.0, 4000.0, (1.0, 0.1, 0.1, 0.1))
     for horizon, given_up, waiting in ((4000.0, 80_000, 0), (1100.0, 70_000, 22_000)):
         content = by_hand(tmp_path, horizon=horizon, replicas=1, overload={"use": "queue"}) | {"windows": "100 s"}
         _, _, found = run_by_hand(content, tmp_path, capacity=100.0, patience=200.0, rates=rates)
@@ -293,7 +293,7 @@ def test_the_declared_number_is_the_start_of_a_scaled_service_alone(tmp_path: Pa
 def test_every_change_of_demand_is_followed_a_window_later(tmp_path: Path) -> None:
     """Demand for one, three, one, three replicas, from 0, 1,000, 1,500 and 2,000 s; a window of 1,200 s."""
     content = by_hand(tmp_path, replicas=1, scale={"target": 1, "min": 1, "max": 3, "window": "1200 s"})
-    rates = Rates(1.0, 4000.0, (1.0, 1.0, 3.0, 1.0, 3.0, 3.0, 3.0, 3.0))
+    rates = RequestRates(1.0, 4000.0, (1.0, 1.0, 3.0, 1.0, 3.0, 3.0, 3.0, 3.0))
     _, _, found = run_by_hand(content | {"windows": "100 s", "horizon": "4000 s"}, tmp_path, capacity=1.0, rates=rates)
     assert (found["wanted"] / 100).tolist() == [1.0] * 22 + [3.0] * 5 + [1.0] * 5 + [3.0] * 8
 

@@ -17,7 +17,7 @@ from ettrick.analysis.calibrate.fit import mape
 from ettrick.analysis.calibrate.rows import default_folder
 from ettrick.analysis.services import describe_service
 from ettrick.analysis.validation.lab import MeasuredQuantity, estimate
-from ettrick.sim import Rates, Request, replay
+from ettrick.sim import RequestRates, Request, replay
 from ettrick.sim.formulas.arrays import enough_probability
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from ettrick.sim.steps.serving import Requests, batch_of_load, largest_batch, largest_rate
@@ -193,7 +193,7 @@ def _replicas(nodes: int, spares: int = 0, **changes: Any) -> dict[str, Any]:
 
 def _asked(prepared: Prepared, rate: float, **changes: Any) -> Prepared:
     """Return a scenario whose service is asked at a rate [1/s], with other changes of its plan."""
-    plan = replace(prepared.services[0], rates=Rates(rate, 1e12), **changes)
+    plan = replace(prepared.services[0], rates=RequestRates(rate, 1e12), **changes)
     return replace(prepared, services=(plan,), engine="events")
 
 
