@@ -47,7 +47,7 @@ from ettrick.analysis.calibrate.rows import (
     WEAK,
     Product,
     MeasuredStep,
-    Steps,
+    MeasuredSteps,
     each_record,
     family,
     read_mixed,
@@ -116,8 +116,8 @@ class CalibrationResult:
         What further numbers and distinctions would do to steps that the fit has not seen, by name.
     """
 
-    dense: Steps
-    mixed: Steps
+    dense: MeasuredSteps
+    mixed: MeasuredSteps
     products: list[Product]
     numbers: Parameters
     fitted: dict[Key, Prior]

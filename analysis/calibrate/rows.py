@@ -148,7 +148,7 @@ class Unused(NamedTuple):
     reason: str
 
 
-class Steps(NamedTuple):
+class MeasuredSteps(NamedTuple):
     """Rows to fit, rows to report only, and the rest."""
 
     rows: list[MeasuredStep]
@@ -170,7 +170,7 @@ def default_folder() -> Path:
     return Path(__file__).resolve().parents[2].parent / "shared" / "data" / "perf"
 
 
-def read_steps(folder: Path) -> Steps:
+def read_steps(folder: Path) -> MeasuredSteps:
     """Return the steps of models without experts.
 
     Raises
@@ -179,7 +179,7 @@ def read_steps(folder: Path) -> Steps:
         If a table is not there, or a row lacks a column or holds no number where one belongs.
     """
     presets = _presets(folder)
-    found = Steps([], [], [])
+    found = MeasuredSteps([], [], [])
 
     def take(record: Record) -> None:
         if "doubtful" in record["note"]:
@@ -195,10 +195,10 @@ def read_steps(folder: Path) -> Steps:
     return found
 
 
-def read_mixed(folder: Path) -> Steps:
+def read_mixed(folder: Path) -> MeasuredSteps:
     """Return the steps of models with experts whose shape the catalog has."""
     presets = _presets(folder)
-    found = Steps([], [], [])
+    found = MeasuredSteps([], [], [])
     reasons: Counter[tuple[str, str]] = Counter()
 
     def take(record: Record) -> None:

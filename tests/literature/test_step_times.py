@@ -28,7 +28,7 @@ from ettrick.analysis.calibrate.outcome import (
     recompute_ratios,
     utilisation,
 )
-from ettrick.analysis.calibrate.rows import MeasuredStep, Steps, default_folder, read_mixed, read_steps
+from ettrick.analysis.calibrate.rows import MeasuredStep, MeasuredSteps, default_folder, read_mixed, read_steps
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import Machine, breakdown
 
@@ -54,19 +54,19 @@ def shipped_errors(rows: Sequence[MeasuredStep]) -> Array:
 
 
 @pytest.fixture(scope="module")
-def dense() -> Steps:
+def dense() -> MeasuredSteps:
     """Return the steps of models without experts."""
     return read_steps(FOLDER)
 
 
 @pytest.fixture(scope="module")
-def error(dense: Steps) -> Array:
+def error(dense: MeasuredSteps) -> Array:
     """Return their errors."""
     return shipped_errors(dense.rows)
 
 
 @needs_tables
-def test_all_steps(dense: Steps, error: Array) -> None:
+def test_all_steps(dense: MeasuredSteps, error: Array) -> None:
     """Calibrated: 6.7 % of mean absolute error on 410 steps, 4.9 % from 1,024 GPUs on; the file says what they are.
 
     All of them pass the checks of a scenario, or reading them would fail; two that contradict themselves are left out.
@@ -82,7 +82,7 @@ def test_all_steps(dense: Steps, error: Array) -> None:
 
 
 @needs_tables
-def test_each_source(dense: Steps, error: Array) -> None:
+def test_each_source(dense: MeasuredSteps, error: Array) -> None:
     """Calibrated: no source is 10 % too slow or too fast, but for another stack, and boards whose power is capped."""
     bias = {name: float(error[places].mean()) for name, places in sources(dense.rows).items()}
     assert {name for name, value in bias.items() if abs(value) > 0.10} == set(EXCEPTIONS)
@@ -93,7 +93,7 @@ def test_each_source(dense: Steps, error: Array) -> None:
 
 
 @needs_tables
-def test_bands_hold_what_they_say(dense: Steps, error: Array) -> None:
+def test_bands_hold_what_they_say(dense: MeasuredSteps, error: Array) -> None:
     """Calibrated: nine of ten steps are inside the bands of 90 %, without experts and with."""
     mixed = shipped_errors(read_mixed(FOLDER).rows)
     for name, each in (("fitted", error), ("experts", mixed)):
@@ -114,7 +114,7 @@ def test_peaks_of_memory() -> None:
 
 
 @needs_tables
-def test_megatron_on_a100(dense: Steps, error: Array) -> None:
+def test_megatron_on_a100(dense: MeasuredSteps, error: Array) -> None:
     """Calibrated: 22 steps with less error than Calculon's 10.6 % as shipped, and 6 % on the 8 that it was tuned to."""
     places = sources(dense.rows)
     ours = [place for name in MEGATRON for place in places[name]]
@@ -126,7 +126,7 @@ def test_megatron_on_a100(dense: Steps, error: Array) -> None:
 
 
 @needs_tables
-def test_strong_scaling(dense: Steps, error: Array) -> None:
+def test_strong_scaling(dense: MeasuredSteps, error: Array) -> None:
     """Emergent: each point from 96 to 4,608 GPUs within 5 %, and the MFU that is lost, 4.8 percentage points, within 2.
 
     Megatron-LM README, Megatron-Core r0.8.0, a 177B model at a fixed batch; 46.6 and 41.8 % are read off its chart.
@@ -142,7 +142,7 @@ def test_strong_scaling(dense: Steps, error: Array) -> None:
 
 
 @needs_tables
-def test_what_recomputation_costs(dense: Steps, error: Array) -> None:
+def test_what_recomputation_costs(dense: MeasuredSteps, error: Array) -> None:
     """Emergent: full over selective recomputation, 1.29 to 1.32 in four models, within 12 % of each.
 
     V. Korthikanti et al., arXiv 2205.05198, table 5.

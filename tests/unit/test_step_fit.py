@@ -46,7 +46,7 @@ from ettrick.analysis.calibrate.outcome import (
     coverage,
     scatter,
 )
-from ettrick.analysis.calibrate.rows import CAPPED, Product, MeasuredStep, Steps, default_folder, read_mixed, read_steps
+from ettrick.analysis.calibrate.rows import CAPPED, Product, MeasuredStep, MeasuredSteps, default_folder, read_mixed, read_steps
 from ettrick.analysis.metrics import ratios
 from ettrick.analysis.page import charts
 from ettrick.sim import catalog
@@ -204,7 +204,7 @@ def outcome() -> CalibrationResult:
     mixed = measured([row("h100", work, "experts")], numbers)
     left = held_out(dense, list(sources(dense).values()), priors, Parameters())
     own = [Fold([0], numbers, errors(mixed, numbers))]
-    steps_of = [Steps(rows, [], []) for rows in (dense, mixed)]
+    steps_of = [MeasuredSteps(rows, [], []) for rows in (dense, mixed)]
     found = CalibrationResult(*steps_of, products, numbers, priors | expert_priors(), assumed)
     return replace(found, five=left, left=left, left_free=left, families=left, mixed_left=own)
 

@@ -14,7 +14,7 @@ import numpy as np
 from ettrick import sim
 from ettrick.analysis.calibrate.fit import Array, Parameters, as_shipped, large_mape, mape, sources
 from ettrick.analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, deepseek_row, recompute_ratios, utilisation
-from ettrick.analysis.calibrate.rows import Steps, default_folder, read_mixed, read_steps
+from ettrick.analysis.calibrate.rows import MeasuredSteps, default_folder, read_mixed, read_steps
 from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate
 from ettrick.sim.catalog import accelerators, models, steps
 from ettrick.sim.steps import (
@@ -48,7 +48,7 @@ def _table(name: str) -> None:
 
 
 @functools.cache
-def _dense() -> tuple[Steps, Array]:
+def _dense() -> tuple[MeasuredSteps, Array]:
     """Return the published steps of models without experts, and our errors on them [-]."""
     _table("training_steps.csv")
     found = read_steps(default_folder())
