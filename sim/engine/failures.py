@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall, Kernel
     from ettrick.sim.engine.lives import Lives
     from ettrick.sim.engine.nodes import Cluster
@@ -45,7 +45,7 @@ class Failures:
     (``rollouts.visit``).
     """
 
-    jobs: Jobs
+    jobs: JobPhases
     power: Power | None = None
 
     def __init__(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.job import ReplicaGroup, Job
-    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
     from ettrick.sim.failures import FailureSource
@@ -61,7 +61,7 @@ class Fleet(Queue):
     Everything that may let a job start asks for a pass (:meth:`ask`); it comes once, after all else of that instant.
     """
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         prepared = jobs.prepared
         self.streams = prepared.streams
         self.sources: list[Iterator[Arrival]] = []

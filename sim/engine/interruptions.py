@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.sim.engine.job import ReplicaGroup, Job
-    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.policies.contracts import Exposure, Plan
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 class Interruptions:
     """Opens incidents, merges later failures into them, and asks the strategy."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster

@@ -55,7 +55,7 @@ _ROUNDING = 1e-9
 """Share of a GPU-time that is nothing but rounding [-]."""
 
 
-class Jobs:
+class JobPhases:
     """Moves groups of jobs from phase to phase. Every phase is charged when it is left.
 
     Failures and repair ask for :meth:`hit`, :meth:`settle`, :meth:`offer`, :meth:`hold` and what concerns the pace and
@@ -465,7 +465,7 @@ class Jobs:
 class Replicas:
     """Splits groups off the main group of a job and merges them again."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
 
     def send_away(self, main: ReplicaGroup, step: Background, now: float) -> bool:
@@ -590,7 +590,7 @@ class Replicas:
 class Replacements:
     """Carries out the step of a plan that takes nodes."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster
@@ -731,7 +731,7 @@ class Replacements:
 class PreflightCheck:
     """Lets a job stand still while nodes that have joined it are checked, and drains those that are found to be bad."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.time = jobs.prepared.preflight
 
@@ -769,7 +769,7 @@ class Queue:
     holds = False
     """Whether a job that is requeued keeps the nodes that are left."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster

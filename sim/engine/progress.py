@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ettrick.sim.engine.job import ReplicaGroup, Job, Taint
-    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
 
 _NOT_YET = -math.inf
@@ -22,7 +22,7 @@ _NOT_YET = -math.inf
 class Paces:
     """Sets the pace of jobs, and looks when one comes to its end or to its next bug."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
 
@@ -172,7 +172,7 @@ _TIE = 1e-12
 class Restores:
     """Asks the checkpoint strategy what survives, and takes back what does not."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
         self.steps = jobs.steps

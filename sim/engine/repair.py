@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import ReplicaGroup
-    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall, Kernel
     from ettrick.sim.engine.lives import Counts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
@@ -147,7 +147,7 @@ class Repair:
     """
 
     failures: Failures
-    jobs: Jobs
+    jobs: JobPhases
 
     def __init__(
         self,

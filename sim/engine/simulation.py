@@ -9,7 +9,7 @@ import numpy as np
 
 from ettrick.sim import rng
 from ettrick.sim.engine.failures import Failures
-from ettrick.sim.engine.jobs import Jobs
+from ettrick.sim.engine.jobs import JobPhases
 from ettrick.sim.engine.kernel import Kernel, EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.lives import Counts, Lives
@@ -61,7 +61,7 @@ class Simulation:
         self.counts = Counts()
         self.repair = repair = Repair(prepared, replication, kernel, cluster, self.counts, keeps_log=keeps_log)
         self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
-        self.jobs = Jobs(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
+        self.jobs = JobPhases(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
         repair.failures = self.failures
         self.fleet = self.jobs.fleet
         repair.jobs = self.failures.jobs = self.jobs

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.sim.engine.job import ReplicaGroup, Job
-    from ettrick.sim.engine.jobs import Jobs
+    from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
 
 _DONE = 1e-9
@@ -49,7 +49,7 @@ class Transfer:
 class SharedStores:
     """Lets transfers to and from the remote store share its bandwidth, each as fast as its own nodes can at most."""
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
         checkpoints = [job.checkpoint for job in jobs.all]
