@@ -56,7 +56,7 @@ class FitOptions(NamedTuple):
     years: Sequence[str] = ()
 
 
-class Outcome(NamedTuple):
+class FitResult(NamedTuple):
     """The document, the files beside it by name, and the tables that they are made of."""
 
     document: FitDocument
@@ -129,7 +129,7 @@ def run(
     provenance: Provenance,
     reading_progress: Progress = lambda _done, _total: None,
     progress: Progress = lambda _done, _total: None,
-) -> Outcome | OutcomeOfLives:
+) -> FitResult | OutcomeOfLives:
     """Fit a failure model to logs, check it, and make all files of its folder but the document and the report.
 
     A table of lives of parts is fitted by itself.
@@ -196,7 +196,7 @@ def run(
             "findings": [*fitted.document.findings, *outside, *more],
         }
     )
-    return Outcome(document, files, fitted, tables)
+    return FitResult(document, files, fitted, tables)
 
 
 def _check_sizes(tables: Tables, history: History, hosts: HostLists) -> None:
@@ -340,4 +340,4 @@ def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple
     return result
 
 
-__all__ = ["LogError", "NoModelError", "Outcome", "FitOptions", "history_of", "read", "run", "spans"]
+__all__ = ["LogError", "NoModelError", "FitResult", "FitOptions", "history_of", "read", "run", "spans"]

@@ -156,7 +156,7 @@ def test_a_fit_of_little(case: str, tmp_path: Path) -> None:
         found = pipeline.run(request, Provenance(version="", python="", numpy="", command=""))
     except NoModelError:
         pytest.fail("a rate is known of one outage")
-    assert isinstance(found, pipeline.Outcome)
+    assert isinstance(found, pipeline.FitResult)
     json.dumps(found.document.model_dump(), allow_nan=False)
     for file, text in found.files.items():
         (tmp_path / file).write_text(text, encoding="utf-8")

@@ -40,7 +40,7 @@ from tests.property.common import examples
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.analysis.logs.pipeline import Outcome
+    from ettrick.analysis.logs.pipeline import FitResult
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 
@@ -49,7 +49,7 @@ needs_data = pytest.mark.skipif(not (DATA / "logs").exists(), reason="skipped: r
 MADE = Provenance(version="", python="", numpy="", command="")
 
 
-def fitted(folder: Path, faults: list[log_writers.Fault], nodes: int = 64, **more: Any) -> Outcome:
+def fitted(folder: Path, faults: list[log_writers.Fault], nodes: int = 64, **more: Any) -> FitResult:
     """Return the fit of outages that were written as sacctmgr does."""
     files = log_writers.write(
         folder, nodes_csv=log_writers.inventory(nodes), events_txt=log_writers.node_events(faults)
@@ -244,13 +244,13 @@ def test_split_half() -> None:
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> FitResult:
     """Return the fit of a cluster of 64 nodes with relapse."""
     faults = drawn(5, relapse=(0.3, 0.5, 1.0))
     return fitted(tmp_path_factory.mktemp("fit"), faults, name="drawn")
 
 
-def test_what_is_written_runs(outcome: Outcome, tmp_path: Path) -> None:
+def test_what_is_written_runs(outcome: FitResult, tmp_path: Path) -> None:
     """Bundle, scenario and replay load and run as they are; the replay has the outages by name."""
     for name, text in outcome.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -272,7 +272,7 @@ def test_what_is_written_runs(outcome: Outcome, tmp_path: Path) -> None:
     )
 
 
-def test_model_agrees_with_its_data(outcome: Outcome) -> None:
+def test_model_agrees_with_its_data(outcome: FitResult) -> None:
     """Data of the model's own kind lie in what it simulates, in all but one statistic or so."""
     document = outcome.document
     assert document.simulated == check.SIMULATIONS
@@ -317,7 +317,7 @@ def test_what_a_model_lacks_is_found() -> None:
     assert found <= 9 * 12 * 0.07 + 4 * math.sqrt(9 * 12 * 0.07)
 
 
-def test_a_wrong_model_is_found(outcome: Outcome) -> None:
+def test_a_wrong_model_is_found(outcome: FitResult) -> None:
     """A model without the relapse of the data fails the self-check: repeats lie outside."""
     entries = write.sources(outcome.fitted)
     for entry in entries:
@@ -328,7 +328,7 @@ def test_a_wrong_model_is_found(outcome: Outcome) -> None:
     assert not rows["repeated in 7 days"].inside
 
 
-def test_draws_are_joint(outcome: Outcome) -> None:
+def test_draws_are_joint(outcome: FitResult) -> None:
     """The first draw is the centre, and a higher relapse goes with a lower background rate."""
     rows = list(csv.reader(outcome.files["draws.csv"].splitlines()))
     paths = rows[0]

@@ -26,7 +26,7 @@ from tests.pace import SEED
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ettrick.analysis.logs.pipeline import Outcome
+    from ettrick.analysis.logs.pipeline import FitResult
     from ettrick.analysis.results.fitted import BacktestFound
 
 MADE = Provenance(version="", python="", numpy="", command="")
@@ -208,7 +208,7 @@ def records(scheduler: dict[str, Any]) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-def fitted(folder: Path, jobs: list[dict[str, object]], slurm: str = "") -> Outcome:
+def fitted(folder: Path, jobs: list[dict[str, object]], slurm: str = "") -> FitResult:
     """Return the fit of records, with a few outages of single nodes beside them."""
     faults = [fault for fault in drawn(2, NODES, LENGTH, {"nic": 20.0}) if not math.isnan(fault.end)]
     files = log_writers.write(
@@ -223,17 +223,17 @@ def fitted(folder: Path, jobs: list[dict[str, object]], slurm: str = "") -> Outc
 
 
 @pytest.fixture(scope="module")
-def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> FitResult:
     """Return the fit of a cluster under the scheduler that a fit assumes."""
     return fitted(tmp_path_factory.mktemp("jobs"), records({"use": "slurm"}))
 
 
-def row(outcome: Outcome, name: str) -> BacktestFound:
+def row(outcome: FitResult, name: str) -> BacktestFound:
     """Return a row of the backtest."""
     return next(each for each in outcome.document.backtest if each.metric == name)
 
 
-def test_streams_have_the_truth(outcome: Outcome) -> None:
+def test_streams_have_the_truth(outcome: FitResult) -> None:
     """Rates, medians and sigmas of the streams that made the records are near what their number of jobs allows."""
     assert [stream.jobs for stream in outcome.document.streams] == sorted(
         (stream.jobs for stream in outcome.document.streams), reverse=True
@@ -248,7 +248,7 @@ def test_streams_have_the_truth(outcome: Outcome) -> None:
         assert stream.outcomes["FAILED"] == pytest.approx(0.1 * n, abs=4 * math.sqrt(0.09 * n))
 
 
-def test_the_replay_has_the_waits_of_the_records(outcome: Outcome) -> None:
+def test_the_replay_has_the_waits_of_the_records(outcome: FitResult) -> None:
     """Under the scheduler that made them, the same jobs wait as long as their records say; and streams by law too."""
     wide = row(outcome, "wait_first@size=64")
     assert wide.measured is not None
@@ -261,7 +261,7 @@ def test_the_replay_has_the_waits_of_the_records(outcome: Outcome) -> None:
     assert row(outcome, "occupancy").replay == pytest.approx(row(outcome, "occupancy").measured, abs=0.02)
 
 
-def test_another_scheduler_is_found(outcome: Outcome, tmp_path: Path) -> None:
+def test_another_scheduler_is_found(outcome: FitResult, tmp_path: Path) -> None:
     """With sched/builtin in slurm.conf the replay blocks behind its first job: waits lie outside, as a finding."""
     jobs = records({"use": "slurm"})
     nodes = ",".join(log_writers.name(at) for at in range(NODES))
@@ -273,7 +273,7 @@ def test_another_scheduler_is_found(outcome: Outcome, tmp_path: Path) -> None:
     assert any("in the replay of the jobs" in text for text in other.document.findings)
 
 
-def test_what_is_written_runs(outcome: Outcome, tmp_path: Path) -> None:
+def test_what_is_written_runs(outcome: FitResult, tmp_path: Path) -> None:
     """Fitted streams, history, and study load as they are; an outage in the history costs its job nothing."""
     for name, text in outcome.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -300,7 +300,7 @@ def test_what_is_written_runs(outcome: Outcome, tmp_path: Path) -> None:
         assert ran[number] == pytest.approx(float(rows[number]["run"]), abs=5)
 
 
-def test_draws_of_streams(outcome: Outcome, tmp_path: Path) -> None:
+def test_draws_of_streams(outcome: FitResult, tmp_path: Path) -> None:
     """The study of the fleet varies failures and streams: the first row is the fleet, the others spread."""
     for name, text in outcome.files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -327,7 +327,7 @@ def test_draws_of_streams(outcome: Outcome, tmp_path: Path) -> None:
 
 
 def test_of_very_many_jobs_the_last_are_replayed(
-    outcome: Outcome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    outcome: FitResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With more jobs than are simulated, the window is that of the last ones, and each is held against itself."""
     monkeypatch.setattr(workload, "MOST_JOBS", 500)
