@@ -66,7 +66,7 @@ class PublishedBatch(NamedTuple):
     source: str
 
 
-class Parts(NamedTuple):
+class ScenarioParts(NamedTuple):
     """What a starter says but for the layout.
 
     Parameters
@@ -118,7 +118,7 @@ class Parts(NamedTuple):
         return self.sequences * self.sequence
 
 
-def text_of(parts: Parts, command: str, work: Workload | None, *, has_whole_racks: bool = False) -> str:
+def text_of(parts: ScenarioParts, command: str, work: Workload | None, *, has_whole_racks: bool = False) -> str:
     """Return the file; without a layout, what layouts can be looked for with."""
     wishes = parts.wishes
     title = " ".join(f"What {wishes.horizon} of {wishes.model} on {wishes.gpus:,} {wishes.accelerator} yield.".split())
@@ -174,7 +174,7 @@ def fabric_lines(rails: int, radix: int, leaf: int, pod: int) -> tuple[str, ...]
     return tuple(lines)
 
 
-def _cluster(parts: Parts) -> list[str]:
+def _cluster(parts: ScenarioParts) -> list[str]:
     chip = parts.chip
     source = f"{chip.title}; source: {chip.source}. Others: ettrick list"
     used = parts.nodes - parts.spares if not parts.is_rack else parts.wishes.gpus // parts.per_node
@@ -200,7 +200,7 @@ def _cluster(parts: Parts) -> list[str]:
     return lines + list(parts.fabric)
 
 
-def _about_nodes(parts: Parts) -> str:
+def _about_nodes(parts: ScenarioParts) -> str:
     if parts.is_rack:
         return "of a tray, which is a node"
     if parts.chip.node is not None:
@@ -208,7 +208,7 @@ def _about_nodes(parts: Parts) -> str:
     return "as in hosts of TPUs: assumption"
 
 
-def _job(parts: Parts, work: Workload | None, *, has_whole_racks: bool) -> list[str]:
+def _job(parts: ScenarioParts, work: Workload | None, *, has_whole_racks: bool) -> list[str]:
     """Return the job, with its layout where there is one."""
     tokens = parts.tokens
     count = f"{tokens // _MEBI} Mi" if tokens % _MEBI == 0 else str(tokens)
@@ -254,13 +254,13 @@ def _layout(work: Workload, *, has_whole_racks: bool) -> list[str]:
     ]
 
 
-def _precision(parts: Parts) -> str:
+def _precision(parts: ScenarioParts) -> str:
     """Return bf16, or the first precision at which steps were measured if at bf16 none were."""
     measured = [name for name in parts.chip.peak if steps.efficiencies(parts.chip, name).basis == "fitted"]
     return "bf16" if "bf16" in measured or not measured else measured[0]
 
 
-def _failures(parts: Parts) -> list[str]:
+def _failures(parts: ScenarioParts) -> list[str]:
     bundle = catalog.bundle(parts.wishes.failures)
     entry = f"  - {{use: {parts.wishes.failures}}}"
     if 0 < _repaired(parts) < len(catalog.causes(parts.wishes.failures)):
@@ -289,12 +289,12 @@ def _switch_trays() -> list[str]:
     return [*note(f"{about}.", "  "), f"  - {catalog.SWITCH_TRAYS}"]
 
 
-def _repaired(parts: Parts) -> int:
+def _repaired(parts: ScenarioParts) -> int:
     """Return how many causes of the bundle have a repair time of their own."""
     return sum("repair" in cause for cause in catalog.bundle(parts.wishes.failures).get("sources", ()))
 
 
-def _policies(parts: Parts, work: Workload | None) -> list[str]:
+def _policies(parts: ScenarioParts, work: Workload | None) -> list[str]:
     preset, lines = parts.preset, []
     width = f", tensor: {work.tensor}" if parts.is_narrow and work is not None and work.tensor > 1 else ""
     if "detection" not in preset:
@@ -337,12 +337,12 @@ def _from_preset(preset: dict[str, Any]) -> list[str]:
     return said("  from_preset: true", f"adds those of the recovery: {' and '.join(stores)}; false: without them")
 
 
-def _share(parts: Parts) -> str:
+def _share(parts: ScenarioParts) -> str:
     share = parts.spares * parts.per_node / parts.wishes.gpus
     return f"nodes that stand ready, {percent_text(share, 1)} of the job" + (": whole racks" if parts.is_rack else "")
 
 
-def _assumptions(parts: Parts) -> list[str]:
+def _assumptions(parts: ScenarioParts) -> list[str]:
     """Return what every result repeats, because it is not measured."""
     texts = ["checkpoint, spares, batch and layout: a starter's, to be replaced by yours"]
     if parts.chip.announced:
@@ -435,7 +435,7 @@ def _check_horizon(text: str) -> None:
     raise StarterError("--horizon: must be more than 0")
 
 
-def _parts(wishes: Wishes, chip: Accelerator, shape: ModelShape) -> Parts:
+def _parts(wishes: Wishes, chip: Accelerator, shape: ModelShape) -> ScenarioParts:
     """Return what the file says but for the layout."""
     is_rack = "NVL72" in chip.title
     per_node = chip.node.gpus if chip.node is not None and not is_rack else _TRAY
@@ -455,7 +455,7 @@ def _parts(wishes: Wishes, chip: Accelerator, shape: ModelShape) -> Parts:
         nodes = used + spares
     fabric = _fabric(wishes.gpus, nodes, per_node)
     published = _PUBLISHED[shape.experts is not None]
-    parts = Parts(wishes, chip, shape, nodes, per_node, spares, is_rack, fabric, 0, published)
+    parts = ScenarioParts(wishes, chip, shape, nodes, per_node, spares, is_rack, fabric, 0, published)
     return parts._replace(sequences=_sequences(parts))
 
 
@@ -472,7 +472,7 @@ def _fabric(gpus: int, nodes: int, rails: int) -> tuple[str, ...]:
     raise StarterError(f"--gpus {gpus:,}: no fat tree of three tiers of switches with 128 ports joins so many")
 
 
-def _sequences(parts: Parts) -> int:
+def _sequences(parts: ScenarioParts) -> int:
     """Return sequences of a batch, a number that replicas divide.
 
     About as many as models of this size have, and where GPUs would have too little to do as many for each GPU as in a
@@ -486,7 +486,7 @@ def _sequences(parts: Parts) -> int:
     return share * max(1, round(wanted / share))
 
 
-def _laid_out(parts: Parts, command: str, progress: ProgressBar | None) -> str:
+def _laid_out(parts: ScenarioParts, command: str, progress: ProgressBar | None) -> str:
     """Return the file with a layout that fits, or raise the line that says why there is none."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "starter.yaml"
@@ -516,13 +516,13 @@ def _counted(search: LayoutSearch, progress: ProgressBar | None) -> Iterator[Can
         yield candidate
 
 
-def _why_none(search: LayoutSearch, parts: Parts) -> str:
+def _why_none(search: LayoutSearch, parts: ScenarioParts) -> str:
     """Return why there is no layout at all, and what would help."""
     reason = search.why_none()
     return reason + _enough(parts) if reason.endswith("recompute full)") else reason
 
 
-def _enough(parts: Parts) -> str:
+def _enough(parts: ScenarioParts) -> str:
     """Return the end of a line that says on how many GPUs there is a layout, of numbers that are twice as large."""
     for times in range(1, _DOUBLED + 1):
         gpus = parts.wishes.gpus * 2**times
@@ -539,7 +539,7 @@ def _enough(parts: Parts) -> str:
     return f"; nor does one of {gpus:,} GPUs: name a smaller model, or an accelerator with more memory"
 
 
-def _best_first(candidates: Iterable[Candidate], parts: Parts) -> Sequence[Candidate]:
+def _best_first(candidates: Iterable[Candidate], parts: ScenarioParts) -> Sequence[Candidate]:
     """Return a few layouts: the fastest of those that leave some memory, then the fastest of all."""
     order = sorted(candidates, key=lambda one: (one.plan.crowding > ROOMY, one.plan.time))
     if parts.is_narrow:  # groups that can run narrower
@@ -549,7 +549,7 @@ def _best_first(candidates: Iterable[Candidate], parts: Parts) -> Sequence[Candi
     return order[:_MOST_LAYOUTS]
 
 
-def _has_whole_racks(parts: Parts, candidate: Candidate) -> bool:
+def _has_whole_racks(parts: ScenarioParts, candidate: Candidate) -> bool:
     """Return whether replicas that leave one by one share no rack."""
     return parts.is_rack and parts.is_elastic and parts.wishes.gpus // candidate.plan.work.data % _RACK_USE == 0
 
@@ -560,6 +560,6 @@ def _line(error: ValueError) -> str:
     return line.partition(": ")[2] if ".yaml:" in line.partition(": ")[0] else line
 
 
-def _of_gpus(parts: Parts, reason: str) -> str:
+def _of_gpus(parts: ScenarioParts, reason: str) -> str:
     rest = reason.removeprefix("job 'train': ")
     return f"--gpus {parts.wishes.gpus:,} --model {parts.wishes.model}: {rest}"
