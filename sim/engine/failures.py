@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Environment
     from ettrick.sim.engine.lives import Lives
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
@@ -52,7 +52,7 @@ class Failures:
         self,
         prepared: Prepared,
         replication: int,
-        kernel: Kernel,
+        kernel: Environment,
         cluster: Cluster,
         lives: Lives,
         repair: Repair,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.fleet import Fleet
     from ettrick.sim.engine.job import Segment
-    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Environment
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
@@ -66,7 +66,7 @@ class JobPhases:
         self,
         prepared: Prepared,
         replication: int,
-        kernel: Kernel,
+        kernel: Environment,
         cluster: Cluster,
         failures: Failures,
         repair: Repair,

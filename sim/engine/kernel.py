@@ -53,7 +53,7 @@ class ScheduledCall:
         self.argument = argument
 
 
-class Kernel(simpy.Environment):
+class Environment(simpy.Environment):
     """SimPy's environment, and :meth:`at`."""
 
     def at(self, time: float, order: int, function: Callable[[ScheduledCall], None], argument: Any = None) -> None:

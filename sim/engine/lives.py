@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ettrick.sim.engine.job import Clock, ReplicaGroup
-    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Environment
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.stream_job import Allocation
     from ettrick.sim.failures.source import FailureSource
@@ -74,7 +74,7 @@ class Lives:
     group_of: Callable[[int], ReplicaGroup | Allocation | None]
     """Which group a node is in, of one that holds its nodes or not."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Environment) -> None:
         self.kernel = kernel
         self.nodes: dict[int, _NodeClock] = {}
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall, Kernel
+    from ettrick.sim.engine.kernel import ScheduledCall, Environment
     from ettrick.sim.engine.lives import Counts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
@@ -69,7 +69,7 @@ class _Crews:
 class Shelf:
     """A stock of parts: who needs one takes it or waits in line; orders, vendor returns and deliveries fill it up."""
 
-    def __init__(self, name: str, plan: PartPlan, kernel: Kernel, seed: int, replication: int) -> None:
+    def __init__(self, name: str, plan: PartPlan, kernel: Environment, seed: int, replication: int) -> None:
         self.name = name
         self.rule = plan.stock
         self.tier = plan.tier
@@ -153,7 +153,7 @@ class Repair:
         self,
         prepared: Prepared,
         replication: int,
-        kernel: Kernel,
+        kernel: Environment,
         cluster: Cluster,
         counts: Counts,
         *,

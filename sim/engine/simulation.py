@@ -10,7 +10,7 @@ import numpy as np
 from ettrick.sim import rng
 from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.jobs import JobPhases
-from ettrick.sim.engine.kernel import Kernel, EventPriority
+from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.lives import Counts, Lives
 from ettrick.sim.engine.nodes import Cluster
@@ -53,7 +53,7 @@ class Simulation:
         self.end = prepared.warmup + prepared.horizon
         self.recorder = Recorder(prepared.warmup) if keeps_timeline else None
         """What is asked to write down who did what when; ``None`` for nobody."""
-        self.kernel = kernel = Kernel()
+        self.kernel = kernel = Environment()
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
         self.outside = Account(len(prepared.sources) + 1, 0.0)
         lives = Lives(kernel)

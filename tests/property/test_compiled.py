@@ -28,7 +28,7 @@ from tests.strategies import laws, maybe, moments, scenarios, seconds, times
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ettrick.sim.engine.kernel import Kernel
+    from ettrick.sim.engine.kernel import Environment
 
 pytest.importorskip("numba")
 
@@ -403,7 +403,7 @@ def first_difference(prepared: sim.Prepared, replication: int) -> str:
     bench.run(replication, trace, keeps_events=True)
     played = [row["time"] for row in bench.arrays["logged"][: int(bench.scalars["events"][0])]]
     simulation = Simulation(prepared, replication, trace)
-    kernel: Kernel = simulation.kernel
+    kernel: Environment = simulation.kernel
     for number, time in enumerate(played):
         kernel.step()
         if kernel.now != time:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.engine.kernel import ScheduledCall, Kernel, EventPriority
+from ettrick.sim.engine.kernel import ScheduledCall, Environment, EventPriority
 from ettrick.sim.engine.ledger import Account, LedgerError
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket, QueuedJob
@@ -22,7 +22,7 @@ from tests.harness import check_scheduler, play, prepared, seconds, trace
 
 def test_times_are_exact() -> None:
     """A call comes at the very number that was asked for: no delay is added to a clock."""
-    kernel = Kernel()
+    kernel = Environment()
     generator = random.Random(1)
     times = [generator.uniform(0, 1e7) for _ in range(500)]
     seen: list[float] = []
@@ -50,7 +50,7 @@ def test_ties_by_order_then_by_call() -> None:
         seen.append(call.argument)
 
     for permutation in itertools.permutations(orders):
-        kernel = Kernel()
+        kernel = Environment()
         seen.clear()
         for number in range(2):
             for order in permutation:
@@ -61,7 +61,7 @@ def test_ties_by_order_then_by_call() -> None:
 
 def test_calls_made_at_the_present_time_are_played() -> None:
     """A call for now is played now, after what was already due with the same order."""
-    kernel = Kernel()
+    kernel = Environment()
     seen: list[str] = []
 
     def first(call: ScheduledCall) -> None:
@@ -80,7 +80,7 @@ def test_calls_made_at_the_present_time_are_played() -> None:
 
 def test_an_error_in_a_handler_is_not_swallowed() -> None:
     """An exception in a handler leaves the loop as it is."""
-    kernel = Kernel()
+    kernel = Environment()
 
     def fail(call: ScheduledCall) -> None:
         message = "out of order"
