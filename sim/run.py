@@ -14,7 +14,7 @@ from ettrick.sim.engine.kernel import WorkError
 from ettrick.sim.engine.simulation import simulate
 from ettrick.sim.failures import draw_trace
 from ettrick.sim.failures.effects import CRASH
-from ettrick.sim.prepare.placement import Latest
+from ettrick.sim.prepare.placement import LruCache
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -152,7 +152,7 @@ class Shared:
     """Draws failures, and keeps them for the next scenario that has the same; what comes out is so, to the last bit."""
 
     def __init__(self) -> None:
-        self.traces: Latest[FailureTrace] = Latest(TRACES)
+        self.traces: LruCache[FailureTrace] = LruCache(TRACES)
         self._last: tuple[Prepared, bytes] | None = None
 
     def trace(self, prepared: Prepared, replication: int) -> FailureTrace:

@@ -16,7 +16,7 @@ from ettrick.sim.failures.health import FALSE_ALARM
 from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, FailureSource
 from ettrick.sim.policies.detection.race import DetectionRace
 from ettrick.sim.policies.repair import Simple
-from ettrick.sim.prepare.placement import Latest
+from ettrick.sim.prepare.placement import LruCache
 from ettrick.sim.scenario.fields import PathError, RuleError
 from ettrick.sim.scenario.laws import Exponential
 from ettrick.sim.units import DAY
@@ -42,9 +42,9 @@ _NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
 """Words in the names of causes that are the network's."""
 
 
-_NOTICING: Latest[DetectionRace | None] = Latest(256)
+_NOTICING: LruCache[DetectionRace | None] = LruCache(256)
 
-_BUILT: Latest[list[FailureSource]] = Latest(64)
+_BUILT: LruCache[list[FailureSource]] = LruCache(64)
 
 """What scenarios that differ in something else have in common: who notices which faults, and sources by entry."""
 

@@ -50,7 +50,7 @@ NodeRanges: TypeAlias = "tuple[tuple[int, int], ...]"
 """First and last numbers of nodes."""
 
 
-class Latest(Generic[_Value]):
+class LruCache(Generic[_Value]):
     """The values that were asked for last, by key."""
 
     def __init__(self, most: int) -> None:
@@ -75,9 +75,9 @@ class Latest(Generic[_Value]):
         self._known.clear()
 
 
-_TOPOLOGIES: Latest[Topology] = Latest(4)
+_TOPOLOGIES: LruCache[Topology] = LruCache(4)
 
-_PLACEMENTS: Latest[Placement] = Latest(64)
+_PLACEMENTS: LruCache[Placement] = LruCache(64)
 
 
 def topology_of(cluster: ClusterSpec) -> Topology:

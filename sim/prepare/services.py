@@ -16,7 +16,7 @@ from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, 
 from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.prepare.failures import prior
-from ettrick.sim.prepare.placement import Latest, EmptyCluster, chip_of
+from ettrick.sim.prepare.placement import LruCache, EmptyCluster, chip_of
 from ettrick.sim.prepare.step import DoesNotFitError
 from ettrick.sim.records import TimestampParser
 from ettrick.sim.scenario.fields import PathError
@@ -75,7 +75,7 @@ _STEPS = 50
 _SLOTS = 20_000
 """Pieces of a trace in a run, about; none is shorter than a minute [-]."""
 
-_CURVES: Latest[tuple[tuple[float, float, float], ...]] = Latest(32)
+_CURVES: LruCache[tuple[tuple[float, float, float], ...]] = LruCache(32)
 """Attainment and its doubt by load of the replicas that were looked at last."""
 
 _WARMED = 0.1
