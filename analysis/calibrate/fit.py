@@ -31,7 +31,7 @@ from ettrick.sim.steps.time import all_to_all, passes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from ettrick.analysis.calibrate.rows import Product, MeasuredStep
+    from ettrick.analysis.calibrate.rows import GemmBenchmark, MeasuredStep
     from ettrick.sim.steps.time import Breakdown
 
 # The numbers of the step model while they are being fitted, and what is known of them beforehand.
@@ -120,7 +120,7 @@ def errors(rows: Sequence[MeasuredStep], numbers: Parameters) -> Array:
     return found
 
 
-def dense_priors(rows: Iterable[MeasuredStep], products: Iterable[Product]) -> dict[Key, Prior]:
+def dense_priors(rows: Iterable[MeasuredStep], products: Iterable[GemmBenchmark]) -> dict[Key, Prior]:
     """Return what is known of the numbers that steps without experts determine.
 
     Matrix products: 0.9 of the 95th percentile of large products, which are measured without the rest of a step; mxfp8

@@ -45,7 +45,7 @@ from ettrick.analysis.calibrate.fit import (
 from ettrick.analysis.calibrate.rows import (
     BENCHMARKS,
     WEAK,
-    Product,
+    GemmBenchmark,
     MeasuredStep,
     MeasuredSteps,
     each_record,
@@ -118,7 +118,7 @@ class CalibrationResult:
 
     dense: MeasuredSteps
     mixed: MeasuredSteps
-    products: list[Product]
+    products: list[GemmBenchmark]
     numbers: Parameters
     fitted: dict[Key, Prior]
     assumed: Assumed
@@ -260,7 +260,7 @@ def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], No
     )
 
 
-def assume(numbers: Parameters, products: Sequence[Product]) -> Assumed:
+def assume(numbers: Parameters, products: Sequence[GemmBenchmark]) -> Assumed:
     """Return what stands in for numbers that no measured step determines."""
     best = {kind: _best_product(*kind, products) for kind in _kinds(numbers)}
     matmul = {kind: numbers.gemm[kind] / share for kind, share in best.items() if share and kind in numbers.gemm}
@@ -289,7 +289,7 @@ def _kinds(numbers: Parameters) -> list[tuple[str, str]]:
     return sorted({(chip.generation, precision) for chip in chips for precision in chip.peak})
 
 
-def _best_product(generation: str, precision: str, products: Sequence[Product]) -> float | None:
+def _best_product(generation: str, precision: str, products: Sequence[GemmBenchmark]) -> float | None:
     """Return the best measured matrix product, of the peak [-]: that of the catalog, or else that of the tables."""
     chips = [chip for chip in accelerators().values() if chip.generation == generation and precision in chip.matmul]
     found = [chip.matmul[precision] / chip.peak[precision] for chip in chips]
@@ -298,7 +298,7 @@ def _best_product(generation: str, precision: str, products: Sequence[Product]) 
     return fmean(found) if found else None
 
 
-def _large_product(generation: str, precision: str, products: Sequence[Product]) -> float | None:
+def _large_product(generation: str, precision: str, products: Sequence[GemmBenchmark]) -> float | None:
     """Return the 95th percentile of large measured matrix products, of the peak [-]."""
     found = [one.large for one in products if (one.generation, one.precision) == (generation, precision)]
     return fmean(found) if found else None

@@ -156,7 +156,7 @@ class MeasuredSteps(NamedTuple):
     unused: list[Unused]
 
 
-class Product(NamedTuple):
+class GemmBenchmark(NamedTuple):
     """Measured matrix products of one part and precision: best and 95th percentile of large ones, of the peak [-]."""
 
     generation: str
@@ -217,13 +217,13 @@ def read_mixed(folder: Path) -> MeasuredSteps:
     return found
 
 
-def read_products(folder: Path) -> list[Product]:
+def read_products(folder: Path) -> list[GemmBenchmark]:
     """Return the measured matrix products of each part and precision."""
 
-    def product(record: Record) -> Product:
+    def product(record: Record) -> GemmBenchmark:
         precision = _PRECISIONS.get(record["dtype"], record["dtype"])
         best, large = float(record["eff_max"]), float(record["eff_p95_big"])
-        return Product(_GENERATIONS[record["gpu"]], precision, best, large)
+        return GemmBenchmark(_GENERATIONS[record["gpu"]], precision, best, large)
 
     return each_record(folder / "gemm_efficiency_fit.csv", product)
 

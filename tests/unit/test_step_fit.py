@@ -46,7 +46,7 @@ from ettrick.analysis.calibrate.outcome import (
     coverage,
     scatter,
 )
-from ettrick.analysis.calibrate.rows import CAPPED, Product, MeasuredStep, MeasuredSteps, default_folder, read_mixed, read_steps
+from ettrick.analysis.calibrate.rows import CAPPED, GemmBenchmark, MeasuredStep, MeasuredSteps, default_folder, read_mixed, read_steps
 from ettrick.analysis.metrics import ratios
 from ettrick.analysis.page import charts
 from ettrick.sim import catalog
@@ -100,7 +100,7 @@ def wide(priors: dict[Key, Prior]) -> dict[Key, Prior]:
 
 def priors_of_truth() -> dict[Key, Prior]:
     """Return priors beside the truth, as wide as those of the real fit."""
-    products = [Product(*kind, 0.95, 0.85) for kind in TRUTH.gemm]
+    products = [GemmBenchmark(*kind, 0.95, 0.85) for kind in TRUTH.gemm]
     return dense_priors(known_rows(), products)
 
 
@@ -135,7 +135,7 @@ def test_numbers_of_experts_are_found() -> None:
 def test_priors_are_where_they_are_said_to_be() -> None:
     """Products: 0.9 x the mean over parts of the 95th percentile, mxfp8 as fp8; a missing product is one line."""
     work = Workload(LARGE, 4096, 8, precision="mxfp8")
-    products = [Product("blackwell", "fp8", 0.9, 0.6), Product("blackwell", "fp8", 0.9, 0.7)]
+    products = [GemmBenchmark("blackwell", "fp8", 0.9, 0.6), GemmBenchmark("blackwell", "fp8", 0.9, 0.7)]
     priors = dense_priors([row("b200", work, "x")], products)
     assert priors["gemm", "blackwell", "mxfp8"] == (pytest.approx(0.9 * 0.65), 0.2)
     assert priors["attention", "blackwell"] == (0.31, 0.15)
@@ -180,8 +180,8 @@ def test_what_stands_in_for_what_nobody_measured() -> None:
     best = {
         kind: np.mean([c.matmul[kind[1]] / c.peak[kind[1]] for c in chips.values() if fits(c, kind)]) for kind in gemm
     }
-    large = [Product("hopper", "bf16", 0.9, 0.8), Product("blackwell", "bf16", 0.75, 0.7)]
-    found = assume(numbers, [*large, Product("blackwell", "nvfp4", 0.5, 0.4)])
+    large = [GemmBenchmark("hopper", "bf16", 0.9, 0.8), GemmBenchmark("blackwell", "bf16", 0.75, 0.7)]
+    found = assume(numbers, [*large, GemmBenchmark("blackwell", "nvfp4", 0.5, 0.4)])
     assert found.matmul_share == pytest.approx(np.mean([gemm[kind] / best[kind] for kind in gemm]), rel=1e-3)
     assert found.gemm == {("blackwell", "bf16"): pytest.approx(0.7 * 0.66 / 0.8, rel=1e-3)}
     assert found.gemm_share == {"bf16": pytest.approx(0.66), "fp8": pytest.approx(0.575)}
@@ -198,7 +198,7 @@ def outcome() -> CalibrationResult:
     dense = known_rows()
     priors = priors_of_truth()
     numbers = rounded(fit(dense, priors, Parameters()), list(priors))
-    products = [Product(*kind, 0.95, 0.85) for kind in TRUTH.gemm]
+    products = [GemmBenchmark(*kind, 0.95, 0.85) for kind in TRUTH.gemm]
     assumed = assume(numbers, products)
     work = Workload(models()["qwen3-30b-a3b"], 4096, 512, 8, 1, 1, 1, 8, 8, precision="fp8")
     mixed = measured([row("h100", work, "experts")], numbers)
