@@ -81,7 +81,7 @@ _KNOWN = (*JOB_BUCKETS, "outages", "unavailability", "step_time")
 _COLUMNS = (*_FIELDS, *_KNOWN)
 
 
-class Row(NamedTuple):
+class WeekRecord(NamedTuple):
     """What was measured in a week, or in the replications of a result folder.
 
     Parameters
@@ -123,7 +123,7 @@ class Shape(NamedTuple):
 # Measured rows: the history of a folder, logs, results of Ettrick.
 
 
-def rows_of(path: Path) -> list[Row]:
+def rows_of(path: Path) -> list[WeekRecord]:
     """Return the rows of a CSV file of weeks.
 
     Raises
@@ -135,7 +135,7 @@ def rows_of(path: Path) -> list[Row]:
     strange = next((role for role in table.columns if role not in _COLUMNS and not role.startswith(_CAUSE)), None)
     if strange is not None:
         raise LogError(f"{path}:{table.line}: unknown column '{strange}'{suggest(strange, _COLUMNS)}")
-    rows: dict[str, Row] = {}
+    rows: dict[str, WeekRecord] = {}
     for line, cells in table.rows():
         place = f"{path}:{line}"
         if isinstance(cells, str):
@@ -157,7 +157,7 @@ def rows_of(path: Path) -> list[Row]:
         )
         if days <= 0:
             raise LogError(f"{place}: days: must be above 0")
-        rows[week] = Row(week, days, cells.get("job", ""), int(gpus), node_days, values, cells.get("model", ""))
+        rows[week] = WeekRecord(week, days, cells.get("job", ""), int(gpus), node_days, values, cells.get("model", ""))
     return joined(rows.values(), ())
 
 
@@ -185,7 +185,7 @@ def _number(text: str, name: str, place: str) -> float:
     return value
 
 
-def as_csv(rows: Sequence[Row]) -> str:
+def as_csv(rows: Sequence[WeekRecord]) -> str:
     """Return rows as the file that `rows_of` reads."""
     names = [name for name in _KNOWN if any(name in row.values for row in rows)]
     names += sorted({name for row in rows for name in row.values if name.startswith(_CAUSE)})
@@ -202,7 +202,7 @@ def is_table(file: str) -> bool:
         return False
 
 
-def mean_shares(rows: Sequence[Row]) -> dict[str, float]:
+def mean_shares(rows: Sequence[WeekRecord]) -> dict[str, float]:
     """Return the mean share of each bucket over the days of the rows that have it."""
     pairs = {name: [(row.days, row.values[name]) for row in rows if name in row.values] for name in JOB_BUCKETS}
     return {
@@ -212,7 +212,7 @@ def mean_shares(rows: Sequence[Row]) -> dict[str, float]:
     }
 
 
-def joined(known: Iterable[Row], more: Iterable[Row]) -> list[Row]:
+def joined(known: Iterable[WeekRecord], more: Iterable[WeekRecord]) -> list[WeekRecord]:
     """Return rows in order of time; of a week that both have, the new one.
 
     Raises
@@ -230,7 +230,7 @@ def joined(known: Iterable[Row], more: Iterable[Row]) -> list[Row]:
     return rows
 
 
-def last_known(folder: Path, rows: Sequence[Row]) -> float | None:
+def last_known(folder: Path, rows: Sequence[WeekRecord]) -> float | None:
     """Return from when on weeks are new [s since 1970]: after the rows, or the full hour after what was fitted."""
     if rows:
         return begin_of(rows[-1].week) + rows[-1].days * DAY
@@ -243,7 +243,7 @@ def last_known(folder: Path, rows: Sequence[Row]) -> float | None:
 
 def measured_rows(
     request: FitOptions, model: TrackedModel, after: float | None, progress: Progress
-) -> tuple[list[Row], list[str]]:
+) -> tuple[list[WeekRecord], list[str]]:
     """Return the whole weeks that were watched, from a moment [s since 1970] on, and what to know of the logs.
 
     Raises
@@ -275,7 +275,7 @@ def measured_rows(
         node_days, values = _of_nodes(history, low, low + WEEK, model, sources)
         values |= _of_steps(steps, max(low, begin), min(low + WEEK, over), model)
         day = datetime.fromtimestamp(low, UTC).strftime("%Y-%m-%dT%H:%M").removesuffix("T00:00")
-        rows.append(Row(day, 7.0, model.job, 0, node_days, values, model.digest))
+        rows.append(WeekRecord(day, 7.0, model.job, 0, node_days, values, model.digest))
     if over < start + weeks * WEEK - 3600:
         findings.append(f"the training log ends at {utc(over)}: productive time is known up to there")
     unused = [
@@ -350,7 +350,7 @@ def _of_steps(steps: StepStretches, low: float, high: float, model: TrackedModel
     }
 
 
-def result_row(folder: Path, model: TrackedModel) -> Row:
+def result_row(folder: Path, model: TrackedModel) -> WeekRecord:
     """Return the means of a folder that ``ettrick run --out`` filled.
 
     Raises
@@ -372,7 +372,7 @@ def result_row(folder: Path, model: TrackedModel) -> Row:
     up, hits = found.metrics["node_availability"].mean, job.metrics["interruptions"].mean
     means = {"unavailability": None if up is None else 1 - up, "interruptions": hits}
     values = job.time_shares | {name: mean for name, mean in means.items() if mean is not None}
-    return Row(folder.name, found.horizon_s / DAY, model.job, job.gpus, 0.0, values, model.digest, found.replications)
+    return WeekRecord(folder.name, found.horizon_s / DAY, model.job, job.gpus, 0.0, values, model.digest, found.replications)
 
 
 # The model in force, and the weeks that it predicts.
@@ -613,7 +613,7 @@ def extremes(
 
 
 def track(
-    rows: Sequence[Row],
+    rows: Sequence[WeekRecord],
     model: TrackedModel,
     provenance: Provenance,
     threshold: float = 0.02,
@@ -674,13 +674,13 @@ def track(
     )  # fmt: skip
 
 
-def _shape(row: Row, model: TrackedModel) -> Shape:
+def _shape(row: WeekRecord, model: TrackedModel) -> Shape:
     nodes = round(row.node_days / row.days) if row.node_days else model.nodes
     return Shape(row.days, row.gpus or model.gpus, nodes, row.replications)
 
 
 def _rows(
-    rows: Sequence[Row], model: TrackedModel, simulated: Mapping[Shape, FloatArray], seen: Sequence[str]
+    rows: Sequence[WeekRecord], model: TrackedModel, simulated: Mapping[Shape, FloatArray], seen: Sequence[str]
 ) -> list[WeekFound]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
@@ -728,7 +728,7 @@ def _rows(
     return found
 
 
-def _counts_all_causes(row: Row) -> bool:
+def _counts_all_causes(row: WeekRecord) -> bool:
     """Return whether the causes that a row has add up to its outages: then it has none of any other cause."""
     total = sum(value for name, value in row.values.items() if name.startswith(_CAUSE))
     return row.values.get("outages") == total

@@ -130,7 +130,7 @@ def test_weeks_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
 
 def test_weeks_come_back_as_they_were(tmp_path: Path) -> None:
     """What is written to weeks.csv is read again the same."""
-    rows = [track.Row("2025-01-06", 7.0, "train", 64, 56.0, {"productive": 0.98, "outages": 3.0, "outages: nic": 1.0})]
+    rows = [track.WeekRecord("2025-01-06", 7.0, "train", 64, 56.0, {"productive": 0.98, "outages": 3.0, "outages: nic": 1.0})]
     text, path = track.as_csv(rows), tmp_path / "weeks.csv"
     for changed in (
         text,
@@ -257,7 +257,7 @@ def test_real_weeks_raise_no_alarm(tmp_path: Path) -> None:
     for low in 7.0 * np.arange(49):
         down = (np.minimum(end, low + 7) - np.maximum(start, low)).clip(0).sum() / 2800
         values = {"outages": float(((start >= low) & (start < low + 7)).sum()), "unavailability": float(down)}
-        rows.append(track.Row(f"{low:03}", 7.0, "", 0, 2800.0, values))
+        rows.append(track.WeekRecord(f"{low:03}", 7.0, "", 0, 2800.0, values))
     counts = np.array([row.values["outages"] for row in rows])
     assert 5 <= np.sum(np.abs(counts - counts.mean()) > 3 * math.sqrt(counts.mean())) <= 8
     found = track.track(rows, track.TrackedModel(tmp_path), Provenance(version="", python="", numpy="", command=""))
@@ -318,7 +318,7 @@ def weeks_of_logs(
     after: float | None = None,
     window: tuple[float, float] | None = None,
     nodes: str = NODES,
-) -> tuple[list[track.Row], list[str]]:
+) -> tuple[list[track.WeekRecord], list[str]]:
     """Return the weeks of a CSV of outages, and what is said of them."""
     (folder / "scenario.yaml").write_text(SCENARIO)
     (folder / "nodes.csv").write_text(nodes)
@@ -327,7 +327,7 @@ def weeks_of_logs(
     return track.measured_rows(request, track.TrackedModel(folder), after, lambda _done, _total: None)
 
 
-def counts(rows: list[track.Row]) -> list[float]:
+def counts(rows: list[track.WeekRecord]) -> list[float]:
     """Return the outages of each week."""
     return [row.values["outages"] for row in rows]
 
