@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from ettrick.sim import catalog
 from ettrick.sim.failures.effects import Fault
-from ettrick.sim.policies.detection.race import DetectionRace, Observer
+from ettrick.sim.policies.detection.race import DetectionRace, Detector
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError
 from ettrick.sim.scenario.laws import Law, Uniform
 
@@ -132,7 +132,7 @@ class Checks(Preflight):
             source = replace(source, checked=(share, self.every))
         if source.effect.stops:
             return source
-        found = Observer(CHECK, share, Uniform.from_seconds(low=0.0, high=self.every))
+        found = Detector(CHECK, share, Uniform.from_seconds(low=0.0, high=self.every))
         race = DetectionRace((found,)) if race is None else DetectionRace((*race.observers, found), race.human)
         return replace(source, detection_race=race)
 

@@ -25,7 +25,7 @@ from ettrick.analysis.runs import replicate
 from ettrick.sim.closed_form.limits import SUPERLINEAR
 from ettrick.sim.closed_form.renewal import Unknown
 from ettrick.sim.formulas.arrays import Expansion
-from ettrick.sim.policies.detection.race import DetectionRace, Observer
+from ettrick.sim.policies.detection.race import DetectionRace, Detector
 from ettrick.sim.policies.recovery.base import RestartPhase
 from ettrick.sim.policies.recovery.phases import longest
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Uniform
@@ -185,10 +185,10 @@ def test_the_wait_by_trial() -> None:
     """Random observers, one that misses, a human: 40,000 waits drawn one by one have the mean, within Z errors."""
     races = [
         DetectionRace(
-            (Observer("a", 0.7, Uniform.from_seconds(low=0.0, high=500.0)),),
+            (Detector("a", 0.7, Uniform.from_seconds(low=0.0, high=500.0)),),
             Lognormal.model_validate({"median": "20 min", "sigma": 1.0}),
         ),
-        DetectionRace((Observer("b", 1.0, Exponential.from_seconds(mean=200.0)),)),
+        DetectionRace((Detector("b", 1.0, Exponential.from_seconds(mean=200.0)),)),
     ]
     rate, shares = 1 / 400.0, [0.6, 0.4]
     draws = np.random.default_rng(11)

@@ -15,7 +15,7 @@ from scipy import stats
 from ettrick.analysis.metrics import ratios
 from ettrick.analysis.statistics.estimates import means
 from ettrick.sim.policies.contracts import Bucket
-from ettrick.sim.policies.detection.race import DetectionRace, Observer
+from ettrick.sim.policies.detection.race import DetectionRace, Detector
 from ettrick.sim.scenario.laws import (
     Empirical,
     Exponential,
@@ -224,7 +224,7 @@ def uniform(low: float, high: float) -> Uniform:
 def watched(*observers: tuple[float, LawModel], human: LawModel | None = None) -> DetectionRace:
     """Return observers called a, b, c ... of these coverages and laws."""
     named = zip("abcdef", observers, strict=False)
-    return DetectionRace(tuple(Observer(name, *observer) for name, observer in named), human)
+    return DetectionRace(tuple(Detector(name, *observer) for name, observer in named), human)
 
 
 def recording(asked: list[str], value: float = 0.5) -> Callable[[str], float]:

@@ -39,7 +39,7 @@ _QUANTILES = np.array([1e-9, 1e-6, 1e-4, 1e-2, 0.1, 0.3, 0.5, 0.7, 0.9, 0.99, 1 
 _NODES = 24
 
 
-class Observer(NamedTuple):
+class Detector(NamedTuple):
     """Who watches: covers a fault with a probability `coverage` [-], and notices it after a time of `law`."""
 
     name: str
@@ -51,7 +51,7 @@ class Asked(NamedTuple):
     """An observer as it is asked: its least time [s], and the names of its numbers."""
 
     least: float
-    observer: Observer
+    observer: Detector
     covers: str
     latency: str
 
@@ -73,7 +73,7 @@ class DetectionRace:
         Law of the time after which an operator notices what none of them covers; ``None`` if it stays undetected.
     """
 
-    observers: tuple[Observer, ...]
+    observers: tuple[Detector, ...]
     human: LawModel | None = None
     fixed: float | None = field(init=False, repr=False, compare=False)
     """The time [s], if it needs no random number; infinite if undetected."""
@@ -90,7 +90,7 @@ class DetectionRace:
     @classmethod
     def by(cls, law: LawModel) -> DetectionRace:
         """Return that one observer without a name notices everything after a time of `law`."""
-        return cls((Observer("", 1.0, law),))
+        return cls((Detector("", 1.0, law),))
 
     def _fixed(self) -> float | None:
         """Return the time [s], if it needs no random number."""
@@ -188,7 +188,7 @@ def _time(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:
     return law.value if isinstance(law, Fixed) else law.ppf_one(mark(purpose))
 
 
-def _in_order(observers: Sequence[Observer]) -> tuple[Asked, ...]:
+def _in_order(observers: Sequence[Detector]) -> tuple[Asked, ...]:
     """Return the observers that can be the first, by their least possible time."""
     asked = sorted(
         (
@@ -217,7 +217,7 @@ def _survival(law: LawModel, times: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(np.exp(-law.cumulative_hazard(times)), dtype=np.float64)
 
 
-def _above(observers: Sequence[Observer], times: NDArray[np.float64]) -> NDArray[np.float64]:
+def _above(observers: Sequence[Detector], times: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probability that a fault is noticed, and later than `times` [s]; shape (n,) [-].
 
     It is ``prod (1 - c_i F_i) - prod (1 - c_i)``, as a sum of positive terms: nothing cancels in the tail.
@@ -232,7 +232,7 @@ def _above(observers: Sequence[Observer], times: NDArray[np.float64]) -> NDArray
 
 
 def _others_later(
-    law: LawModel, rest: Sequence[tuple[Observer, bool]]
+    law: LawModel, rest: Sequence[tuple[Detector, bool]]
 ) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
     """Return a function of uniform numbers [-]: the probability that none in `rest` comes before that time of `law`.
 

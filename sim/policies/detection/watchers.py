@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from ettrick.sim import catalog
 from ettrick.sim.policies.contracts import FAULTS
-from ettrick.sim.policies.detection.race import Observer
+from ettrick.sim.policies.detection.race import Detector
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError
 from ettrick.sim.scenario.laws import Empirical, Fixed, Law, Uniform
 
@@ -72,7 +72,7 @@ class Watcher(Model, ABC):
         default = cls.model_fields[info.field_name].default
         return {**default, **value} if isinstance(value, dict) and isinstance(default, dict) else value
 
-    def sees(self, fault: str, kind: str) -> Observer | None:
+    def sees(self, fault: str, kind: str) -> Detector | None:
         """Return how it notices faults of a class whose effect is of some `kind`; ``None`` if it never does.
 
         A fault that does not stop the job is of the class that its effect has, for all who look at the job alone.
@@ -81,7 +81,7 @@ class Watcher(Model, ABC):
         if silent is not None and (self._needs_stop or not self.covers.get(fault)):
             fault = silent
         share = self.covers.get(fault, 0.0)
-        return Observer(self.use, share, self.law_of(fault)) if share else None
+        return Detector(self.use, share, self.law_of(fault)) if share else None
 
     @abstractmethod
     def law_of(self, fault: str) -> LawModel:
