@@ -78,7 +78,7 @@ class ChosenAxis(NamedTuple):
         return phrase(self.title, label, self.noun)
 
 
-class Line(NamedTuple):
+class AxisSlice(NamedTuple):
     """Cells that differ in one axis alone."""
 
     name: str  # their values of the other axes, in short; empty without any
@@ -155,7 +155,7 @@ def status_text(cell: CellFound) -> str:
     return {"infeasible": "cannot run"}.get(cell.status, str(cell.status))
 
 
-def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[Line]:
+def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[AxisSlice]:
     """Return the lines along an axis that have two cells with results or more, in order of the study."""
     others = [other for other in axes_of(content) if other.name != axis.name]
     groups: dict[tuple[str, ...], list[CellFound]] = {}
@@ -169,7 +169,7 @@ def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[Line]:
         mine = {cell.values[axis.name]: cell for cell in cells}.values()
         order = sorted(mine, key=lambda cell: (cell.numbers[axis.name] or 0.0, place[cell.values[axis.name]]))
         if len(order) > 1:
-            found.append(Line(name, at, tuple(order)))
+            found.append(AxisSlice(name, at, tuple(order)))
     return found
 
 

@@ -8,7 +8,7 @@ from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text,
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import (
     ChosenAxis,
-    Line,
+    AxisSlice,
     axes_of,
     band_text,
     best_of,
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from ettrick.analysis.results.models import CellFound, SweepDocument
 
 
-def known_lines(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> list[Line]:
+def known_lines(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> list[AxisSlice]:
     """Return the lines along an axis with two means or more."""
     return [line for line in lines_along(content, axis) if len(_known(line, metric)) > 1]
 
 
-def _known(line: Line, metric: MetricFormat) -> list[CellFound]:
+def _known(line: AxisSlice, metric: MetricFormat) -> list[CellFound]:
     return [cell for cell in line.cells if mean_of(cell, metric.metric) is not None]
 
 
@@ -45,7 +45,7 @@ def curves_picture(
     content: SweepDocument,
     axis: ChosenAxis,
     metric: MetricFormat,
-    lines: Sequence[Line],
+    lines: Sequence[AxisSlice],
     key: str,
     *,
     title: str = "",
@@ -80,7 +80,7 @@ def curves_picture(
     return Figure(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
 
 
-def _series(line: Line, axis: ChosenAxis, metric: MetricFormat, hue: int) -> Series:
+def _series(line: AxisSlice, axis: ChosenAxis, metric: MetricFormat, hue: int) -> Series:
     found = [summary_of(cell, metric.metric) for cell in line.cells]
     numbers = [cell.numbers[axis.name] for cell in line.cells]
     bands = tuple(metric.ends(one.band90) for one in found)
@@ -94,7 +94,7 @@ def _series(line: Line, axis: ChosenAxis, metric: MetricFormat, hue: int) -> Ser
     )
 
 
-def _formula(line: Line, axis: ChosenAxis, metric: MetricFormat) -> Series | None:
+def _formula(line: AxisSlice, axis: ChosenAxis, metric: MetricFormat) -> Series | None:
     """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
     values = [cell.closed_form.ettr if cell.closed_form else None for cell in line.cells]
     if metric.metric != "ettr" or all(value is None for value in values):
@@ -103,7 +103,7 @@ def _formula(line: Line, axis: ChosenAxis, metric: MetricFormat) -> Series | Non
     return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
 
 
-def _table(lines: Sequence[Line], axis: ChosenAxis, metric: MetricFormat, title: str) -> TableBlock:
+def _table(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat, title: str) -> TableBlock:
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
@@ -148,7 +148,7 @@ def missing_means(content: SweepDocument, metric: MetricFormat) -> str:
 MOST_LINES = 8  # lines that can be distinguished in a picture
 
 
-def few_lines(lines: Sequence[Line], others: Sequence[ChosenAxis], metric: str) -> tuple[list[Line], str]:
+def few_lines(lines: Sequence[AxisSlice], others: Sequence[ChosenAxis], metric: str) -> tuple[list[AxisSlice], str]:
     """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
 
     Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
@@ -180,17 +180,17 @@ def few_lines(lines: Sequence[Line], others: Sequence[ChosenAxis], metric: str) 
     return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
 
 
-def _ranked(lines: Sequence[Line], metric: str) -> list[Line]:
+def _ranked(lines: Sequence[AxisSlice], metric: str) -> list[AxisSlice]:
     cells = [cell for line in lines for cell in line.cells]
     rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
 
-    def place(line: Line) -> float:
+    def place(line: AxisSlice) -> float:
         return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
 
     return sorted(lines, key=place)
 
 
-def _spread(lines: Sequence[Line], metric: str) -> float:
+def _spread(lines: Sequence[AxisSlice], metric: str) -> float:
     """Return how far lines are apart, by their means over all places."""
     means = []
     for curve in lines:
@@ -205,7 +205,7 @@ def _spread(lines: Sequence[Line], metric: str) -> float:
 _SAME = 1e-9
 
 
-def curves_title(lines: Sequence[Line], axis: ChosenAxis, metric: MetricFormat) -> str:
+def curves_title(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return what the curves of a metric along an axis say. Each line has two means or more."""
     cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
@@ -240,7 +240,7 @@ def _one_line(cells: Sequence[CellFound], axis: ChosenAxis, metric: MetricFormat
     return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
 
 
-def _ahead(lines: Sequence[Line], axis: ChosenAxis, metric: MetricFormat) -> str:
+def _ahead(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return which line is best at the last value that all have, if its interval is clear of all others'."""
     key = metric.metric
     common = set.intersection(*({cell.values[axis.name] for cell in line.cells} for line in lines))
