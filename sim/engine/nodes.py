@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.lives import Lives
-    from ettrick.sim.engine.prepared import Prepared, Reserve, Units
+    from ettrick.sim.engine.prepared import Prepared, Reserve, AllocationUnits
     from ettrick.sim.engine.stream_job import Allocation
 
 # ----------------------------------------
@@ -361,7 +361,7 @@ class WholeUnits:
 
     __slots__ = ("cluster", "drains", "is_broken", "needed", "nodes", "of_node", "torn")
 
-    def __init__(self, units: Units, cluster: Cluster) -> None:
+    def __init__(self, units: AllocationUnits, cluster: Cluster) -> None:
         self.nodes, self.needed, self.drains = units
         self.cluster = cluster
         self.of_node = [0] * cluster.nodes

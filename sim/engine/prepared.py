@@ -49,7 +49,7 @@ class Reserve(NamedTuple):
     one_by_one: bool = False
 
 
-class Units(NamedTuple):
+class AllocationUnits(NamedTuple):
     """Racks or scale-up domains that jobs use as wholes.
 
     A job takes ``needed`` nodes of a unit, the others are spares inside it. With ``drains`` a unit is of use only while
@@ -476,7 +476,7 @@ class Prepared:
     nodes: int
     gpus_per_node: int
     reserves: Mapping[str, Reserve]
-    units: Units | None
+    units: AllocationUnits | None
     horizon: float
     warmup: float
     windows: float | None

@@ -24,7 +24,7 @@ from ettrick.sim.cluster.placement import (
     stranded_gpus,
 )
 from ettrick.sim.engine.nodes import gather, spread
-from ettrick.sim.engine.prepared import Network, Units
+from ettrick.sim.engine.prepared import Network, AllocationUnits
 from ettrick.sim.policies.recovery import Narrow, Redundant, RestartSmaller, ShrinkRejoin
 from ettrick.sim.scenario.fields import PathError, RuleError
 
@@ -224,7 +224,7 @@ def sized(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update={"cluster": found})
 
 
-def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> int:
+def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: AllocationUnits | None) -> int:
     """Return the nodes beyond those of all jobs, whenever they arrive, and spares [-]; whole units of what is whole.
 
     Streams use all of them.
@@ -239,7 +239,7 @@ def surplus_nodes(scenario: Scenario, counts: Mapping[str, int], units: Units | 
     return max(counts["node"] - needed, 0)
 
 
-def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
+def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> AllocationUnits | None:
     """Return what jobs use as wholes, if anything; refuse jobs and spares that are not whole units.
 
     Raises
@@ -255,7 +255,7 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
         if unit not in (None, "scale_up"):
             rule = f"is {unit}, but the cluster's scale-up domains are swapped whole (cluster.scale_up.swap_unit)"
             raise PathError(("spares", "unit"), rule)
-        found = Units(_units(cluster, "scale_up"), scale_up.used // per_node, scale_up.drains)
+        found = AllocationUnits(_units(cluster, "scale_up"), scale_up.used // per_node, scale_up.drains)
         _check_amounts(scenario, found, per_node, "scale-up domain")
         return found
     if unit is None:
@@ -267,7 +267,7 @@ def whole_units(scenario: Scenario, counts: Mapping[str, int]) -> Units | None:
     if any(len(each) != size for each in nodes):
         rule = f"{counts['node']} nodes do not fill {len(nodes)} units of {unit}; whole units are needed"
         raise PathError(("spares", "unit"), rule)
-    found = Units(nodes, size)
+    found = AllocationUnits(nodes, size)
     _check_amounts(scenario, found, per_node, unit)
     return found
 
@@ -296,7 +296,7 @@ def _amounts(scenario: Scenario, per_node: int) -> Iterator[tuple[tuple[str | in
             yield ("spares", name, "nodes"), standby.nodes
 
 
-def _check_amounts(scenario: Scenario, units: Units, per_node: int, unit: str) -> None:
+def _check_amounts(scenario: Scenario, units: AllocationUnits, per_node: int, unit: str) -> None:
     """Refuse jobs, spares and replicas that are not whole units, and jobs that too few units are there for."""
     size, each = units.needed, len(units.nodes[0])
     has = f"a {unit} has {size} nodes" if size == each else f"of the {each} nodes of a {unit} a job takes {size}"
@@ -407,13 +407,13 @@ class EmptyCluster:
 
     cluster: ClusterSpec
     counts: Mapping[str, int]
-    units: Units | None
+    units: AllocationUnits | None
     spares: int
     pack: str | None
     seats: Mapping[tuple[str, int], tuple[NodeRanges, int]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, scenario: Scenario, counts: Mapping[str, int], units: Units | None) -> EmptyCluster:
+    def of(cls, scenario: Scenario, counts: Mapping[str, int], units: AllocationUnits | None) -> EmptyCluster:
         """Return the site of a scenario."""
         seats = _seats_in_order(scenario, counts) if scenario.cluster.pools else {}
         return cls(scenario.cluster, counts, units, scenario.spares.hot, scenario.scheduler.pack, seats)

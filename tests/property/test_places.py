@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout, loss_of_host, positions, spans, stranded_gpus
 from ettrick.sim.engine.nodes import PackedPool, NodeState
-from ettrick.sim.engine.prepared import Units
+from ettrick.sim.engine.prepared import AllocationUnits
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.scenario.model import Parallelism
 from tests import harness
@@ -340,7 +340,7 @@ def _with_mates(data: Scenario, extra: int, *, drains: bool) -> sim.Prepared:
     count = cluster["nodes"] = cluster["nodes"] // needed * size
     prepared = prepare(data)
     nodes = tuple(tuple(range(first, first + size)) for first in range(0, count, size))
-    return replace(prepared, units=Units(nodes, needed, drains))
+    return replace(prepared, units=AllocationUnits(nodes, needed, drains))
 
 
 @examples(90)

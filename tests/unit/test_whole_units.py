@@ -12,7 +12,7 @@ import pytest
 from ettrick import sim
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.nodes import NodeState
-from ettrick.sim.engine.prepared import Units
+from ettrick.sim.engine.prepared import AllocationUnits
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from ettrick.sim.policies.contracts import Bucket
@@ -44,7 +44,7 @@ def racks(count: int, size: int, needed: int, *, drains: bool = False, **changes
     cluster = {"nodes": count * size, "gpus_per_node": 1, "rack": {"nodes": size}, "fabric": {"rails": 1}}
     one = prepared(**({"cluster": cluster, "failures": [NODE, RACK]} | changes))
     nodes = tuple(tuple(range(first, first + size)) for first in range(0, count * size, size))
-    return replace(one, units=Units(nodes, needed, drains))
+    return replace(one, units=AllocationUnits(nodes, needed, drains))
 
 
 def domains(*, drains: bool = False, **changes: Any) -> sim.Prepared:
