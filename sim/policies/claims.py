@@ -20,7 +20,7 @@ from ettrick.sim.policies.queue import (
     Profile,
     Quota,
     RunningClass,
-    Share,
+    SharedNode,
     next_multiple,
     nodes_of,
 )
@@ -51,7 +51,7 @@ class Claims:
         self.quotas = tuple(quotas)
         self.free = [pool.nodes for pool in pools]
         self.ends = [Ordered(nodes_of) for _ in pools]
-        self.shares: list[list[list[tuple[float, int, Share]]]] = [[[] for _ in range(gpus)] for _ in pools]
+        self.shares: list[list[list[tuple[float, int, SharedNode]]]] = [[[] for _ in range(gpus)] for _ in pools]
         """By pool and free GPUs: heaps of (-end, number, share), in which outdated entries stay until they come up."""
         self.sharing = self.stranded = 0
         """Shared nodes, and their free GPUs."""
@@ -182,7 +182,7 @@ class Claims:
                         return share
         return fresh
 
-    def _may_join(self, job: PlannerJob, share: Share, now: float) -> bool:
+    def _may_join(self, job: PlannerJob, share: SharedNode, now: float) -> bool:
         """Return whether a job may keep a shared node for all of its time limit."""
         end = now + job.limit
         if self._windows and any(start < end and now < stop for start, stop in self.pools[share.pool].windows):
@@ -195,7 +195,7 @@ class Claims:
         fits = self.keys.extra or end <= shadow or share.end > shadow
         return fits and self._profiles[share.pool].least(max(share.end, math.nextafter(now, INF)), end) >= 1
 
-    def _first_share(self, pool: int, free: int) -> Share | None:
+    def _first_share(self, pool: int, free: int) -> SharedNode | None:
         """Return the shared node with so many free GPUs that comes first by `share_tie`."""
         heap = self.shares[pool][free]
         while heap:
@@ -363,7 +363,7 @@ class Claims:
             )
         return self._find(job, now) is not None
 
-    def _vacated(self, job: PlannerJob, gone: list[PlannerJob], now: float) -> Share | None:
+    def _vacated(self, job: PlannerJob, gone: list[PlannerJob], now: float) -> SharedNode | None:
         """Return a shared node that has room for a job below a node when some of its jobs are gone."""
         shares = (victim.share for victim in gone if victim.share is not None)
         for share in shares:
@@ -392,7 +392,7 @@ class Claims:
             self._lift(victim, -1)
         self.held[job.tenant] += self._more(job)
         self._unclaim(job)
-        if isinstance(place, Share):
+        if isinstance(place, SharedNode):
             job.share = place
             place.claimed = job
         else:
@@ -598,7 +598,7 @@ class Claims:
             self._decay(now)
         self.usage[job.tenant] += sign * job.size
 
-    def _into(self, share: Share, job: PlannerJob) -> None:
+    def _into(self, share: SharedNode, job: PlannerJob) -> None:
         """Add a job to a shared node."""
         share.jobs[job] = None
         share.free -= job.gpus
@@ -606,7 +606,7 @@ class Claims:
         job.share = share
         self._set_end(share)
 
-    def _out_of(self, share: Share, job: PlannerJob) -> None:
+    def _out_of(self, share: SharedNode, job: PlannerJob) -> None:
         del share.jobs[job]
         share.free += job.gpus
         self.stranded += job.gpus
@@ -619,7 +619,7 @@ class Claims:
             share.claimed.share = None
             share.claimed.target = {share.pool: 1}
 
-    def _set_end(self, share: Share) -> None:
+    def _set_end(self, share: SharedNode) -> None:
         """Note when a shared node is expected to be free, and offer what it has left."""
         end = self._rounded(max([job.end for job in share.jobs], default=0.0))
         if end != share.end:
@@ -632,11 +632,11 @@ class Claims:
         if share.jobs:
             self._offer(share)
 
-    def _offer(self, share: Share) -> None:
+    def _offer(self, share: SharedNode) -> None:
         if 0 < share.free < self.gpus:
             heapq.heappush(self.shares[share.pool][share.free], (self._tie(share), share.number, share))
 
-    def _tie(self, share: Share) -> float:
+    def _tie(self, share: SharedNode) -> float:
         """Return what orders shared nodes that are as full [s]; equal ones are ordered by number, the oldest first."""
         tie = self.keys.share_tie
         return -share.end if tie == "latest-end" else share.end if tie == "earliest-end" else 0.0

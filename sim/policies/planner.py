@@ -23,7 +23,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from ettrick.sim.policies.claims import Claims
-from ettrick.sim.policies.queue import INF, Profile, Quota, Share, next_multiple
+from ettrick.sim.policies.queue import INF, Profile, Quota, SharedNode, next_multiple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -109,7 +109,7 @@ class Planner(Claims):
             self._number(job)
         job.start = now
         job.end = now + job.limit
-        if isinstance(place, Share):
+        if isinstance(place, SharedNode):
             job.share = place
             self._into(place, job)
         elif not job.nodes:
@@ -117,7 +117,7 @@ class Planner(Claims):
             self.free[pool] -= 1
             self.sharing += 1
             self.stranded += self.gpus
-            self._into(Share(next(self._serials), pool, self.gpus), job)
+            self._into(SharedNode(next(self._serials), pool, self.gpus), job)
         else:
             job.where = place
             for pool, nodes in place:
@@ -435,7 +435,7 @@ class Planner(Claims):
         for pool, nodes in claimed.items() if self._profiles and end < INF else ():
             self._profiles[pool].give(end, INF, nodes)
         taken: list[tuple[int, int, float]] = []  # pool, nodes, since when
-        if isinstance(place, Share):
+        if isinstance(place, SharedNode):
             if end > place.end:
                 taken = [(place.pool, 1, max(place.end, math.nextafter(now, INF)))]
         else:

@@ -31,7 +31,7 @@ class Quota(NamedTuple):
     weight: float = 1.0
 
 
-class Share:
+class SharedNode:
     """A node that jobs below a node share; `node` is for the engine, which chooses it."""
 
     __slots__ = ("claimed", "end", "free", "gone", "jobs", "node", "number", "pool")
@@ -101,7 +101,7 @@ class PlannerJob:
         self.entry: tuple[Any, ...] = ()
         self.start = self.end = math.nan
         self.where: tuple[tuple[int, int], ...] = ()
-        self.share: Share | None = None
+        self.share: SharedNode | None = None
         self.preemptor: PlannerJob | None = None
         self.named_at = math.nan
         """When it was last named as a victim [s]."""
