@@ -20,7 +20,7 @@ from ettrick.sim.cluster.switches import (
     units_of,
     whole_units,
 )
-from ettrick.sim.cluster.topology import CABLES, FABRIC_PARTS, Members, edges
+from ettrick.sim.cluster.topology import CABLES, FABRIC_PARTS, UnitMembers, edges
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -72,7 +72,7 @@ class Lines(ReadOnly):
     leaves: int
     rails: int
     class_of_node: NDArray[np.int32]
-    members: Members
+    members: UnitMembers
     leaf: NDArray[np.int64]
     weight: NDArray[np.float64]
     node: NDArray[np.int64]
@@ -179,7 +179,7 @@ def lines(topology: Topology, cables: Edges) -> Lines:
         leaves=leaves,
         rails=rails,
         class_of_node=class_of_node,
-        members=Members(members.offsets, members.items.astype(np.int32)),
+        members=UnitMembers(members.offsets, members.items.astype(np.int32)),
         leaf=by_class,
         weight=np.ascontiguousarray(shares[example].T).reshape(shape),
         node=node,
@@ -286,7 +286,7 @@ class Paths(ReadOnly):
         """Number of the first unit of each part class of switches or cables."""
         return {part: self.units(part).start for part in (*SWITCH_PARTS, *CABLES)}
 
-    def cut(self, part: str) -> Members:
+    def cut(self, part: str) -> UnitMembers:
         """Return the nodes that one failure of each unit of a part class, alone, cuts off.
 
         Parameters
@@ -312,7 +312,7 @@ class Paths(ReadOnly):
             node = nodes[ranges(offsets[kind], sizes)].astype(np.int64)
             unit = np.repeat(unit, sizes)
         order = np.lexsort((node, unit))
-        return Members(offsets_of(np.bincount(unit, minlength=len(self.units(part)))), node[order].astype(np.int32))
+        return UnitMembers(offsets_of(np.bincount(unit, minlength=len(self.units(part)))), node[order].astype(np.int32))
 
     def left(self, part: str) -> NDArray[np.float64]:
         """Return the smallest share of bandwidth that one failure of each unit, alone, leaves to a node not cut off.
@@ -426,9 +426,9 @@ def paths(topology: Topology) -> Paths:
     )
 
 
-def _members_of_transceivers(cables: list[Members], optical: NDArray[np.int64]) -> Members:
+def _members_of_transceivers(cables: list[UnitMembers], optical: NDArray[np.int64]) -> UnitMembers:
     """Return the rows of optical cables, twice each, from the rows of the cables of every tier."""
     sizes = np.concatenate([np.diff(members.offsets) for members in cables])
     nodes = np.concatenate([members.nodes for members in cables])
     chosen = np.repeat(optical, 2)
-    return Members(offsets_of(sizes[chosen]), nodes[ranges(offsets_of(sizes)[chosen], sizes[chosen])])
+    return UnitMembers(offsets_of(sizes[chosen]), nodes[ranges(offsets_of(sizes)[chosen], sizes[chosen])])

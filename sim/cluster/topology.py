@@ -32,7 +32,7 @@ class Hosts(NamedTuple):
     gpus: int
 
 
-class Members(NamedTuple):
+class UnitMembers(NamedTuple):
     """Which nodes each unit of a part class takes with it, in compressed sparse rows.
 
     Unit ``i`` takes ``nodes[offsets[i]:offsets[i + 1]]``.
@@ -143,7 +143,7 @@ class Topology:
 
         return paths(self)
 
-    def members(self, part: str) -> Members:
+    def members(self, part: str) -> UnitMembers:
         """Return the nodes that lose service when a unit of `part`, alone, fails.
 
         Parts of the fabric take the nodes of which they cut off a rail (with ``reroute``: every rail); parts that
@@ -169,7 +169,7 @@ class Topology:
         count = self.counts[part]
         if part in ("node", "gpu"):
             units = count // self.nodes
-            return Members(np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int32) // np.int32(units))
+            return UnitMembers(np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int32) // np.int32(units))
         if part in FABRIC_PARTS:
             return self.paths.cut(part)
         domain = self.domains["scale_up" if part == "switch_tray" else part]
@@ -177,7 +177,7 @@ class Topology:
         return _rows_by_domain(domain, domains, count // domains)
 
 
-def _rows_by_domain(ids: NDArray[np.int32], domains: int, units: int) -> Members:
+def _rows_by_domain(ids: NDArray[np.int32], domains: int, units: int) -> UnitMembers:
     """Return one row for each of the `units` units of each domain, holding the domain's nodes."""
     sizes = np.bincount(ids, minlength=domains)
     order = np.argsort(ids, kind="stable").astype(np.int32)
@@ -185,7 +185,7 @@ def _rows_by_domain(ids: NDArray[np.int32], domains: int, units: int) -> Members
     lengths = np.repeat(sizes, units)
     offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    return Members(offsets, order[np.repeat(starts, lengths) + within])
+    return UnitMembers(offsets, order[np.repeat(starts, lengths) + within])
 
 
 def edges(topology: Topology) -> Edges:
