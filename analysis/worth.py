@@ -41,7 +41,7 @@ _KEPT = ("replay", "rollout")
 """Entries of ``failures`` that stay when a cause of theirs is removed."""
 
 
-class Change(NamedTuple):
+class Improvement(NamedTuple):
     """A scenario with one thing changed, or all of a kind.
 
     Parameters
@@ -64,10 +64,10 @@ class Changes(NamedTuple):
     change is not there, by name: it does not apply, or not together with the knobs before it.
     """
 
-    causes: tuple[Change, ...]
-    all_causes: Change | None
-    knobs: tuple[Change, ...]
-    all_knobs: Change | None
+    causes: tuple[Improvement, ...]
+    all_causes: Improvement | None
+    knobs: tuple[Improvement, ...]
+    all_knobs: Improvement | None
     left_out: dict[str, str]
 
 
@@ -85,12 +85,12 @@ def changes_of(prepared: Prepared) -> Changes:
     held = _held(prepared)
     causes = _causes(prepared, held)
     everything = held.model_copy(update={"failures": (), "parts": {}})
-    knobs: list[Change] = []
+    knobs: list[Improvement] = []
     together, at_once = held, prepared
     for name, knob in KNOBS.items():
         try:
             changed, text = knob(held, prepared)
-            change = Change(name, text, _ready(changed, prepared))
+            change = Improvement(name, text, _ready(changed, prepared))
         except (NotApplicableError, sim.PathError) as error:
             left_out[name] = _reason(error)
             continue
@@ -104,12 +104,12 @@ def changes_of(prepared: Prepared) -> Changes:
     made = len(knobs)
     if held is not prepared.scenario and any(knob.name == "checkpoint" for knob in knobs):
         changed, text = _checkpoint(prepared.scenario, prepared)
-        knobs.append(Change("checkpoint_by_rule", f"{text}, by its rule", sim.prepare(changed), counts=False))
+        knobs.append(Improvement("checkpoint_by_rule", f"{text}, by its rule", sim.prepare(changed), counts=False))
     return Changes(
         tuple(causes),
-        Change("all", "removed", _ready(everything, prepared)) if len(causes) > 1 else None,
+        Improvement("all", "removed", _ready(everything, prepared)) if len(causes) > 1 else None,
         tuple(knobs),
-        Change("all", "all of these", at_once) if made > 1 else None,
+        Improvement("all", "all of these", at_once) if made > 1 else None,
         left_out,
     )
 
@@ -166,7 +166,7 @@ def _spaced(checkpoint: Any, spacing: dict[str, float]) -> Any:
     return replace(checkpoint, rungs=tuple(rungs))
 
 
-def _causes(prepared: Prepared, held: Scenario) -> list[Change]:
+def _causes(prepared: Prepared, held: Scenario) -> list[Improvement]:
     """Return the scenario without each of its causes.
 
     A rollout is taken out of what has been prepared: the causes whose hazard it changes are drawn at their highest one,
@@ -188,10 +188,10 @@ def _causes(prepared: Prepared, held: Scenario) -> list[Change]:
                 if prepared.parts[name].causes - {source.name}
             }
             changed = _ready(held.model_copy(update={"failures": tuple(rest), "parts": parts}), prepared)
-            found.append(Change(source.name, "removed", changed))
+            found.append(Improvement(source.name, "removed", changed))
         else:
             formula = source.recorded is None
-            found.append(Change(source.name, "removed", _dropped(prepared, source.name), has_formula=formula))
+            found.append(Improvement(source.name, "removed", _dropped(prepared, source.name), has_formula=formula))
     return found
 
 
@@ -408,7 +408,7 @@ def _contributions(rows: Sequence[Mapping[str, Ratio]]) -> _Table:
 class _SimulatedChange(NamedTuple):
     """A change, what came of it, and the closed form of what it is worth."""
 
-    change: Change
+    change: Improvement
     table: _Table
     formula: dict[str, float]
 

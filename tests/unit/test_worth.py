@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from ettrick import cli, sim
 from ettrick.analysis.page.chapters.worth import format_worth as typed_format_worth
 from ettrick.analysis.results.explained import WorthDocument, WorthRow
-from ettrick.analysis.worth import KNOBS, Change, Worth, _gain, changes_of, worth
+from ettrick.analysis.worth import KNOBS, Improvement, Worth, _gain, changes_of, worth
 from ettrick.analysis.worth import worth_document as typed_worth_document
 from ettrick.sim import Ratio, catalog, units
 from ettrick.sim.formulas.goodput import optimal_interval
@@ -51,7 +51,7 @@ TRAINED: dict[str, Any] = {
 PLANNED = {"use": "job", "name": "planned", "rate": "2 per job-day", "planned": True, "detection": "0 s"}
 
 
-def by_name(changes: tuple[Change, ...]) -> dict[str, Change]:
+def by_name(changes: tuple[Improvement, ...]) -> dict[str, Improvement]:
     """Return changes by their name."""
     return {change.name: change for change in changes}
 
