@@ -11,7 +11,7 @@ from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
     Calendar,
-    Change,
+    WaterfallStep,
     Contours,
     Curves,
     Dot,
@@ -41,11 +41,11 @@ LOG = (ChartAxis("GPUs", is_log=True), ChartAxis("hours", is_log=True))
 ON = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 
 
-def changes(*amounts: float) -> tuple[Change, ...]:
+def changes(*amounts: float) -> tuple[WaterfallStep, ...]:
     """Return the steps of a waterfall, every second with an interval."""
     spans = [(amount - 0.1, amount + 0.1) if number % 2 else None for number, amount in enumerate(amounts)]
     return tuple(
-        Change(f"step {number}", amount, span) for number, (amount, span) in enumerate(zip(amounts, spans, strict=True))
+        WaterfallStep(f"step {number}", amount, span) for number, (amount, span) in enumerate(zip(amounts, spans, strict=True))
     )
 
 
@@ -106,7 +106,7 @@ CASES: dict[str, Any] = {
     "waterfall, below zero": Waterfall("A", "$", ("A", -10.0), changes(-5.0, 12.0), ("B", -3.0)),
     "waterfall, nothing": Waterfall("Nothing changes", "%", ("A", 0.0), (), ("B", 0.0)),
     "waterfall, many": Waterfall(
-        LONG * 3, "GPU-hours", (LONG, 2e12), tuple(Change(f"{LONG} {size}", -size) for size in SIZES),
+        LONG * 3, "GPU-hours", (LONG, 2e12), tuple(WaterfallStep(f"{LONG} {size}", -size) for size in SIZES),
         ("rest", 2e12 - sum(SIZES)),
     ),
     "bars": Bars("A", "GPU-hours", ("",), (Bar("x", (12345.0,)), Bar("y", (180.0,)), Bar("z", (-60.0,)))),

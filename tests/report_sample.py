@@ -174,9 +174,9 @@ CHARTS = {
         "% of the time",
         ("paid time", 100.0),
         (
-            data.Change("lost work", -4.25, (-4.5, -4.0)),
-            data.Change("restarts", -2.75),
-            data.Change("shorter saves", 0.125),
+            data.WaterfallStep("lost work", -4.25, (-4.5, -4.0)),
+            data.WaterfallStep("restarts", -2.75),
+            data.WaterfallStep("shorter saves", 0.125),
         ),
         ("training", 93.125),
     ),

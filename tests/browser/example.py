@@ -51,7 +51,7 @@ def _charts() -> dict[str, object]:
     """Return a picture of each kind."""
     percent = data.ChartAxis("ETTR [%]")
     rates = data.ChartAxis("failure rate", is_log=True, ticks=((0.25, "0.25"), (1.0, "1"), (4.0, "4")))
-    changes = (data.Change("restart after a failure", -3.5, (-4.0, -3.0)), data.Change("lost work", -2.0))
+    changes = (data.WaterfallStep("restart after a failure", -3.5, (-4.0, -3.0)), data.WaterfallStep("lost work", -2.0))
     line = data.Series("local", (0.25, 1.0, 4.0), (97.0, 92.5, 80.25), ((96, 98), (92, 93), (79, 81)))
     points = (
         data.FrontPoint("8 spares", 1.0, 90.0, (0.9, 1.1), (89.0, 91.0), "front"),

@@ -34,7 +34,7 @@ from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
     Calendar,
-    Change,
+    WaterfallStep,
     Curves,
     HeatMap,
     CalendarPhase,
@@ -214,7 +214,7 @@ def test_a_waterfall_that_does_not_begin_at_zero_says_so() -> None:
 @cases("span", [1e-6, 1e-3, 1.0, 30.0])
 def test_changes_of_a_waterfall_can_be_seen(span: float) -> None:
     """However small the changes are, the largest takes at least a third of the width, and its amount is written."""
-    chart = Waterfall("A", "points", ("A", 95.0), (Change("x", -span),), ("B", 95.0 - span))
+    chart = Waterfall("A", "points", ("A", 95.0), (WaterfallStep("x", -span),), ("B", 95.0 - span))
     figure = charts.draw(chart)
     (axes,) = figure.axes
     low, high = axes.get_xlim()

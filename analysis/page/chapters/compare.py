@@ -33,7 +33,7 @@ from ettrick.analysis.page.account import requested_share
 from ettrick.analysis.page.cells import axes_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated, variability
-from ettrick.analysis.page.charts.data import Change, Interval, Intervals, Waterfall
+from ettrick.analysis.page.charts.data import WaterfallStep, Interval, Intervals, Waterfall
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
@@ -771,7 +771,7 @@ def bridge_section(report_data: ReportData) -> Section | None:
             "This is about time alone. While they train, the two do not use their GPUs equally well: "
             f"{PERCENT.plain(speeds[0])} of the peak with {first}, {PERCENT.plain(speeds[1])} with {second}."
         )
-    changes = tuple(Change(step.name, 100 * step.gain, _ends(step.found, 100)) for step in found.drawn)
+    changes = tuple(WaterfallStep(step.name, 100 * step.gain, _ends(step.found, 100)) for step in found.drawn)
     chart = Waterfall(title, "%", (first, 100 * found.before), changes, (second, 100 * found.after))
     steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in found.steps[:6])
     alt = f"From {PERCENT.plain(found.before)} of {first} to {PERCENT.plain(found.after)} of {second}: {steps}."

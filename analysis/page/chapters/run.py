@@ -42,7 +42,7 @@ from ettrick.analysis.page.account import account_of, basis, cause_name, of_focu
 from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
-    Change,
+    WaterfallStep,
     Curves,
     HeatMap,
     StackPart,
@@ -460,7 +460,7 @@ def waterfall(focus: ReplayedScenario) -> Waterfall:
 def waterfall_of(shares: Mapping[str, float], intervals: Mapping[str, tuple[float, float]]) -> Waterfall:
     """Return the way from all requested GPU-time to what was productive, in percent, the largest loss first."""
     losses = sorted((name for name in JOB_BUCKETS if name != "productive" and shares[name]), key=lambda n: -shares[n])
-    changes = tuple(Change(bucket_label(name), -100 * shares[name], intervals.get(name)) for name in losses)
+    changes = tuple(WaterfallStep(bucket_label(name), -100 * shares[name], intervals.get(name)) for name in losses)
     title = f"{PERCENT.value(shares['productive'])} of the requested GPU-time became training"
     if changes:
         title += f"; the largest loss is {changes[0].name}, {abs(changes[0].amount):.2g} %"

@@ -277,7 +277,7 @@ class FrontChart(NamedTuple):
         return SlideChart("XY_SCATTER_LINES_NO_MARKERS", series, y, x) if series else None
 
 
-class Change(NamedTuple):
+class WaterfallStep(NamedTuple):
     """One step of a waterfall: what it is called, its signed size, and its 95 % interval."""
 
     name: str
@@ -292,7 +292,7 @@ class Waterfall(NamedTuple):
     unit: str
     # start, end: name and height of the first and last bar; the changes lead exactly from one to the other
     start: tuple[str, float]
-    changes: tuple[Change, ...]
+    changes: tuple[WaterfallStep, ...]
     end: tuple[str, float]
 
     def levels(self) -> list[float]:
