@@ -118,14 +118,14 @@ class Absence(NamedTuple):
     is_fixed: bool
 
 
-class Drawn(NamedTuple):
+class SampledTime(NamedTuple):
     """A time [s], and by how much it is above the mean of its law [s]."""
 
     seconds: float
     excess: float = 0.0
 
     @classmethod
-    def of(cls, law: LawModel, mark: Callable[[str], float], purpose: str) -> Drawn:
+    def of(cls, law: LawModel, mark: Callable[[str], float], purpose: str) -> SampledTime:
         """Return a time of a law, by the number that belongs to a purpose."""
         if isinstance(law, Fixed):
             return cls(law.value)
@@ -242,7 +242,7 @@ class RecoveryStrategy(Strategy, ABC):
 
 def initialized(initialize: LawModel, job: JobView) -> Plan:
     """Return the start of a job that initializes and restores, all replicas together."""
-    return (*Drawn.of(initialize, job.mark, "initialize").stall(Bucket.INITIALIZE), Restore("stores"), Run())
+    return (*SampledTime.of(initialize, job.mark, "initialize").stall(Bucket.INITIALIZE), Restore("stores"), Run())
 
 
 class InPlace(RecoveryStrategy, ABC):
@@ -269,7 +269,7 @@ class InPlace(RecoveryStrategy, ABC):
         del cluster
         if self._fixed is not None:
             return self._fixed[job.nodes_missing > 0], memory
-        first, second = (Drawn.of(law, failure.mark, name) for name, law in self._laws.items())
+        first, second = (SampledTime.of(law, failure.mark, name) for name, law in self._laws.items())
         return self._steps(first, second, swap=job.nodes_missing > 0), memory
 
     @property
@@ -279,13 +279,13 @@ class InPlace(RecoveryStrategy, ABC):
     @functools.cached_property
     def _fixed(self) -> tuple[Plan, Plan] | None:
         """The two plans, without and with a swap, when no time is random."""
-        times = [Drawn(law.value) for law in self._laws.values() if isinstance(law, Fixed)]
+        times = [SampledTime(law.value) for law in self._laws.values() if isinstance(law, Fixed)]
         if len(times) < len(self._times):
             return None
         return self._steps(*times, swap=False), self._steps(*times, swap=True)
 
     @abstractmethod
-    def _steps(self, first: Drawn, second: Drawn, /, *, swap: bool) -> Plan:
+    def _steps(self, first: SampledTime, second: SampledTime, /, *, swap: bool) -> Plan:
         """Return the plan for the two times."""
 
 

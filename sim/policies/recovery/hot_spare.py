@@ -14,7 +14,7 @@ from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import JobView, Plan
-    from ettrick.sim.policies.recovery.base import Drawn, ExpectedFailure
+    from ettrick.sim.policies.recovery.base import SampledTime, ExpectedFailure
 
 
 class HotSpare(InPlace):
@@ -54,7 +54,7 @@ class HotSpare(InPlace):
         """Initialize and restore."""
         return initialized(self.initialize, job)
 
-    def _steps(self, pause: Drawn, initialize: Drawn, /, *, swap: bool) -> Plan:
+    def _steps(self, pause: SampledTime, initialize: SampledTime, /, *, swap: bool) -> Plan:
         return (
             *((self._acquire(),) if swap else ()),
             *pause.stall(Bucket.RESCHEDULE, exposed=self.exposed),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import QUEUE, Drawn, RecoveryStrategy, RecoveryPath, RestartPhase, SpareWait, spans
+from ettrick.sim.policies.recovery.base import QUEUE, SampledTime, RecoveryStrategy, RecoveryPath, RestartPhase, SpareWait, spans
 from ettrick.sim.policies.recovery.phases import Fault, Participants, Phases, back_to_queue, exposures, mean, some, steps
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.laws import Fixed, Law
@@ -319,4 +319,4 @@ class Ladder(RecoveryStrategy):
         new = LadderMemory((0,) * len(self.rungs), work=now.work)
         if self.gives_up:
             return (Requeue(math.inf),), new
-        return (Requeue(*Drawn.of(self.exhausted, failure.mark, "human")),), new
+        return (Requeue(*SampledTime.of(self.exhausted, failure.mark, "human")),), new

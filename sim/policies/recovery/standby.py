@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import Drawn, InPlace, RecoveryPath, RestartPhase, SpareWait
+from ettrick.sim.policies.recovery.base import SampledTime, InPlace, RecoveryPath, RestartPhase, SpareWait
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.laws import Law
 
@@ -50,10 +50,10 @@ class Standby(InPlace):
 
     def _start(self, job: JobView) -> Plan:
         """Select hosts and restore."""
-        select = Drawn.of(self.selection, job.mark, "selection")
+        select = SampledTime.of(self.selection, job.mark, "selection")
         return (*select.stall(Bucket.RESCHEDULE, exposed=self.exposed), Restore("stores", self.exposed), Run())
 
-    def _steps(self, recovery: Drawn, selection: Drawn, /, *, swap: bool) -> Plan:
+    def _steps(self, recovery: SampledTime, selection: SampledTime, /, *, swap: bool) -> Plan:
         recover = recovery.stall(Bucket.INITIALIZE, exposed=self.exposed)
         if not swap:
             return (*recover, *self._end())
