@@ -89,7 +89,7 @@ class Taint:
     is_known: bool = False
 
 
-class Clock:
+class ExposureClock:
     """Time that runs now and then, and a heap of the lives that it ends."""
 
     __slots__ = ("at", "exposures", "is_on", "lives", "since", "total")
@@ -183,17 +183,17 @@ class ReplicaGroup:
     attempt: int = 0
     exposed: Exposure = "none"
     """Who can fail now."""
-    processes: Clock = field(init=False)
+    processes: ExposureClock = field(init=False)
     """Runs while the processes of the job are exposed: lives of the job."""
-    held: Clock = field(init=False)
+    held: ExposureClock = field(init=False)
     """Runs while its nodes are exposed: when somebody takes them all."""
-    busy: Clock = field(init=False)
+    busy: ExposureClock = field(init=False)
     """Runs while both are: lives of its nodes that end only with processes on them."""
 
     def __post_init__(self) -> None:
-        self.processes = Clock(self.since, "both", "processes")
-        self.held = Clock(self.since, "both", "nodes")
-        self.busy = Clock(self.since, "both")
+        self.processes = ExposureClock(self.since, "both", "processes")
+        self.held = ExposureClock(self.since, "both", "nodes")
+        self.busy = ExposureClock(self.since, "both")
 
     @property
     def gpus(self) -> float:

@@ -18,7 +18,7 @@ from ettrick.sim.scenario.laws import Fixed, draw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.engine.job import Clock, ReplicaGroup
+    from ettrick.sim.engine.job import ExposureClock, ReplicaGroup
     from ettrick.sim.engine.kernel import ScheduledCall, Environment
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.stream_job import Allocation
@@ -82,7 +82,7 @@ class Lives:
         """Give a node that is in no group a life."""
         self.nodes.setdefault(life.node, _NodeClock()).lives.append(life)
 
-    def add_group_life(self, clock: Clock, life: Lifetime) -> None:
+    def add_group_life(self, clock: ExposureClock, life: Lifetime) -> None:
         """Give a clock of a group a life that belongs to no node."""
         _push(clock, life, life.due)
 
@@ -138,7 +138,7 @@ class Lives:
         for life in clock.lives:
             life.token += 1
 
-    def arm(self, clock: Clock, now: float) -> None:
+    def arm(self, clock: ExposureClock, now: float) -> None:
         """Arrange the event of the first life to end, if the clock runs.
 
         One event waits for each clock: waiting only moves the end away, and an event that comes too early looks again.
@@ -150,7 +150,7 @@ class Lives:
                 clock.at = at
                 self.kernel.at(*at, self._on_due, (clock, at))
 
-    def _first(self, clock: Clock) -> Lifetime | None:
+    def _first(self, clock: ExposureClock) -> Lifetime | None:
         """Return the first life of a clock to end; forget those whose node has left."""
         heap = clock.lives
         while heap and heap[0][5].token != heap[0][4]:
@@ -184,7 +184,7 @@ class Lives:
         self.arm(clock, now)
 
 
-def _push(clock: Clock, life: Lifetime, due: float) -> None:
+def _push(clock: ExposureClock, life: Lifetime, due: float) -> None:
     """Let a life end at a reading of a clock [s]."""
     heappush(clock.lives, (due, life.source, life.slot, life.round, life.token, life))
 

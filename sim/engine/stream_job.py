@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ettrick.sim.engine.fleet_result import DIRECT
-from ettrick.sim.engine.job import Clock
+from ettrick.sim.engine.job import ExposureClock
 from ettrick.sim.policies.queue import PlannerJob
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Allocation:
         self.ready_at = -math.inf
         """When nodes that had to be got ready are there [s]."""
         self.epoch = 0
-        self.busy = Clock(now)
+        self.busy = ExposureClock(now)
         self.busy.is_on = True
 
     @property
