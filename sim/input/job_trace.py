@@ -71,7 +71,7 @@ _KINDS = {
 """Rows that are right but of no use here, and how a note calls them."""
 
 
-class Jobs(NamedTuple):
+class JobTraceTable(NamedTuple):
     """The jobs of a trace in order of submission, those of one moment in order of their rows; arrays of shape (n,).
 
     ``submit`` counts from the origin [s]; ``limit`` is infinite where the trace has none [s]; ``outcome`` is a position
@@ -94,7 +94,7 @@ class Jobs(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_jobs(stream: JobTrace) -> Jobs:
+def read_jobs(stream: JobTrace) -> JobTraceTable:
     """Read the trace of a stream; neither its scale nor its limits are applied.
 
     Raises
@@ -246,7 +246,7 @@ class _TraceReader:
             self._ratios.append(span / run)
         return run
 
-    def jobs(self, bad: int) -> Jobs:
+    def jobs(self, bad: int) -> JobTraceTable:
         """Return the jobs in order of submission."""
         file = self._table.file
         if not self._values:
@@ -278,7 +278,7 @@ class _TraceReader:
         submit, _, _, run, limit, _, priority, *_ = values[order].T
         gpus, outcome, tenant, partition, line = values[order][:, [2, 5, 7, 8, 9]].astype(np.int64).T
         run, whole = run - done[order], priority.astype(np.int64)
-        return Jobs(
+        return JobTraceTable(
             submit - origin, gpus, run, np.maximum(limit - done[order], np.minimum(limit, run)), outcome,
             whole if (whole == priority).all() else priority, tenant, partition, line, under_way[order],
             tuple(self._tenants), tuple(self._partitions), (*self._table.notes, *((reasons,) if reasons else ())),

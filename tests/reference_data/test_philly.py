@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.input.job_trace import Jobs, read_jobs
+from ettrick.sim.input.job_trace import JobTraceTable, read_jobs
 from ettrick.sim.scenario.laws import Lognormal
 from ettrick.sim.scenario.streams import Generated, JobTrace
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="skipped: reference 
 
 
 @pytest.fixture(scope="module")
-def jobs() -> Jobs:
+def jobs() -> JobTraceTable:
     """Return the jobs of the trace."""
     columns = {"submit": "submit_s", "run": "duration_s", "tenant": "vc"}
     file = str(FOLDER / "philly_vc_jobs.csv")
@@ -43,7 +43,7 @@ def sized() -> dict[str, int]:
         return {row["vc"]: int(row["nodes"]) for row in csv.DictReader(file)}
 
 
-def test_the_laws_are_fitted_to_the_trace(jobs: Jobs) -> None:
+def test_the_laws_are_fitted_to_the_trace(jobs: JobTraceTable) -> None:
     """Each stream has the rate of its sizes, the median and the mean of their run times, and their frequencies."""
     nodes = sized()
     vc = np.array(jobs.tenants)[jobs.tenant]
@@ -72,7 +72,7 @@ def test_the_laws_are_fitted_to_the_trace(jobs: Jobs) -> None:
                 assert shares[size] == pytest.approx(count / mine.sum(), abs=3e-3)
 
 
-def test_the_offered_load_is_that_of_the_trace(jobs: Jobs) -> None:
+def test_the_offered_load_is_that_of_the_trace(jobs: JobTraceTable) -> None:
     """The streams offer what the virtual clusters did, within the jobs of odd sizes that were left out."""
     nodes = sized()
     vc = np.array(jobs.tenants)[jobs.tenant]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.sim.input.job_trace import Jobs, read_jobs
+from ettrick.sim.input.job_trace import JobTraceTable, read_jobs
 from ettrick.sim.records import LogError
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.streams import OUTCOMES, JobTrace
@@ -29,7 +29,7 @@ needs_data = pytest.mark.skipif(not DATA.exists(), reason="skipped: reference da
 TABLE = "job,submit,gpus,run,limit,state,tenant,priority,partition\n"
 
 
-def trace(folder: Path, content: str | bytes, name: str = "jobs.csv", **keys: Any) -> Jobs:
+def trace(folder: Path, content: str | bytes, name: str = "jobs.csv", **keys: Any) -> JobTraceTable:
     """Return the jobs of a file with some content."""
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
