@@ -12,7 +12,7 @@ from ettrick.sim.cluster.switches import (
     Flow,
     Reach,
     ReadOnly,
-    Rows,
+    CsrRows,
     offsets_of,
     ranges,
     rows,
@@ -77,8 +77,8 @@ class Lines(ReadOnly):
     weight: NDArray[np.float64]
     node: NDArray[np.int64]
     place: NDArray[np.int64]
-    of_endpoint: Rows
-    reaching: Rows
+    of_endpoint: CsrRows
+    reaching: CsrRows
 
     def row(self, kind: int) -> list[int]:
         """Return the nodes of a class, ascending."""
@@ -185,7 +185,7 @@ def lines(topology: Topology, cables: Edges) -> Lines:
         node=node,
         place=place,
         of_endpoint=of_endpoint,
-        reaching=Rows(rows(ends, leaves + 1).offsets, kind),
+        reaching=CsrRows(rows(ends, leaves + 1).offsets, kind),
     )
 
 
@@ -279,7 +279,7 @@ class Paths(ReadOnly):
         block = np.append(switches.block[: switches.leaves], switches.blocks)[lines.leaf].ravel()
         pairs = np.unique(block * self.classes + np.tile(np.arange(self.classes), block.size // self.classes))
         block, kind = np.divmod(pairs, self.classes)
-        return Rows(offsets_of(np.bincount(block, minlength=switches.blocks + 1)), kind).spans()
+        return CsrRows(offsets_of(np.bincount(block, minlength=switches.blocks + 1)), kind).spans()
 
     @cached_property
     def _first(self) -> dict[str, int]:

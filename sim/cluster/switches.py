@@ -22,7 +22,7 @@ Span: TypeAlias = "slice | NDArray[np.int64]"
 """Positions in an array: a slice where they follow each other, because that is faster."""
 
 
-class Rows(NamedTuple):
+class CsrRows(NamedTuple):
     """Compressed sparse rows: row ``i`` holds ``items[offsets[i]:offsets[i + 1]]``.
 
     Attributes
@@ -74,9 +74,9 @@ class ReadOnly:
         return type(self), tuple(getattr(self, name) for name in _names(self))
 
 
-def rows(keys: NDArray[np.integer], count: int) -> Rows:
+def rows(keys: NDArray[np.integer], count: int) -> CsrRows:
     """Return for each of `count` keys the positions that have it."""
-    return Rows(offsets_of(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable"))
+    return CsrRows(offsets_of(np.bincount(keys, minlength=count)), np.argsort(keys, kind="stable"))
 
 
 def numbers(span: Span) -> range | list[int]:
@@ -229,13 +229,13 @@ class Switches(ReadOnly):
     access: NDArray[np.int64]
     plane: NDArray[np.int32]
     block: NDArray[np.int64]
-    tiers: Rows
+    tiers: CsrRows
     ceiling: NDArray[np.float64]
     pod_share: NDArray[np.float64]
     lonely: NDArray[np.float64]
     level: NDArray[np.float64]
-    up_cables: Rows
-    down_cables: Rows
+    up_cables: CsrRows
+    down_cables: CsrRows
 
     def capacity(self) -> Capacity:
         """Return what there is when nothing is out, in arrays of one's own."""
