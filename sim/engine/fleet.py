@@ -19,7 +19,7 @@ from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Ta
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import EventPriority, WorkError
 from ettrick.sim.engine.lives import FailureEvent, SourceInfo
-from ettrick.sim.engine.nodes import Level, NodeState
+from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState
 from ettrick.sim.engine.result import Attempt
 from ettrick.sim.engine.services import ReplicaSlot, Service, call_spares
 from ettrick.sim.engine.stream_job import Allocation, NamedJob, StreamJob
@@ -117,7 +117,7 @@ class Fleet(Queue):
         """GPUs that are idle since the last pass, by reason."""
         self.charged = 0.0
         """Up to when idle GPUs have been charged [s]."""
-        self.unshared = Level()
+        self.unshared = TimeWeightedCount()
         """GPUs of shared nodes that no job has."""
         self.rooms = [0] * (self.per_node + 1)
         """Shared nodes by free GPUs."""

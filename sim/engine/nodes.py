@@ -124,7 +124,7 @@ def spread(nodes: Iterable[int], count: int, domain_of: Sequence[int]) -> list[i
 # Healthy nodes that wait in one place until a job needs them.
 
 
-class Level:
+class TimeWeightedCount:
     """A count and its integral over time."""
 
     __slots__ = ("area", "count", "last")
@@ -147,7 +147,7 @@ class Level:
         return area
 
 
-class Tally(Level):
+class Tally(TimeWeightedCount):
     """A level that also keeps for how long it had each value."""
 
     __slots__ = ("times",)
@@ -167,7 +167,7 @@ class Tally(Level):
         self.count = count + delta
 
 
-class Pool(Level):
+class Pool(TimeWeightedCount):
     """Nodes in the order in which they are picked: by number, or by a key that `rank` gives a node when it enters.
 
     Those of the start wait in a sorted run, which costs about the same for many as for few, those that enter later in a
@@ -563,14 +563,14 @@ class Cluster:
         self.down_times = self.down.times
         self.count_down: Callable[[int, float], None] = self.down.change
         """Note that so many more nodes are down from a time on."""
-        self.stranded = Level()
+        self.stranded = TimeWeightedCount()
         """Healthy nodes of units that are not of use."""
-        self.mates = Level()
+        self.mates = TimeWeightedCount()
         """Healthy nodes that wait as spares inside their unit."""
         self.units_whole = Tally()
         """Units that are of use."""
         serving, withheld, packed_by = prepared.serving, prepared.withheld, prepared.packed_by
-        self.withheld = Level()
+        self.withheld = TimeWeightedCount()
         """The last nodes, if nobody gets them: as if they were down for good, but nothing is wrong with them."""
         self.withheld.count = withheld
         self.place[serving:] = [NodeState.WITHHELD] * withheld
@@ -583,7 +583,7 @@ class Cluster:
             spares = spread(first, prepared.spares, packed_by) if "spare" in prepared.reserves else []
             first = sorted(set(first).difference(spares)) + spares
         self.pools = make_pools(prepared.reserves, first, self.place, packed_by)
-        self.level_at: dict[int, Level] = {pool.place: pool for pool in self.pools.values()}
+        self.level_at: dict[int, TimeWeightedCount] = {pool.place: pool for pool in self.pools.values()}
         self.level_at |= {NodeState.STRANDED: self.stranded, NodeState.MATE: self.mates}
         """What counts the nodes of a place outside jobs and repair."""
         self.refilled = [pool for pool in self.pools.values() if pool.refills]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ettrick.sim import rng
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import RELAPSE
-from ettrick.sim.engine.nodes import Level, NodeState
+from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState
 from ettrick.sim.engine.result import PartUse
 from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
 from ettrick.sim.scenario.laws import draw
@@ -78,9 +78,9 @@ class Shelf:
         self.on_order = 0
         self.orders = self.demands = 0
         self.asked = self.waited = self.bought = 0
-        self.shelf = Level()
+        self.shelf = TimeWeightedCount()
         self.shelf.count = plan.stock.stock
-        self.nodes = Level()
+        self.nodes = TimeWeightedCount()
         """Nodes that wait."""
         self.line: deque[tuple[int, Callable[[float], None]]] = deque()
 

@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout
-from ettrick.sim.engine.nodes import Level, NodeState, Pool, gather, spread
+from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState, Pool, gather, spread
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures.spread import Size
 from ettrick.sim.policies.recovery.full_restart import FullRestart
@@ -221,7 +221,7 @@ PICKS = ["lowest", "longest-idle", "random", "fewest-failures", "best-score"]
 
 def test_a_level_is_integrated() -> None:
     """Two for 3 s, five for 4 s: 26; a collection begins anew with the same level."""
-    level = Level(10.0)
+    level = TimeWeightedCount(10.0)
     level.change(2, 10.0)
     level.change(3, 13.0)
     assert level.collect(17.0) == pytest.approx(26)
