@@ -26,7 +26,7 @@ from tests.intervals import Z
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.sim.policies.contracts import Course, Memory
+    from ettrick.sim.policies.contracts import RepairPlan, Memory
     from ettrick.sim.policies.repair import LemonPolicy
 
 
@@ -216,7 +216,7 @@ def _node_view(number: int) -> NodeView:
     return NodeView(3600.0 * number, "fault", "", 3000.0, mark)
 
 
-def _course(strategy: Any, view: NodeView, memory: Memory) -> tuple[Course, Memory]:
+def _course(strategy: Any, view: NodeView, memory: Memory) -> tuple[RepairPlan, Memory]:
     """Return a course that keeps the rules of every course."""
     course, after = strategy.course(view, memory)
     assert strategy.course(view, memory) == (course, after), "a course depends on what it sees and nothing else"
@@ -235,7 +235,7 @@ def _check_share(count: int, trials: int, probability: float, what: str) -> None
     assert abs(count - trials * probability) <= Z * spread + 1e-9 * trials, f"{what}: {count} of {trials}"
 
 
-def _check_chances(strategy: Any, courses: Sequence[Course]) -> None:
+def _check_chances(strategy: Any, courses: Sequence[RepairPlan]) -> None:
     """Escalations, finds and successes are as frequent as the tiers say; stays are as long as their laws say."""
     if not hasattr(strategy, "tiers"):
         assert all(course.fixed for course in courses)

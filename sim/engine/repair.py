@@ -13,7 +13,7 @@ from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState
 from ettrick.sim.engine.result import PartUse
-from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, Course, Evict, NodeView
+from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, RepairPlan, Evict, NodeView
 from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Patient:
 
     node: int
     failure: FailureEvent
-    course: Course
+    course: RepairPlan
     is_wrong: bool
     """Whether it was blamed for a failure of another node."""
     visit: int = 0

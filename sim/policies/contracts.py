@@ -376,7 +376,7 @@ class Visit(NamedTuple):
     seconds: float
 
 
-class Course(NamedTuple):
+class RepairPlan(NamedTuple):
     """What repair will do to a node, all of it: the stays one after another, and how it ends.
 
     ``fixed`` says whether the fault is gone, which is unknown to the policy; ``retires`` whether the node is given up.

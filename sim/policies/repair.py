@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 from pydantic import Field, model_validator
 
 from ettrick.sim.formulas.queues import mean_wait
-from ettrick.sim.policies.contracts import Course, Visit
+from ettrick.sim.policies.contracts import RepairPlan, Visit
 from ettrick.sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError, Strategy
 from ettrick.sim.scenario.laws import Fixed, Law, draw
 from ettrick.sim.scenario.model import Money
@@ -64,9 +64,9 @@ class Simple(Strategy):
         del mark
         return "right"
 
-    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+    def course(self, node: NodeView, memory: Memory) -> tuple[RepairPlan, Memory]:
         """Repair once."""
-        return Course((Visit(0, draw(self.single_time, node.mark, "repair")),), fixed=True), memory
+        return RepairPlan((Visit(0, draw(self.single_time, node.mark, "repair")),), fixed=True), memory
 
     def score(self, memory: Memory) -> float:
         """Nothing is remembered."""
@@ -264,7 +264,7 @@ class RepairTiers(Strategy):
             return "other"
         return "right"
 
-    def course(self, node: NodeView, memory: Memory) -> tuple[Course, Memory]:
+    def course(self, node: NodeView, memory: Memory) -> tuple[RepairPlan, Memory]:
         """Return the stays of a node, and what to remember of it: one memory for each lemon policy."""
         if not self.lemons:
             return self._visits(self._index(node.tier) if node.tier else 0, node.mark), memory
@@ -276,14 +276,14 @@ class RepairTiers(Strategy):
         start = node.tier
         if any(lemon for _, lemon in judged):
             if self.lemons_go_to == "retirement":
-                return Course((), fixed=True, retires=True), memory
+                return RepairPlan((), fixed=True, retires=True), memory
             start = self.lemons_go_to
         return self._visits(self._index(start), node.mark), memory
 
     def _index(self, name: str) -> int:
         return next((index for index, tier in enumerate(self.tiers) if tier.name == name), 0)
 
-    def _visits(self, index: int, mark: Callable[[str], float]) -> Course:
+    def _visits(self, index: int, mark: Callable[[str], float]) -> RepairPlan:
         """Return the stays from a tier on."""
         compiled = self._compiled
         tests = self.qualification
@@ -302,10 +302,10 @@ class RepairTiers(Strategy):
                 continue
             fixed = success >= 1 or mark(fixes) < success
             if tests is None:
-                return Course(tuple(visits), fixed)
+                return RepairPlan(tuple(visits), fixed)
             visits.append(Visit(-1, draw(tests.time, mark, tested) * self.scale))
             if fixed or mark(finds) >= tests.finds:
-                return Course(tuple(visits), fixed)
+                return RepairPlan(tuple(visits), fixed)
             index = min(index + 1, len(compiled) - 1)
 
     @functools.cached_property
