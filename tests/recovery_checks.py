@@ -12,7 +12,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim import rng
-from ettrick.sim.engine.prepared import Reserve
+from ettrick.sim.engine.prepared import SparePool
 from ettrick.sim.policies.contracts import (
     FAULTS,
     Acquire,
@@ -47,7 +47,7 @@ def check_recovery(parameters: dict[str, Any], replications: int = 12, **changes
     check_plans(case.recovery)
     hits = 0
     for spares, replication in itertools.product((0, 2), range(replications)):
-        one = replace(case, reserves={"spare": Reserve(spares)})
+        one = replace(case, reserves={"spare": SparePool(spares)})
         quiet = _Watched(one, replication, trace(())).run()
         noisy = _Watched(one, replication, sim.trace(one, replication)).run()
         assert seconds(quiet).keys() <= {"productive", "checkpoint_stall", "queued"} | _buckets_of_start(case)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ettrick.sim.engine.prepared import Reserve
+from ettrick.sim.engine.prepared import SparePool
 from ettrick.sim.formulas.elastic import elastic_shares, mean_wait, share_in_place
 from ettrick.sim.formulas.nodes import domain_law, expected_pace, gives_up, missing_nodes_pmf, repairs_pmf, starvation
 from ettrick.sim.formulas.queues import base_stock
@@ -201,7 +201,7 @@ def _wait(prepared: Prepared) -> float:
         return 0.0
     named = pools_of(prepared)
     needed = sum(each.nodes for each in prepared.jobs)
-    pools = {"idle": Reserve(idle_nodes(prepared)), **prepared.reserves}
+    pools = {"idle": SparePool(idle_nodes(prepared)), **prepared.reserves}
     used = [pools[name] for name in named if name in pools and pools[name].nodes]
     extra = sum(pool.nodes for pool in used)
     refills = "idle" not in named and any(pool.refills for pool in used)
@@ -490,7 +490,7 @@ def rungs_of(prepared: Prepared) -> tuple[Rung, ...]:
     return prepared.recovery.rungs if isinstance(prepared.recovery, Ladder) else ()
 
 
-def _reserves(prepared: Prepared, needed: int) -> dict[str, Reserve]:
+def _reserves(prepared: Prepared, needed: int) -> dict[str, SparePool]:
     """Return the pools beside the nodes that are `needed`: those of the scenario, and what is idle."""
     idle = prepared.serving - needed - sum(pool.nodes for pool in prepared.reserves.values())
-    return {"idle": Reserve(max(idle, 0)), **prepared.reserves}
+    return {"idle": SparePool(max(idle, 0)), **prepared.reserves}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.lives import Lives
-    from ettrick.sim.engine.prepared import Prepared, Reserve, AllocationUnits
+    from ettrick.sim.engine.prepared import Prepared, SparePool, AllocationUnits
     from ettrick.sim.engine.stream_job import Allocation
 
 # ----------------------------------------
@@ -321,7 +321,7 @@ class PackedPool(Pool):
 
 
 def make_pools(
-    reserves: Mapping[str, Reserve], nodes: list[int], places: list[int], packed_by: Sequence[int] = ()
+    reserves: Mapping[str, SparePool], nodes: list[int], places: list[int], packed_by: Sequence[int] = ()
 ) -> dict[str, Pool]:
     """Return the pools by name: the last of the nodes, which are all idle so far, go to the reserves."""
 

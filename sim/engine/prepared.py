@@ -37,7 +37,7 @@ class EngineError(ValueError):
     """A scenario asks for machine code that cannot simulate it; the message is one line that names the key."""
 
 
-class Reserve(NamedTuple):
+class SparePool(NamedTuple):
     """Nodes that a pool holds back at the start, and whether returning nodes fill it again.
 
     A node that is taken is ready after `delay` [s]; with `one_by_one` the next one only then begins to get ready.
@@ -475,7 +475,7 @@ class Prepared:
     name: str
     nodes: int
     gpus_per_node: int
-    reserves: Mapping[str, Reserve]
+    reserves: Mapping[str, SparePool]
     units: AllocationUnits | None
     horizon: float
     warmup: float

@@ -14,7 +14,7 @@ import numpy as np
 
 from ettrick.sim import catalog, steps
 from ettrick.sim.cluster import FABRIC_PARTS
-from ettrick.sim.engine.prepared import Prepared, PreparedJob, Reserve, TargetPlan
+from ettrick.sim.engine.prepared import Prepared, PreparedJob, SparePool, TargetPlan
 from ettrick.sim.failures.health import CHECK
 from ettrick.sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from ettrick.sim.policies.checkpoint import Pause
@@ -273,13 +273,13 @@ def _conditions(
     return [condition(name) for name in found]
 
 
-def _reserves(scenario: Scenario) -> dict[str, Reserve]:
+def _reserves(scenario: Scenario) -> dict[str, SparePool]:
     """Return what each pool of spares holds back."""
     spares = scenario.spares
-    reserves = {"spare": Reserve(spares.hot)}
+    reserves = {"spare": SparePool(spares.hot)}
     for name, standby in (("warm", spares.warm), ("cold", spares.cold)):
         if standby is not None:
-            reserves[name] = Reserve(standby.nodes, standby.refills, standby.delay, standby.one_by_one)
+            reserves[name] = SparePool(standby.nodes, standby.refills, standby.delay, standby.one_by_one)
     return reserves
 
 
