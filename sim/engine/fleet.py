@@ -55,7 +55,7 @@ _INITIALIZE, _RESTORE, _STARVED = Bucket.INITIALIZE.value, Bucket.RESTORE.value,
 _QUEUED = Bucket.QUEUED.value
 
 
-class Fleet(Queue):
+class ClusterQueue(Queue):
     """The queue of a cluster that streams of jobs share.
 
     Everything that may let a job start asks for a pass (:meth:`ask`); it comes once, after all else of that instant.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.fleet import Fleet
+    from ettrick.sim.engine.fleet import ClusterQueue
     from ettrick.sim.engine.job import Segment
     from ettrick.sim.engine.kernel import ScheduledCall, Environment
     from ettrick.sim.engine.lives import FailureEvent
@@ -109,12 +109,12 @@ class JobPhases:
         """Whether something is decided when a job begins to step."""
         self.steps: Steps = Steps()
         self.restores = Restores(self)
-        self.fleet: Fleet | None = None
+        self.fleet: ClusterQueue | None = None
         """The queue, where streams of jobs share it."""
         if prepared.has_queue:
-            from ettrick.sim.engine.fleet import Fleet
+            from ettrick.sim.engine.fleet import ClusterQueue
 
-            self.fleet = Fleet(self)
+            self.fleet = ClusterQueue(self)
         self.queue = Queue(self) if self.fleet is None else self.fleet
         self.handlers: dict[type, Callable[[ReplicaGroup, Any, float], bool]] = {
             Stall: self._stall,

@@ -21,7 +21,7 @@ from ettrick.sim.scenario.streams import Arrival
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.sim.engine.fleet import Fleet
+    from ettrick.sim.engine.fleet import ClusterQueue
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import ServicePlan
@@ -125,7 +125,7 @@ class ReplicaSlot(StreamJob):
 class Service:
     """The gangs of a service in one replication, and the fluid of its requests."""
 
-    def __init__(self, fleet: Fleet, plan: ServicePlan, decoders: Service | None = None) -> None:
+    def __init__(self, fleet: ClusterQueue, plan: ServicePlan, decoders: Service | None = None) -> None:
         self.fleet = fleet
         self.plan = plan
         self.decoders = decoders or self
@@ -872,7 +872,7 @@ class Readers(Service):
         return now + self.plan.slack
 
 
-def call_spares(fleet: Fleet, services: Sequence[Service], now: float) -> None:
+def call_spares(fleet: ClusterQueue, services: Sequence[Service], now: float) -> None:
     """Let spares be idle where gangs of services that wait can start on them."""
     cluster = fleet.cluster
     idle, spare = cluster.idle.count, cluster.spare.count

@@ -18,7 +18,7 @@ from ettrick.sim.policies.contracts import Bucket
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ettrick.sim.engine.fleet import Fleet
+    from ettrick.sim.engine.fleet import ClusterQueue
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.stream_job import StreamJob
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class StreamSaves:
     """Lets jobs of streams save and restore in a store that others use too."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: ClusterQueue) -> None:
         self.fleet = fleet
         self.kernel = fleet.kernel
         self.stores = fleet.jobs.stores

@@ -18,7 +18,7 @@ from ettrick import sim
 from ettrick.analysis.fleet import fleet_ratios
 from ettrick.analysis.metrics import is_share
 from ettrick.analysis.targets import kept
-from ettrick.sim.engine.fleet import Fleet
+from ettrick.sim.engine.fleet import ClusterQueue
 from ettrick.sim.engine.fleet_result import JOB_SUMS, NAMED, FleetResult, LedgerKey
 from ettrick.sim.engine.prepared import TargetPlan
 from ettrick.sim.policies.contracts import Bucket
@@ -42,12 +42,12 @@ def test_random_fleets(monkeypatch: pytest.MonkeyPatch) -> None:
     After a pass the scheduler has nothing left to do at that instant.
     """
 
-    def settle(fleet: Fleet, now: float) -> None:
+    def settle(fleet: ClusterQueue, now: float) -> None:
         decide(fleet, now)
         assert fleet.planner.wake(now) > now
 
-    decide = Fleet._pass
-    monkeypatch.setattr(Fleet, "_pass", settle)
+    decide = ClusterQueue._pass
+    monkeypatch.setattr(ClusterQueue, "_pass", settle)
     for number in range(budget(300)):
         draw = random.Random(SEED * 10_000 + number)
         nodes, gpus = draw.choice([4, 9, 16]), draw.choice([1, 4, 8])
