@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import cli
-from ettrick.analysis.page.chapters.answer import Rows
+from ettrick.analysis.page.chapters.answer import CellRows
 from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
 from ettrick.analysis.page.chapters.study import drivers, edge, first_screen
 from ettrick.analysis.page.model import plain
@@ -335,10 +335,10 @@ def test_no_place_is_known_more_closely_than_the_values_tried(
     assert bracket([8.0, 16.0, 24.0], (0, 1), ends) == expected
 
 
-def runs(**columns: list[list[float]]) -> Rows:
+def runs(**columns: list[list[float]]) -> CellRows:
     """Return the table of results with these values: of each column, cell and draw; draw 0 is the central one."""
     first = next(iter(columns.values()))
-    return Rows([
+    return CellRows([
         {"cell": str(cell), "draw": str(draw)} | {name: str(found[cell][draw]) for name, found in columns.items()}
         for cell, draws in enumerate(first) for draw in range(len(draws))
     ])  # fmt: skip
@@ -364,7 +364,7 @@ def test_drawn_runs_lead_where_inputs_are_unknown() -> None:
     assert "any evaluated value is enough" in plain(answers_of(SourceDocument(RUN, sweep_of(content)))[0][1].answer)
 
 
-def said(content: dict[str, Any], rows: Rows | None = None) -> list[str]:
+def said(content: dict[str, Any], rows: CellRows | None = None) -> list[str]:
     """Return what drives the answer of a document."""
     report_data = ReportData(FolderResults(Path(), "sweep", {RUN: plain_data(sweep_of(content))}))
     return [plain(words) for words in drivers(report_data, answers_of(SourceDocument(RUN, sweep_of(content)), rows))]

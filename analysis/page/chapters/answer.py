@@ -122,7 +122,7 @@ _FILE = "results.csv"
 
 
 @dataclass(frozen=True)
-class Rows:
+class CellRows:
     """The rows of ``results.csv``, by cell."""
 
     rows: Sequence[Mapping[str, str]] = ()
@@ -165,7 +165,7 @@ class AnsweredQuestion:
 
     places: SourceDocument
     position: int
-    rows: Rows = field(default_factory=Rows)
+    rows: CellRows = field(default_factory=CellRows)
 
     @property
     def document(self) -> SweepDocument:

@@ -42,7 +42,7 @@ from ettrick.analysis.page.chapters.answer import (
     AnswerText,
     AnsweredQuestion,
     Row,
-    Rows,
+    CellRows,
     asked_text,
     curves,
     front,
@@ -82,9 +82,9 @@ if TYPE_CHECKING:
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
 
 
-def answers_of(places: SourceDocument, rows: Rows | None = None) -> list[tuple[AnsweredQuestion, AnswerText]]:
+def answers_of(places: SourceDocument, rows: CellRows | None = None) -> list[tuple[AnsweredQuestion, AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
-    asked = [AnsweredQuestion(places, position, rows or Rows()) for position in range(len(places.content.answers))]
+    asked = [AnsweredQuestion(places, position, rows or CellRows()) for position in range(len(places.content.answers))]
     found = [(one, ANSWERS.get(one.content["use"], of_plugin)(one)) for one in asked]
     return [(one, worded) for one, worded in found if worded is not None]
 
@@ -123,7 +123,7 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None:
         return None
-    answers = answers_of(SourceDocument(RUN, content), Rows(report_data.table) if _METRIC in content.metrics else None)
+    answers = answers_of(SourceDocument(RUN, content), CellRows(report_data.table) if _METRIC in content.metrics else None)
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
     items: list[Figure | TableBlock] = []
     for place, (asked, one) in enumerate(answers):

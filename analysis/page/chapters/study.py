@@ -38,7 +38,7 @@ from ettrick.analysis.page.cells import (
     summary_of,
 )
 from ettrick.analysis.page.chapters import sensitivity
-from ettrick.analysis.page.chapters.answer import AnsweredQuestion, Rows, asked_text
+from ettrick.analysis.page.chapters.answer import AnsweredQuestion, CellRows, asked_text
 from ettrick.analysis.page.chapters.answers import all_results, answers_of
 from ettrick.analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
 from ettrick.analysis.page.chapters.inputs import EXACTLY, chance, not_covered, not_known, stated, variability
@@ -351,7 +351,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     content = report_data.sweep
     assert content is not None
     places = SourceDocument(RUN, content)
-    answers = answers_of(places, Rows(report_data.table))
+    answers = answers_of(places, CellRows(report_data.table))
     question = str(content.question or content.description or content.study)
     if not answers:
         return glossed(FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places)))
@@ -470,7 +470,7 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None or len(running(content)) < 2:
         return None
-    answers = answers_of(SourceDocument(RUN, content), Rows(report_data.table)) if report_data.kind == "sweep" else []
+    answers = answers_of(SourceDocument(RUN, content), CellRows(report_data.table)) if report_data.kind == "sweep" else []
     drawn = [getattr(getattr(one.drawn(), "chart", None), "series", ()) for _, one in answers[:1]]
     pictures = [picture for picture in _pictures(content) if getattr(picture.chart, "series", None) not in drawn]
     if not pictures:
