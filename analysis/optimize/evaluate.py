@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from ettrick.analysis.sweep.campaign import Campaign
 
 
-class Estimate(NamedTuple):
+class MetricEstimate(NamedTuple):
     """A metric of a point; ``None`` without a mean, or an interval. What is exact has an interval without width."""
 
     mean: float | None
     ci95: Interval | None
 
 
-def estimate(cell: Cell, metric: str, *, over_draws: bool) -> Estimate:
+def estimate(cell: Cell, metric: str, *, over_draws: bool) -> MetricEstimate:
     """Return a metric of a cell with its 95 % interval.
 
     At the central values it is that of `ettrick.analysis.statistics.intervals.mean_estimate`, over draws that of
@@ -36,14 +36,14 @@ def estimate(cell: Cell, metric: str, *, over_draws: bool) -> Estimate:
     """
     outcomes = cell.drawn if over_draws else (cell.stated,)
     if any(not outcome.metrics.get(metric) for outcome in outcomes):
-        return Estimate(None, None)
+        return MetricEstimate(None, None)
     if over_draws:
         predicted = predictive_mean(cell, metric)
-        return Estimate(None, None) if predicted is None else Estimate(predicted.mean, predicted.interval)
+        return MetricEstimate(None, None) if predicted is None else MetricEstimate(predicted.mean, predicted.interval)
     found = cell.stated.estimate(metric)
     if found.mean is not None and found.interval is None and found.method == "exact":
-        return Estimate(found.mean, (found.mean, found.mean))
-    return Estimate(found.mean, found.interval)
+        return MetricEstimate(found.mean, (found.mean, found.mean))
+    return MetricEstimate(found.mean, found.interval)
 
 
 def doubt_of_cell(cell: Cell, metric: str, *, over_draws: bool) -> float | None:
@@ -68,8 +68,8 @@ class Trial(NamedTuple):
     number: int
     chosen: tuple[AxisPosition, ...]
     cell: Cell
-    aims: tuple[Estimate, ...]
-    bounded: tuple[Estimate, ...]
+    aims: tuple[MetricEstimate, ...]
+    bounded: tuple[MetricEstimate, ...]
     verdicts: tuple[Verdict, ...]
     is_met: bool
 
@@ -187,16 +187,16 @@ class Evaluator:
             runs and all(condition.is_met(found.mean) for condition, found in pairs),
         )
 
-    def _aim(self, aim: Aim, chosen: Sequence[AxisPosition], cell: Cell) -> Estimate:
+    def _aim(self, aim: Aim, chosen: Sequence[AxisPosition], cell: Cell) -> MetricEstimate:
         """Return what counts: a metric, or where the chosen value of an axis lies."""
         if not aim.is_axis:
             return self._estimate(cell, aim.name)
         if not chosen:
-            return Estimate(None, None)
+            return MetricEstimate(None, None)
         number = chosen[list(self.problem.domains).index(aim.name)].number
-        return Estimate(number, None if number is None else (number, number))
+        return MetricEstimate(number, None if number is None else (number, number))
 
-    def _estimate(self, cell: Cell, metric: str) -> Estimate:
+    def _estimate(self, cell: Cell, metric: str) -> MetricEstimate:
         return estimate(cell, metric, over_draws=self.problem.over_draws)
 
 

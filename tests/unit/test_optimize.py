@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import binom
 
 from ettrick import sim
-from ettrick.analysis.optimize.evaluate import Estimate, estimate, front_of, rank_trials
+from ettrick.analysis.optimize.evaluate import MetricEstimate, estimate, front_of, rank_trials
 from ettrick.analysis.optimize.optimize import _counted, optimize, optimum_document, replications_to_hold
 from ettrick.analysis.optimize.problem import NumericRange, Options, problem_of
 from ettrick.analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
@@ -87,7 +87,7 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
     ends: tuple[float, float], at_least: str, at_most: str
 ) -> None:
     """Both senses of the same bound of 0.7."""
-    found = Estimate(sum(ends) / 2, ends)
+    found = MetricEstimate(sum(ends) / 2, ends)
     assert condition_of("ettr >= 0.7").verdict(*found) == at_least
     assert condition_of("ettr <= 0.7").verdict(*found) == at_most
 
