@@ -36,7 +36,7 @@ _BLOCKS = 16
 """Parts that the rows are left out in."""
 
 
-class Estimate(NamedTuple):
+class SobolIndex(NamedTuple):
     """A share and how sure it is, both cut to 0 .. 1.
 
     Parameters
@@ -51,7 +51,7 @@ class Estimate(NamedTuple):
     ci95: Interval
 
 
-def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray) -> list[Estimate]:
+def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray) -> list[SobolIndex]:
     """Return shares that a statistic estimates, each with a 95 % interval.
 
     Both points and replications are a sample. Left out are, one at a time, each of 16 blocks of rows, put together at
@@ -89,21 +89,21 @@ def _squared_error(replicates: FloatArray) -> FloatArray:
     return found
 
 
-def _estimate(value: float, *parts: tuple[float, int]) -> Estimate:
+def _estimate(value: float, *parts: tuple[float, int]) -> SobolIndex:
     """Return an estimate from the squared standard errors of its parts, and their degrees of freedom."""
     squared = sum(part for part, _ in parts)
     middle = min(max(value, 0.0), 1.0)
     if not np.isfinite(squared):
         # Without some part nothing varies any more: so few points give no error.
-        return Estimate(middle, (0.0, 1.0))
+        return SobolIndex(middle, (0.0, 1.0))
     if squared <= 0:
-        return Estimate(middle, (middle, middle))
+        return SobolIndex(middle, (middle, middle))
     freedom = squared**2 / sum(part**2 / degrees for part, degrees in parts)
     half = t_quantile(0.95, int(freedom)) * float(np.sqrt(squared))
     if value - half <= 0 or value + half >= 1:
-        return Estimate(middle, (max(min(value - half, 1.0), 0.0), min(max(value + half, 0.0), 1.0)))
+        return SobolIndex(middle, (max(min(value - half, 1.0), 0.0), min(max(value + half, 0.0), 1.0)))
     odds, factor = value / (1 - value), float(np.exp(half / (value * (1 - value))))
-    return Estimate(value, (odds / (odds + factor), odds * factor / (1 + odds * factor)))
+    return SobolIndex(value, (odds / (odds + factor), odds * factor / (1 + odds * factor)))
 
 
 # The results of a Saltelli design as numbers: sets of points x points of a set x replications.
@@ -241,8 +241,8 @@ class Index(NamedTuple):
     """
 
     axis: str
-    first: Estimate
-    total: Estimate
+    first: SobolIndex
+    total: SobolIndex
     closed_form: tuple[float, float] | None
 
 
@@ -276,10 +276,10 @@ class Indices(NamedTuple):
     left_out: int
     why_left_out: str
     parts: Parts
-    shares: dict[str, Estimate] | None
+    shares: dict[str, SobolIndex] | None
     noise: float | None
     axes: tuple[Index, ...]
-    together: Estimate | None
+    together: SobolIndex | None
     reason: str
 
 
@@ -377,7 +377,7 @@ def _share_of_inputs(values: FloatArray) -> FloatArray:
     return np.array([parts.parameters / whole if whole else 0.0])
 
 
-def _reason(layout: SobolLayout, shares: dict[str, Estimate] | None, share: Estimate) -> str:
+def _reason(layout: SobolLayout, shares: dict[str, SobolIndex] | None, share: SobolIndex) -> str:
     """Return why there are no indices; empty if there are."""
     if shares is None:
         return "it is the same at every point and in every replication"
@@ -391,7 +391,7 @@ def _not_resolved(layout: SobolLayout) -> str:
     return f"what varies cannot be separated from noise with {replications} replications of {rows} rows"
 
 
-def _by_axis(table: StudyTable, values: FloatArray, formula: FloatArray | None) -> tuple[tuple[Index, ...], Estimate | None]:
+def _by_axis(table: StudyTable, values: FloatArray, formula: FloatArray | None) -> tuple[tuple[Index, ...], SobolIndex | None]:
     """Return the indices of each axis, the largest total first, and what the axes bring only together.
 
     Nothing if the variance of one of the sets is lost in noise.
