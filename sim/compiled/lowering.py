@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ettrick.sim.input.scenario import AnyRecovery
     from ettrick.sim.policies.contracts import Plan, Step
     from ettrick.sim.policies.recovery.ladder import Rung
-    from ettrick.sim.policies.recovery.phases import Held, Phase
+    from ettrick.sim.policies.recovery.phases import Held, RecoveryPhase
 
 # ----------------------------------------
 # Coverage.
@@ -573,7 +573,7 @@ class Lowered:
             self._add_phase(phase, members, purpose, is_start=is_start)
         return rows
 
-    def _add_phase(self, phase: Phase, members: Participants, purpose: str, *, is_start: bool) -> None:
+    def _add_phase(self, phase: RecoveryPhase, members: Participants, purpose: str, *, is_start: bool) -> None:
         """Write down the time of a phase."""
         factor = phase.factor(members)
         if isinstance(phase.time, Fixed):

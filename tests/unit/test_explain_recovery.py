@@ -16,7 +16,7 @@ from ettrick.analysis.results.explained import ExplainDocument
 from ettrick.sim.catalog import recoveries, recovery
 from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.recovery import RECOVERIES
-from ettrick.sim.policies.recovery.phases import Phase
+from ettrick.sim.policies.recovery.phases import RecoveryPhase
 from ettrick.sim.prepare.explained import STAGES
 from ettrick.sim.scenario.law_model import LawModel
 from tests import report_sample
@@ -322,10 +322,10 @@ def test_no_time_of_a_strategy_is_forgotten(name: str) -> None:
     model: Any = RECOVERIES[name]
     fields = model.model_fields
     assert set(STAGES[name]) <= set(fields)
-    written = {key for key, field in fields.items() if "Phase" in str(field.annotation) or "Law" in str(field)}
+    written = {key for key, field in fields.items() if "RecoveryPhase" in str(field.annotation) or "Law" in str(field)}
     assert written - {"rungs", "exhausted"} <= set(STAGES[name])
     for value in (fields[key].default for key in STAGES[name]):
-        assert not isinstance(value, LawModel | Phase)
+        assert not isinstance(value, LawModel | RecoveryPhase)
 
 
 @pytest.mark.parametrize("name", recoveries())

@@ -17,7 +17,7 @@ from ettrick.sim.input.scenario import DEFAULTS, Scenario, schema
 from ettrick.sim.load import completed
 from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.detection import DETECTIONS
-from ettrick.sim.policies.recovery.phases import Participants, Phase, mean
+from ettrick.sim.policies.recovery.phases import Participants, RecoveryPhase, mean
 from tests.cases import cases
 from tests.unit.bad_input import BASE
 
@@ -459,7 +459,7 @@ def test_collectives_grow_as_published() -> None:
 @cases("name", PRESETS)
 def test_no_phase_is_shorter_for_a_larger_job(name: str) -> None:
     """From 8 to 131,072 GPUs, whose nodes all join."""
-    found = [Phase.model_validate(row) for row in _phases(catalog.recovery(name)["recovery"])]
+    found = [RecoveryPhase.model_validate(row) for row in _phases(catalog.recovery(name)["recovery"])]
     assert found
     for each in found:
         times = [each.mean_seconds(Participants(8 << power, 1 << power, 1 << power)) for power in range(15)]

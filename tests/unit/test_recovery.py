@@ -26,7 +26,7 @@ from ettrick.sim.policies.contracts import (
 )
 from ettrick.sim.policies.recovery import RECOVERIES, HotSpare, Narrow, RestartSmaller, ShrinkRejoin
 from ettrick.sim.policies.recovery.base import Absence, ExpectedFailure
-from ettrick.sim.policies.recovery.phases import Participants, Phase, longest, mean, steps, total
+from ettrick.sim.policies.recovery.phases import Participants, RecoveryPhase, longest, mean, steps, total
 from ettrick.sim.policies.recovery.restart_smaller import Restarts
 from ettrick.sim.scenario.laws import Empirical, Exponential, Fixed, Lognormal, Uniform, Weibull
 from ettrick.sim.steps.plan import communicator_time
@@ -612,9 +612,9 @@ def test_narrow_by_hand() -> None:
 JOB = Participants(64.0, 8, 0)
 
 
-def phase(**keys: Any) -> Phase:
+def phase(**keys: Any) -> RecoveryPhase:
     """Return a phase as a file would give it."""
-    return Phase.model_validate({"name": "one", "time": "10 s"} | keys)
+    return RecoveryPhase.model_validate({"name": "one", "time": "10 s"} | keys)
 
 
 def number(value: float) -> Any:

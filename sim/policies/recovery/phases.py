@@ -58,7 +58,7 @@ class Participants(NamedTuple):
     joiners: int = 0
 
 
-class Phase(Model):
+class RecoveryPhase(Model):
     """One thing that has to happen before a job steps again."""
 
     name: str = Field(min_length=1, description="Name: teardown, container, imports, collectives, ...")
@@ -132,7 +132,7 @@ class Phase(Model):
         return max(power, self.floor / self.time.mean_value) if self.floor and self.time.mean_value else power
 
 
-def _once_each(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+def _once_each(phases: tuple[RecoveryPhase, ...]) -> tuple[RecoveryPhase, ...]:
     """Refuse two phases of one name: they would share their random numbers."""
     names = [phase.name for phase in phases]
     for index, name in enumerate(names):
@@ -147,13 +147,13 @@ def _form(value: object) -> str:
 
 
 Phases = Annotated[
-    Annotated[Law, Tag("one time")] | Annotated[tuple[Phase, ...], AfterValidator(_once_each), Tag("several phases")],
+    Annotated[Law, Tag("one time")] | Annotated[tuple[RecoveryPhase, ...], AfterValidator(_once_each), Tag("several phases")],
     Discriminator(_form),
 ]
 
 """A time, or a law of it, is one phase of the whole job; else phases one after another."""
 
-Held: TypeAlias = LawModel | tuple[Phase, ...]
+Held: TypeAlias = LawModel | tuple[RecoveryPhase, ...]
 
 """What a field of the type `Phases` holds."""
 
@@ -267,7 +267,7 @@ def exposures(*given: Held | None) -> frozenset[Exposure]:
     return frozenset(phase.exposed for phases in given if isinstance(phases, tuple) for phase in phases)
 
 
-def some(phases: Held, is_such: Callable[[Phase], bool]) -> bool:
+def some(phases: Held, is_such: Callable[[RecoveryPhase], bool]) -> bool:
     """Return whether some phase is such; a plain time has no phase that is anything special."""
     return not isinstance(phases, LawModel) and any(map(is_such, phases))
 
