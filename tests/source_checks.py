@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.failures.source import BlastRadius
-    from ettrick.sim.failures.spread import Size
+    from ettrick.sim.failures.spread import IncidentSize
     from ettrick.sim.failures.variety import Frailty, Tempo
     from ettrick.sim.scenario.law_model import LawModel
 
@@ -41,7 +41,7 @@ CELLS = 4000
 """Pieces into which a horizon is cut to sum up a hazard that changes in time."""
 
 
-def size_law(size: Size | None, members: int) -> NDArray[np.float64]:
+def size_law(size: IncidentSize | None, members: int) -> NDArray[np.float64]:
     """Return how likely an incident takes 0 .. `members` nodes [-], shape (members + 1,)."""
     from scipy.stats import binom, geom
 

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
 from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, Hidden, Renews, Residue, FailureSource, slots_per_node
-from ettrick.sim.failures.spread import Size
+from ettrick.sim.failures.spread import IncidentSize
 from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, Tempo, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
 from ettrick.sim.scenario.laws import Exponential, Law
@@ -282,7 +282,7 @@ class Incident(Struck):
 
     use: Literal["incident"] = "incident"
     part: str = Field("cluster", description="The shared part: cluster, rack, pdu, leaf, pod, ...")
-    size: Size | None = Field(None, description="How many nodes it takes; without it, all of the domain.")
+    size: IncidentSize | None = Field(None, description="How many nodes it takes; without it, all of the domain.")
     spread: Law | None = Field(
         None, description="Delay of each node, which is then a failure of its own; without it they fail as one."
     )

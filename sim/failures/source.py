@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.failures.effects import Aftermath, EffectModel, Fault
     from ettrick.sim.failures.planned import Rollout
-    from ettrick.sim.failures.spread import Size
+    from ettrick.sim.failures.spread import IncidentSize
     from ettrick.sim.failures.variety import Tempo
     from ettrick.sim.policies.detection.race import DetectionRace
     from ettrick.sim.scenario.law_model import LawModel
@@ -98,7 +98,7 @@ class BlastRadius:
     """
 
     members: int
-    size: Size | None = None
+    size: IncidentSize | None = None
     spread: LawModel | None = None
     repair: Literal["part", "nodes"] = "part"
     domains: Domains | None = None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures.source import BlastRadius, FailureSource
 
 
-class Size(Model):
+class IncidentSize(Model):
     """Law of the number of nodes: exactly one of nodes, mean, share, and values."""
 
     nodes: int | None = Field(None, ge=1, description="Always as many.")

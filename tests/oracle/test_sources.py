@@ -16,7 +16,7 @@ from ettrick.sim import rng
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures import SOURCES, BlastRadius, Component, draw_trace
 from ettrick.sim.failures.source import Domains
-from ettrick.sim.failures.spread import Size, Victims
+from ettrick.sim.failures.spread import IncidentSize, Victims
 from ettrick.sim.failures.variety import Tempo, fleet_of
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Weibull
 from tests.cases import cases
@@ -404,7 +404,7 @@ def outages(case: sim.Prepared, replication: int = 0) -> tuple[Outage, ...]:
 def test_every_subset_is_equally_likely() -> None:
     """An incident that takes two of six nodes takes each of the fifteen pairs as often as any other."""
     domains = Domains(np.array([0, 6]), np.arange(10, 16))
-    victims = Victims(BlastRadius(6, Size(nodes=2), domains=domains), "incident", 1, 0)
+    victims = Victims(BlastRadius(6, IncidentSize(nodes=2), domains=domains), "incident", 1, 0)
     pairs = list(itertools.combinations(range(10, 16), 2))
     observed = np.zeros(len(pairs))
     for number in range(6000):
@@ -505,7 +505,7 @@ def test_clusters_have_the_stated_size_and_delays() -> None:
     one, other = (start[order][lowest + place] % (2 * DAY) for place in (0, 1))
     assert abs(float(np.corrcoef(one, other)[0, 1])) <= Z / np.sqrt(len(one)), "each node has a delay of its own"
     sizes = np.bincount(np.bincount(incident)[1:], minlength=65).astype(np.float64)
-    assert stats.chisquare(*pooled(sizes, 2000 * size_law(Size(mean=4, least=2), 64))).pvalue > LEAST
+    assert stats.chisquare(*pooled(sizes, 2000 * size_law(IncidentSize(mean=4, least=2), 64))).pvalue > LEAST
     assert result.counts["failures"] == len(start), "each is a failure of its own"
 
 
@@ -513,7 +513,7 @@ def test_failures_of_incidents_are_overdispersed() -> None:
     """Failures over time are compound Poisson: mean = rate E[S], variance = rate E[S^2]."""
     case = idle({"rate": "1 per d", "size": {"mean": 4}, "spread": "0 s"}, 10)
     counts = np.array([len(draw_trace(case.sources, 10 * DAY, 1, number).time) for number in range(1500)])
-    law = size_law(Size(mean=4), 64)
+    law = size_law(IncidentSize(mean=4), 64)
     size = np.arange(65)
     mean, variance = 10 * float(size @ law), 10 * float(size**2 @ law)
     assert close(counts, mean, variance)

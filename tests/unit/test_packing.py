@@ -17,7 +17,7 @@ from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout
 from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState, Pool, gather, spread
 from ettrick.sim.engine.simulation import Simulation
-from ettrick.sim.failures.spread import Size
+from ettrick.sim.failures.spread import IncidentSize
 from ettrick.sim.policies.recovery.full_restart import FullRestart
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
@@ -592,7 +592,7 @@ SIZES: dict[str, tuple[dict[str, Any], int]] = {
 def test_draws_are_the_inverse_of_the_law(name: str) -> None:
     """Between the steps of its distribution, a uniform number gives the size whose step it is on."""
     parameters, members = SIZES[name]
-    size = Size.model_validate(parameters)
+    size = IncidentSize.model_validate(parameters)
     law = size_law(size, members)
     assert law.sum() == pytest.approx(1.0)
     numbers = (np.arange(4000) + 0.5) / 4000
@@ -611,5 +611,5 @@ def test_draws_are_the_inverse_of_the_law(name: str) -> None:
 def test_means(name: str) -> None:
     """The mean is the sum of sizes by their probabilities, cut off at the domain."""
     parameters, members = SIZES[name]
-    size = Size.model_validate(parameters)
+    size = IncidentSize.model_validate(parameters)
     assert size.mean_of(members) == pytest.approx(float(np.arange(members + 1) @ size_law(size, members)))
