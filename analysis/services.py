@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ettrick.sim import PreparedService
-    from ettrick.sim.steps.serving import Pools
+    from ettrick.sim.steps.serving import DisaggregatedPools
 
 Sort = Literal["gpu", "power", "money"]
 
@@ -107,7 +107,7 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
     )
 
 
-def _readers(pools: Pools, found: PreparedService) -> Readers:
+def _readers(pools: DisaggregatedPools, found: PreparedService) -> Readers:
     made, asked = pools.readers, found.asked
     carried = float(pools.reading * reading_rate(made, asked))
     return Readers(

@@ -25,7 +25,7 @@ from ettrick.sim.scenario.streams import JobOverhead
 from ettrick.sim.steps.serving import (
     BYTES,
     IDLE_GPU,
-    Pools,
+    DisaggregatedPools,
     Replica,
     Requests,
     batch_of_load,
@@ -195,11 +195,11 @@ class PreparedService:
         return min(batch_of_load(self.replica, self.requests, rate), self.largest)
 
     @property
-    def pools(self) -> Pools | None:
+    def pools(self) -> DisaggregatedPools | None:
         """Readers and decoders; ``None`` where replicas read their own prompts."""
         if self.reader is None or self.spec.prefill is None:
             return None
-        return Pools(self.reader, self.replica, self.spec.prefill.replicas, self.spec.replicas)
+        return DisaggregatedPools(self.reader, self.replica, self.spec.prefill.replicas, self.spec.replicas)
 
     @property
     def gpus(self) -> int:

@@ -552,7 +552,7 @@ def largest_rate(replica: Replica, requests: Requests) -> float:
     return float(batch / (requests.output * time_per_token(replica, batch, requests)))
 
 
-class Pools(NamedTuple):
+class DisaggregatedPools(NamedTuple):
     """Replicas that read prompts, and others that decode: disaggregated serving.
 
     Parameters
@@ -575,14 +575,14 @@ def reading_rate(replica: Replica, requests: Requests) -> Amount:
     return replica.data * replica.pipeline / alone
 
 
-def handover(pools: Pools, requests: Requests) -> Amount:
+def handover(pools: DisaggregatedPools, requests: Requests) -> Amount:
     """Return the time in which keys and values of a prompt pass to a decoder, by the NICs of the smaller side [s]."""
     kept = pools.readers.cache_bytes(requests.input) * pools.readers.tensor * pools.readers.pipeline
     ranks = [each.tensor * each.pipeline for each in (pools.readers, pools.decoders)]
     return kept / (pools.readers.constants.network * pools.readers.network * min(ranks))
 
 
-def pooled_in_flight(pools: Pools, requests: Requests, clients: Amount) -> Amount:
+def pooled_in_flight(pools: DisaggregatedPools, requests: Requests, clients: Amount) -> Amount:
     """Return the sequences in flight of one decoder when `clients` ask again as soon as they are answered [-].
 
     By Little's law x requests a second have x S_o t_d in decoders and x (t_p + hand-over) in readers; what remains of

@@ -16,7 +16,7 @@ from ettrick.sim import catalog
 from ettrick.sim.steps.recommender import recommend
 from ettrick.sim.steps.serving import (
     BYTES,
-    Pools,
+    DisaggregatedPools,
     Replica,
     Requests,
     batch_of_load,
@@ -244,9 +244,9 @@ def test_a_share_of_what_is_free_is_of_what_weights_leave() -> None:
     assert cache_room(whole) == pytest.approx(0.92 * 80e9 - taken)
 
 
-def pools(reading: float = 2.0, decoding: float = 4.0) -> Pools:
+def pools(reading: float = 2.0, decoding: float = 4.0) -> DisaggregatedPools:
     """Return readers of two GPUs and decoders of four."""
-    return Pools(replica(tensor=2), replica(), reading, decoding)
+    return DisaggregatedPools(replica(tensor=2), replica(), reading, decoding)
 
 
 def test_pools_obey_little() -> None:
