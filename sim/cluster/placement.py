@@ -152,7 +152,7 @@ def positions(layout: RankLayout, *, by_stage: bool = False) -> NDArray[np.int64
     return found
 
 
-class Span(NamedTuple):
+class GroupLocality(NamedTuple):
     """How far the groups of one kind reach.
 
     Attributes
@@ -200,7 +200,7 @@ class Span(NamedTuple):
 
 def spans(
     layout: RankLayout, domains: Mapping[str, NDArray[np.int32]], nodes: NDArray[np.integer]
-) -> dict[GroupKind, Span]:
+) -> dict[GroupKind, GroupLocality]:
     """Return how far the groups of each kind reach; kinds whose groups are single ranks are left out.
 
     Parameters
@@ -220,7 +220,7 @@ def spans(
             level = _level([of_rank[name][ranks] for name in _DOMAINS])
             fewest, most = _cut(of_rank["scale_up"][ranks])
             leaves, pods = (_cut(of_rank[name][ranks])[1] for name in ("leaf", "pod"))
-            found[kind] = Span(kind, layout.size(kind), len(ranks), level, fewest, most, largest, leaves, pods)
+            found[kind] = GroupLocality(kind, layout.size(kind), len(ranks), level, fewest, most, largest, leaves, pods)
     return found
 
 
@@ -243,7 +243,7 @@ def _cut(ids: NDArray[np.int32]) -> tuple[int, int]:
 
 
 def bandwidths(
-    spans: Mapping[GroupKind, Span],
+    spans: Mapping[GroupKind, GroupLocality],
     level_bandwidth: Mapping[str, float],
     scale_up: float,
     nics_per_gpu: float,
@@ -280,7 +280,7 @@ def bandwidths(
     return found
 
 
-def cost_of_crossing(span: Span, scale_up: float, nic: float) -> str | None:
+def cost_of_crossing(span: GroupLocality, scale_up: float, nic: float) -> str | None:
     """Return in one line what it costs that groups are cut; None if none is, or if the NICs are as fast.
 
     A GPU gets `scale_up` inside its domain, and `nic` through its share of NICs at the span's level [B/s].

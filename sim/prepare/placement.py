@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.cluster import Topology
-    from ettrick.sim.cluster.placement import HostLoss, Span
+    from ettrick.sim.cluster.placement import HostLoss, GroupLocality
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, AnyRecovery, Scenario
     from ettrick.sim.scenario.model import AnyAccelerator, JobSpec, Parallelism
@@ -355,7 +355,7 @@ class Placement(NamedTuple):
         has lost one more [-]; 0 where nodes are used one by one.
     """
 
-    spans: dict[GroupKind, Span]
+    spans: dict[GroupKind, GroupLocality]
     bandwidth: dict[GroupKind, float]
     loss: HostLoss
     cut_off: int

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ettrick.sim.cluster.placement import RankLayout, Span, bandwidths, cost_of_crossing, loss_of_host, spans, stranded_gpus
+from ettrick.sim.cluster.placement import RankLayout, GroupLocality, bandwidths, cost_of_crossing, loss_of_host, spans, stranded_gpus
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.model import Parallelism
 from tests.cases import cases
@@ -32,7 +32,7 @@ def domains(nodes: int, scale_up: int = 1, leaf: int = 32, pod: int = 384) -> di
     return {name: (np.arange(nodes) // size).astype(np.int32) for name, size in sizes.items()}
 
 
-def reach(of: RankLayout, **sizes: int) -> dict[Any, Span]:
+def reach(of: RankLayout, **sizes: int) -> dict[Any, GroupLocality]:
     """Return the spans of a job that sits on the first nodes, in order."""
     return spans(of, domains(of.hosts, **sizes), np.arange(of.hosts))
 
@@ -81,8 +81,8 @@ def test_llama3() -> None:
         assert len(loss.pipeline_groups) == 8
         assert loss.context_groups == loss.expert_groups == ()
     found = reach(of)
-    assert found["tensor"] == Span("tensor", 8, 2048, "scale_up", 8, 1, 8, 1, 1)
-    assert found["data"] == Span("data", 128, 128, "pod", 1, 128, 8, 4, 1), "128 hosts of a pod of 3,072 GPUs"
+    assert found["tensor"] == GroupLocality("tensor", 8, 2048, "scale_up", 8, 1, 8, 1, 1)
+    assert found["data"] == GroupLocality("data", 128, 128, "pod", 1, 128, 8, 4, 1), "128 hosts of a pod of 3,072 GPUs"
     assert (found["pipeline"].level, found["pipeline"].pods) == ("cluster", 6), "three stages a pod, one in the last"
     got = bandwidths(found, LEVELS, NVLINK, 1.0)
     assert got == {"tensor": NVLINK, "data": NIC, "pipeline": pytest.approx(16 / 6 * NIC / 7)}, (
@@ -215,7 +215,7 @@ def test_bandwidth_by_level() -> None:
     """Groups get what is left at the level that they reach, of as many NICs as their ranks in a domain have."""
     level = {"leaf": 40e9, "pod": 30e9, "cluster": 20e9}
     made = {
-        kind: Span(kind, 16, 4, where, each, 4, 8)  # type: ignore[arg-type]
+        kind: GroupLocality(kind, 16, 4, where, each, 4, 8)  # type: ignore[arg-type]
         for kind, where, each in (("tensor", "leaf", 4), ("context", "leaf", 4), ("data", "pod", 2))
     }
     got = bandwidths({**made, "pipeline": made["data"]._replace(level="cluster")}, level, 100e9, 0.5)
@@ -226,7 +226,7 @@ def test_bandwidth_by_level() -> None:
 def test_neighbours_share_what_leaves_a_pod() -> None:
     """Of the ranks of a group in a pod one sends out of it: with 4 ranks in a pod an eighth of a NIC becomes a half."""
     level = {"leaf": 40e9, "pod": 40e9, "cluster": 5e9}
-    far = Span("data", 32, 4, "cluster", 1, 32, 8, leaves=32, pods=8)
+    far = GroupLocality("data", 32, 4, "cluster", 1, 32, 8, leaves=32, pods=8)
     assert far.network(level) == 20e9
     assert far._replace(pods=1).network(level) == 40e9, "no more than a NIC"
     assert far._replace(kind="expert").network(level) == 5e9, "tokens go to all ranks"
