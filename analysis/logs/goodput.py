@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.tables import Phase, Tables
+    from ettrick.analysis.logs.tables import TrainingPhase, Tables
 
     FloatArray = NDArray[np.float64]
 
@@ -49,7 +49,7 @@ class StepStretches(NamedTuple):
     kept: FloatArray
 
     @classmethod
-    def of(cls, phases: Iterable[Phase], low: float = -math.inf, high: float = math.inf) -> StepStretches:
+    def of(cls, phases: Iterable[TrainingPhase], low: float = -math.inf, high: float = math.inf) -> StepStretches:
         """Return the stretches of phases between two moments [s], as if nothing had been logged outside of them."""
         spans = sorted((p.t0, p.t1, p.first_step, p.last_step) for p in phases if p.last_step > p.first_step)
         begin, end, first, last = np.array(spans, dtype=np.float64).reshape(-1, 4).T
@@ -74,9 +74,9 @@ class StepStretches(NamedTuple):
         return StepStretches(begin[seen], end[seen], (self.ran * share)[seen], (self.kept * share)[seen])
 
 
-def phases_of(tables: Tables, name: str = "") -> list[Phase]:
+def phases_of(tables: Tables, name: str = "") -> list[TrainingPhase]:
     """Return the phases of a job, or of the one with most of them where training logs have no job of this name."""
-    jobs: dict[str, list[Phase]] = defaultdict(list)
+    jobs: dict[str, list[TrainingPhase]] = defaultdict(list)
     for phase in tables.phases:
         jobs[phase.job].append(phase)
     if len(jobs) > 1 and name not in jobs:
@@ -95,7 +95,7 @@ def training(tables: Tables, history: History) -> TrainingFound | None:
     if not len(steps.ran):
         tables.findings.append("the training log has no two steps in the window: nothing is measured by it")
         return None
-    runs: dict[int, list[Phase]] = defaultdict(list)
+    runs: dict[int, list[TrainingPhase]] = defaultdict(list)
     for phase in phases:
         if low <= phase.t0 < high:
             runs[phase.attempt].append(phase)

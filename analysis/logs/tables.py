@@ -120,7 +120,7 @@ class LoggedAttempt:
 
 
 @dataclass(slots=True)
-class Phase:
+class TrainingPhase:
     """A stretch of a job's attempt between `t0` and `t1` [s]; `step` phases count their steps."""
 
     job: str
@@ -200,7 +200,7 @@ class Tables:
     events: list[NodeEvent] = field(default_factory=list)
     exposure: list[Exposure] = field(default_factory=list)
     attempts: list[LoggedAttempt] = field(default_factory=list)
-    phases: list[Phase] = field(default_factory=list)
+    phases: list[TrainingPhase] = field(default_factory=list)
     lives: list[PartLife] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)

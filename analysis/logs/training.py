@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, Phase
+from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, TrainingPhase
 from ettrick.sim.records import EPOCH, LogError, since_1970
 
 if TYPE_CHECKING:
@@ -138,21 +138,21 @@ def _make_runs(reading: ReaderContext) -> None:
                 reading.tables.drop(entry.file, "an end without its start", entry.line)
 
 
-def _phase_ended_by(entry: SpanEdge, begins: dict[str, SpanEdge], run: int) -> Phase | None:
+def _phase_ended_by(entry: SpanEdge, begins: dict[str, SpanEdge], run: int) -> TrainingPhase | None:
     """Return the phase that an entry ends, and keep the entry if it begins one."""
     job, moment, rank, step, span, file, line = entry
     if span == "job":
-        return Phase(job, run, "teardown" if rank == 0 else "start", moment, moment, file=file, line=line)
+        return TrainingPhase(job, run, "teardown" if rank == 0 else "start", moment, moment, file=file, line=line)
     begin = begins.pop(span, None)
     if rank != 1:
         begins[span] = entry
     if rank == 4:
         first = entry if begin is None else begin
         is_later = begin is None or step > begin.step
-        return Phase(job, run, "step", first.moment, moment, first.step, step, file, line) if is_later else None
+        return TrainingPhase(job, run, "step", first.moment, moment, first.step, step, file, line) if is_later else None
     if rank == 3 or begin is None:
         return None
-    return Phase(job, run, _SPANS.get(span, span), begin.moment, moment, file=file, line=begin.line)
+    return TrainingPhase(job, run, _SPANS.get(span, span), begin.moment, moment, file=file, line=begin.line)
 
 
 # torchrun: the first failure that an agent saw.
@@ -243,7 +243,7 @@ def read_nvrx(log: LogReader) -> None:
         if (cycle, first) in moments and (cycle, last) in moments:
             (begin, line), (end, _) = min(moments[cycle, first]), max(moments[cycle, last])
             if end >= begin:
-                log.tables.phases.append(Phase(job, cycle, phase, begin, end, file=log.file, line=line))
+                log.tables.phases.append(TrainingPhase(job, cycle, phase, begin, end, file=log.file, line=line))
 
 
 def read_cycles(log: LogReader) -> None:

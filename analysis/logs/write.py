@@ -17,7 +17,7 @@ from ettrick.analysis.logs import workload
 from ettrick.analysis.logs.estimate import FEW, LEAST_SIGMA
 from ettrick.analysis.logs.events import largest
 from ettrick.analysis.logs.fit import duration, lognormal_law, rate_text
-from ettrick.analysis.logs.tables import LoggedAttempt, Dropped, NodeEvent, Exposure, Phase, as_csv, utc
+from ettrick.analysis.logs.tables import LoggedAttempt, Dropped, NodeEvent, Exposure, TrainingPhase, as_csv, utc
 from ettrick.analysis.results.files import csv_text
 from ettrick.sim.units import DAY, DURATION, parse
 
@@ -268,7 +268,7 @@ def files(
             found["fleet-study.yaml"] = head + sim.dump(study(document, of_fleet=True))
         found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
-        found["phases.csv"] = as_csv(tables.phases, Phase)
+        found["phases.csv"] = as_csv(tables.phases, TrainingPhase)
     if alternative is not None:
         why = "# As failures.yaml, with differences between nodes that the data do not rule out.\n"
         found[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))

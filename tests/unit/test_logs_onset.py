@@ -10,7 +10,7 @@ import pytest
 
 from ettrick.analysis.logs import fit, goodput, onset, pipeline
 from ettrick.analysis.logs.pipeline import FitOptions
-from ettrick.analysis.logs.tables import Phase, Tables, utc
+from ettrick.analysis.logs.tables import TrainingPhase, Tables, utc
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import CODES, START, Fault, drawn
@@ -173,7 +173,7 @@ def test_a_step_time_that_drifts(how: str) -> None:
     tables, now, count = Tables(), START, 0
     while now < START + 120 * DAY:
         length = 360 * float(generator.normal(SHAPES[how]((now - START) / (120 * DAY)), 0.1))
-        tables.phases.append(Phase("run", 0, "step", now, now + length, count, count + 360))
+        tables.phases.append(TrainingPhase("run", 0, "step", now, now + length, count, count + 360))
         now, count = now + length, count + 360
     findings = goodput._drift(goodput.StepStretches.of(tables.phases))
     assert len(findings) == bool(how)

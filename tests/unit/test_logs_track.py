@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from ettrick.analysis.logs import track
 from ettrick.analysis.logs.goodput import StepStretches
 from ettrick.analysis.logs.pipeline import FitOptions
-from ettrick.analysis.logs.tables import Phase
+from ettrick.analysis.logs.tables import TrainingPhase
 from ettrick.analysis.results.fitted import Tracked, WeekFound
 from ettrick.analysis.results.models import Provenance
 from ettrick.cli import app
@@ -301,7 +301,7 @@ def test_weeks_that_a_log_has_in_part(tmp_path: Path) -> None:
         (0.0, 4.0, 1.0),
         (0.0, 3.0, None),
     ):
-        steps = StepStretches.of([Phase("train", 0, "step", 86400 * first, 86400 * last, 0, round(8640 * (last - first)))])
+        steps = StepStretches.of([TrainingPhase("train", 0, "step", 86400 * first, 86400 * last, 0, round(8640 * (last - first)))])
         found = track._of_steps(steps, 86400 * first, 86400 * last, model)
         assert found.get("productive") == (pytest.approx(measured) if measured else None)
 
