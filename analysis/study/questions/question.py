@@ -110,7 +110,7 @@ METRIC = Field("", description="The metric; omitted: the first one of the study.
 # Cells in order: those that differ in one axis alone, and what places on an axis are called.
 
 
-class Line(NamedTuple):
+class QuestionSlice(NamedTuple):
     """Cells that differ in one axis alone.
 
     Parameters
@@ -140,7 +140,7 @@ def varying(table: StudyTable) -> list[str]:
     ]
 
 
-def lines_of(table: StudyTable, *along: str) -> list[Line]:
+def lines_of(table: StudyTable, *along: str) -> list[QuestionSlice]:
     """Return for every combination of the other axes the cells in order of one axis, or of several together."""
     positions = [table.position(name) for name in along]
     others = [name for name in varying(table) if name not in along]
@@ -154,7 +154,7 @@ def lines_of(table: StudyTable, *along: str) -> list[Line]:
             cells.sort(key=lambda cell: [cell.values[place].number or 0.0 for place in positions])
         labels = labels_of(table, cells[0])
         lines.append(
-            Line(
+            QuestionSlice(
                 {name: labels[name] for name in others},
                 tuple(cell for cell in cells if not cell.trouble),
                 tuple(cell for cell in cells if cell.trouble),
@@ -165,7 +165,7 @@ def lines_of(table: StudyTable, *along: str) -> list[Line]:
     return whole or lines
 
 
-def no_lines(table: StudyTable, lines: Sequence[Line], along: str) -> str:
+def no_lines(table: StudyTable, lines: Sequence[QuestionSlice], along: str) -> str:
     """Return why nothing can be said along an axis, in a sentence; empty if something can."""
     if any(len(line.cells) > 1 for line in lines):
         return ""
