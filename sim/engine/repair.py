@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False)
-class Patient:
+class RepairTicket:
     """A node in repair, and how far it has come."""
 
     node: int
@@ -63,7 +63,7 @@ class _Crews:
 
     def __init__(self, crews: int) -> None:
         self.free = crews
-        self.waiting: deque[Patient] = deque()
+        self.waiting: deque[RepairTicket] = deque()
 
 
 class Shelf:
@@ -402,7 +402,7 @@ class Repair:
         course, memory = self.strategy.course(view, self.memory.get(node))
         if memory is not None:
             self.memory[node] = memory
-        patient = Patient(node, failure, course, is_wrong)
+        patient = RepairTicket(node, failure, course, is_wrong)
         if course.retires:
             self._retire(patient, now)
         elif self.crews or source.name in self.shelf_of:
@@ -410,7 +410,7 @@ class Repair:
         else:
             self._all_at_once(patient, now)
 
-    def _all_at_once(self, patient: Patient, now: float) -> None:
+    def _all_at_once(self, patient: RepairTicket, now: float) -> None:
         """With crews for everybody the whole course is known now."""
         visits = patient.course.visits
         end = now
@@ -420,7 +420,7 @@ class Repair:
             self._plan_stay(patient, now)
         self.kernel.at(end, EventPriority.RETURN, self._on_done, patient)
 
-    def _plan_stay(self, patient: Patient, now: float) -> None:
+    def _plan_stay(self, patient: RepairTicket, now: float) -> None:
         """Say which part of the stay is qualification; the rest is repair."""
         segments: list[tuple[int, float]] = []
         for visit in patient.course.visits:
@@ -430,7 +430,7 @@ class Repair:
         segments.append((Bucket.REPAIR, math.inf))
         self.cluster.repairing[patient.node].segments = segments
 
-    def _next(self, patient: Patient, now: float) -> None:
+    def _next(self, patient: RepairTicket, now: float) -> None:
         """Begin the next stay, or wait for a crew."""
         visits = patient.course.visits
         if patient.visit == len(visits):
@@ -451,7 +451,7 @@ class Repair:
             crews.free -= 1
         self._begin(patient, now)
 
-    def _begin(self, patient: Patient, now: float) -> None:
+    def _begin(self, patient: RepairTicket, now: float) -> None:
         visit = patient.course.visits[patient.visit]
         if visit.tier < 0:
             stay = self.cluster.repairing[patient.node]
@@ -464,7 +464,7 @@ class Repair:
         self.kernel.at(now + visit.seconds, EventPriority.RETURN, self._on_visit_end, patient)
 
     def _on_visit_end(self, call: ScheduledCall) -> None:
-        patient: Patient = call.argument
+        patient: RepairTicket = call.argument
         now = self.kernel.now
         crews = self.crews.get(patient.course.visits[patient.visit].tier)
         if crews is not None:
@@ -478,7 +478,7 @@ class Repair:
     def _on_done(self, call: ScheduledCall) -> None:
         self._done(call.argument, self.kernel.now)
 
-    def _done(self, patient: Patient, now: float) -> None:
+    def _done(self, patient: RepairTicket, now: float) -> None:
         """Let a node work again, healthy or seemingly so."""
         node = patient.node
         self.counts.repairs += 1
@@ -490,7 +490,7 @@ class Repair:
                 self.failures.remain(node, patient.failure, now)
         self._give_back(patient, now)
 
-    def _give_back(self, patient: Patient, now: float) -> None:
+    def _give_back(self, patient: RepairTicket, now: float) -> None:
         node = patient.node
         self.returned[node] = now
         if not patient.is_wrong:
@@ -500,7 +500,7 @@ class Repair:
 
     # --------------------------------------------------------------------------------------------- retirement
 
-    def _retire(self, patient: Patient, now: float) -> None:
+    def _retire(self, patient: RepairTicket, now: float) -> None:
         """Give a node up; a new one may come."""
         self.counts.retired += 1
         is_lemon = bool(self.failures.hidden.open.get(patient.node)) or patient.failure.round >= RELAPSE
@@ -511,7 +511,7 @@ class Repair:
             self.kernel.at(now + seconds, EventPriority.RETURN, self._on_new, patient)
 
     def _on_new(self, call: ScheduledCall) -> None:
-        patient: Patient = call.argument
+        patient: RepairTicket = call.argument
         node = patient.node
         now = self.kernel.now
         self.failures.cure(node)
