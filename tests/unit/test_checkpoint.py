@@ -12,7 +12,7 @@ import pytest
 from ettrick.sim.formulas.goodput import daly_interval, optimal_interval, young_interval
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic, StorePlan, Tiers, cliques
 from ettrick.sim.policies.checkpoint.ladder import choose
-from ettrick.sim.policies.checkpoint.stores import StoredCheckpoints, Source, clique_of, missing
+from ettrick.sim.policies.checkpoint.stores import StoredCheckpoints, RestoreSource, clique_of, missing
 from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace
 from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
@@ -235,7 +235,7 @@ def test_one_replica_is_enough_if_each_holds_everything() -> None:
 def test_an_unreadable_copy_behind_the_newest_is_passed_over() -> None:
     """The newest checkpoint is too new and known to be good, the next cannot be read: the one before it is."""
     rung = StorePlan("remote", 10.0, 0.0, 0.0, 5.0, 5.0, corrupt=0.5, retain=5)
-    one = Source(rung, frozenset(), frozenset())
+    one = RestoreSource(rung, frozenset(), frozenset())
 
     def mark(purpose: str) -> float:
         return 0.0 if purpose.endswith(" 2") else 1.0

@@ -19,7 +19,7 @@ from ettrick.sim.policies.checkpoint.stores import (
     Reading,
     StorePlan,
     StoredCheckpoints,
-    Source,
+    RestoreSource,
     StoreName,
     after,
     before,
@@ -60,7 +60,7 @@ class _Search:
     """Checkpoints that may be read, store by store; the newest ones that are of no use are passed over."""
 
     def __init__(
-        self, sources: Sequence[Source | None], shelves: Sequence[StoredCheckpoints], spacings: Sequence[float], sound: float
+        self, sources: Sequence[RestoreSource | None], shelves: Sequence[StoredCheckpoints], spacings: Sequence[float], sound: float
     ) -> None:
         self.sources = sources
         self.shelves = [
@@ -100,7 +100,7 @@ class _Search:
             self.passed[index] += 1
         return None if useless else reading
 
-    def _can_read(self, index: int, source: Source, mark: Callable[[str], float] | None) -> bool:
+    def _can_read(self, index: int, source: RestoreSource, mark: Callable[[str], float] | None) -> bool:
         """Return whether a checkpoint can be read; one that has been read before can."""
         number = self.passed[index]
         if mark is None or source.rung.corrupt == 0 or (number == 0 and self.shelves[index].good):
@@ -119,7 +119,7 @@ class _Search:
 
 
 def choose(
-    sources: Sequence[Source | None],
+    sources: Sequence[RestoreSource | None],
     shelves: Sequence[StoredCheckpoints],
     spacings: Sequence[float],
     damaged: frozenset[int],
@@ -415,7 +415,7 @@ class MultiLevelCheckpoint:
         spacings = [period * pace.rate for period in grid.periods[: len(self.stores)]]
         shelves = list(state.shelves)
         if self.peer is not None and damage.live and damage.keeps in ("live", "processes") and last.work > 0:
-            sources.append(Source(self.peer, frozenset(), frozenset()))
+            sources.append(RestoreSource(self.peer, frozenset(), frozenset()))
             shelves.append(StoredCheckpoints(last.work, 1))
             spacings.append(1.0)
         damaged = damage.lost | damage.rebooted if damage.keeps != "stores" else frozenset()

@@ -294,7 +294,7 @@ class StorePlan(NamedTuple):
         return whole_steps(self.interval, step)
 
 
-class Source(NamedTuple):
+class RestoreSource(NamedTuple):
     """A store that holds the step in question: the positions whose shard it has lost, and what is gone with nodes.
 
     A position in ``gone`` has lost its own shard, and reads that of another one.
@@ -369,20 +369,20 @@ def _dead(rung: StorePlan, gone: frozenset[int], nodes: int) -> frozenset[int]:
     )
 
 
-def missing(rung: StorePlan, damage: Damage, nodes: int, replicas: int) -> Source | None:
+def missing(rung: StorePlan, damage: Damage, nodes: int, replicas: int) -> RestoreSource | None:
     """Return what a store has lost, or ``None`` if nothing of it is left."""
     if rung.store == "remote":
-        return Source(rung, frozenset(), frozenset())
+        return RestoreSource(rung, frozenset(), frozenset())
     if damage.keeps == "stores":
         return None
     gone = damage.lost if rung.store == "disk" else damage.lost | damage.rebooted
     lacks = _dead(rung, gone, nodes) if rung.store == "peer-host" else gone
     if rung.every_replica and len({position * replicas // nodes for position in lacks}) < replicas:
         lacks = frozenset()
-    return Source(rung, lacks, gone) if len(lacks) < nodes else None
+    return RestoreSource(rung, lacks, gone) if len(lacks) < nodes else None
 
 
-def read(sources: Iterable[Source], damaged: frozenset[int], nodes: int) -> Reading | None:
+def read(sources: Iterable[RestoreSource], damaged: frozenset[int], nodes: int) -> Reading | None:
     """Return how a step that all of `sources` hold is read, each shard from the quickest; ``None`` if one is nowhere.
 
     Only the nodes in `damaged` may have lost something. Of stores that are equally slow the
