@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.slurm_conf import Site
+    from ettrick.analysis.logs.slurm_conf import SlurmScenario
     from ettrick.analysis.logs.tables import Tables
     from ettrick.analysis.results.fitted import FitDocument
     from ettrick.sim.records import HostLists
@@ -193,7 +193,7 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
     tables.findings[:] = map(hider.text, tables.findings)
 
 
-def of_site(site: Site, hider: Hider) -> Site:
+def of_site(site: SlurmScenario, hider: Hider) -> SlurmScenario:
     """Return the files of Slurm with the hashes that their names have in the tables."""
     queues = tuple(
         SlurmPartition(hider.name("partition", part.name), tuple(map(_namer(hider, "node"), part.nodes)), part.settings)

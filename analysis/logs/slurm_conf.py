@@ -260,7 +260,7 @@ _LEAVES = {"tree": "switches", "block": "blocks"}
 """Kinds of topologies that have leaves, and the key of their members."""
 
 
-class Site(NamedTuple):
+class SlurmScenario(NamedTuple):
     """What the files of Slurm say in the keys of a scenario, and what they leave open.
 
     Parameters
@@ -342,7 +342,7 @@ def _whole(settings: Mapping[str, str], key: str, usual: int = 0) -> int:
     return int(text)
 
 
-def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Site:
+def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> SlurmScenario:
     """Return what the files say of cluster, partitions and scheduler.
 
     Parameters
@@ -385,7 +385,7 @@ def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Si
         raise SlurmError(f"{slurm}: {error}") from None
     if topology is not None:
         scheduler["pack"] = "leaf"
-    return Site(nodes, cluster, scheduler, tuple(queues), priorities, assumed, names, found.settings)
+    return SlurmScenario(nodes, cluster, scheduler, tuple(queues), priorities, assumed, names, found.settings)
 
 
 def _named(names: Collection[str], singular: str, plural: str) -> str:
@@ -551,7 +551,7 @@ LOAD = 0.7
 
 def scenario(
     slurm: Path, topology: Path | None, accelerator: str, name: str, failures: str, recovery: str, horizon: str
-) -> tuple[str, Site]:
+) -> tuple[str, SlurmScenario]:
     """Return the text of a scenario, and what it was made of.
 
     Parameters
@@ -600,7 +600,7 @@ def scenario(
     return "\n".join([*head, sim.dump(content)]), made
 
 
-def _jobs(made: Site) -> list[dict[str, Any]]:
+def _jobs(made: SlurmScenario) -> list[dict[str, Any]]:
     """Return a stream for each partition, which together ask for a share of the GPUs; each node counts once."""
     per_node = made.cluster["gpus_per_node"]
     inside = Counter(node for part in made.queues for node in set(part.nodes).intersection(made.nodes))

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.logs.events import History
     from ettrick.analysis.logs.fit import FittedModel
-    from ettrick.analysis.logs.slurm_conf import Site
+    from ettrick.analysis.logs.slurm_conf import SlurmScenario
     from ettrick.analysis.logs.tables import Tables
 
     FloatArray = NDArray[np.float64]
@@ -121,7 +121,7 @@ class SiteWorkload:
     priority: dict[str, int]
 
 
-def workload(fitted: FittedModel, tables: Tables, site: Site | None = None) -> SiteWorkload | None:
+def workload(fitted: FittedModel, tables: Tables, site: SlurmScenario | None = None) -> SiteWorkload | None:
     """Return what the job records say; ``None`` with too few jobs that ran."""
     history, per_node = fitted.history, fitted.document.gpus_per_node
     jobs = jobs_of(tables, per_node)
@@ -241,7 +241,7 @@ def _by(jobs: Sequence[LoggedJob], key: Callable[[LoggedJob], str]) -> dict[str,
 
 
 def _partitions(
-    jobs: Sequence[LoggedJob], chain: set[str], history: History, site: Site | None, assumed: list[str], per_node: int
+    jobs: Sequence[LoggedJob], chain: set[str], history: History, site: SlurmScenario | None, assumed: list[str], per_node: int
 ) -> list[dict[str, Any]]:
     """Return partitions: as slurm.conf has them, else of the nodes that their jobs ran on; that of a chain first.
 

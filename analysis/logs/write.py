@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.estimate import Clustering
     from ettrick.analysis.logs.events import History
     from ettrick.analysis.logs.fit import FittedModel
-    from ettrick.analysis.logs.slurm_conf import Site
+    from ettrick.analysis.logs.slurm_conf import SlurmScenario
     from ettrick.analysis.logs.tables import Tables
     from ettrick.analysis.logs.workload import SiteWorkload
     from ettrick.analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawFound
@@ -232,7 +232,7 @@ def bundle(fitted: FittedModel, entries: list[dict[str, Any]]) -> dict[str, Any]
 
 def files(
     fitted: FittedModel, tables: Tables, entries: list[dict[str, Any]], alternative: list[dict[str, Any]] | None,
-    load: SiteWorkload | None = None, site: Site | None = None,
+    load: SiteWorkload | None = None, site: SlurmScenario | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """Return all files of the folder but the document, by name."""
     document = fitted.document
