@@ -74,7 +74,7 @@ _FILLED = 0.9
 """Mean length of prompts and answers of InferenceX over the nominal one: uniform on 0.8 to 1 of it [-]."""
 
 
-class Rows(NamedTuple):
+class ServingSteps(NamedTuple):
     """Steps of one replica at several batches and lengths; arrays of shape (rows,), times in seconds."""
 
     name: str
@@ -85,7 +85,7 @@ class Rows(NamedTuple):
     measured: Array
 
 
-def read(path: Path) -> tuple[list[Rows], Counter[str]]:
+def read(path: Path) -> tuple[list[ServingSteps], Counter[str]]:
     """Return the measured times per token by replica, and why rows are left out."""
     left: Counter[str] = Counter()
     groups: dict[tuple[str, ...], list[Record]] = defaultdict(list)
@@ -108,11 +108,11 @@ def read(path: Path) -> tuple[list[Rows], Counter[str]]:
         left["faster than its bytes can be read"] += int((~possible).sum())
         asked = Requests(asked.input[possible], asked.output[possible])
         name = f"{model} {gpu} {precision or 'bf16'} {engine}"
-        found.append(Rows(name, _MODELS[model], replica, batch[possible], asked, measured[possible]))
+        found.append(ServingSteps(name, _MODELS[model], replica, batch[possible], asked, measured[possible]))
     return [group for group in found if group.batch.size], left
 
 
-def kinds(groups: Iterable[Rows]) -> tuple[list[Rows], list[Rows]]:
+def kinds(groups: Iterable[ServingSteps]) -> tuple[list[ServingSteps], list[ServingSteps]]:
     """Return groups of dense models, and of models with experts; SGLang was measured with experts for the most part."""
     dense = [
         group for group in groups if group.replica.shape.experts is None and group.replica.engine.title != "SGLang"
@@ -211,7 +211,7 @@ def with_numbers(replica: Replica, numbers: Mapping[Key, float]) -> Replica:
     )
 
 
-def errors(groups: Iterable[Rows], numbers: Mapping[Key, float]) -> Array:
+def errors(groups: Iterable[ServingSteps], numbers: Mapping[Key, float]) -> Array:
     """Return modelled over measured times, less one, of all rows [-]."""
     parts = [
         time_per_token(with_numbers(group.replica, numbers), group.batch, group.requests) / group.measured - 1
@@ -220,7 +220,7 @@ def errors(groups: Iterable[Rows], numbers: Mapping[Key, float]) -> Array:
     return np.concatenate(parts)
 
 
-def fit(groups: Sequence[Rows], priors: Priors, known: Mapping[Key, float]) -> dict[Key, float]:
+def fit(groups: Sequence[ServingSteps], priors: Priors, known: Mapping[Key, float]) -> dict[Key, float]:
     """Return the numbers with the least robust error of the logarithm of times, given priors on their logarithms."""
     from scipy.optimize import least_squares
 
@@ -247,7 +247,7 @@ def _soft(logarithms: Array) -> Array:
 
 
 def left_out(
-    groups: Sequence[Rows], of: Callable[[Rows], str], priors: Priors, known: Mapping[Key, float]
+    groups: Sequence[ServingSteps], of: Callable[[ServingSteps], str], priors: Priors, known: Mapping[Key, float]
 ) -> dict[str, Array]:
     """Return the errors of each set of groups after a fit to all others [-]."""
     names = dict.fromkeys(of(group) for group in groups)
@@ -541,7 +541,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
 
 
-def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data: Path) -> bool:
+def _print_fit(out: Console, groups: Sequence[ServingSteps], unused: Counter[str], data: Path) -> bool:
     """Print the fitted numbers, errors by group, and what comes of the targets; return whether all are reached."""
     for reason, count in unused.items():
         out.print(f"not fitted: {count} rows: {reason}")
@@ -559,7 +559,7 @@ def _print_fit(out: Console, groups: Sequence[Rows], unused: Counter[str], data:
         table.add_row(f"{of} {name}", f"{value:.4g}")
     out.print(table)
     table = empty_table("fitted together", "rows", "mean error", "bias", "worst")
-    by_name: dict[str, list[Rows]] = defaultdict(list)
+    by_name: dict[str, list[ServingSteps]] = defaultdict(list)
     for group in (*dense, *experts):
         by_name[group.name].append(group)
     for name, parts in by_name.items():
