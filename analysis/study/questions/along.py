@@ -128,7 +128,7 @@ class Curve:
 # Where a condition holds along one line of cells.
 
 
-class Row(NamedTuple):
+class AxisPoint(NamedTuple):
     """One value of an axis, and what a metric is there."""
 
     label: str
@@ -159,7 +159,7 @@ class ConditionVerdict:
     """
 
     others: dict[str, str]
-    rows: tuple[Row, ...]
+    rows: tuple[AxisPoint, ...]
     silent: dict[str, str]
     level: float
     is_least: bool
@@ -204,13 +204,13 @@ class ConditionVerdict:
         }
 
 
-def rows_of(line: QuestionSlice, position: int, metric: str) -> tuple[tuple[Row, ...], dict[str, str]]:
+def rows_of(line: QuestionSlice, position: int, metric: str) -> tuple[tuple[AxisPoint, ...], dict[str, str]]:
     """Return the values of a line that have a mean of a metric, and of the others why they have none."""
     rows, silent = [], {cell.values[position].label: reason_of(cell, metric) for cell in line.missing}
     for cell in line.cells:
         value, summary = cell.values[position], summary_of(cell, metric)
         if summary is not None and summary.mean is not None:
-            rows.append(Row(value.label, value.number or 0.0, summary, cell))
+            rows.append(AxisPoint(value.label, value.number or 0.0, summary, cell))
         else:
             silent[value.label] = reason_of(cell, metric)
     return tuple(rows), silent
@@ -256,7 +256,7 @@ _RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
 _LIFE = re.compile(r"failures\.\d+\.law\.(mean|scale)")
 
 
-def _reliability(paths: Sequence[str], rows: Sequence[Row], crossing: Crossing) -> dict[str, float]:
+def _reliability(paths: Sequence[str], rows: Sequence[AxisPoint], crossing: Crossing) -> dict[str, float]:
     """Return the reliability that a place on an axis of failure rates, or of mean lives, stands for.
 
     ``mtti_s`` is the running time between interruptions of the job, of all causes; times its GPUs and nodes it is
@@ -291,7 +291,7 @@ def _is_clear(interval: Interval | None, level: float, is_least: bool) -> bool:
     return interval is not None and _is_met(interval[0] if is_least else interval[1], level, is_least)
 
 
-def _drawn_means(rows: Sequence[Row], metric: str) -> np.ndarray | None:
+def _drawn_means(rows: Sequence[AxisPoint], metric: str) -> np.ndarray | None:
     """Return the means at each draw of what is unknown, shape (draws, rows); ``None`` if not all of them have one.
 
     Each is the mean at the central values, moved by what the draw changes over the same replications.
@@ -372,13 +372,13 @@ class Trend(Question):
 class _Step(NamedTuple):
     """What changes from one value of an axis to another."""
 
-    start: Row
-    end: Row
+    start: AxisPoint
+    end: AxisPoint
     found: Difference
     replications: int
 
     @classmethod
-    def of(cls, start: Row, end: Row, metric: str) -> _Step | None:
+    def of(cls, start: AxisPoint, end: AxisPoint, metric: str) -> _Step | None:
         """Return the step between two values; ``None`` where it has no interval."""
         found = versus(end.cell, start.cell, metric)
         return None if found is None else cls(start, end, *found)
@@ -392,11 +392,11 @@ class _Part(NamedTuple):
     """Neighbouring values between which a metric rises (1), falls (-1), or shows no difference (0)."""
 
     sign: int
-    rows: tuple[Row, ...]
+    rows: tuple[AxisPoint, ...]
     steps: tuple[_Step, ...]
 
 
-def _parts(rows: Sequence[Row], steps: Sequence[_Step], metric: str, form: NumberFormat) -> list[_Part]:
+def _parts(rows: Sequence[AxisPoint], steps: Sequence[_Step], metric: str, form: NumberFormat) -> list[_Part]:
     """Return the parts of an axis between which the course changes.
 
     A value belongs to a plateau as long as it shows no difference from the first of it: a slope of many small steps,
