@@ -17,7 +17,7 @@ from ettrick.analysis.results.models import (
 )
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.validation.measures import MEASURES
-from ettrick.analysis.validation.table import Table, chosen
+from ettrick.analysis.validation.table import ValidationTable, chosen
 from ettrick.analysis.validation.verdict import FAMILY, LEAST, Combined, Verdict, combined, failed, judge, skipped
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Findings(NamedTuple):
         The p-value of those that are independent; ``None`` if none of them was simulated.
     """
 
-    table: Table
+    table: ValidationTable
     stochastic: int
     seed: int
     verdicts: tuple[Verdict, ...]
@@ -46,7 +46,7 @@ class Findings(NamedTuple):
 
 
 def validate(
-    table: Table,
+    table: ValidationTable,
     lab: ScenarioRunner,
     only: Iterable[str] = (),
     progress: Callable[[int, int], None] | None = None,

@@ -160,7 +160,7 @@ class Group(NamedTuple):
     rows: tuple[PublishedRow, ...]
 
 
-class Table(NamedTuple):
+class ValidationTable(NamedTuple):
     """All groups, and all that is not checked."""
 
     groups: tuple[Group, ...]
@@ -177,7 +177,7 @@ class Table(NamedTuple):
         return sum(row.is_stochastic for row in self.rows)
 
 
-def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> Table:
+def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> ValidationTable:
     """Return the table of a folder: ``tables/*.yaml`` in order of their names, and ``not_checked.yaml``.
 
     Raises
@@ -199,10 +199,10 @@ def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> 
         unchecked += _unchecked(path, content)
     path = folder / "not_checked.yaml"
     unchecked += _unchecked(path, _content(path, ("unchecked",)))
-    return Table(tuple(groups), tuple(unchecked))
+    return ValidationTable(tuple(groups), tuple(unchecked))
 
 
-def chosen(table: Table, only: Iterable[str] = ()) -> Table:
+def chosen(table: ValidationTable, only: Iterable[str] = ()) -> ValidationTable:
     """Return the rows that are in the named groups or have the named ids; without names, all, and what is unchecked."""
     names = set(only)
     if not names:
@@ -217,7 +217,7 @@ def chosen(table: Table, only: Iterable[str] = ()) -> Table:
         rows = tuple(row for row in group.rows if group.name in names or row.id in names)
         if rows:
             groups.append(group._replace(rows=rows))
-    return Table(tuple(groups), ())
+    return ValidationTable(tuple(groups), ())
 
 
 def _content(path: Path, keys: tuple[str, ...]) -> dict[str, Any]:
