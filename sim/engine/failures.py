@@ -11,7 +11,7 @@ import numpy as np
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import RELAPSE, Counts, FailureEvent, Lifetime, Numbers, RenewedLife, SourceInfo
+from ettrick.sim.engine.lives import RELAPSE, Counts, FailureEvent, Lifetime, UniformStream, RenewedLife, SourceInfo
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
@@ -67,7 +67,7 @@ class Failures:
         self.end = prepared.warmup + prepared.horizon
         self.counts = counts
         self.infos = [SourceInfo(source, index, prepared, replication) for index, source in enumerate(prepared.sources)]
-        self.numbers: dict[int, Numbers] = {}
+        self.numbers: dict[int, UniformStream] = {}
         """Lives of the slots of those sources whose lives are not all in the trace [s]."""
         self.save_times = sorted({job.checkpoint.save_time() for job in prepared.jobs})
         """How long jobs take to save before they stop [s]."""
@@ -537,7 +537,7 @@ def _jobs_of(inside: Inside) -> list[Job]:
     return list({group.job: None for group, _ in inside if isinstance(group, ReplicaGroup) and group is group.job.main})
 
 
-def _lives_of(info: SourceInfo) -> Numbers:
+def _lives_of(info: SourceInfo) -> UniformStream:
     """Return the lives of a source's slots [s]."""
     fleet = fleet_of(info.source, *info.prefix)
-    return Numbers(life_key(info.source, *info.prefix), info.source.units, fleet.life)
+    return UniformStream(life_key(info.source, *info.prefix), info.source.units, fleet.life)

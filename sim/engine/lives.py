@@ -198,7 +198,7 @@ _ONE_BY_ONE = 50
 """A look-up of its own costs about as much as fifty in a column."""
 
 
-class Numbers:
+class UniformStream:
     """The uniform numbers of the slots of a source, by number of the life: the same as one by one, only sooner.
 
     `convert` makes something else of a slot's number, a life for example.
@@ -326,7 +326,7 @@ class SourceInfo:
         self.cause = index + 1
         self.prefix = (prepared.seed, replication)
         self.stream = stream
-        self.numbers: dict[str, Numbers] = {}
+        self.numbers: dict[str, UniformStream] = {}
         detection_race = source.detection_race
         fixed = detection_race.fixed if detection_race is not None else 0.0
         self.detection = detection_race.draw if detection_race is not None and fixed is None else fixed or 0.0
@@ -367,10 +367,10 @@ class SourceInfo:
         end = prepared.warmup + prepared.horizon
         self.tempo = source.tempo.realise(end, *self.prefix) if later and source.tempo is not None else None
 
-    def numbers_for(self, purpose: str) -> Numbers:
+    def numbers_for(self, purpose: str) -> UniformStream:
         """Return the marks for a purpose."""
         key = rng.stream(*self.prefix, *self.stream, "mark", self.source.name, purpose)
-        found = self.numbers[purpose] = Numbers(key, self.slots)
+        found = self.numbers[purpose] = UniformStream(key, self.slots)
         return found
 
 

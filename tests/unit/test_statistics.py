@@ -32,7 +32,7 @@ from ettrick.analysis.statistics.intervals import (
     unseen,
 )
 from ettrick.sim import Ratio, rng
-from ettrick.sim.engine.lives import Numbers
+from ettrick.sim.engine.lives import UniformStream
 from ettrick.sim.failures import FailureSource
 from ettrick.sim.failures.trace import life_key
 from ettrick.sim.failures.variety import Frailty, Variety, fleet_of
@@ -228,7 +228,7 @@ def test_intervals_stay_where_the_metric_can_be() -> None:
 def test_a_column_holds_what_single_look_ups_give(number: int) -> None:
     """Whatever has been asked before: few, many, or more than a column is made for."""
     key = rng.stream(1, 2, "numbers")
-    numbers = Numbers(key, 500)
+    numbers = UniformStream(key, 500)
     order = np.random.default_rng(1).permutation(500).tolist()
     for slot in [*order, *order]:
         assert numbers.get(slot, number) == rng.uniform_one(key, slot, number)
@@ -240,7 +240,7 @@ def test_lives_of_a_column_are_those_of_their_units() -> None:
     law = Weibull.from_seconds(shape=0.7, mean=1e6)
     source = FailureSource("cause", "node", 300, law, variety=Variety(Frailty(shape=0.5)), slots_per_node=1)
     fleet = fleet_of(source, 1, 2)
-    numbers = Numbers(life_key(source, 1, 2), 300, fleet.life)
+    numbers = UniformStream(life_key(source, 1, 2), 300, fleet.life)
     single = [fleet.life(slot, rng.uniform_one(life_key(source, 1, 2), slot, 5)) for slot in range(300)]
     for _ in range(2):
         assert [numbers.get(slot, 5) for slot in range(300)] == single
