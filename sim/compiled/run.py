@@ -21,7 +21,7 @@ from ettrick.sim import rng
 from ettrick.sim.compiled import state
 from ettrick.sim.compiled.lowering import VISITS, Lowered, uncovered
 from ettrick.sim.engine.ledger import BUCKETS, check_sum
-from ettrick.sim.engine.lives import Counts
+from ettrick.sim.engine.lives import FailureCounts
 from ettrick.sim.engine.nodes import PLACES, POOLS, NodeState
 from ettrick.sim.engine.prepared import EngineError
 from ettrick.sim.engine.result import JobResult, Outage, Result
@@ -61,7 +61,7 @@ _LISTS = {
 
 _BYTES = sum(kind.itemsize * times for kind, times in _LISTS.values())
 
-_COUNTS = [name for name in sorted(Counts.__slots__) if name in state.Scalars.__annotations__]
+_COUNTS = [name for name in sorted(FailureCounts.__slots__) if name in state.Scalars.__annotations__]
 
 
 # ----------------------------------------
@@ -541,7 +541,7 @@ class Bench:
         held = np.zeros(BUCKETS)
         held += totals.sum(axis=(0, 2)) - arrays["absent"]
         check_sum(float(outside.sum()), owned - float(held.sum()), "the cluster", owned)
-        counts = dict.fromkeys(sorted(Counts.__slots__), 0) | {name: found[name] for name in _COUNTS}
+        counts = dict.fromkeys(sorted(FailureCounts.__slots__), 0) | {name: found[name] for name in _COUNTS}
         hidden = int(arrays["lives"]["is_hidden"][: found["life_count"]].sum())
         down = arrays["down_time"]
         return Result(

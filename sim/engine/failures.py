@@ -11,7 +11,7 @@ import numpy as np
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import RELAPSE, Counts, FailureEvent, Lifetime, UniformStream, RenewedLife, SourceInfo
+from ettrick.sim.engine.lives import RELAPSE, FailureCounts, FailureEvent, Lifetime, UniformStream, RenewedLife, SourceInfo
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
@@ -56,7 +56,7 @@ class Failures:
         cluster: Cluster,
         lives: Lives,
         repair: Repair,
-        counts: Counts,
+        counts: FailureCounts,
         trace: FailureTrace,
     ) -> None:
         self.kernel = kernel

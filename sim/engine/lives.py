@@ -226,7 +226,7 @@ class UniformStream:
 
 
 @dataclass(slots=True)
-class Counts:
+class FailureCounts:
     """Events by what became of them; ``docs/reference/metrics.md`` says how they add up."""
 
     candidates: int = 0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall, Environment
-    from ettrick.sim.engine.lives import Counts, FailureEvent
+    from ettrick.sim.engine.lives import FailureCounts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
     from ettrick.sim.engine.stream_job import Allocation
@@ -155,7 +155,7 @@ class Repair:
         replication: int,
         kernel: Environment,
         cluster: Cluster,
-        counts: Counts,
+        counts: FailureCounts,
         *,
         keeps_log: bool,
     ) -> None:

@@ -12,7 +12,7 @@ from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.jobs import JobPhases
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
-from ettrick.sim.engine.lives import Counts, Lives
+from ettrick.sim.engine.lives import FailureCounts, Lives
 from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.power import Power
 from ettrick.sim.engine.repair import Repair
@@ -58,7 +58,7 @@ class Simulation:
         self.outside = Account(len(prepared.sources) + 1, 0.0)
         lives = Lives(kernel)
         self.cluster = cluster = Cluster(prepared, self.outside, lives)
-        self.counts = Counts()
+        self.counts = FailureCounts()
         self.repair = repair = Repair(prepared, replication, kernel, cluster, self.counts, keeps_log=keeps_log)
         self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
         self.jobs = JobPhases(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
