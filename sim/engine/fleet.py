@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Tally, size_class, window_edges
+from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, FleetAccumulator, size_class, window_edges
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import EventPriority, WorkError
 from ettrick.sim.engine.lives import FailureEvent, SourceInfo
@@ -68,7 +68,7 @@ class ClusterQueue(Queue):
         """Arrivals that have not come yet, by stream."""
         self.end = prepared.warmup + prepared.horizon
         self.per_node = prepared.gpus_per_node
-        self.tally = Tally(
+        self.tally = FleetAccumulator(
             window_edges(prepared.warmup, prepared.horizon, prepared.windows),
             prepared.nodes * self.per_node,
             [source.name for source in prepared.sources],

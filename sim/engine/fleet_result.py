@@ -306,7 +306,7 @@ def _added(tables: Iterable[Mapping[Key, FloatArray]]) -> dict[Key, FloatArray]:
 
 
 @dataclass
-class Tally:
+class FleetAccumulator:
     """Adds up what the jobs of a fleet do in one replication.
 
     The engine says each thing once, in its own time [s]; what is before the first edge or behind the last one is

@@ -38,7 +38,7 @@ from ettrick.analysis.results.run import document, render
 from ettrick.analysis.runs import Gathering, replicate
 from ettrick.analysis.study.model import Study
 from ettrick.sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
-from ettrick.sim.engine.fleet_result import DIRECT, PREEMPTION, Tally
+from ettrick.sim.engine.fleet_result import DIRECT, PREEMPTION, FleetAccumulator
 from ettrick.sim.units import HOUR
 from tests import report_sample
 from tests.cases import cases
@@ -68,7 +68,7 @@ def prepared() -> Prepared:
 
 def result() -> FleetResult:
     """Return two jobs of 1 GPU and one of 8 on 16 GPUs over 200 s, in two windows."""
-    tally = Tally([0.0, 100.0, 200.0], 16, ["gpu"])
+    tally = FleetAccumulator([0.0, 100.0, 200.0], 16, ["gpu"])
     small, large = tally.account(0, 1), tally.account(1, 8)
     tally.level(0.0, 6, 0, 0, 6)
     tally.level(100.0, 4, 8, 1, 2, stranded=3)
@@ -141,7 +141,7 @@ def test_metrics_by_hand(name: str, expected: float) -> None:
 )
 def test_fairness_by_hand(quotas: Any, weights: Any, entitled: Any, jain: float) -> None:
     """Shares held are 3/4 and 1/4; entitled is a tenant to its quota where all have one, else to its weight."""
-    tally = Tally([0.0, 100.0], 8, [])
+    tally = FleetAccumulator([0.0, 100.0], 8, [])
     for tenant, gpu_s in enumerate((600.0, 200.0)):
         tally.charge(tally.account(0, 1, tenant), Bucket.PRODUCTIVE, 0, DIRECT, gpu_s, 0.0, 100.0)
     both = tuple(SimpleNamespace(nodes=n, weight=w, name=str(n)) for n, w in zip(quotas, weights, strict=True))
@@ -158,7 +158,7 @@ def test_longest_wait() -> None:
     """The longest time in the queue is known by account, of jobs that still wait too; of two runs it is the most."""
     longest = result().longest
     assert sorted(longest.values()) == [25.0, 40.0]
-    tally = Tally([0.0, 100.0], 8, [])
+    tally = FleetAccumulator([0.0, 100.0], 8, [])
     tally.ended(tally.account(1, 8), "waiting", 10.0, math.nan, 100.0, 8, waited=90.0, run=0.0, useful=0.0)
     tally.idle("no_queue", 800.0, 0.0, 100.0)
     assert [*tally.result(100.0).longest.values()] == [90.0]

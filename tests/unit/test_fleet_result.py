@@ -19,7 +19,7 @@ from ettrick.sim.engine.fleet_result import (
     FleetAccount,
     LedgerKey,
     StopKey,
-    Tally,
+    FleetAccumulator,
     added,
     bin_of,
     size_class,
@@ -31,9 +31,9 @@ from tests.cases import cases
 EDGES = (100.0, 200.0, 300.0)
 
 
-def tally(gpus: int = 8) -> Tally:
+def tally(gpus: int = 8) -> FleetAccumulator:
     """Return a tally of two windows after a warm-up."""
-    return Tally(EDGES, gpus, ["gpu"])
+    return FleetAccumulator(EDGES, gpus, ["gpu"])
 
 
 @cases("gpus, expected", [(1, 1), (3, 2), (8, 8), (1000, 512), (1024, 1024)])
@@ -180,7 +180,7 @@ def test_other_windows_do_not_add_up():
     """Results of different windows are refused."""
     results = []
     for edges in (EDGES, (0.0, 200.0, 300.0)):
-        found = Tally(edges, 1, [])
+        found = FleetAccumulator(edges, 1, [])
         found.idle("no_queue", 300.0, 0.0, 300.0)
         results.append(found.result(300.0))
     with pytest.raises(ValueError, match="different windows"):
