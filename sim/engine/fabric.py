@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import Footprint, Job
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
-    from ettrick.sim.engine.prepared import Network
+    from ettrick.sim.engine.prepared import FabricView
 
 
 class Fabric:
@@ -28,7 +28,7 @@ class Fabric:
     failure that makes another piece the largest gives nodes back, and so does a repair cut some off.
     """
 
-    def __init__(self, failures: Failures, network: Network | None) -> None:
+    def __init__(self, failures: Failures, network: FabricView | None) -> None:
         self.failures = failures
         self.kernel = failures.kernel
         self.cluster = failures.cluster

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.lives import FailureEvent, Lifetime
-    from ettrick.sim.engine.prepared import Network, PreparedJob
+    from ettrick.sim.engine.prepared import FabricView, PreparedJob
     from ettrick.sim.engine.repair import RepairJob
     from ettrick.sim.engine.silent import SilentFault
     from ettrick.sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
@@ -34,7 +34,7 @@ class Footprint:
 
     __slots__ = ("_reach", "network", "pools", "presence")
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, network: FabricView) -> None:
         self.network = network
         self.presence = np.zeros(len(network.pod_of_class), dtype=np.int64)
         """Nodes in each leaf group [-]."""
@@ -218,7 +218,7 @@ class Job:
     """Whether other replicas do the work of those that are away, stage by stage."""
     redundant: Redundant | None
     """The recovery, if stages leave alone and what is redundant does their work."""
-    network: InitVar[Network | None]
+    network: InitVar[FabricView | None]
     name: str = field(init=False)
     gpus: int = field(init=False)
     replicas: int = field(init=False)
@@ -313,7 +313,7 @@ class Job:
     disruptions: dict[int, int] = field(default_factory=dict)
     merged: int = 0
 
-    def __post_init__(self, network: Network | None) -> None:
+    def __post_init__(self, network: FabricView | None) -> None:
         spec = self.spec
         self.name, self.gpus, self.nodes_needed, self.target = spec.name, spec.gpus, spec.nodes, spec.target
         self.replicas = self.paced_replicas = spec.parts

@@ -62,7 +62,7 @@ class AllocationUnits(NamedTuple):
     drains: bool = False
 
 
-class Network(NamedTuple):
+class FabricView(NamedTuple):
     """What the engine knows of the fabric.
 
     Attributes
@@ -491,7 +491,7 @@ class Prepared:
     scheduler: AnyScheduler
     merged_intervals: int
     counts: Mapping[str, int]
-    network: Network | None = None
+    network: FabricView | None = None
     capacity: float = 1.0
     packed_by: tuple[int, ...] = ()
     withheld: int = 0

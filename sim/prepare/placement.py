@@ -24,7 +24,7 @@ from ettrick.sim.cluster.placement import (
     stranded_gpus,
 )
 from ettrick.sim.engine.nodes import gather, spread
-from ettrick.sim.engine.prepared import Network, AllocationUnits
+from ettrick.sim.engine.prepared import FabricView, AllocationUnits
 from ettrick.sim.policies.recovery import Narrow, Redundant, RestartSmaller, ShrinkRejoin
 from ettrick.sim.scenario.fields import PathError, RuleError
 
@@ -574,7 +574,7 @@ class EmptyCluster:
         worst = min(self.levels.values())
         return any(job.may_wait and worst < self.planned_bandwidth(job.gpus // self.gpus_per_node) for job in jobs)
 
-    def network(self, sources: Sequence[FailureSource]) -> Network:
+    def network(self, sources: Sequence[FailureSource]) -> FabricView:
         """Return what the engine knows of the fabric; the cables only if one of its parts can fail."""
         topology, pools = self.topology, self.cluster.all_pools
         paths = topology.paths if any(source.of_fabric for source in sources) else None
@@ -582,7 +582,7 @@ class EmptyCluster:
         pods = np.zeros(int(classes.max()) + 1, dtype=np.int32)
         pods[classes] = topology.domains["pod"]
         pool_of_node = np.repeat(np.arange(len(pools)), [pool.count for pool in pools])
-        return Network(classes.tolist(), pods, pool_of_node.tolist(), dict(topology.bandwidth), paths)
+        return FabricView(classes.tolist(), pods, pool_of_node.tolist(), dict(topology.bandwidth), paths)
 
 
 def _left(
