@@ -53,7 +53,7 @@ class Stop(NamedTuple):
     values: Mapping[str, Any]
 
 
-class Knob(NamedTuple):
+class Slider(NamedTuple):
     """A slider.
 
     Parameters
@@ -70,7 +70,7 @@ class Knob(NamedTuple):
     worth: float | None = None
 
 
-def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
+def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
     """Yield the sliders of a scenario; some of their positions may be impossible."""
     rates = {
         f"failures.{index}.scale": _times(entry)
@@ -90,7 +90,7 @@ def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
                  {path: int(number * size) for path, number in base.items()})
             for size in fits
         ]  # fmt: skip
-        yield Knob("gpus", "GPUs of the job", stops, fits.index(1))
+        yield Slider("gpus", "GPUs of the job", stops, fits.index(1))
     yield from _intervals(scenario, prepared)
     for name, title in (("detection", "Detection time"), ("recovery", "Restart time"), ("repair", "Repair time")):
         is_known = name != "detection" or any(job.detection_mean for job in prepared.jobs)  # twice nothing is nothing
@@ -100,7 +100,7 @@ def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
     hot = scenario.spares.hot
     counts = sorted({hot, *(size * count for count in _SPARES)})
     stops = [Stop(count, f"{count:,} nodes", {"spares.hot": count}) for count in counts]
-    yield Knob("spares", "Hot spares", stops, counts.index(hot))
+    yield Slider("spares", "Hot spares", stops, counts.index(hot))
 
 
 def _times(entry: Any) -> Callable[[float], Any]:
@@ -111,15 +111,15 @@ def _times(entry: Any) -> Callable[[float], Any]:
     return lambda factor: {cause: round(scale * factor, 9) for cause, scale in scales.items()}
 
 
-def _factors(name: str, title: str, paths: Mapping[str, Callable[[float], Any]]) -> Knob:
+def _factors(name: str, title: str, paths: Mapping[str, Callable[[float], Any]]) -> Slider:
     stops = [
         Stop(factor, f"\N{MULTIPLICATION SIGN} {factor:g}", {path: scale(factor) for path, scale in paths.items()})
         for factor in _FACTORS
     ]
-    return Knob(name, title, stops, _FACTORS.index(1))
+    return Slider(name, title, stops, _FACTORS.index(1))
 
 
-def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
+def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
     """Yield a slider for each store that is written to at intervals; a rule becomes the interval that it chose."""
     checkpoint: Any = prepared.jobs[0].checkpoint
     spacing = {rung.store: rung.interval for rung in getattr(checkpoint, "rungs", ())}
@@ -134,7 +134,7 @@ def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Knob]:
         stops = [Stop(number, time_text(number), {path: units.show(number, units.DURATION)}) for number in numbers]
         if ruled:
             stops[numbers.index(base)] = Stop(base, f"{time_text(base)} ({tier.interval})", {path: tier.interval})
-        yield Knob(f"interval{index}", f"Checkpoint interval, {tier.store}", stops, numbers.index(base))
+        yield Slider(f"interval{index}", f"Checkpoint interval, {tier.store}", stops, numbers.index(base))
 
 
 # ----------------------------------------
@@ -210,7 +210,7 @@ class Explorer:
     def _prepare(self, texts: tuple[str, ...]) -> Prepared:
         return sim.prepare(self._template.scenario((*self.overrides, *texts)))
 
-    def _possible(self, knob: Knob) -> Knob:
+    def _possible(self, knob: Slider) -> Slider:
         """Return a slider with the positions that the scenario can have, and what it is worth."""
         start, stops = knob.stops[knob.start], []
         for stop in knob.stops:
@@ -571,7 +571,7 @@ def _page(explorer: Explorer) -> str:
     return html.explore_page(explorer.base.name, explorer.scenario.description, knobs)
 
 
-def _worth_text(knob: Knob) -> str:
+def _worth_text(knob: Slider) -> str:
     if knob.worth is None:
         return ""
     if not knob.worth:  # spares and repairs, where it counts on a node for each restart
