@@ -99,7 +99,7 @@ def fit(
     refuse_temporary_folder()
 
     from ettrick.analysis.logs import pipeline
-    from ettrick.analysis.logs.anonymise import Hider, key_of
+    from ettrick.analysis.logs.anonymise import Pseudonymizer, key_of
     from ettrick.analysis.page.chapters import fit as chapter
     from ettrick.analysis.page.formats import html, markdown, terminal
     from ettrick.analysis.results.run import provenance, render
@@ -114,7 +114,7 @@ def fit(
         refuse("--keep-order: goes with --anonymise")
     with _log_errors_in_a_line():
         if anonymise:
-            request = request._replace(hider=Hider(key_of(key, out), keep_order=keep_order))
+            request = request._replace(hider=Pseudonymizer(key_of(key, out), keep_order=keep_order))
         with ProgressBar("MB of logs", quiet=is_quiet) as reading, ProgressBar("simulations", quiet=is_quiet) as checking:
             found = pipeline.run(request, provenance(command_line()), reading, checking)
     rendered = render(found.document)

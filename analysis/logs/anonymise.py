@@ -67,7 +67,7 @@ def key_of(file: Path, folder: Path | None) -> bytes:
     return key
 
 
-class Hider:
+class Pseudonymizer:
     """Gives each name its hash: eight hexadecimal digits behind the kind of thing; more where two would be equal."""
 
     def __init__(self, key: bytes, *, keep_order: bool = False) -> None:
@@ -130,7 +130,7 @@ class Hider:
         return "".join(part if part.isdigit() else self.names.get(part, part) for part in parts)
 
 
-def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collection[str], hider: Hider) -> None:
+def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collection[str], hider: Pseudonymizer) -> None:
     """Put hashes in the place of all names, and move all times; what the history shares with the tables goes with it.
 
     Parameters
@@ -193,7 +193,7 @@ def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collec
     tables.findings[:] = map(hider.text, tables.findings)
 
 
-def of_site(site: SlurmScenario, hider: Hider) -> SlurmScenario:
+def of_site(site: SlurmScenario, hider: Pseudonymizer) -> SlurmScenario:
     """Return the files of Slurm with the hashes that their names have in the tables."""
     queues = tuple(
         SlurmPartition(hider.name("partition", part.name), tuple(map(_namer(hider, "node"), part.nodes)), part.settings)
@@ -209,12 +209,12 @@ def of_site(site: SlurmScenario, hider: Hider) -> SlurmScenario:
     )
 
 
-def _template(hider: Hider, text: str) -> str:
+def _template(hider: Pseudonymizer, text: str) -> str:
     """Return what stands for a text, in letters alone: texts that differ in numbers count together."""
     return hider.name("text", re.sub(r"[0-9]+", "#", text)[:60]).translate(str.maketrans("0123456789", "ghijklmnop"))
 
 
-def _namer(hider: Hider, kind: str) -> Callable[[str], str]:
+def _namer(hider: Pseudonymizer, kind: str) -> Callable[[str], str]:
     return lambda text: hider.name(kind, text)
 
 
@@ -227,7 +227,7 @@ def _expanded(hosts: HostLists, text: str) -> Iterable[str]:
 
 def of_document(document: FitDocument, tables: Tables) -> FitDocument:
     """Return what may leave the folder: files by their names alone, and no name of a node, a user or a job."""
-    hider = Hider(b"")
+    hider = Pseudonymizer(b"")
     hider.shift = 0.0
     of_kind = {
         "<job>": (attempt.job for attempt in tables.attempts),

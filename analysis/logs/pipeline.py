@@ -52,7 +52,7 @@ class FitOptions(NamedTuple):
     simulations: int = check.SIMULATIONS
     slurm: str = ""
     topology: str = ""
-    hider: anonymise.Hider | None = None
+    hider: anonymise.Pseudonymizer | None = None
     years: Sequence[str] = ()
 
 

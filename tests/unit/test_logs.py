@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli
 from ettrick.analysis.logs import check, pipeline
-from ettrick.analysis.logs.anonymise import Hider
+from ettrick.analysis.logs.anonymise import Pseudonymizer
 from ettrick.analysis.logs.events import blame, incidents
 from ettrick.analysis.logs.fit import spells_of
 from ettrick.analysis.logs.formats import READERS
@@ -1114,7 +1114,7 @@ def test_no_name_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     starts = [datetime.fromisoformat(each["outages.csv"].split(",")[4]) for each in (hidden, plain)]
     assert (starts[0] - starts[1]).total_seconds() % (7 * DAY) == 0
     in_order = [line.split(",")[0] for line in plain["exposure.csv"].split()[1:]]
-    ordered, plainly = (Hider(bytes(range(32)), keep_order=each) for each in (True, False))
+    ordered, plainly = (Pseudonymizer(bytes(range(32)), keep_order=each) for each in (True, False))
     assert [ordered.name("node", each) for each in in_order] == [
         plainly.name("node", each).replace("-", f"-{at:05}-") for at, each in enumerate(in_order)
     ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick.analysis.logs import pipeline
-from ettrick.analysis.logs.anonymise import Hider
+from ettrick.analysis.logs.anonymise import Pseudonymizer
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.sim.records import LogError
 from tests.cases import cases
@@ -174,13 +174,13 @@ def test_short_names_of_several_hosts(tmp_path: Path) -> None:
 def test_hashes_of_names_agree() -> None:
     """A host has one hash by its short and its full name, in any log; two hosts of one short name have two."""
     key = b"k" * 16
-    hashes = {Hider(key).name("node", name) for name in ("gpu001", FULL, "GPU001")}
+    hashes = {Pseudonymizer(key).name("node", name) for name in ("gpu001", FULL, "GPU001")}
     assert len(hashes) == 1
-    assert Hider(key).name("user", "a.b") != Hider(key).name("user", "a")
-    hider = Hider(key)
+    assert Pseudonymizer(key).name("user", "a.b") != Pseudonymizer(key).name("user", "a")
+    hider = Pseudonymizer(key)
     hider.several = frozenset(("gpu001",))
     assert hider.name("node", FULL) != hider.name("node", "gpu001.other.org")
-    assert Hider(key).name("node", "10.0.0.1") != Hider(key).name("node", "10.0.0.2")
+    assert Pseudonymizer(key).name("node", "10.0.0.1") != Pseudonymizer(key).name("node", "10.0.0.2")
     assert hider.text(f"fault of {FULL} there") == f"fault of {hider.name('node', FULL)} there"
 
 
