@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.failures.source import BlastRadius
     from ettrick.sim.failures.spread import IncidentSize
-    from ettrick.sim.failures.variety import Frailty, Tempo
+    from ettrick.sim.failures.variety import Frailty, HazardModulation
     from ettrick.sim.scenario.law_model import LawModel
 
 # ----------------------------------------
@@ -68,7 +68,7 @@ def size_law(size: IncidentSize | None, members: int) -> NDArray[np.float64]:
 
 
 def operational_time(
-    tempo: Tempo | None, horizon: float, generator: np.random.Generator, replications: int
+    tempo: HazardModulation | None, horizon: float, generator: np.random.Generator, replications: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return times [s], shape (n,), and the summed-up hazard factor up to each [s], shape (replications, n)."""
     if tempo is None:

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
 from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, Hidden, Renews, Residue, FailureSource, slots_per_node
 from ettrick.sim.failures.spread import IncidentSize
-from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, Tempo, Variety
+from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, HazardModulation, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
 from ettrick.sim.scenario.laws import Exponential, Law
 
@@ -132,7 +132,7 @@ class Struck(Cause):
     repair: Law | None = Field(None, description="Repair time of this cause, in place of the scenario's.")
     tier: str = Field("", description="Tier of repair that begins, where there are tiers; without it, the first.")
     relapse: Relapse | None = Field(None, description="What follows if a repair leaves the fault in the node.")
-    tempo: Tempo | None = Field(None, description="How the hazard of all units changes in time.")
+    tempo: HazardModulation | None = Field(None, description="How the hazard of all units changes in time.")
 
     @model_validator(mode="after")
     def _thinning_is_right(self) -> Self:

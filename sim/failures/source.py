@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures.effects import Aftermath, EffectModel, Fault
     from ettrick.sim.failures.planned import Rollout
     from ettrick.sim.failures.spread import IncidentSize
-    from ettrick.sim.failures.variety import Tempo
+    from ettrick.sim.failures.variety import HazardModulation
     from ettrick.sim.policies.detection.race import DetectionRace
     from ettrick.sim.scenario.law_model import LawModel
 
@@ -246,7 +246,7 @@ class FailureSource:
     damage: Aftermath = "process"
     planned: bool = False
     variety: Variety = field(default_factory=Variety)
-    tempo: Tempo | None = None
+    tempo: HazardModulation | None = None
     slots_per_node: int = 0
     ages: tuple[tuple[int, float], ...] = ()
     effect: EffectModel = CRASH

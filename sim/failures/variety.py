@@ -316,7 +316,7 @@ class Swings(Model):
     shared: str = Field("cluster", min_length=1, description="Sources whose swings bear the same name swing together.")
 
 
-class Tempo(Model):
+class HazardModulation(Model):
     """Everything that changes the hazard of all units alike; factors multiply."""
 
     trend: Trend | None = Field(None, description="A lasting rise or fall.")

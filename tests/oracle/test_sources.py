@@ -17,7 +17,7 @@ from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures import SOURCES, BlastRadius, Component, draw_trace
 from ettrick.sim.failures.source import Domains
 from ettrick.sim.failures.spread import IncidentSize, Victims
-from ettrick.sim.failures.variety import Tempo, fleet_of
+from ettrick.sim.failures.variety import HazardModulation, fleet_of
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Weibull
 from tests.cases import cases
 from tests.harness import play, prepared, trace
@@ -1163,7 +1163,7 @@ TEMPOS: dict[str, dict[str, Any]] = {
 }
 
 
-def hazard(tempo: Tempo) -> Callable[[float], float]:
+def hazard(tempo: HazardModulation) -> Callable[[float], float]:
     """Return m(t) by its definition, swings left out."""
 
     def m(time: float) -> float:
@@ -1182,7 +1182,7 @@ def hazard(tempo: Tempo) -> Callable[[float], float]:
 @cases("name", TEMPOS)
 def test_operational_time_is_the_integral_of_the_hazard(name: str) -> None:
     """M(t) is the integral of m, whatever the end up to which it was worked out."""
-    tempo = Tempo.model_validate(TEMPOS[name])
+    tempo = HazardModulation.model_validate(TEMPOS[name])
     m = hazard(tempo)
     edges = np.arange(0, 8 * DAY + 1, 2 * 3600.0)
     pieces = [integrate.quad(m, low, high, limit=200)[0] for low, high in itertools.pairwise(edges.tolist())]
@@ -1196,7 +1196,7 @@ def test_operational_time_is_the_integral_of_the_hazard(name: str) -> None:
 @cases("name", [*TEMPOS, "swings"])
 def test_moments_are_the_inverse_of_operational_time(name: str) -> None:
     """M^-1(M(t)) is t where m is above zero; beyond the last M there is no moment."""
-    tempo = Tempo.model_validate(TEMPOS.get(name, {"swings": {"every": "5 h", "cv": 2}}))
+    tempo = HazardModulation.model_validate(TEMPOS.get(name, {"swings": {"every": "5 h", "cv": 2}}))
     clock = tempo.realise(12 * DAY, 1, 0)
     elapsed = np.linspace(0, clock.total, 1001)[1:-1]
     moments = [clock.moment(each) for each in elapsed.tolist()]
