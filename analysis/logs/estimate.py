@@ -396,7 +396,7 @@ def _variance_of_product(cv2: float, first: float, second: float) -> float:
 
 
 @dataclass(frozen=True)
-class Spells:
+class UpTimes:
     """Stretches in which a unit was up; sorted by unit.
 
     Parameters
@@ -468,7 +468,7 @@ POINTS = 40
 class ClusterModel:
     """The likelihood of spells, and its best points."""
 
-    def __init__(self, spells: Spells) -> None:
+    def __init__(self, spells: UpTimes) -> None:
         self.spells = spells
         self.events = int(spells.failed.sum())
         self.exposure = float(spells.time.sum())
@@ -722,7 +722,7 @@ def _relapses(model: ClusterModel, fits: Mapping[str, Clustering]) -> str:
         return "no"
     spells = model.spells
     after = ClusterModel(
-        Spells(spells.unit[spells.after], spells.time[spells.after], spells.failed[spells.after],
+        UpTimes(spells.unit[spells.after], spells.time[spells.after], spells.failed[spells.after],
                spells.after[spells.after], spells.units)
     )  # fmt: skip
     if not _is_better({name: after.fit(name, fits.get(name)) for name in ("poisson", "frailty", "relapse")}):
@@ -740,7 +740,7 @@ HIDDEN = 0.1
 """Squared variation [-] that must be ruled out before nodes count as equal."""
 
 
-def clustering(spells: Spells, lasting: Estimate | None = None) -> ClusteringVerdict:
+def clustering(spells: UpTimes, lasting: Estimate | None = None) -> ClusteringVerdict:
     """Fit units that are equal or not, and repairs that hold or not, in all four combinations, and choose.
 
     Relapse is taken if it lowers the AIC by more than `BETTER`, with the first spell of each unit and without: it is

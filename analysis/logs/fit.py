@@ -12,7 +12,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs import estimate, goodput, onset
-from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, Spells, ClusteringVerdict
+from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, UpTimes, ClusteringVerdict
 from ettrick.analysis.logs.events import Blame, History, Incidents, largest
 from ettrick.analysis.logs.goodput import WEEK
 from ettrick.analysis.logs.tables import NoModelError, utc
@@ -196,7 +196,7 @@ def _covered(spans: Sequence[tuple[float, float]], low: float, high: float) -> f
     return covered
 
 
-def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
+def spells_of(history: History, *, incidents_relapse: bool = False) -> UpTimes:
     """Return the stretches in which nodes were up, in days; planned work pauses one, an incident ends it unharmed."""
     number = history.number
     events: dict[int, list[NodeEvent]] = defaultdict(list)
@@ -219,7 +219,7 @@ def spells_of(history: History, *, incidents_relapse: bool = False) -> Spells:
             rows.append((node, length, False, after))
     unit, time, failed, after_failure = zip(*rows, strict=True)
     units = np.array(unit, dtype=np.int64)
-    return Spells(units, np.array(time) / DAY, np.array(failed), np.array(after_failure), len(history.nodes))
+    return UpTimes(units, np.array(time) / DAY, np.array(failed), np.array(after_failure), len(history.nodes))
 
 
 # Causes and repairs.

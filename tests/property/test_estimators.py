@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ettrick import sim
 from ettrick.analysis.logs import check, estimate, lives, pipeline, write
-from ettrick.analysis.logs.estimate import ClusterModel, Spells
+from ettrick.analysis.logs.estimate import ClusterModel, UpTimes
 from ettrick.analysis.logs.lives import SurvivalData
 from ettrick.analysis.logs.tables import NoModelError, utc
 from ettrick.analysis.results.models import Provenance
@@ -92,7 +92,7 @@ def test_spells(nodes: list[Array], idle: int) -> None:
         gaps = np.maximum(np.diff(moments, prepend=0.0, append=DAYS), 1e-5)
         rows += [(node, gap, at < len(gaps) - 1, at > 0) for at, gap in enumerate(gaps)]
     rows += [(node, DAYS, False, False) for node in range(len(nodes), len(nodes) + idle)]
-    spells = Spells(*map(np.array, zip(*rows, strict=True)), len(nodes) + idle)  # type: ignore[arg-type]
+    spells = UpTimes(*map(np.array, zip(*rows, strict=True)), len(nodes) + idle)  # type: ignore[arg-type]
     verdict = estimate.clustering(spells)
     draws = ClusterModel(spells).draws(verdict.chosen, 20)
     assert {verdict.relapse, verdict.frailty} <= {"yes", "no", "undecided"}

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.logs import check, estimate, export, pipeline, write
-from ettrick.analysis.logs.estimate import Clustering, ClusterModel, Estimate, Spells, ClusteringVerdict
+from ettrick.analysis.logs.estimate import Clustering, ClusterModel, Estimate, UpTimes, ClusteringVerdict
 from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.fit import _findings, _trend, fit, spells_of, spread
 from ettrick.analysis.logs.pipeline import FitOptions
@@ -118,7 +118,7 @@ def test_changes_of_a_rate() -> None:
 # Clustering.
 
 
-def spells(seed: int, nodes: int = 128, days: float = 360.0, relapse: bool = True, cv2: float = 0.0) -> Spells:
+def spells(seed: int, nodes: int = 128, days: float = 360.0, relapse: bool = True, cv2: float = 0.0) -> UpTimes:
     """Draw spells of nodes: 2 failures per 1000 days up, relapse 0.3 after 0.25 d at the median, sigma 1.5."""
     probability = 0.3 if relapse else 0.0
     faults = drawn(seed, nodes, days, {"nic": 2.0}, (probability, 0.25, 1.5), cv2, (12.0, 1.0))
@@ -133,7 +133,7 @@ def spells(seed: int, nodes: int = 128, days: float = 360.0, relapse: bool = Tru
         if position < end:
             rows.append((node, (end - position) / 86400, False, after))
     unit, time, failed, after_failure = zip(*rows, strict=True)
-    return Spells(np.array(unit), np.array(time), np.array(failed), np.array(after_failure), nodes)
+    return UpTimes(np.array(unit), np.array(time), np.array(failed), np.array(after_failure), nodes)
 
 
 TRUTH = {"mu": 0.002, "probability": 0.3, "median": 0.25, "sigma": 1.5}
@@ -446,7 +446,7 @@ def test_command_refuses(
 # Published data.
 
 
-def spells_of_rows(rows: list[tuple[str, float, float]], nodes: int, begin: float, end: float) -> Spells:
+def spells_of_rows(rows: list[tuple[str, float, float]], nodes: int, begin: float, end: float) -> UpTimes:
     """Return the spells of outages in days; those that overlap are joined, nodes without one are added."""
     by_node: dict[str, list[tuple[float, float]]] = {}
     for node, start, stop in rows:
@@ -466,7 +466,7 @@ def spells_of_rows(rows: list[tuple[str, float, float]], nodes: int, begin: floa
         if position < end:
             found.append((number, end - position, False, after))
     unit, time, failed, after_failure = zip(*found, strict=True)
-    return Spells(np.array(unit), np.array(time), np.array(failed), np.array(after_failure), nodes)
+    return UpTimes(np.array(unit), np.array(time), np.array(failed), np.array(after_failure), nodes)
 
 
 def halves(rows: list[tuple[str, float, float]], nodes: int, middle: float) -> Estimate:
@@ -862,7 +862,7 @@ def test_ratios_lie_between_none_and_all(model: float, replay: float) -> None:
     assert all(0 <= share <= 100 for share in shares)
 
 
-def steady(seed: int, *, first: float = 1.0, pairs: int = 0) -> Spells:
+def steady(seed: int, *, first: float = 1.0, pairs: int = 0) -> UpTimes:
     """Return spells of 13 nodes that fail at one rate, the first spell of each longer, and pairs a second apart."""
     generator, rows = np.random.default_rng(seed), []
     for node in range(13):
@@ -870,7 +870,7 @@ def steady(seed: int, *, first: float = 1.0, pairs: int = 0) -> Spells:
         rows += [(node, generator.exponential(4.0), True, True) for _ in range(15)]
     rows += [(node, 1e-5, True, True) for node in range(pairs)]
     unit, time, failed, after = zip(*sorted(rows, key=lambda row: row[0]), strict=True)
-    return Spells(np.array(unit), np.array(time), np.array(failed), np.array(after), 13)
+    return UpTimes(np.array(unit), np.array(time), np.array(failed), np.array(after), 13)
 
 
 def test_repairs_hold_in_what_is_no_sign_of_the_contrary() -> None:
@@ -895,7 +895,7 @@ def test_repairs_that_never_hold_are_what_a_scenario_may_state() -> None:
         rows.append((node, 400.0, True, False))
         rows += [(node, 0.05 * math.exp(generator.standard_normal()), True, True) for _ in range(10)]
     unit, time, failed, after = zip(*rows, strict=True)
-    model = ClusterModel(Spells(np.array(unit), np.array(time), np.array(failed), np.array(after), 40))
+    model = ClusterModel(UpTimes(np.array(unit), np.array(time), np.array(failed), np.array(after), 40))
     best = model.fit("relapse")
     for point in model.draws(best, 50):
         assert 0.5 < float(f"{point.probability:.3g}") < 1
