@@ -167,7 +167,7 @@ class Tally(TimeWeightedCount):
         self.count = count + delta
 
 
-class Pool(TimeWeightedCount):
+class NodePool(TimeWeightedCount):
     """Nodes in the order in which they are picked: by number, or by a key that `rank` gives a node when it enters.
 
     Those of the start wait in a sorted run, which costs about the same for many as for few, those that enter later in a
@@ -268,7 +268,7 @@ class Pool(TimeWeightedCount):
         return int(node)
 
 
-class PackedPool(Pool):
+class PackedPool(NodePool):
     """Nodes by the domain that jobs are packed into, each domain in the order of numbers."""
 
     __slots__ = ("domain_of", "heaps")
@@ -322,13 +322,13 @@ class PackedPool(Pool):
 
 def make_pools(
     reserves: Mapping[str, SparePool], nodes: list[int], places: list[int], packed_by: Sequence[int] = ()
-) -> dict[str, Pool]:
+) -> dict[str, NodePool]:
     """Return the pools by name: the last of the nodes, which are all idle so far, go to the reserves."""
 
-    def make(name: str, target: int, members: list[int], *, refills: bool) -> Pool:
+    def make(name: str, target: int, members: list[int], *, refills: bool) -> NodePool:
         place = POOLS[name]
         pool = (
-            PackedPool(place, target, packed_by, refills=refills) if packed_by else Pool(place, target, refills=refills)
+            PackedPool(place, target, packed_by, refills=refills) if packed_by else NodePool(place, target, refills=refills)
         )
         pool.fill(members)
         if name != "idle":
@@ -429,7 +429,7 @@ class WholeUnits:
         cluster.mates.change(-1, now)
         if group is None:
             pool = cluster.level_at[place]
-            assert isinstance(pool, Pool)
+            assert isinstance(pool, NodePool)
             cluster.enter(pool, mate, now)
         else:
             self._sit_in(group, cluster.position[node], mate, now)
@@ -837,7 +837,7 @@ class Cluster:
         else:
             self.enter(self.refill(1), node, now)
 
-    def refill(self, size: int) -> Pool:
+    def refill(self, size: int) -> NodePool:
         """Return the pool that `size` returning nodes go to."""
         for pool in self.refilled:
             if pool.count + size <= pool.target:
@@ -855,7 +855,7 @@ class Cluster:
         for pool, node in hidden:
             self.enter(pool, node, now)
 
-    def enter(self, pool: Pool, node: int, now: float) -> None:
+    def enter(self, pool: NodePool, node: int, now: float) -> None:
         """Put a node that is nowhere into a pool."""
         self.place[node] = pool.place
         pool.change(1, now)

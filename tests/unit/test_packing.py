@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout
-from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState, Pool, gather, spread
+from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState, NodePool, gather, spread
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures.spread import IncidentSize
 from ettrick.sim.policies.recovery.full_restart import FullRestart
@@ -236,7 +236,7 @@ def test_a_pool_against_a_plain_list(keyed: bool) -> None:
     A node may leave without being picked and come back with another key.
     """
     generator = np.random.default_rng(5)
-    pool = Pool(NodeState.IDLE, 0)
+    pool = NodePool(NodeState.IDLE, 0)
     present: dict[int, Any] = {}
     keys = dict.fromkeys(range(12), 0)
     places = [ELSEWHERE] * 12
