@@ -337,7 +337,7 @@ class JobTally:
             self.restores[store] = self.restores.get(store, 0) + number
 
 
-class Tally:
+class RunAccumulator:
     """What the replications of a scenario came to.
 
     Attributes
@@ -478,7 +478,7 @@ class Ensemble:
     prepared: Prepared
     rows: Table
     controls: Sequence[tuple[float, ...]]
-    tally: Tally
+    tally: RunAccumulator
     results: tuple[Result, ...] = ()
     precise: bool | None = None
 
@@ -491,7 +491,7 @@ class Gathering:
         self.rows = Table()
         self._keeps = keeps
         self._results: list[Result] = []
-        self._tally = Tally(prepared)
+        self._tally = RunAccumulator(prepared)
         self._variates = ControlVariates(prepared)
         self._controls = array("d")
         self._is_known = True

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ettrick import cli, sim
 from ettrick.analysis.page.charts import data
 from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Number, Figure, Report, Section
-from ettrick.analysis.runs import Tally
+from ettrick.analysis.runs import RunAccumulator
 from ettrick.sim import rng
 from ettrick.sim.cluster.graph_file import GraphFile
 from ettrick.sim.scenario.laws import Exponential, Gamma, Lognormal
@@ -353,9 +353,9 @@ def prepare(**changes: Any) -> sim.Prepared:
     return sim.prepare(parse(**changes))
 
 
-def tally(prepared: sim.Prepared, *results: sim.Result) -> Tally:
+def tally(prepared: sim.Prepared, *results: sim.Result) -> RunAccumulator:
     """Return what some replications come to."""
-    found = Tally(prepared)
+    found = RunAccumulator(prepared)
     for result in results:
         found.add(result)
     return found

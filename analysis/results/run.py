@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.runs import Ensemble, JobTally, Tally
+    from ettrick.analysis.runs import Ensemble, JobTally, RunAccumulator
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.sim import Prepared, Ratio, Scenario, TargetPlan
     from ettrick.sim.steps.power import Facility, PowerState
@@ -428,7 +428,7 @@ def _is_constant(found: models.MetricSummary) -> bool:
 # What a run took, by what drew it and by what it was paid for.
 
 
-def energy_content(tally: Tally) -> dict[str, Any] | None:
+def energy_content(tally: RunAccumulator) -> dict[str, Any] | None:
     """Return what drew the energy of a mean replication, as plain data; ``None`` where a node's power is not known."""
     facility = tally.prepared.upkeep.facility
     if facility is None:
@@ -484,7 +484,7 @@ def _worded(state: PowerState) -> str:
     return f"{100 * state.utilisation:g} % of the way from idle to training"
 
 
-def cost_content(tally: Tally) -> dict[str, Any] | None:
+def cost_content(tally: RunAccumulator) -> dict[str, Any] | None:
     """Return the cost of a mean replication by what it is paid for, as plain data; ``None`` without prices."""
     cost = tally.prepared.upkeep.cost
     if cost is None:
