@@ -114,7 +114,7 @@ class Level(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Upkeep:
+class PowerAndCost:
     """What the cluster draws and costs.
 
     Parameters
@@ -500,7 +500,7 @@ class Prepared:
     """Stock of parts by class; empty where no repair waits for any."""
     preflight: float | None = None
     """How long a job stands still while nodes that join it are checked [s]; without it nobody checks them."""
-    upkeep: Upkeep = Upkeep()
+    upkeep: PowerAndCost = PowerAndCost()
     expected_events: float = 0.0
     """Events of one replication, about: see `ettrick.sim.prepare.failures.expected_events`."""
     engine: Literal["auto", "events", "compiled"] = "auto"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ettrick.sim import catalog, units
-from ettrick.sim.engine.prepared import Level, Upkeep
+from ettrick.sim.engine.prepared import Level, PowerAndCost
 from ettrick.sim.failures.source import CAP, HEAT
 from ettrick.sim.prepare.failures import causes_of
 from ettrick.sim.scenario.fields import PathError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _SWITCHES = ("leaf", "spine", "core")
 
 
-def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureSource]) -> Upkeep:
+def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureSource]) -> PowerAndCost:
     """Return what the cluster draws and costs.
 
     Parameters
@@ -51,7 +51,7 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
         switches = sum(site.counts.get(part, 0) for part in _SWITCHES)
         facility = Facility(node, switches, power.switch, power.storage, power.pue)
     ramp, cap = (power.ramp_per_minute or math.inf) / units.MINUTE, power.cap or math.inf
-    upkeep = Upkeep(facility, levels=_levels(scenario, site, facility), ramp=ramp, cap=cap)
+    upkeep = PowerAndCost(facility, levels=_levels(scenario, site, facility), ramp=ramp, cap=cap)
     if cost is None:
         return upkeep
     if cost.energy is not None and facility is None:
@@ -70,7 +70,7 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
     return replace(upkeep, cost=cost, repaired=tuple(_mended(source, of_gpus) for source in sources))
 
 
-def power_warnings(scenario: Scenario, upkeep: Upkeep) -> Iterator[str]:
+def power_warnings(scenario: Scenario, upkeep: PowerAndCost) -> Iterator[str]:
     """Yield what to know of a power that slows jobs down, one line each."""
     paces = [level.pace for level in upkeep.levels]
     if scenario.jobs and min(paces, default=1.0) < 1:

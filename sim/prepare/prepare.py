@@ -46,7 +46,7 @@ from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork, Work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim.engine.prepared import PreparedStream, ServicePlan, Upkeep
+    from ettrick.sim.engine.prepared import PreparedStream, ServicePlan, PowerAndCost
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
@@ -252,7 +252,7 @@ def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]
 
 
 def _conditions(
-    sources: Sequence[FailureSource], jobs: Sequence[PreparedJob], streams: Sequence[PreparedStream], upkeep: Upkeep
+    sources: Sequence[FailureSource], jobs: Sequence[PreparedJob], streams: Sequence[PreparedStream], upkeep: PowerAndCost
 ) -> list[FailureSource]:
     """Return the causes of lost time that are no failures.
 
