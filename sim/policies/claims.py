@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ettrick.sim.policies.queue import (
     INF,
-    Lane,
+    QueueSegment,
     Ordered,
     PlannerJob,
     PlannerPool,
@@ -55,7 +55,7 @@ class Claims:
         """By pool and free GPUs: heaps of (-end, number, share), in which outdated entries stay until they come up."""
         self.sharing = self.stranded = 0
         """Shared nodes, and their free GPUs."""
-        self.lanes: dict[tuple[int, int, bool], Lane] = {}
+        self.lanes: dict[tuple[int, int, bool], QueueSegment] = {}
         self.queued = 0
         self.running: defaultdict[float, RunningClass] = defaultdict(RunningClass)
         self.usage = [0] * len(quotas)
@@ -524,7 +524,7 @@ class Claims:
         key = (job.partition, job.tenant if self._by_tenant else 0, capped)
         lane = self.lanes.get(key)
         if lane is None:
-            lane = self.lanes[key] = Lane(key[0], self.tiers[key[0]], key[1], capped)
+            lane = self.lanes[key] = QueueSegment(key[0], self.tiers[key[0]], key[1], capped)
         job.lane = lane
         job.entry = (-static, then, job.submit, job.number, job.serial, job)
         lane.add(job.entry)
@@ -537,7 +537,7 @@ class Claims:
         job.lane = None
         self.queued -= 1
 
-    def _rank(self, lane: Lane | None, entry: tuple[Any, ...], now: float) -> tuple[float, ...]:
+    def _rank(self, lane: QueueSegment | None, entry: tuple[Any, ...], now: float) -> tuple[float, ...]:
         """Return what jobs of several lanes are ordered by, the first least."""
         assert lane is not None
         order = self.keys.order

@@ -28,7 +28,7 @@ from ettrick.sim.policies.queue import INF, Profile, Quota, SharedNode, next_mul
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim.policies.queue import Lane, PlannerJob, Place, PlannerPool
+    from ettrick.sim.policies.queue import QueueSegment, PlannerJob, Place, PlannerPool
     from ettrick.sim.policies.scheduler import Scheduler
 
 _TOO_FEW = ("too_few", "exempt")
@@ -399,10 +399,10 @@ class Planner(Claims):
             return self._walk(lanes[0], now)
         return (job for _, job in heapq.merge(*(self._ranked(lane, now) for lane in lanes)))
 
-    def _ranked(self, lane: Lane, now: float) -> Iterator[tuple[tuple[float, ...], PlannerJob]]:
+    def _ranked(self, lane: QueueSegment, now: float) -> Iterator[tuple[tuple[float, ...], PlannerJob]]:
         return ((self._rank(lane, job.entry, now), job) for job in self._walk(lane, now))
 
-    def _walk(self, lane: Lane, now: float) -> Iterator[PlannerJob]:
+    def _walk(self, lane: QueueSegment, now: float) -> Iterator[PlannerJob]:
         may_skip = (len(self.lanes) == 1 or self._tested == INF) and not self._preempts
         pool = self._of[lane.partition][0]
         for block, (size, limit) in lane.parts():

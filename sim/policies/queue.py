@@ -97,7 +97,7 @@ class PlannerJob:
         """GPUs that it takes."""
         self.shape: tuple[float, ...] = ()
         """What it asks for: jobs of one shape fit in the same places."""
-        self.lane: Lane | None = None
+        self.lane: QueueSegment | None = None
         self.entry: tuple[Any, ...] = ()
         self.start = self.end = math.nan
         self.where: tuple[tuple[int, int], ...] = ()
@@ -172,7 +172,7 @@ class Ordered:
 _BLOCK = 128
 
 
-class Lane(Ordered):
+class QueueSegment(Ordered):
     """Queued jobs whose order among themselves does not change as time passes."""
 
     __slots__ = ("capped", "partition", "tenant", "tier")
