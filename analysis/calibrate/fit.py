@@ -193,7 +193,7 @@ class Fold(NamedTuple):
     errors: Array
 
 
-class Change(NamedTuple):
+class Ablation(NamedTuple):
     """A change to the model, to see what a part of it is worth."""
 
     name: str
@@ -266,7 +266,7 @@ def held_out(
     return found
 
 
-def changed_errors(rows: Sequence[MeasuredStep], change: Change, priors: Mapping[Key, Prior], start: Parameters) -> Array:
+def changed_errors(rows: Sequence[MeasuredStep], change: Ablation, priors: Mapping[Key, Prior], start: Parameters) -> Array:
     """Return the errors of the model after a change, fitted anew [-]."""
     fixed: dict[Key, float] = {("constants", name): value for name, value in change.constants.items()}
     free = {key: prior for key, prior in priors.items() if key not in fixed}

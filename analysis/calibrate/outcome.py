@@ -20,7 +20,7 @@ from ettrick.analysis.calibrate.fit import (
     LARGE,
     TRIALS,
     Array,
-    Change,
+    Ablation,
     Fold,
     Gain,
     Key,
@@ -167,11 +167,11 @@ def _one_rank(row: MeasuredStep) -> MeasuredStep:
 
 
 CHANGES = (
-    Change("gradients through one GPU's NICs", {}, _one_rank),
-    Change("no element-wise traffic", {"touches": 0.0, "score_touches": 0.0}),
-    Change("a quarter of the element-wise traffic", {"touches": 0.5, "score_touches": 0.375}),
-    Change("no launch, no overhead", {"launch": 0.0, "overhead": 0.0}),
-    Change("tensor-parallel traffic almost hidden", {"tensor_hidden": 0.95}),
+    Ablation("gradients through one GPU's NICs", {}, _one_rank),
+    Ablation("no element-wise traffic", {"touches": 0.0, "score_touches": 0.0}),
+    Ablation("a quarter of the element-wise traffic", {"touches": 0.5, "score_touches": 0.375}),
+    Ablation("no launch, no overhead", {"launch": 0.0, "overhead": 0.0}),
+    Ablation("tensor-parallel traffic almost hidden", {"tensor_hidden": 0.95}),
 )
 """What is taken from the model to see that it is needed."""
 
@@ -219,7 +219,7 @@ def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], No
         if tick is not None:
             tick(done, total)
 
-    def changed(change: Change) -> Array:
+    def changed(change: Ablation) -> Array:
         result = changed_errors(rows, change, first, start)
         one_more()
         return result
