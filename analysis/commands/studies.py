@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ettrick.analysis.study.load import LoadedStudy
-    from ettrick.analysis.sweep.command import Workplace
+    from ettrick.analysis.sweep.command import StudyRun
     from ettrick.analysis.sweep.task import Shard
     from ettrick.analysis.sweep.workers import ExecutorOptions
     from ettrick.analysis.terminal import ProgressBar
@@ -97,7 +97,7 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
 @contextlib.contextmanager
 def running(
     loaded: LoadedStudy, where: ExecutorOptions, out: Path | None, *, overwrite: bool, quiet: bool, shard: Shard | None = None
-) -> Iterator[Workplace]:
+) -> Iterator[StudyRun]:
     """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
     from ettrick.analysis.sweep.command import TROUBLE, workplace
     from ettrick.analysis.sweep.folder import FolderError
@@ -128,7 +128,7 @@ def running(
         raise typer.Exit(TERMINATED if isinstance(error, JobEnd) else INTERRUPTED) from None
 
 
-def _stopped(out: Path | None, place: Workplace, progress: ProgressBar) -> str:
+def _stopped(out: Path | None, place: StudyRun, progress: ProgressBar) -> str:
     """Return what is left of a study that was stopped, in a line."""
     from ettrick.analysis.amounts import number_of
 

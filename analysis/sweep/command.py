@@ -31,7 +31,7 @@ TROUBLE = (ReplicationsError, WorkError, JournalError, FolderError, WorkerError,
 """What may be wrong with an order to simulate a study, in one line."""
 
 
-class Workplace(NamedTuple):
+class StudyRun(NamedTuple):
     """A study ready to be simulated, and the folder in which it is kept, if it is."""
 
     campaign: Campaign
@@ -52,7 +52,7 @@ def workplace(
     out: Path | None = None,
     overwrite: bool = False,
     shard: Shard | None = None,
-) -> Iterator[Workplace]:
+) -> Iterator[StudyRun]:
     """Yield a study ready to be simulated: kept in a folder, or nowhere.
 
     Raises
@@ -80,11 +80,11 @@ def workplace(
         campaign = Campaign(loaded, journal, worker_pool, progress)
         if shard is not None:
             campaign = Campaign(loaded, journal, worker_pool, progress, shard.mine)
-        yield Workplace(campaign, folder)
+        yield StudyRun(campaign, folder)
 
 
 def run_sweep(
-    place: Workplace, command: str, sentences: Callable[[SweepDocument], list[list[str]]]
+    place: StudyRun, command: str, sentences: Callable[[SweepDocument], list[list[str]]]
 ) -> tuple[SweepDocument, list[str]]:
     """Return the document of a study whose points are all simulated, and the files that were written."""
     campaign = place.campaign
@@ -106,7 +106,7 @@ def run_sweep(
     return content, files
 
 
-def run_shard(place: Workplace) -> dict[str, int]:
+def run_shard(place: StudyRun) -> dict[str, int]:
     """Simulate the tasks of a shard, and return how many outcomes there are of each status."""
     simulate(place.campaign)
     counts: dict[str, int] = {}
@@ -115,7 +115,7 @@ def run_shard(place: Workplace) -> dict[str, int]:
     return counts
 
 
-def keep(place: Workplace, content: Document, name: str) -> list[str]:
+def keep(place: StudyRun, content: Document, name: str) -> list[str]:
     """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files."""
     if place.folder is None:
         return []
