@@ -81,7 +81,7 @@ class ScenarioParts(NamedTuple):
         How many tokens a GPU has at least, as published.
     """
 
-    wishes: Wishes
+    wishes: InitOptions
     chip: Accelerator
     shape: ModelShape
     nodes: int
@@ -391,7 +391,7 @@ class StarterError(ValueError):
     """There is no such scenario; the message is one line and names the option."""
 
 
-class Wishes(NamedTuple):
+class InitOptions(NamedTuple):
     """What is asked for: see ``ettrick init --help``."""
 
     name: str
@@ -403,7 +403,7 @@ class Wishes(NamedTuple):
     horizon: str
 
 
-def starter(wishes: Wishes, command: str = "ettrick init", progress: ProgressBar | None = None) -> str:
+def starter(wishes: InitOptions, command: str = "ettrick init", progress: ProgressBar | None = None) -> str:
     """Return a scenario file that can be run.
 
     The layout is the fastest one by the model of steps that leaves a tenth of the memory, or the fastest one that fits.
@@ -435,7 +435,7 @@ def _check_horizon(text: str) -> None:
     raise StarterError("--horizon: must be more than 0")
 
 
-def _parts(wishes: Wishes, chip: Accelerator, shape: ModelShape) -> ScenarioParts:
+def _parts(wishes: InitOptions, chip: Accelerator, shape: ModelShape) -> ScenarioParts:
     """Return what the file says but for the layout."""
     is_rack = "NVL72" in chip.title
     per_node = chip.node.gpus if chip.node is not None and not is_rack else _TRAY

@@ -547,10 +547,10 @@ def init(
         say(f"{target}: the cluster of {slurm_conf}, {size}; next: ettrick run {target}")
         return
 
-    from ettrick.analysis.starter import StarterError, Wishes, starter
+    from ettrick.analysis.starter import StarterError, InitOptions, starter
     from ettrick.analysis.terminal import ProgressBar
 
-    wishes = Wishes(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
+    wishes = InitOptions(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)
     with in_a_line(StarterError), ProgressBar("layouts", quiet=quiet) as progress:
         text = starter(wishes, command_line(), progress)
     write(target, text.encode(), "")

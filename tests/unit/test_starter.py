@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.commands.scenarios import init
-from ettrick.analysis.starter import StarterError, Wishes, quoted, starter
+from ettrick.analysis.starter import StarterError, InitOptions, quoted, starter
 from ettrick.sim import catalog, yamlfile
 from tests.pace import one_in
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 NIGHTLY = pytest.mark.nightly
 
-WISHES = Wishes("first", 1024, "h100", "llama3-70b", "llama3-table5", "slurm-requeue", "30 d")
+WISHES = InitOptions("first", 1024, "h100", "llama3-70b", "llama3-table5", "slurm-requeue", "30 d")
 
 
-def loaded(wishes: Wishes, folder: Path) -> sim.Scenario:
+def loaded(wishes: InitOptions, folder: Path) -> sim.Scenario:
     """Return the scenario that is written."""
     path = folder / "starter.yaml"
     path.write_text(starter(wishes), encoding="utf-8")
