@@ -344,7 +344,7 @@ TIERED = "only tiered Clos networks can be imported"
 _T = TypeVar("_T")
 
 
-class Join(NamedTuple):
+class ParsedEdge(NamedTuple):
     """An edge as understood: its vertices, its cables, their summed bandwidth [B/s] and their rail, if given."""
 
     one: Name
@@ -364,7 +364,7 @@ class Understood(NamedTuple):
 
     names: tuple[Name, ...]
     tiers: dict[Name, int]
-    joins: list[Join]
+    joins: list[ParsedEdge]
     pods: Mapping[Name, object]
 
 
@@ -387,7 +387,7 @@ def understand(path: str, description: Description) -> Understood:
     return Understood(_numbered(path, description, tiers), tiers, joins, pods)
 
 
-def _check_parallels(path: str, description: Description, joins: list[Join]) -> None:
+def _check_parallels(path: str, description: Description, joins: list[ParsedEdge]) -> None:
     """Refuse parallel edges where the file forbids them, or where they may be the two directions of one cable."""
     pairs = Counter(frozenset((join.one, join.other)) for join in joins)
     if description.multigraph is False:
@@ -412,7 +412,7 @@ def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[N
     return said
 
 
-def _join(path: str, link: Link) -> Join:
+def _join(path: str, link: Link) -> ParsedEdge:
     """Return an edge with its values checked."""
     said, title = link.attributes, link.title
     if link.source == link.target:
@@ -421,7 +421,7 @@ def _join(path: str, link: Link) -> Join:
     if cables is not None and not 1 <= cables <= MOST_CABLES:
         refuse(path, f"{title}: cables = {quoted(cables)} must be from 1 to {MOST_CABLES}")
     rail = _whole(path, title, said, "rail")
-    return Join(link.source, link.target, 1 if cables is None else cables, _stated_bandwidth(path, link), rail)
+    return ParsedEdge(link.source, link.target, 1 if cables is None else cables, _stated_bandwidth(path, link), rail)
 
 
 PLAUSIBLE = (1e9 / 8, 2.4e12 / 8)
@@ -466,12 +466,12 @@ def _pod(path: str, name: Name, said: Said) -> str | int | float | None:
     return pod
 
 
-def _without_reverse(path: str, joins: list[Join]) -> list[Join]:
+def _without_reverse(path: str, joins: list[ParsedEdge]) -> list[ParsedEdge]:
     """Return the edges of a directed graph with one entry for each cable whose two directions are both given."""
-    ways: dict[tuple[Name, Name], list[Join]] = {}
+    ways: dict[tuple[Name, Name], list[ParsedEdge]] = {}
     for join in joins:
         ways.setdefault((join.one, join.other), []).append(join)
-    kept: dict[tuple[Name, Name], list[Join]] = {}
+    kept: dict[tuple[Name, Name], list[ParsedEdge]] = {}
     for (one, other), there in ways.items():
         back = kept.get((other, one))
         if back is None:
@@ -481,7 +481,7 @@ def _without_reverse(path: str, joins: list[Join]) -> list[Join]:
     return [join for some in kept.values() for join in some]
 
 
-def _tiers(path: str, description: Description, joins: list[Join]) -> dict[Name, int]:
+def _tiers(path: str, description: Description, joins: list[ParsedEdge]) -> dict[Name, int]:
     """Return the tier of each vertex; one that does not say it has its distance from the nearest host."""
     said = {name: _part(path, name, said.get("part")) for name, said in description.vertices.items()}
     if 0 not in said.values():
