@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from ettrick.sim.failures.source import KNOWN, Recorded, FailureSource, slots_per_node
+from ettrick.sim.failures.source import KNOWN, OutageLog, FailureSource, slots_per_node
 from ettrick.sim.scenario.fields import Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Maintenance(Strategy):
             for window in self.windows
             for unit in range(window.first, window.first + window.units)
         )
-        recorded = Recorded(
+        recorded = OutageLog(
             unit=np.array([row[1] for row in rows], dtype=np.int64),
             start=np.array([row[0] for row in rows], dtype=np.float64),
             end=np.array([row[2] for row in rows], dtype=np.float64),

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ettrick.sim import catalog, units
 from ettrick.sim.failures.effects import Fault
-from ettrick.sim.failures.source import Recorded, FailureSource
+from ettrick.sim.failures.source import OutageLog, FailureSource
 from ettrick.sim.records import NOTHING, HostLists, LogError, Table, TimestampParser, lines, same_hosts, unit_of
 from ettrick.sim.scenario.fields import Model, RuleError, Strategy
 from ettrick.sim.scenario.laws import Law
@@ -40,7 +40,7 @@ class ReplayedLog(NamedTuple):
     """
 
     units: tuple[str, ...]
-    by_cause: dict[str, Recorded]
+    by_cause: dict[str, OutageLog]
     merged: int
     note: str = ""
 
@@ -259,11 +259,11 @@ def read_log(
     ]
     if not rows:
         raise RuleError(("origin",), f"{file} has no outage after {origin}")
-    by_cause: dict[str, Recorded] = {}
+    by_cause: dict[str, OutageLog] = {}
     for cause in sorted({row.cause for row in rows}):
         mine = [row for row in rows if row.cause == cause]
         start, end = (np.array(values, dtype=np.float64) for values in ([r.start for r in mine], [r.end for r in mine]))
-        by_cause[cause] = Recorded(np.array([r.unit for r in mine], dtype=np.int64), start, end, rows[-1].start)
+        by_cause[cause] = OutageLog(np.array([r.unit for r in mine], dtype=np.int64), start, end, rows[-1].start)
     return ReplayedLog(tuple(names), by_cause, merged, note)
 
 

@@ -47,7 +47,7 @@ def slots_per_node(part: str, counts: Mapping[str, int]) -> int:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class OutageLog:
     """Outages of one cause in a log: unit, start and end [s] by row, each of shape (n,), sorted by start.
 
     ``span`` [s] is how long the whole log is, from zero to its last start. With ``spread`` the units are no nodes yet:
@@ -265,7 +265,7 @@ class FailureSource:
     tier: str = ""
     ceiling: float = 1.0
     thinned: bool = False
-    recorded: Recorded | None = None
+    recorded: OutageLog | None = None
     recall: float = 0.0
     lead: LawModel | None = None
     checked: tuple[float, float] = (0.0, 0.0)
