@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall, Environment
-    from ettrick.sim.engine.lives import Lives
+    from ettrick.sim.engine.lives import ExposureClocks
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
@@ -54,7 +54,7 @@ class Failures:
         replication: int,
         kernel: Environment,
         cluster: Cluster,
-        lives: Lives,
+        lives: ExposureClocks,
         repair: Repair,
         counts: FailureCounts,
         trace: FailureTrace,

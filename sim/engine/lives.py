@@ -63,7 +63,7 @@ class _NodeClock:
         _push(self.group.busy, life, life.due - self.before + self.joined)
 
 
-class Lives:
+class ExposureClocks:
     """Each group has a few clocks, of its processes and of its nodes, each with its lives and an event for the first.
 
     An event is armed only while its clock runs, so the cost follows the failures, not the phases.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.ledger import Account
-    from ettrick.sim.engine.lives import Lives
+    from ettrick.sim.engine.lives import ExposureClocks
     from ettrick.sim.engine.prepared import Prepared, SparePool, AllocationUnits
     from ettrick.sim.engine.stream_job import Allocation
 
@@ -537,7 +537,7 @@ class Cluster:
     With ``units`` the nodes are used in whole units (racks, scale-up domains), which :class:`WholeUnits` keeps.
     """
 
-    def __init__(self, prepared: Prepared, account: Account, lives: Lives) -> None:
+    def __init__(self, prepared: Prepared, account: Account, lives: ExposureClocks) -> None:
         self.nodes = nodes = prepared.nodes
         self.gpus_per_node = prepared.gpus_per_node
         self.account = account

@@ -12,7 +12,7 @@ from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.jobs import JobPhases
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
-from ettrick.sim.engine.lives import FailureCounts, Lives
+from ettrick.sim.engine.lives import FailureCounts, ExposureClocks
 from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.power import Power
 from ettrick.sim.engine.repair import Repair
@@ -56,7 +56,7 @@ class Simulation:
         self.kernel = kernel = Environment()
         # The nodes outside jobs have an account of their own; its `gpus` is not used.
         self.outside = Account(len(prepared.sources) + 1, 0.0)
-        lives = Lives(kernel)
+        lives = ExposureClocks(kernel)
         self.cluster = cluster = Cluster(prepared, self.outside, lives)
         self.counts = FailureCounts()
         self.repair = repair = Repair(prepared, replication, kernel, cluster, self.counts, keeps_log=keeps_log)
