@@ -266,7 +266,7 @@ class PhaseSpan(NamedTuple):
     name: str = ""
 
 
-class Mark(NamedTuple):
+class InstantEvent(NamedTuple):
     """Something that happened at one time [s after the warm-up]; `job` and `node` are -1 where there is none."""
 
     time: float
@@ -289,7 +289,7 @@ class Timeline(NamedTuple):
     """One replication: spans by job, group and time (those of a group do not overlap), the rest by time."""
 
     spans: tuple[PhaseSpan, ...] = ()
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[InstantEvent, ...] = ()
     milestones: tuple[Milestone, ...] = ()
 
 
@@ -304,7 +304,7 @@ class Recorder:
         self.shift = shift
         """Length of the warm-up, from whose end times are counted [s]."""
         self.spans: list[PhaseSpan] = []
-        self.marks: list[Mark] = []
+        self.marks: list[InstantEvent] = []
         self.milestones: list[Milestone] = []
         self.last: dict[tuple[int, int], int] = {}
 
@@ -337,7 +337,7 @@ class Recorder:
     def failure(self, time: float, job: Job, failure: FailureEvent) -> None:
         """Note that a failure hit a job."""
         info = failure.info
-        mark = Mark(time - self.shift, "failure", job.index, cause=info.cause, text=info.source.name)
+        mark = InstantEvent(time - self.shift, "failure", job.index, cause=info.cause, text=info.source.name)
         self.marks.append(mark)
 
     def progress(self, time: float, job: Job) -> None:

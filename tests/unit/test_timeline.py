@@ -19,7 +19,7 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.results.files import write_file
 from ettrick.analysis.timeline import STEPPING, chrome_trace, encoded
-from ettrick.sim.engine.result import Mark, Milestone, Outage, PhaseSpan, Timeline
+from ettrick.sim.engine.result import InstantEvent, Milestone, Outage, PhaseSpan, Timeline
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample
 from tests.cases import cases
@@ -395,7 +395,7 @@ def by_hand() -> tuple[sim.Prepared, sim.Result]:
             PhaseSpan(0, 3, Bucket.INITIALIZE, 250.0, 400.0, 1),
             PhaseSpan(0, 3, Bucket.RESTORE, 400.0, 400.0000001, 1),
         ),
-        marks=(Mark(100.0, "failure", 0, 5, 1, "node"), Mark(120.0, "detected", 0), Mark(500.0, "power", -1, 7)),
+        marks=(InstantEvent(100.0, "failure", 0, 5, 1, "node"), InstantEvent(120.0, "detected", 0), InstantEvent(500.0, "power", -1, 7)),
         milestones=(Milestone(100.0, 0, 70.0), Milestone(100.0, 0, 60.0), Milestone(1000.0, 0, 900.0)),
     )
     # Causes are those of the scenario with failures.
