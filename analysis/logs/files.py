@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ettrick.analysis.logs.health import StateChange, SampleRun, Snapshot
-    from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Sort, Source, Tables
+    from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Sort, LogFile, Tables
     from ettrick.analysis.logs.training import SpanEdge
     from ettrick.sim.records import HostLists
 
@@ -74,7 +74,7 @@ class LogReader:
     """One file while it is read."""
 
     def __init__(
-        self, source: Source, clock: Moments, reading: ReaderContext, stream: io.BufferedReader[Any],
+        self, source: LogFile, clock: Moments, reading: ReaderContext, stream: io.BufferedReader[Any],
         advance: Callable[[int], None] = lambda _done: None,
     ) -> None:  # fmt: skip
         self.source, self.clock, self.reading = source, clock, reading

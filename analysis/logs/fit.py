@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.logs.tables import NodeEvent, Rules, Source, Tables
+    from ettrick.analysis.logs.tables import NodeEvent, Rules, LogFile, Tables
     from ettrick.analysis.results.models import Provenance
 
 DRAWS = 200
@@ -143,7 +143,7 @@ def _more_than_chance(together: Incidents) -> bool:
     return float(pdtrc(len(together.groups) - 1, max(together.by_chance, 1e-12))) < 0.01
 
 
-def file_read(source: Source) -> found.FileRead:
+def file_read(source: LogFile) -> found.FileRead:
     """Return what a file was, for the document."""
     first, last = (utc(moment) if math.isfinite(moment) else None for moment in (source.first, source.last))
     return found.FileRead(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.logs import files as logs
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
-from ettrick.analysis.logs.tables import NodeEvent, Exposure, PartLife, NoModelError, Source
+from ettrick.analysis.logs.tables import NodeEvent, Exposure, PartLife, NoModelError, LogFile
 from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest
@@ -67,7 +67,7 @@ def read_files(
                 reading.tables.findings.append(f"{file} has the content of {seen[digest]}; it is read once")
                 continue
             seen[digest] = file
-            source = Source(file, kind or sniff(head, file, reading.rules))
+            source = LogFile(file, kind or sniff(head, file, reading.rules))
             reading.tables.sources.append(source)
             year = logs.year_of(file, years)
             clock = Moments(logs.zone_of(file, zones), file, year)
@@ -85,7 +85,7 @@ def read_files(
     reading.tables.close_findings()
 
 
-def _findings(source: Source, clock: Moments) -> Iterator[str]:
+def _findings(source: LogFile, clock: Moments) -> Iterator[str]:
     """Yield what is to be known of the moments and the text of a file."""
     if clock.strays:
         line, text = clock.strays[0]
@@ -108,7 +108,7 @@ def _findings(source: Source, clock: Moments) -> Iterator[str]:
         yield f"{source.file}: {source.unreadable:,} lines have bytes that are no UTF-8; these were replaced"
 
 
-def _refuse_unused(source: Source, tables: Tables) -> None:
+def _refuse_unused(source: LogFile, tables: Tables) -> None:
     """Refuse a file of which nothing was used, with the commonest reason."""
     reason = None if source.rows else tables.commonest(source.file)
     if reason is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.logs.files import ReaderContext
     from ettrick.analysis.logs.health import StateChange
-    from ettrick.analysis.logs.tables import Source, Tables
+    from ettrick.analysis.logs.tables import LogFile, Tables
 
     _Floats = NDArray[np.float64]
 
@@ -186,7 +186,7 @@ def _end(row: NodeEvent | StateChange | LoggedAttempt) -> float:
 
 
 def _after(
-    tables: Tables, source: Source, rows: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats, today: float
+    tables: Tables, source: LogFile, rows: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats, today: float
 ) -> NDArray[np.bool_]:
     """Return which rows lie after today; an outage whose end lies within a year from now is planned to, and lasts."""
     is_late: NDArray[np.bool_] = spans[:, 0] > today
@@ -203,7 +203,7 @@ def _after(
     return is_late
 
 
-def _narrow(tables: Tables, source: Source, strays: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats) -> None:
+def _narrow(tables: Tables, source: LogFile, strays: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
     moments = " to ".join(

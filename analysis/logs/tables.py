@@ -170,7 +170,7 @@ class Dropped:
 
 
 @dataclass(slots=True)
-class Source:
+class LogFile:
     """A file that was read: what kind it is, its lines, and the moments [s] between which it says something."""
 
     file: str
@@ -202,7 +202,7 @@ class Tables:
     attempts: list[LoggedAttempt] = field(default_factory=list)
     phases: list[TrainingPhase] = field(default_factory=list)
     lives: list[PartLife] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[LogFile] = field(default_factory=list)
     findings: list[str] = field(default_factory=list)
     groups: dict[int, list[int]] = field(default_factory=dict)
     """Of each XID code, how many lines there were and how many groups of them."""
