@@ -17,7 +17,7 @@ from ettrick.sim.policies.queue import (
     Ordered,
     PlannerJob,
     PlannerPool,
-    Profile,
+    AvailabilityProfile,
     Quota,
     RunningClass,
     SharedNode,
@@ -90,7 +90,7 @@ class Claims:
         """Whether reservations are kept in profiles, and not as one shadow."""
         self._shadows = [INF] * len(self.pools)
         self._extras = [0] * len(self.pools)
-        self._profiles: list[Profile] = []
+        self._profiles: list[AvailabilityProfile] = []
         self._serials = itertools.count(1)
         self._caps: list[tuple[float, int, PlannerJob]] = []
         self._claimers: dict[PlannerJob, None] = {}

@@ -23,7 +23,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from ettrick.sim.policies.claims import Claims
-from ettrick.sim.policies.queue import INF, Profile, Quota, SharedNode, next_multiple
+from ettrick.sim.policies.queue import INF, AvailabilityProfile, Quota, SharedNode, next_multiple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -520,11 +520,11 @@ class Planner(Claims):
                 return time, place
         return INF, ()
 
-    def _forecast(self, now: float) -> list[Profile]:
+    def _forecast(self, now: float) -> list[AvailabilityProfile]:
         """Return the free nodes of each pool from now on, by time limits and maintenance windows."""
-        profiles: list[Profile] = []
+        profiles: list[AvailabilityProfile] = []
         for pool, free, ends in zip(self.pools, self.free, self.ends, strict=True):
-            profile = Profile(now, free, ends)
+            profile = AvailabilityProfile(now, free, ends)
             for start, stop in pool.windows:
                 if stop > now:
                     profile.take(max(start, now), stop, self.total)  # more than there is: nobody may

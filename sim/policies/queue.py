@@ -190,7 +190,7 @@ def _least(block: list[tuple[Any, ...]]) -> tuple[int, float]:
     return min(entry[-1].size for entry in block), min(entry[-1].limit for entry in block)
 
 
-class Profile:
+class AvailabilityProfile:
     """Free nodes of a pool from now on: `free[i]` from `times[i]` to the next."""
 
     __slots__ = ("free", "known", "times")

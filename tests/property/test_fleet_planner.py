@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.sim.policies.claims import Claims
-from ettrick.sim.policies.queue import Ordered, PlannerPool, Profile, Quota, nodes_of
+from ettrick.sim.policies.queue import Ordered, PlannerPool, AvailabilityProfile, Quota, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
@@ -197,7 +197,7 @@ def test_the_earliest_window_is_that_of_a_scan() -> None:
         ends = Ordered(nodes_of)
         for number, end in enumerate(generator.integers(-2, 30, size=12).tolist()):
             ends.add((float(end), number, int(generator.integers(1, 4))))
-        profile = Profile(0.0, int(generator.integers(0, 3)), ends)
+        profile = AvailabilityProfile(0.0, int(generator.integers(0, 3)), ends)
         assert profile.times[0] == 0.0
         assert all(a < b for a, b in itertools.pairwise(profile.times))
         for _ in range(20):
