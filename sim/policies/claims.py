@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ettrick.sim.policies.queue import (
     INF,
     QueueSegment,
-    Ordered,
+    SortedBlocks,
     PlannerJob,
     PlannerPool,
     AvailabilityProfile,
@@ -50,7 +50,7 @@ class Claims:
         self.tiers = tuple(tiers)
         self.quotas = tuple(quotas)
         self.free = [pool.nodes for pool in pools]
-        self.ends = [Ordered(nodes_of) for _ in pools]
+        self.ends = [SortedBlocks(nodes_of) for _ in pools]
         self.shares: list[list[list[tuple[float, int, SharedNode]]]] = [[[] for _ in range(gpus)] for _ in pools]
         """By pool and free GPUs: heaps of (-end, number, share), in which outdated entries stay until they come up."""
         self.sharing = self.stranded = 0

@@ -114,7 +114,7 @@ class PlannerJob:
         self.claim: dict[int, int] = {}
 
 
-class Ordered:
+class SortedBlocks:
     """Tuples in order, in blocks that are kept short: changes cost O(log n), for all practical n.
 
     What `measure` makes of a block is kept until it changes.
@@ -172,7 +172,7 @@ class Ordered:
 _BLOCK = 128
 
 
-class QueueSegment(Ordered):
+class QueueSegment(SortedBlocks):
     """Queued jobs whose order among themselves does not change as time passes."""
 
     __slots__ = ("capped", "partition", "tenant", "tier")
@@ -195,7 +195,7 @@ class AvailabilityProfile:
 
     __slots__ = ("free", "known", "times")
 
-    def __init__(self, now: float, free: int, ends: Ordered) -> None:
+    def __init__(self, now: float, free: int, ends: SortedBlocks) -> None:
         self.times = [now]
         self.free = [free]
         self.known: dict[int | tuple[int, float], float] = {}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.sim.policies.claims import Claims
-from ettrick.sim.policies.queue import Ordered, PlannerPool, AvailabilityProfile, Quota, nodes_of
+from ettrick.sim.policies.queue import SortedBlocks, PlannerPool, AvailabilityProfile, Quota, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
@@ -194,7 +194,7 @@ def test_the_earliest_window_is_that_of_a_scan() -> None:
     """Through reservations in any order: what is remembered of earlier questions changes no answer."""
     generator = np.random.default_rng(SEED)
     for _ in range(budget(200)):
-        ends = Ordered(nodes_of)
+        ends = SortedBlocks(nodes_of)
         for number, end in enumerate(generator.integers(-2, 30, size=12).tolist()):
             ends.add((float(end), number, int(generator.integers(1, 4))))
         profile = AvailabilityProfile(0.0, int(generator.integers(0, 3)), ends)
@@ -329,7 +329,7 @@ def test_nobody_waits_without_a_reason(keys: dict[str, Any]) -> None:
 def test_ordered_blocks_are_a_sorted_list() -> None:
     """Thousands of entries come and go: order, sums of blocks and last entries stay those of a sorted list."""
     generator = np.random.default_rng(SEED)
-    ordered, plain = Ordered(nodes_of), []
+    ordered, plain = SortedBlocks(nodes_of), []
     for step in range(6000):
         if plain and generator.random() < (0.2 if step < 4000 else 0.8):
             entry = plain.pop(int(generator.integers(len(plain))))
