@@ -65,7 +65,7 @@ class ExecutorOptions(NamedTuple):
     file: str = ""
 
 
-class Death(NamedTuple):
+class WorkerCrash(NamedTuple):
     """How a task ended the process that ran it: how many times, and in which way."""
 
     times: int
@@ -85,7 +85,7 @@ class Backend(Executor):
         """Return how many tasks should be in flight."""
         return 1
 
-    def death(self, error: BaseException) -> Death | None:  # noqa: ARG002
+    def death(self, error: BaseException) -> WorkerCrash | None:  # noqa: ARG002
         """Return how a process died, if that is what an error says; ``None`` if it says something else."""
         return None
 
@@ -165,12 +165,12 @@ class Processes(Backend):
             raise
         return pool
 
-    def death(self, error: BaseException) -> Death | None:
+    def death(self, error: BaseException) -> WorkerCrash | None:
         """Return how a process died, if that is what an error says; the next call starts others."""
         if not isinstance(error, BrokenExecutor):
             return None
         self.shutdown()
-        return Death(1, _end(self._started))
+        return WorkerCrash(1, _end(self._started))
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[Backend]:
@@ -352,7 +352,7 @@ class WorkerPool:
 
 def _patiently(backend: Backend, context: Context, task: Task) -> Record:
     """Return the outcome of a task that is alone, after some attempts if its process dies."""
-    deaths: list[Death] = []
+    deaths: list[WorkerCrash] = []
     while len(deaths) < backend.attempts:
         future: Future[Record] = backend.submit(run_task, context, task)
         while not wait([future], timeout=_LOOK).done:
@@ -366,7 +366,7 @@ def _patiently(backend: Backend, context: Context, task: Task) -> Record:
     return Record(task.key, task.point, task.first, task.replications, "crashed", reason, 0.0, {}, {})
 
 
-def _outcome(future: Future[Record], backend: Backend) -> Record | Death:
+def _outcome(future: Future[Record], backend: Backend) -> Record | WorkerCrash:
     """Return the outcome of a task, or how the process died that may have run it."""
     try:
         return future.result()
@@ -465,13 +465,13 @@ class Dask(Backend):
             future.set_result(found)
         self._flying.pop(future, None)
 
-    def death(self, error: BaseException) -> Death | None:
+    def death(self, error: BaseException) -> WorkerCrash | None:
         """Return how workers died of a task, if that is what an error says."""
         from distributed import KilledWorker
 
         if not isinstance(error, KilledWorker):
             return None
-        return Death(error.allowed_failures + 1, "on Dask workers, whose logs may say more")
+        return WorkerCrash(error.allowed_failures + 1, "on Dask workers, whose logs may say more")
 
     def stop(self) -> None:
         """Cancel what is in flight."""
