@@ -86,7 +86,7 @@ class FabricView(NamedTuple):
     paths: Paths | None = None
 
 
-class Level(NamedTuple):
+class PowerPeriod(NamedTuple):
     """What holds of the power of a site from some time on.
 
     Attributes
@@ -136,7 +136,7 @@ class PowerAndCost:
     facility: Facility | None = None
     cost: CostSpec | None = None
     repaired: tuple[str, ...] = ()
-    levels: tuple[Level, ...] = ()
+    levels: tuple[PowerPeriod, ...] = ()
     ramp: float = math.inf
     cap: float = math.inf
 
@@ -145,7 +145,7 @@ class PowerAndCost:
         """Whether its power slows no job down and means the same at all times."""
         return self.ramp == math.inf and all(level[1:] == (1.0, "", 1.0, *self.levels[0][4:]) for level in self.levels)
 
-    def mean(self, what: Callable[[Level], float], end: float) -> float:
+    def mean(self, what: Callable[[PowerPeriod], float], end: float) -> float:
         """Return the mean of something over the levels up to an end [s after the warm-up]."""
         edges = [*(min(level.start, end) for level in self.levels), end]
         return math.fsum(what(level) * (edges[i + 1] - edges[i]) for i, level in enumerate(self.levels)) / end

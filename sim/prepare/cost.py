@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ettrick.sim import catalog, units
-from ettrick.sim.engine.prepared import Level, PowerAndCost
+from ettrick.sim.engine.prepared import PowerPeriod, PowerAndCost
 from ettrick.sim.failures.source import CAP, HEAT
 from ettrick.sim.prepare.failures import causes_of
 from ettrick.sim.scenario.fields import PathError
@@ -94,7 +94,7 @@ _MOST_LEVELS = 100_000
 """Changes of power in a horizon; more are a slip of the pen."""
 
 
-def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -> tuple[Level, ...]:
+def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -> tuple[PowerPeriod, ...]:
     """Return what holds of the power over time: one level, or none, where nothing changes."""
     power, cost, end = scenario.power, scenario.cost, scenario.horizon
     prices = cost.energy_profile if cost is not None else None
@@ -132,7 +132,7 @@ def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -
         (window, _share(scenario, site, facility, window.cap, ("power", "curtail", index, "cap")))
         for index, window in enumerate(power.curtail)
     ]
-    found: list[Level] = []
+    found: list[PowerPeriod] = []
     for start in sorted(edges - {end}):
         share = min([always, *(left for window, left in windows if _is_on(window, start))])
         # What a cap of the facility leaves is a share of what the boards may draw.
@@ -143,7 +143,7 @@ def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -
             if cooler < pace:
                 pace, cause = cooler, HEAT
         grams = carbon.intensity * _factor(carbon.profile, start) if carbon is not None else 0.0
-        level = Level(start, pace, cause, share, grams / 1000 / units.ENERGY.units["kWh"], _factor(prices, start))
+        level = PowerPeriod(start, pace, cause, share, grams / 1000 / units.ENERGY.units["kWh"], _factor(prices, start))
         if not found or level[1:] != found[-1][1:]:
             found.append(level)
     return tuple(found)
