@@ -369,7 +369,7 @@ BLAME_DRAWS = 64
 """How often another node is drawn to be blamed for a failure."""
 
 
-class Visit(NamedTuple):
+class RepairStage(NamedTuple):
     """A stay in one tier of repair, or in qualification (tier -1)."""
 
     tier: int
@@ -382,7 +382,7 @@ class RepairPlan(NamedTuple):
     ``fixed`` says whether the fault is gone, which is unknown to the policy; ``retires`` whether the node is given up.
     """
 
-    visits: tuple[Visit, ...]
+    visits: tuple[RepairStage, ...]
     fixed: bool
     retires: bool = False
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 from pydantic import Field, model_validator
 
 from ettrick.sim.formulas.queues import mean_wait
-from ettrick.sim.policies.contracts import RepairPlan, Visit
+from ettrick.sim.policies.contracts import RepairPlan, RepairStage
 from ettrick.sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError, Strategy
 from ettrick.sim.scenario.laws import Fixed, Law, draw
 from ettrick.sim.scenario.model import Money
@@ -66,7 +66,7 @@ class Simple(Strategy):
 
     def course(self, node: NodeView, memory: Memory) -> tuple[RepairPlan, Memory]:
         """Repair once."""
-        return RepairPlan((Visit(0, draw(self.single_time, node.mark, "repair")),), fixed=True), memory
+        return RepairPlan((RepairStage(0, draw(self.single_time, node.mark, "repair")),), fixed=True), memory
 
     def score(self, memory: Memory) -> float:
         """Nothing is remembered."""
@@ -287,7 +287,7 @@ class RepairTiers(Strategy):
         """Return the stays from a tier on."""
         compiled = self._compiled
         tests = self.qualification
-        visits: list[Visit] = []
+        visits: list[RepairStage] = []
         number = 0
         while True:
             repair, escalates, fixes, finds, tested = (
@@ -296,14 +296,14 @@ class RepairTiers(Strategy):
             number += 1
             time, chance, success = compiled[index]
             seconds = time if type(time) is float else time(mark(repair))  # type: ignore[operator]
-            visits.append(Visit(index, seconds * self.scale))
+            visits.append(RepairStage(index, seconds * self.scale))
             if chance > 0 and mark(escalates) < chance:
                 index += 1
                 continue
             fixed = success >= 1 or mark(fixes) < success
             if tests is None:
                 return RepairPlan(tuple(visits), fixed)
-            visits.append(Visit(-1, draw(tests.time, mark, tested) * self.scale))
+            visits.append(RepairStage(-1, draw(tests.time, mark, tested) * self.scale))
             if fixed or mark(finds) >= tests.finds:
                 return RepairPlan(tuple(visits), fixed)
             index = min(index + 1, len(compiled) - 1)
