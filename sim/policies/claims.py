@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.scheduler import Scheduler
 
 
-class Claims:
+class Reservations:
     """Who has which nodes, and who waits for which; parameters as of the planner."""
 
     def __init__(

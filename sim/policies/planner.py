@@ -22,7 +22,7 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from ettrick.sim.policies.claims import Claims
+from ettrick.sim.policies.claims import Reservations
 from ettrick.sim.policies.queue import INF, AvailabilityProfile, Quota, SharedNode, next_multiple
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _TOO_FEW = ("too_few", "exempt")
 """Reasons of idle nodes that a reservation takes the place of, once it keeps a job from them."""
 
 
-class Planner(Claims):
+class Planner(Reservations):
     """The state of the scheduler of one cluster.
 
     Parameters

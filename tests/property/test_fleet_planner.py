@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ettrick.sim.policies.claims import Claims
+from ettrick.sim.policies.claims import Reservations
 from ettrick.sim.policies.queue import SortedBlocks, PlannerPool, AvailabilityProfile, Quota, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
@@ -172,11 +172,11 @@ def look_at_all(replay: Replay) -> None:
 def test_jobs_of_one_shape_are_looked_at_once(policy: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks for a place for each job starts and stops the same jobs at the same times."""
 
-    def number(planner: Claims, job: PlannerJob) -> None:
+    def number(planner: Reservations, job: PlannerJob) -> None:
         plain(planner, job)
         job.shape = (job.serial,)
 
-    plain = Claims._number
+    plain = Reservations._number
     window = {"use": "slurm", "backfill_cycle": "3 s", "resolution": "0 s", "window": "40 s"}
     keys = {**POLICIES, "short window": {**window, "order": {"age": {"weight": 0}}}}[policy]
     for seed in range(budget(5)):
@@ -184,7 +184,7 @@ def test_jobs_of_one_shape_are_looked_at_once(policy: str, kind: str, monkeypatc
             work = [job._replace(limit=60.0 - job.number % 3 * 20) for job in mixed(SEED * 100 + seed)]
             found = mixed_replay(SEED * 100 + seed, keys | preempt, kind=kind, work=work)
             with monkeypatch.context() as each:
-                each.setattr(Claims, "_number", number)
+                each.setattr(Reservations, "_number", number)
                 one_by_one = mixed_replay(SEED * 100 + seed, keys | preempt, kind=kind, work=work)
             assert found.history == one_by_one.history, (policy, kind, preempt)
             assert found.preemptions == one_by_one.preemptions
