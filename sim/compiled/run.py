@@ -199,7 +199,7 @@ _ZERO = (
 )  # fmt: skip
 """Arrays that are zero at the start."""
 
-_benches: list[Bench] = []
+_benches: list[Workspace] = []
 """Those made last, the newest first: variants of a comparison take turns."""
 
 
@@ -214,14 +214,14 @@ def simulate(
     bench = next((bench for bench in _benches if bench.prepared is prepared), None)
     if bench is None:
         refuse(uncovered(prepared))
-        bench = Bench(prepared)
+        bench = Workspace(prepared)
         while _benches and sum(each.size for each in _benches) + bench.size > _MOST_KEPT:
             del _benches[-1]
         _benches.insert(0, bench)
     return bench.run(replication, trace, keeps_log=keeps_log)
 
 
-class Bench:
+class Workspace:
     """The arrays in which replications of one scenario run one after another."""
 
     def __init__(self, prepared: Prepared) -> None:

@@ -275,13 +275,13 @@ LISTS = {
 MOST = st.sampled_from((0, 1, 3, 10))
 
 
-def tight(prepared: sim.Prepared, most: int) -> Iterator[run.Bench]:
+def tight(prepared: sim.Prepared, most: int) -> Iterator[run.Workspace]:
     """Yield arrays in which one list after another has few places at first, and the others not many."""
     for room, names in LISTS.items():
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(run, "VISITS", 1)
             patch.setattr(run, "_room", lambda prepared: prepared.nodes)
-            bench = run.Bench(prepared)
+            bench = run.Workspace(prepared)
         places = bench.lowered.scalars[room]
         for name in names:
             # Of the heaps of three clocks one is behind the other.
@@ -315,7 +315,7 @@ def test_no_place_beyond_an_array_is_touched(data: Scenario, most: int) -> None:
             assert not list(compared(bench.prepared, 0, bench))
 
 
-def play(function: Callable[[Any], None], bench: run.Bench) -> Callable[[int], None]:
+def play(function: Callable[[Any], None], bench: run.Workspace) -> Callable[[int], None]:
     """Return a function of the loop that gets no address, but the scalars of a bench as they are then."""
     return lambda _address: function(_Record(bench.scalars[0], bench))
 
@@ -323,7 +323,7 @@ def play(function: Callable[[Any], None], bench: run.Bench) -> Callable[[int], N
 class _Record:
     """A record as the loop sees it; that of the scalars has the arrays of a bench as well."""
 
-    def __init__(self, row: Any, bench: run.Bench | None = None) -> None:
+    def __init__(self, row: Any, bench: run.Workspace | None = None) -> None:
         vars(self).update(_row=row, _bench=bench)
 
     def __getattr__(self, name: str) -> Any:
@@ -372,10 +372,10 @@ def test_relapses_that_outgrow_the_arrays() -> None:
     assert not list(compared(prepared, 0))
 
 
-def compared(prepared: sim.Prepared, replication: int, bench: run.Bench | None = None) -> Iterator[str]:
+def compared(prepared: sim.Prepared, replication: int, bench: run.Workspace | None = None) -> Iterator[str]:
     """Yield what differs between the two engines."""
     events = sim.run(dataclasses.replace(prepared, engine="events"), replication, keeps_log=True)
-    bench = bench or run.Bench(prepared)
+    bench = bench or run.Workspace(prepared)
     compiled = bench.run(replication, keeps_log=True)
     yield from _differences("", events, compiled)
     yield from _differences("job.", events.jobs[0], compiled.jobs[0])
@@ -396,10 +396,10 @@ def _is_same(one: Any, other: Any) -> bool:
 
 def first_difference(prepared: sim.Prepared, replication: int) -> str:
     """Return the first event that one engine plays and the other does not."""
-    from ettrick.sim.compiled.run import Bench
+    from ettrick.sim.compiled.run import Workspace
 
     trace = sim.trace(prepared, replication)
-    bench = Bench(prepared)
+    bench = Workspace(prepared)
     bench.run(replication, trace, keeps_events=True)
     played = [row["time"] for row in bench.arrays["logged"][: int(bench.scalars["events"][0])]]
     simulation = Simulation(prepared, replication, trace)
@@ -560,7 +560,7 @@ def test_without_numba_events_simulate(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_arrays_beyond_the_cap_are_left_to_events(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the start by what they would take, told with the number; and where a replication outgrows them."""
     prepared = sim.prepare(sim.load(sim.find("llama3-405b-54d")))
-    assert run._size(prepared) == pytest.approx(run.Bench(prepared).size, rel=0.1)
+    assert run._size(prepared) == pytest.approx(run.Workspace(prepared).size, rel=0.1)
     huge = dataclasses.replace(prepared, expected_events=1e8)
     found = sim.with_engine(huge, 10_000)
     assert found.engine == "events"
@@ -571,15 +571,15 @@ def test_arrays_beyond_the_cap_are_left_to_events(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(run, "_MOST_STATE", 0.0)
     outgrown = dataclasses.replace(small, expected_events=-1100.0, engine="compiled")
     with pytest.raises(run.TooLargeError):
-        run.Bench(outgrown).run(0)
+        run.Workspace(outgrown).run(0)
     assert sim.run(outgrown, 0).counts == sim.run(small, 0).counts
 
 
 def test_arrays_that_are_too_small_are_made_larger() -> None:
     """A replication that overflows its arrays is simulated again, to the same result."""
-    from ettrick.sim.compiled.run import Bench
+    from ettrick.sim.compiled.run import Workspace
 
     prepared = sim.prepare(sim.load(sim.find("quickstart"), ["failures.0.rate=200 per 1000 node-day"]))
-    bench = Bench(dataclasses.replace(prepared, expected_events=-1100.0))
+    bench = Workspace(dataclasses.replace(prepared, expected_events=-1100.0))
     assert bench.run(0).events == sim.run(prepared, 0).events
     assert bench.scale > 1
