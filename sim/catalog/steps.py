@@ -139,18 +139,18 @@ def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
 
     Where nobody has published measurements of its generation, matrix products of all sizes reach the same share.
     """
-    from ettrick.sim.steps.kernels import Benchmarks, Product  # what few commands need
+    from ettrick.sim.steps.kernels import Benchmarks, GemmCurve  # what few commands need
 
     entries, known = _kernels(), accelerators()
     names = [name for name, entry in known.items() if entry.title == chip.title and name in entries]
     names += [name for name in entries if known[name].generation == chip.generation]
     if not names:
         share = shares.gemm / fit()["assumed"]["matmul_share"]
-        products = dict.fromkeys(chip.peak, Product(share, constants().memory, 0.0, share))
+        products = dict.fromkeys(chip.peak, GemmCurve(share, constants().memory, 0.0, share))
         return Benchmarks(products, in_step=KERNEL)
     entry = entries[names[0]]
     products = {
-        name: Product(row["compute"], row["memory"], parse(row["start"], DURATION), row["best"], row["error"])
+        name: GemmCurve(row["compute"], row["memory"], parse(row["start"], DURATION), row["best"], row["error"])
         for name, row in entry["gemm"].items()
     }
     if "fp8" in products:

@@ -44,7 +44,7 @@ TILE = (128, 256)
 (assumed)."""
 
 
-class Product(NamedTuple):
+class GemmCurve(NamedTuple):
     """How matrix products of one precision depend on their size, measured by themselves.
 
     Parameters
@@ -84,7 +84,7 @@ class Benchmarks:
         Accelerator that was measured; empty where nobody has published such measurements.
     """
 
-    products: Mapping[str, Product]
+    products: Mapping[str, GemmCurve]
     multiprocessors: int = 0
     collectives: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     in_step: float = 1.0

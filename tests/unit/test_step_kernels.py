@@ -28,7 +28,7 @@ from ettrick.analysis.kernels import (
 from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import StepPlan, Workload, ideal_links, problems
-from ettrick.sim.steps.kernels import Benchmarks, Kernel, Product, calibrated, kernels
+from ettrick.sim.steps.kernels import Benchmarks, Kernel, GemmCurve, calibrated, kernels
 from ettrick.sim.steps.time import Machine
 from tests.cases import cases
 from tests.intervals import Z
@@ -226,7 +226,7 @@ def test_waves(tiles: int, share: float) -> None:
     """Tiles in the last wave occupy as many multiprocessors as there are tiles: by hand, of 132."""
     shape = replace(SHAPE, vocabulary=256 * tiles)
     one = StepPlan(workload(shape, sequence=128, sequences=1), bare_machine())
-    known = Benchmarks({"bf16": Product(1.0, 1.0, 0.0, 1.0)}, 132)
+    known = Benchmarks({"bf16": GemmCurve(1.0, 1.0, 0.0, 1.0)}, 132)
     row = next(row for row in kernels(one, known) if row.id == "logits/forward/output")
     assert row.waves == pytest.approx(share)
     assert row.bound == ("waves" if share < 0.5 else "compute")
