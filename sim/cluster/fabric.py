@@ -85,7 +85,7 @@ def check_rails(hosts: Hosts, rails: int) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ClosDimensions:
     """Derived integers of a folded Clos network, or of `planes` of them side by side [-].
 
     Parameters
@@ -133,7 +133,7 @@ class Clos(FabricKind):
     """
 
     @abc.abstractmethod
-    def plan(self, hosts: Hosts) -> Plan:
+    def plan(self, hosts: Hosts) -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
 
     def check(self, hosts: Hosts) -> None:
@@ -222,7 +222,7 @@ _NOTHING_BETWEEN = 1_000_000
 
 
 @functools.lru_cache(maxsize=256)
-def plan_of(fabric: Clos, hosts: Hosts) -> Plan:
+def plan_of(fabric: Clos, hosts: Hosts) -> ClosDimensions:
     """Return `Clos.plan`, derived once."""
     return fabric.plan(hosts)
 
@@ -388,7 +388,7 @@ class FatTree(Clos):
             return f"one tier of {self.radix}-port leaf switches, {speed}"
         return f"fat tree of {tiers} tiers of {self.radix}-port switches, {speed}"
 
-    def plan(self, hosts: Hosts) -> Plan:
+    def plan(self, hosts: Hosts) -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
         check_rails(hosts, self.rails)
         if self.tiers is not None:
@@ -417,21 +417,21 @@ class FatTree(Clos):
         shared, cores = 0, 0
         if self.core:
             shared, cores = core_tier(pods, spines, spine_up, self.core.radix or self.radix, self.core.switches)
-        return Plan(1, 1, self.leaf.nodes, groups, switches, up, pods, per_pod, spines, spine_up, shared, cores)
+        return ClosDimensions(1, 1, self.leaf.nodes, groups, switches, up, pods, per_pod, spines, spine_up, shared, cores)
 
-    def _plan_of_one_group(self, hosts: Hosts) -> Plan:
+    def _plan_of_one_group(self, hosts: Hosts) -> ClosDimensions:
         """Derive the integers of leaf switches that nothing joins, or of no switches at all."""
         if not self.tiers:
             if hosts.nodes > 1:
                 raise RuleError(("tiers",), f"is 0, and {hosts.nodes:,} nodes need switches; leave it out")
-            return Plan(1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0)
+            return ClosDimensions(1, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0)
         switches, radix = self.leaf.switches or self.rails, self.leaf.radix or self.radix
         if self.rails % switches:
             raise ValueError(f"{self.rails} rails do not divide evenly over leaf.switches = {switches}")
         if hosts.nodes * (self.rails // switches) > radix:
             rule = f"is 1, and {hosts.nodes:,} nodes need more than the {radix} ports of a leaf switch; leave it out"
             raise RuleError(("tiers",), rule)
-        return Plan(1, 1, hosts.nodes, 1, switches, 0, 1, 1, 0, 0, 0, 0)
+        return ClosDimensions(1, 1, hosts.nodes, 1, switches, 0, 1, 1, 0, 0, 0, 0)
 
     def bandwidth(self, hosts: Hosts) -> dict[str, float]:
         """Return what one NIC gets when all send at once [B/s].
@@ -578,7 +578,7 @@ class DualPlane(Clos):
         """Bandwidth of one of the two ports of a NIC, per direction [B/s]."""
         return self.nic / _PLANES
 
-    def plan(self, hosts: Hosts) -> Plan:
+    def plan(self, hosts: Hosts) -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
         check_rails(hosts, self.rails)
         width = self._ports_per_uplink()
@@ -604,7 +604,7 @@ class DualPlane(Clos):
         if self.core:
             ports = (self.core.radix or self.radix) // width
             shared, cores = core_tier(pods, spines, spine_up, ports, self.core.switches)
-        return Plan(_PLANES, width, nodes, segments, self.rails, up, pods, per_pod, spines, spine_up, shared, cores)
+        return ClosDimensions(_PLANES, width, nodes, segments, self.rails, up, pods, per_pod, spines, spine_up, shared, cores)
 
     def _ports_per_uplink(self) -> int:
         """Return how many ports at a NIC port's speed a cable between switches takes."""
