@@ -26,7 +26,7 @@ from ettrick.analysis.results.models import (
     VariantFound,
 )
 from ettrick.analysis.results.run import document, provenance
-from ettrick.analysis.runs import Gathering, in_order
+from ettrick.analysis.runs import EnsembleBuilder, in_order
 from ettrick.analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
 from ettrick.analysis.statistics.estimates import means, with_width
 from ettrick.analysis.statistics.precision import FEWEST, MOST, Precision, ReplicationsError, next_goal
@@ -165,7 +165,7 @@ def compare(
         variant._replace(prepared=with_engine(variant.prepared, replications if precision is None else FEWEST))
         for variant in variants
     ]
-    found = [Gathering(variant.prepared) for variant in variants]
+    found = [EnsembleBuilder(variant.prepared) for variant in variants]
     rows = [mine.rows for mine in found]
     differs = what_differs([variant.prepared.scenario for variant in variants])
     metric = "" if at_equal is None else _at_equal(at_equal, variants, differs)
@@ -346,7 +346,7 @@ def _check_common(variants: Sequence[Variant]) -> None:
         raise ReplicationsError(f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same")
 
 
-def _excess(found: Sequence[Gathering], metric: str, precision: Precision) -> float:
+def _excess(found: Sequence[EnsembleBuilder], metric: str, precision: Precision) -> float:
     """Return the widest interval of a difference over what it should be [-]; infinite where there is none."""
     (first, *others), exact = found, _are_exact(found, metric)
     theirs = [row[metric] for row in first.rows]
@@ -360,7 +360,7 @@ def _excess(found: Sequence[Gathering], metric: str, precision: Precision) -> fl
     return worst
 
 
-def _are_exact(found: Iterable[Gathering | Ensemble], metric: str) -> bool:
+def _are_exact(found: Iterable[EnsembleBuilder | Ensemble], metric: str) -> bool:
     return all(is_exact(each.prepared, metric) for each in found)
 
 

@@ -29,7 +29,7 @@ from ettrick.analysis.page.chapters import run
 from ettrick.analysis.page.charts import NARROW
 from ettrick.analysis.page.formats import html
 from ettrick.analysis.results.run import document, render, replays_a_log
-from ettrick.analysis.runs import Gathering, replicate
+from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.sim import catalog, plugins, units, yamlfile
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class Setting:
 class Begun:
     """The replications of a setting so far, and how long they took [s]."""
 
-    found: Gathering
+    found: EnsembleBuilder
     seconds: float = 0.0
 
 
@@ -195,7 +195,7 @@ class Explorer:
                 "ettrick run, compare --vary, or a study"
             )
         self._prepared = functools.lru_cache(maxsize=64)(self._prepare)
-        self._begun = functools.lru_cache(maxsize=8)(lambda texts: Begun(Gathering(self._prepared(texts), keeps=True)))
+        self._begun = functools.lru_cache(maxsize=8)(lambda texts: Begun(EnsembleBuilder(self._prepared(texts), keeps=True)))
         self._simulating = threading.Lock()
         self._newest: dict[str, int] = {}
         self.compiling = True

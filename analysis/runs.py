@@ -483,7 +483,7 @@ class Ensemble:
     precise: bool | None = None
 
 
-class Gathering:
+class EnsembleBuilder:
     """Replications of a scenario that are being simulated, of which an ensemble is made."""
 
     def __init__(self, prepared: Prepared, *, keeps: bool = False) -> None:
@@ -563,7 +563,7 @@ def replicate(
     metric = metric or headline(prepared)
     goal = total if total is not None else 1 if prepared.is_deterministic else FEWEST
     prepared = with_engine(prepared, goal)
-    found = Gathering(prepared, keeps=keeps_log)
+    found = EnsembleBuilder(prepared, keeps=keeps_log)
     rows = found.rows
     precise = None if precision is None else False
     check_work(prepared.expected_events * goal, most_events)
@@ -585,7 +585,7 @@ def replicate(
     return found.ensemble(precise=precise)
 
 
-def _excess(found: Gathering, metric: str, precision: Precision) -> float:
+def _excess(found: EnsembleBuilder, metric: str, precision: Precision) -> float:
     """Return how wide the interval of a metric is over what it should be [-], with controls where they are known."""
     ratios = [row[metric] for row in found.rows]
     plain = mean_estimate(ratios, metric, is_exact=is_exact(found.prepared, metric), follows_tail=False)

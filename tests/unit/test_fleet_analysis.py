@@ -35,7 +35,7 @@ from ettrick.analysis.page.chapters.run import format_run
 from ettrick.analysis.results.fleet import growth_of
 from ettrick.analysis.results.models import RunDocument, MetricSummary
 from ettrick.analysis.results.run import document, render
-from ettrick.analysis.runs import Gathering, replicate
+from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.analysis.study.model import Study
 from ettrick.sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
 from ettrick.sim.engine.fleet_result import DIRECT, PREEMPTION, FleetAccumulator
@@ -386,7 +386,7 @@ def _summaries(run: RunDocument) -> Iterator[tuple[str, MetricSummary]]:
 
 def test_a_mean_lies_in_its_interval(beside: Prepared) -> None:
     """Whatever the number of replications and the metric, counts of a run too, an interval is of the mean beside it."""
-    gathering, counted = Gathering(beside), set()
+    gathering, counted = EnsembleBuilder(beside), set()
     for replication in range(9 if IS_FULL else 2):
         gathering.add(sim.run(beside, replication))
         for name, summary in _summaries(document(gathering.ensemble(), command="")):
