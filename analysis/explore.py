@@ -45,7 +45,7 @@ _MINUTES = (0.25, 0.5, 1, 2, 3, 4, 5, 7, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90,
 _SPARES = (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512)
 
 
-class Stop(NamedTuple):
+class SliderPosition(NamedTuple):
     """A position of a slider: its number, what is read there, and the values of the scenario by path."""
 
     number: float
@@ -65,7 +65,7 @@ class Slider(NamedTuple):
 
     name: str
     title: str
-    stops: Sequence[Stop]
+    stops: Sequence[SliderPosition]
     start: int
     worth: float | None = None
 
@@ -86,7 +86,7 @@ def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
             base["jobs.0.parallelism.data"] = job.parallelism.data
         fits = [size for size in _SIZES if all(number * size == int(number * size) for number in base.values())]
         stops = [
-            Stop(base["jobs.0.gpus"] * size, f"{base['jobs.0.gpus'] * size:,.0f}",
+            SliderPosition(base["jobs.0.gpus"] * size, f"{base['jobs.0.gpus'] * size:,.0f}",
                  {path: int(number * size) for path, number in base.items()})
             for size in fits
         ]  # fmt: skip
@@ -99,7 +99,7 @@ def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
     size = prepared.units.needed if prepared.units is not None else 1
     hot = scenario.spares.hot
     counts = sorted({hot, *(size * count for count in _SPARES)})
-    stops = [Stop(count, f"{count:,} nodes", {"spares.hot": count}) for count in counts]
+    stops = [SliderPosition(count, f"{count:,} nodes", {"spares.hot": count}) for count in counts]
     yield Slider("spares", "Hot spares", stops, counts.index(hot))
 
 
@@ -113,7 +113,7 @@ def _times(entry: Any) -> Callable[[float], Any]:
 
 def _factors(name: str, title: str, paths: Mapping[str, Callable[[float], Any]]) -> Slider:
     stops = [
-        Stop(factor, f"\N{MULTIPLICATION SIGN} {factor:g}", {path: scale(factor) for path, scale in paths.items()})
+        SliderPosition(factor, f"\N{MULTIPLICATION SIGN} {factor:g}", {path: scale(factor) for path, scale in paths.items()})
         for factor in _FACTORS
     ]
     return Slider(name, title, stops, _FACTORS.index(1))
@@ -131,9 +131,9 @@ def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
         base = seconds if seconds is not None else units.parse(tier.interval, units.DURATION)
         numbers = sorted({60.0 * minutes for minutes in _MINUTES if abs(60 * minutes / base - 1) > 0.02} | {base})
         path = f"checkpoint.tiers.{index}.interval"
-        stops = [Stop(number, time_text(number), {path: units.show(number, units.DURATION)}) for number in numbers]
+        stops = [SliderPosition(number, time_text(number), {path: units.show(number, units.DURATION)}) for number in numbers]
         if ruled:
-            stops[numbers.index(base)] = Stop(base, f"{time_text(base)} ({tier.interval})", {path: tier.interval})
+            stops[numbers.index(base)] = SliderPosition(base, f"{time_text(base)} ({tier.interval})", {path: tier.interval})
         yield Slider(f"interval{index}", f"Checkpoint interval, {tier.store}", stops, numbers.index(base))
 
 
