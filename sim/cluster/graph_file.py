@@ -412,7 +412,7 @@ def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[N
     return said
 
 
-def _join(path: str, link: Link) -> ParsedEdge:
+def _join(path: str, link: RawEdge) -> ParsedEdge:
     """Return an edge with its values checked."""
     said, title = link.attributes, link.title
     if link.source == link.target:
@@ -428,7 +428,7 @@ PLAUSIBLE = (1e9 / 8, 2.4e12 / 8)
 """Bandwidths that a cable of a file may have where its number has no unit [B/s]: 1 to 2,400 Gb/s."""
 
 
-def _stated_bandwidth(path: str, link: Link) -> float | None:
+def _stated_bandwidth(path: str, link: RawEdge) -> float | None:
     """Return the bandwidth of an edge, None if it is not given [B/s]."""
     value = link.attributes.get("bandwidth")
     if value is None:
@@ -536,7 +536,7 @@ def _numbered(path: str, description: Description, tiers: dict[Name, int]) -> tu
 # Reading: GraphML, and JSON with a list of nodes and one of edges (node-link).
 
 
-class Link(NamedTuple):
+class RawEdge(NamedTuple):
     """An edge as written: the vertices that it joins, and what is said about it."""
 
     source: Name
@@ -563,7 +563,7 @@ class Description(NamedTuple):
     """
 
     vertices: dict[Name, Said]
-    links: list[Link]
+    links: list[RawEdge]
     directed: bool
     multigraph: bool | None = None
 
@@ -659,7 +659,7 @@ def _from_json(path: str, content: bytes) -> Description:
     links = []
     for number, entry in enumerate(document[links_key]):
         ends = [_json_name(path, f"{links_key}[{number}]", entry, key) for key in ("source", "target")]
-        links.append(Link(ends[0], ends[1], _given(entry, ("source", "target"))))
+        links.append(RawEdge(ends[0], ends[1], _given(entry, ("source", "target"))))
     kinds = {key: document.get(key) for key in ("directed", "multigraph")}
     for key, value in kinds.items():
         if value is not None and not isinstance(value, bool):
@@ -710,7 +710,7 @@ def _from_graphml(path: str, content: bytes) -> Description:
     keys: dict[str, _Key] = {}
     defaults: dict[str, Said] = {"node": {}, "edge": {}}
     vertices: dict[Name, Said] = {}
-    links: list[Link] = []
+    links: list[RawEdge] = []
     # Elements in the order of the file, with what their data belong to: whose they are, its title, and their key.
     left: list[tuple[ElementTree.Element, Said | None, str, str]] = [(root, None, "", "")]
     while left:
@@ -737,7 +737,7 @@ def _from_graphml(path: str, content: bytes) -> Description:
             source, target = element.get("source"), element.get("target")
             if source is None or target is None:
                 refuse(path, f"edge number {len(links)} needs a source and a target")
-            link = Link(source, target, {})
+            link = RawEdge(source, target, {})
             if element.get("directed", str(directed).lower()) != str(directed).lower():
                 refuse(path, f"{link.title}: a file must not mix directed and undirected edges")
             links.append(link)
