@@ -180,7 +180,7 @@ class MetricSummary(Part):
     )
 
 
-class Often(Part):
+class EventCount(Part):
     """A number of events in a replication."""
 
     mean: Real = Field(description="Mean over replications.")
@@ -569,7 +569,7 @@ class RunDocument(Document):
     cluster_shares: Numbers = Field(
         description="By [bucket](buckets.md#of-the-cluster): share of the owned GPU-time; sum 1."
     )
-    interruptions_by_cause: dict[str, Often] = Field(description="By cause, most frequent first.")
+    interruptions_by_cause: dict[str, EventCount] = Field(description="By cause, most frequent first.")
     loss_gpu_s: dict[str, dict[str, Real]] = Field(
         description="By cause, `no_failure` included, and bucket: GPU-seconds in a mean replication."
     )
@@ -638,7 +638,7 @@ class VariantFound(Part):
     metrics: dict[str, MetricSummary] = Field(description="As of a run.")
     time_shares: Numbers = Field(description="As of a run.")
     cluster_shares: Numbers = Field(description="As of a run.")
-    interruptions_by_cause: dict[str, Often] = Field(description="As of a run.")
+    interruptions_by_cause: dict[str, EventCount] = Field(description="As of a run.")
     loss_gpu_s: dict[str, dict[str, Real]] = Field(description="As of a run.")
     energy: Energy | None = Field(description="As of a run.")
     cost: Cost | None = Field(description="As of a run.")

@@ -311,12 +311,12 @@ def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
     return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
 
 
-def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, models.Often]:
+def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, models.EventCount]:
     rows = {}
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
         interval = possible("interruptions", summary.mean_ci95)
-        rows[name] = models.Often(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
+        rows[name] = models.EventCount(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
     return dict(sorted(rows.items(), key=lambda row: row[1].mean, reverse=True))
 
 

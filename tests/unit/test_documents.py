@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from ettrick import sim
 from ettrick.analysis.results.explained import results_schema
-from ettrick.analysis.results.models import FORMAT, DocumentMistakeError, Often, read_document
+from ettrick.analysis.results.models import FORMAT, DocumentMistakeError, EventCount, read_document
 from ettrick.analysis.results.run import _plain, plain, render, scenario_digest
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import Ensemble, replicate
@@ -193,7 +193,7 @@ def test_documents_have_one_format(content: dict[str, Any]) -> None:
 
 def test_numbers_that_are_not_finite_are_null_in_a_model() -> None:
     """As in JSON: a reader of the model and of the file see the same."""
-    found = Often(mean=np.float64(2.5), mean_ci95=(0.0, math.inf), std=math.nan)
+    found = EventCount(mean=np.float64(2.5), mean_ci95=(0.0, math.inf), std=math.nan)
     assert (found.mean, found.mean_ci95, found.std) == (2.5, (0.0, None), None)
     assert type(found.mean) is float
 
