@@ -152,7 +152,7 @@ _KEYS = ("group", "title", "rows", "unchecked")
 Stated = TypeVar("Stated", bound=BaseModel)
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows that belong together, mostly those of one paper."""
 
     name: str
@@ -163,7 +163,7 @@ class Group(NamedTuple):
 class ValidationTable(NamedTuple):
     """All groups, and all that is not checked."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[RowGroup, ...]
     unchecked: tuple[Unchecked, ...]
 
     @property
@@ -185,7 +185,7 @@ def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> 
     ValueError
         If a file is not as it should be; one line with the file and the row.
     """
-    groups: list[Group] = []
+    groups: list[RowGroup] = []
     unchecked: list[Unchecked] = []
     seen: dict[str, str] = {}
     for path in sorted((folder / "tables").glob("*.yaml")):
@@ -195,7 +195,7 @@ def load_table(folder: Path = _HERE, measures: Mapping[str, Any] = MEASURES) -> 
             if row.id in seen:
                 raise ValueError(f"{path.name}: row '{row.id}' is in {seen[row.id]} already")
             seen[row.id] = path.name
-        groups.append(Group(path.stem, str(content["title"]), rows))
+        groups.append(RowGroup(path.stem, str(content["title"]), rows))
         unchecked += _unchecked(path, content)
     path = folder / "not_checked.yaml"
     unchecked += _unchecked(path, _content(path, ("unchecked",)))

@@ -19,7 +19,7 @@ from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
 from ettrick.analysis.validation.run import cells_of as typed_cells_of
-from ettrick.analysis.validation.table import Group, PublishedRow, ValidationTable, chosen, load_table
+from ettrick.analysis.validation.table import RowGroup, PublishedRow, ValidationTable, chosen, load_table
 from ettrick.analysis.validation.verdict import SKIPPED
 from ettrick.cli import app
 from tests.cases import cases
@@ -73,7 +73,7 @@ def content() -> dict[str, Any]:
     rows = tuple(
         row(kind, **({"id": f"row-{kind}".replace("_", "-"), "measure": "fake"} | entry)) for kind, entry in kinds
     )
-    table = ValidationTable((Group("group", "A <title>", rows),), load_table().unchecked)
+    table = ValidationTable((RowGroup("group", "A <title>", rows),), load_table().unchecked)
     found = validate(table, ScenarioRunner(), measures={"fake": fake, "missing": missing})
     document: dict[str, Any] = plain(describe(found, command="ettrick validate"))
     return document
