@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.simulation import Simulation
 
 
-class Drawn(NamedTuple):
+class EnergyMeter(NamedTuple):
     """What a replication drew while that meant different things at different times.
 
     Attributes
@@ -61,7 +61,7 @@ class Power:
         self.since = prepared.warmup
         self.charged = np.zeros(len(Bucket))
         """GPU-seconds by bucket up to the last reading [GPU s]."""
-        self.drawn = Drawn(np.zeros(len(Bucket)), 0.0, 0.0)
+        self.drawn = EnergyMeter(np.zeros(len(Bucket)), 0.0, 0.0)
         for index, level in enumerate(self.upkeep.levels[1:], 1):
             if prepared.warmup + level.start < simulation.end:
                 simulation.kernel.at(prepared.warmup + level.start, EventPriority.BOUNDARY, self._on_level, index)
@@ -100,7 +100,7 @@ class Power:
         nodes[Bucket.INITIALIZE] += self.ramped
         whole = (float(nodes.sum()) + (facility.network + facility.storage) * (now - self.since)) * facility.pue
         before = self.drawn
-        self.drawn = Drawn(
+        self.drawn = EnergyMeter(
             before.nodes + nodes, before.carbon + whole * level.carbon, before.priced + whole * level.price
         )
         self.charged, self.since, self.ramped = total, now, 0.0

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.job import ReplicaGroup, Job
     from ettrick.sim.engine.lives import FailureEvent
-    from ettrick.sim.engine.power import Drawn
+    from ettrick.sim.engine.power import EnergyMeter
 
 
 class Outage(NamedTuple):
@@ -230,7 +230,7 @@ class Result:
     timeline: Timeline | None = None
     fleet: FleetResult | None = None
     attempts: tuple[Attempt, ...] = ()
-    drawn: Drawn | None = None
+    drawn: EnergyMeter | None = None
 
 
 # ----------------------------------------
