@@ -10,7 +10,7 @@ import numpy as np
 
 from ettrick.sim import rng
 from ettrick.sim.failures.spread import Victims, hidden_at_start
-from ettrick.sim.failures.variety import BANDS, Fleet, fleet_of
+from ettrick.sim.failures.variety import BANDS, UnitPopulation, fleet_of
 from ettrick.sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ def _draw_lives(
 
 def _first_lives(
     source: FailureSource,
-    fleet: Fleet,
+    fleet: UnitPopulation,
     key: int,
     horizon: float,
     seed: int,

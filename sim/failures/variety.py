@@ -130,7 +130,7 @@ def _given(law: LawModel | None) -> LawModel:
     return law
 
 
-class Fleet:
+class UnitPopulation:
     """The units of a source in one replication: the law and the hazard ratio of each.
 
     A hazard ratio stretches the time of a law where that is all it does; otherwise it changes the uniform number.
@@ -238,12 +238,12 @@ class Fleet:
 BANDS = [*(2.0**-power for power in range(16, 0, -1)), *(1 - 2.0**-power for power in range(2, 9))]
 
 
-def fleet_of(source: FailureSource, seed: int, replication: int) -> Fleet:
+def fleet_of(source: FailureSource, seed: int, replication: int) -> UnitPopulation:
     """Return the units of a source in one replication."""
     law, variety = source.law, source.variety
     assert law is not None
     if not variety:
-        return Fleet((law,), None, None)
+        return UnitPopulation((law,), None, None)
     slots = np.arange(source.units, dtype=np.int64)
     # A rack is no node: where a part belongs to no single node, it shares no frailty with the node of its number.
     kind = "node" if source.slots_per_node else source.part
@@ -269,7 +269,7 @@ def fleet_of(source: FailureSource, seed: int, replication: int) -> Fleet:
             else:
                 law_number += 1
                 which[mine] = law_number
-    return Fleet(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
+    return UnitPopulation(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
 
 
 @functools.lru_cache(maxsize=8)
