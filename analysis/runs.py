@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 Row = TypeVar("Row", bound=tuple[float, ...])
 
 
-class Rows(Sequence[Row]):
+class LazyRows(Sequence[Row]):
     """A sequence of rows, such as ratios, that are made when they are asked for; equal to any sequence of the same."""
 
     __slots__ = ("_make", "_numbers", "_width")
@@ -82,7 +82,7 @@ class Rows(Sequence[Row]):
             places = range(*index.indices(len(self)))
             if places.step != 1:
                 return [self[place] for place in places]
-            return Rows(self._numbers[places.start * self._width : places.stop * self._width], self._width, self._make)
+            return LazyRows(self._numbers[places.start * self._width : places.stop * self._width], self._width, self._make)
         place = range(len(self))[index] * self._width
         return self._make(self._numbers[place : place + self._width])
 
@@ -509,7 +509,7 @@ class EnsembleBuilder:
     @property
     def controls(self) -> Sequence[tuple[float, ...]]:
         """Control variates of each replication; empty where those of one are not known."""
-        return Rows(self._controls, CONTROL_COUNT, tuple) if self._is_known and self._controls else []
+        return LazyRows(self._controls, CONTROL_COUNT, tuple) if self._is_known and self._controls else []
 
     def ensemble(self, *, precise: bool | None = None) -> Ensemble:
         """Return what has been gathered."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ettrick import sim
-from ettrick.analysis.runs import Rows
+from ettrick.analysis.runs import LazyRows
 from ettrick.analysis.study.table import JobRate, PointResult
 from ettrick.analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from ettrick.sim import Ratio
@@ -172,7 +172,7 @@ def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] =
         notes |= record.notes
     return PointResult(
         point,
-        {name: Rows(numbers, len(Ratio._fields), Ratio._make) for name, numbers in rows.items()},
+        {name: LazyRows(numbers, len(Ratio._fields), Ratio._make) for name, numbers in rows.items()},
         _rows_of(controls),
         notes.get("formula"),
         censored,
@@ -189,4 +189,4 @@ def _rows_of(controls: Sequence[Sequence[float] | None]) -> Sequence[tuple[float
     known = [numbers for numbers in controls if numbers is not None]
     if not known or len(known) < len(controls):
         return ()
-    return Rows(array("d", itertools.chain.from_iterable(known)), len(known[0]), tuple)
+    return LazyRows(array("d", itertools.chain.from_iterable(known)), len(known[0]), tuple)
