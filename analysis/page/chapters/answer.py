@@ -365,9 +365,9 @@ class AnsweredQuestion:
             return ("more simulated runs or a longer horizon would tell",)
         return more_runs(needed)
 
-    def all_rows(self) -> list[Row]:
+    def all_rows(self) -> list[IntervalRow]:
         """Return all cells as rows of a picture."""
-        return [Row(self.short([cell.values]), cell.cell) for cell in self.document.cells]
+        return [IntervalRow(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
     def grid(
         self, axes: Sequence[str], heads: Sequence[str], rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
@@ -391,7 +391,7 @@ _MOST_BARS = 14
 _MEANING = "Bars and bands around a mean are its 95 % confidence interval."
 
 
-class Row(NamedTuple):
+class IntervalRow(NamedTuple):
     """A mean in a picture: what it is called, its cell, and a word beside it."""
 
     name: str
@@ -404,7 +404,7 @@ def nothing(_title: str) -> None:
     return
 
 
-def intervals(asked: AnsweredQuestion, rows: Sequence[Row]) -> Draw:
+def intervals(asked: AnsweredQuestion, rows: Sequence[IntervalRow]) -> Draw:
     """Return what draws some means below each other."""
 
     def picture(title: str) -> Figure | None:

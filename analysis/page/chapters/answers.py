@@ -41,7 +41,7 @@ from ettrick.analysis.page.chapters.answer import (
     MOST_ROWS,
     AnswerText,
     AnsweredQuestion,
-    Row,
+    IntervalRow,
     CellRows,
     asked_text,
     curves,
@@ -363,7 +363,7 @@ def _best_picture(asked: AnsweredQuestion, lead: int, each: tuple[str, ...]) -> 
         if cell is not None:
             may_be = bool(rivals) and (not position or cell in rivals)
             note = "" if _is_tie(group) else "may be best" if may_be else "" if position else "best"
-            rows.append(Row(asked.short([entry["at"]], *inner), cell, note))
+            rows.append(IntervalRow(asked.short([entry["at"]], *inner), cell, note))
     return intervals(asked, rows)
 
 
