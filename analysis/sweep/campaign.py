@@ -33,7 +33,7 @@ _LOOKED_AT = 9
 """Points whose events are estimated before all are simulated: each takes some hundredths of a second."""
 
 
-class Again(Generic[Item]):
+class Reiterable(Generic[Item]):
     """What is made anew each time somebody goes through it, so that it need not be kept."""
 
     def __init__(self, make: Callable[[], Iterator[Item]]) -> None:

@@ -12,7 +12,7 @@ from ettrick.analysis.at_equal import study_headline
 from ettrick.analysis.statistics.intervals import doubt_of
 from ettrick.analysis.statistics.precision import Precision, ReplicationsError, next_goal
 from ettrick.analysis.study.table import Cell, StudyTable
-from ettrick.analysis.sweep.campaign import Again
+from ettrick.analysis.sweep.campaign import Reiterable
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ def simulate(campaign: Campaign) -> HowFar:
     JournalError, WorkerError, VersionError
         If an outcome cannot be written, or there is no worker.
     """
-    study, points = campaign.loaded.study, Again(campaign.loaded.points)
+    study, points = campaign.loaded.study, Reiterable(campaign.loaded.points)
     if study.precision is None:
         count = replications_of(study)
         campaign.simulate(points, count)

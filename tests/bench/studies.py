@@ -15,7 +15,7 @@ from ettrick.analysis.compare import Variant, compare
 from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.study.load import load_study
-from ettrick.analysis.sweep.campaign import Again, Campaign
+from ettrick.analysis.sweep.campaign import Reiterable, Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 
@@ -206,9 +206,9 @@ def _library(folder: Path, where: ExecutorOptions, intervals: int, least: int) -
     with Journal(folder / f"journal-{where.jobs}") as journal, worker_pool_at(where) as worker_pool:
         campaign = Campaign(loaded, journal, worker_pool)
         # The first tasks of a process also pay for its start; a task of two replications is not one of ten.
-        campaign.simulate(Again(loaded.points), 2)
+        campaign.simulate(Reiterable(loaded.points), 2)
         start = time.perf_counter()
-        campaign.simulate(Again(loaded.points), _REPLICATIONS)
+        campaign.simulate(Reiterable(loaded.points), _REPLICATIONS)
         seconds = time.perf_counter() - start
         simulated = [record for record in journal if record.replications == _REPLICATIONS]
     return _Run(seconds, sum(record.seconds for record in simulated), len(simulated))
