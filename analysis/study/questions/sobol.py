@@ -208,7 +208,7 @@ _SAME = 1e-12
 """Difference of two values, relative to their size, that is rounding."""
 
 
-class Parts(NamedTuple):
+class VarianceComponents(NamedTuple):
     """Variance of one run, whose inputs are not known, by what brings it [squared unit of the metric].
 
     Parameters
@@ -275,7 +275,7 @@ class Indices(NamedTuple):
     replications: int
     left_out: int
     why_left_out: str
-    parts: Parts
+    parts: VarianceComponents
     shares: dict[str, SobolIndex] | None
     noise: float | None
     axes: tuple[Index, ...]
@@ -303,9 +303,9 @@ def indices(table: StudyTable, metric: str) -> Indices:
     layout = layout_of(table, metric)
     values = _without_rounding(layout.values)
     found = variance_parts(values[:2].reshape(-1, values.shape[2]))
-    parts = Parts(*(max(part, 0.0) for part in found))
+    parts = VarianceComponents(*(max(part, 0.0) for part in found))
     noise = parts.both / values.shape[2]
-    shares = dict(zip(Parts._fields, estimates(_shares, values), strict=True)) if sum(parts) else None
+    shares = dict(zip(VarianceComponents._fields, estimates(_shares, values), strict=True)) if sum(parts) else None
     reason = _reason(layout, shares, estimates(_share_of_inputs, values)[0])
     axes, together = ((), None) if reason else _by_axis(table, values, layout.formula)
     return Indices(
@@ -324,7 +324,7 @@ def indices(table: StudyTable, metric: str) -> Indices:
     )
 
 
-def variance_parts(values: FloatArray) -> Parts:
+def variance_parts(values: FloatArray) -> VarianceComponents:
     """Return the variances of points, replications and what is left, from a crossed layout with one value a cell.
 
     With mean squares MS of n points, of R replications and of the residual,
@@ -346,7 +346,7 @@ def variance_parts(values: FloatArray) -> Parts:
     of_runs = points * float(by_replication.var(ddof=1))
     rest = values - by_point[:, None] - by_replication + mean
     residual = float((rest**2).sum()) / ((points - 1) * (replications - 1))
-    return Parts((of_points - residual) / replications, (of_runs - residual) / points, residual)
+    return VarianceComponents((of_points - residual) / replications, (of_runs - residual) / points, residual)
 
 
 def _without_rounding(values: FloatArray) -> FloatArray:
