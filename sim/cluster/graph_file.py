@@ -231,7 +231,7 @@ def _by_first(labels: NDArray[np.int32]) -> NDArray[np.int32]:
     return rank[inverse]
 
 
-def _homes(path: str, understood: Understood, hosts: int, rails: int) -> int:
+def _homes(path: str, understood: ParsedGraph, hosts: int, rails: int) -> int:
     """Return the access cables of each NIC; refuse hosts that differ."""
     each = dict.fromkeys(understood.names[:hosts], 0)
     for join in understood.joins:
@@ -248,7 +248,7 @@ def _homes(path: str, understood: Understood, hosts: int, rails: int) -> int:
     return number // rails
 
 
-def _edges(path: str, understood: Understood, rails: int, usual: NDArray[np.float64]) -> Edges:
+def _edges(path: str, understood: ParsedGraph, rails: int, usual: NDArray[np.float64]) -> Edges:
     """Return the cables by tier and lower end, with rails as given (-1 where not); `usual` is a cable's bandwidth."""
     number = {name: place for place, name in enumerate(understood.names)}
     for join in understood.joins:
@@ -319,7 +319,7 @@ def _check_reach(
         refuse(path, f"host {names[host]!r} cannot reach host {names[0]!r} on rail {rail}: no switches join them")
 
 
-def _pods(path: str, understood: Understood, edges: Edges, hosts: int, block: NDArray[np.int32]) -> NDArray[np.int32]:
+def _pods(path: str, understood: ParsedGraph, edges: Edges, hosts: int, block: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the pod of each host, (hosts,): as given, else those that are joined without a core."""
     said = all_or_none(path, "pod", understood.pods)
     if not said:
@@ -359,7 +359,7 @@ class ParsedEdge(NamedTuple):
         return f"edge {self.one!r} - {self.other!r}"
 
 
-class Understood(NamedTuple):
+class ParsedGraph(NamedTuple):
     """Vertices in the order of their numbers, the tier of each (0 for hosts), edges, and pods as given."""
 
     names: tuple[Name, ...]
@@ -368,7 +368,7 @@ class Understood(NamedTuple):
     pods: Mapping[Name, object]
 
 
-def understand(path: str, description: Description) -> Understood:
+def understand(path: str, description: Description) -> ParsedGraph:
     """Check what a file says and give each vertex its tier and number."""
     joins = [_join(path, link) for link in description.links]
     if description.directed or description.multigraph is False:
@@ -384,7 +384,7 @@ def understand(path: str, description: Description) -> Understood:
         if high > low + 1:
             refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
     pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
-    return Understood(_numbered(path, description, tiers), tiers, joins, pods)
+    return ParsedGraph(_numbered(path, description, tiers), tiers, joins, pods)
 
 
 def _check_parallels(path: str, description: Description, joins: list[ParsedEdge]) -> None:
