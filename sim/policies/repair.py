@@ -95,7 +95,7 @@ class Threshold(Strategy):
         return -float(len(memory or ()))
 
 
-class Score(Strategy):
+class LemonScore(Strategy):
     """Points: a blame costs some, time without one gives some back."""
 
     use: Literal["score"] = "score"
@@ -116,9 +116,9 @@ class Score(Strategy):
         return float(self.start if memory is None else memory)
 
 
-LEMONS = {"threshold": Threshold, "score": Score}
+LEMONS = {"threshold": Threshold, "score": LemonScore}
 
-LemonPolicy: TypeAlias = Threshold | Score
+LemonPolicy: TypeAlias = Threshold | LemonScore
 
 
 # Tiers of repair: from a reset to a replacement, with repairs that do not repair and crews that are busy.
