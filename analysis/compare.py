@@ -16,7 +16,7 @@ from ettrick.analysis.results.fleet import growth_of
 from ettrick.analysis.results.models import (
     FORMAT,
     AtEqual,
-    Behind,
+    Shortfall,
     CompareDocument,
     DifferenceFound,
     RankingFound,
@@ -675,7 +675,7 @@ def _ranking(comparison: Comparison) -> RankingFound | None:
     names = comparison.names
     return RankingFound(
         behind={
-            names[position]: Behind(mean=mean, ci95=with_width(interval))
+            names[position]: Shortfall(mean=mean, ci95=with_width(interval))
             for position, (mean, interval) in zip(found.order, found.behind, strict=True)
         },
         may_be_best=[names[position] for position in found.may_be_best],

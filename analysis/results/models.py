@@ -660,7 +660,7 @@ class StoresSummary(Part):
     rest: DifferenceFound | None = Field(description="How far that is above the first, without its stores.")
 
 
-class Behind(Part):
+class Shortfall(Part):
     """How far a variant is behind the best of the others."""
 
     mean: Real = Field(description="The difference.")
@@ -672,7 +672,7 @@ class Behind(Part):
 class RankingFound(Part):
     """Which of three variants or more may be the best, together at 95 %."""
 
-    behind: dict[str, Behind] = Field(description="By name.")
+    behind: dict[str, Shortfall] = Field(description="By name.")
     may_be_best: Texts = Field(description="Those that may be the best.")
     replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
 
