@@ -11,7 +11,7 @@ import numpy as np
 from ettrick.analysis.amounts import amount_text, empty_table, range_text, text_or_dash
 from ettrick.analysis.results.explained import (
     ExplainedService,
-    Readers,
+    PrefillSummary,
     ServiceAmounts,
     ServiceLayoutRow,
     ServiceLayoutsDocument,
@@ -107,10 +107,10 @@ def describe_service(found: PreparedService, price: float | None) -> ExplainedSe
     )
 
 
-def _readers(pools: DisaggregatedPools, found: PreparedService) -> Readers:
+def _readers(pools: DisaggregatedPools, found: PreparedService) -> PrefillSummary:
     made, asked = pools.readers, found.asked
     carried = float(pools.reading * reading_rate(made, asked))
-    return Readers(
+    return PrefillSummary(
         replicas=int(pools.reading),
         tensor=made.tensor,
         data=made.data,

@@ -457,7 +457,7 @@ class SpareRow(Part):
     served_share: Real = Field(description="Share of requests that find capacity within the SLO.")
 
 
-class Readers(Part):
+class PrefillSummary(Part):
     """Replicas that read the prompts of a service."""
 
     replicas: Count = Field(description="How many.")
@@ -487,7 +487,7 @@ class ExplainedService(Part):
     cache_room_bytes: Real = Field(description="For keys and values, of a GPU [B].")
     cache_bytes_per_token: Real = Field(description="Of a GPU [B].")
     admission: str = Field(description="on-demand or reserve.")
-    readers: Readers | None = Field(None, description="Replicas that read prompts; null where all do.")
+    readers: PrefillSummary | None = Field(None, description="Replicas that read prompts; null where all do.")
     speculated_tokens: Real = Field(1.0, description="Tokens of a step, by speculative decoding.")
     prefill_s: Real = Field(description="Of a mean prompt [s].")
     input_tokens: Real = Field(description="Of a mean request.")
