@@ -478,7 +478,7 @@ def _name(axes: Mapping[str, Any], values: Mapping[str, str]) -> str:
 # A scenario with more of everything, or with less frequent failures: for closed forms, which are worked out at once.
 
 
-class Rates(NamedTuple):
+class InterruptionRates(NamedTuple):
     """How often the first job of a scenario is interrupted, and how that grows with its size."""
 
     gpus: int  # size of the job [-]
@@ -491,7 +491,7 @@ class Rates(NamedTuple):
         return 1 / rate if rate > 0 else math.inf
 
 
-def interruption_rates(prepared: Prepared, counted: str = "") -> Rates | None:
+def interruption_rates(prepared: Prepared, counted: str = "") -> InterruptionRates | None:
     """Return the rates of the first job; ``None`` where they cannot be distinguished.
 
     `counted` is a failure bundle of the catalog: its causes alone; empty for all of the scenario.
@@ -501,7 +501,7 @@ def interruption_rates(prepared: Prepared, counted: str = "") -> Rates | None:
     entries = [entry for entry in _written_out(prepared) if not counted or entry[0] == counted]
     fixed = _rate(prepared, [entry for _, entry in entries if getattr(entry, "name", "") in of_job])
     total = 1 / job.mtti if not counted else _rate(prepared, [entry for _, entry in entries])
-    return None if fixed is None or total is None else Rates(job.gpus, fixed, max(total - fixed, 0.0))
+    return None if fixed is None or total is None else InterruptionRates(job.gpus, fixed, max(total - fixed, 0.0))
 
 
 def at_size(prepared: Prepared, gpus: float) -> Prepared | None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.analysis.page.report_data import ReplayedScenario, Rates, ReportData
+    from ettrick.analysis.page.report_data import ReplayedScenario, InterruptionRates, ReportData
     from ettrick.analysis.results.models import SweepDocument
     from ettrick.sim import Prepared, PreparedJob
 
@@ -120,7 +120,7 @@ def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] |
     return [] if mean is None else [SimulatedSize(gpus, mean, ends_of(interval))]
 
 
-def _at(scaled: Prepared, prepared: Prepared, rates: Rates, served: float) -> AtSize:
+def _at(scaled: Prepared, prepared: Prepared, rates: InterruptionRates, served: float) -> AtSize:
     """Return what formulas say of a scenario at a size, with the rates of the scenario as it is.
 
     Waits for nodes leave the part `served` of its productive time [-].
