@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ettrick.sim.policies.checkpoint.stores import (
     TIE,
     PeriodicStalls,
-    Reading,
+    RestoreCost,
     StorePlan,
     StoredCheckpoints,
     RestoreSource,
@@ -83,7 +83,7 @@ class _Search:
 
     def attempt(
         self, holders: list[int], damaged: frozenset[int], nodes: int, mark: Callable[[str], float] | None
-    ) -> Reading | None:
+    ) -> RestoreCost | None:
         """Return how a step that some stores hold is read; ``None`` if it cannot be: then skip its checkpoints."""
         sources = [source for index in holders if (source := self.sources[index]) is not None]
         reading = read(sources, damaged, nodes)

@@ -305,7 +305,7 @@ class RestoreSource(NamedTuple):
     gone: frozenset[int]
 
 
-class Reading(NamedTuple):
+class RestoreCost(NamedTuple):
     """How a step is read: the time of the slowest node [s], its store, and all stores that are read."""
 
     seconds: float
@@ -382,7 +382,7 @@ def missing(rung: StorePlan, damage: Damage, nodes: int, replicas: int) -> Resto
     return RestoreSource(rung, lacks, gone) if len(lacks) < nodes else None
 
 
-def read(sources: Iterable[RestoreSource], damaged: frozenset[int], nodes: int) -> Reading | None:
+def read(sources: Iterable[RestoreSource], damaged: frozenset[int], nodes: int) -> RestoreCost | None:
     """Return how a step that all of `sources` hold is read, each shard from the quickest; ``None`` if one is nowhere.
 
     Only the nodes in `damaged` may have lost something. Of stores that are equally slow the
@@ -403,7 +403,7 @@ def read(sources: Iterable[RestoreSource], damaged: frozenset[int], nodes: int) 
         stores.add(sources[best].rung.store)
         if seconds > slowest or (seconds == slowest and best < slowest_at and position >= 0):
             slowest, slowest_at = seconds, best
-    return Reading(slowest, sources[slowest_at].rung.store, frozenset(stores))
+    return RestoreCost(slowest, sources[slowest_at].rung.store, frozenset(stores))
 
 
 class StoredCheckpoints(NamedTuple):
