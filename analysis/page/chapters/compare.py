@@ -654,7 +654,7 @@ _SMALLEST = 1e-9  # change of a share that is rounding [-]
 _SEEN = 0.01  # part of the largest step below which a step is put together with others
 
 
-class Step(NamedTuple):
+class BridgeStep(NamedTuple):
     """What a bucket contributes to the change of ETTR."""
 
     bucket: str  # its key
@@ -681,8 +681,8 @@ class Bridge(NamedTuple):
     # before, after: ETTR of either scenario [-]
     before: float
     after: float
-    steps: tuple[Step, ...]  # one for each bucket that changes, the largest gain first
-    drawn: tuple[Step, ...]  # the same, with those that are too small to be seen put together
+    steps: tuple[BridgeStep, ...]  # one for each bucket that changes, the largest gain first
+    drawn: tuple[BridgeStep, ...]  # the same, with those that are too small to be seen put together
     whole: Difference | None  # the difference of the two ETTR; ``None`` from a single replication
 
     @property
@@ -703,14 +703,14 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
     if not all(bases):
         return None
 
-    def step(bucket: str, names: Sequence[str]) -> Step:
+    def step(bucket: str, names: Sequence[str]) -> BridgeStep:
         """Return the step of several buckets together."""
         sums = [
             [Ratio(sum(row[name].amount for name in names), row[_PRODUCTIVE].base) for row in rows]
             for rows in (theirs, ours)
         ]
         first, second = (sum(row.amount for row in rows) / base for rows, base in zip(sums, bases, strict=True))
-        return Step(bucket, first, second, difference(sums[0], sums[1]))
+        return BridgeStep(bucket, first, second, difference(sums[0], sums[1]))
 
     every = [step(bucket, [f"{TIME_SHARE}{bucket}"]) for bucket in JOB_BUCKETS]
     steps = [one for one in every if one.bucket != "productive" and abs(one.gain) > _SMALLEST]
