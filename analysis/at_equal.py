@@ -35,7 +35,7 @@ _AS_GIVEN = (
 )
 
 
-class Taken(NamedTuple):
+class ResourceUse(NamedTuple):
     """What a variant has at hand, or takes.
 
     Parameters
@@ -89,7 +89,7 @@ def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Se
     return headline.name
 
 
-def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> Taken:
+def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> ResourceUse:
     """Return what a variant has at hand, or takes, from its scenario and its replications."""
     gpus = prepared.nodes * _gpus_per_node(prepared)
     power = provisioned(prepared)
@@ -97,7 +97,7 @@ def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> Taken:
     costs = [row["cost"].amount for row in rows if "cost" in row]
     days = [row["tokens_per_gpu_day"].base / gpus for row in rows if "tokens_per_gpu_day" in row]
     is_known = cost is not None and costs and math.fsum(days) > 0
-    return Taken(
+    return ResourceUse(
         gpus,
         sum(plan.gpus for plan in prepared.jobs),
         None if power is None else power / _MW,
@@ -111,7 +111,7 @@ def _gpus_per_node(prepared: Prepared) -> int:
     return int(cluster.hosts.gpus)
 
 
-def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, Taken], differs: Sequence[str] = ()) -> list[str]:
+def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, ResourceUse], differs: Sequence[str] = ()) -> list[str]:
     """Return what was divided by what for each variant, and what that leaves open, in words."""
     parts = [f"{name}: {_size_text(kind, found)}" for name, found in of.items()]
     lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. {'; '.join(parts)}"]
@@ -134,7 +134,7 @@ _DIVIDED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _size_text(kind: Equal, found: Taken) -> str:
+def _size_text(kind: Equal, found: ResourceUse) -> str:
     """Return what a variant has at hand, in words."""
     if kind == "gpus":
         return f"{found.gpus:,} GPUs, {found.in_jobs:,} of them in jobs"
