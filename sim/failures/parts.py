@@ -314,7 +314,7 @@ class Incident(Struck):
         return replace(source, blast=BlastRadius(counts["node"], self.size, self.spread, self.repaired))
 
 
-class OfJob(Cause):
+class JobSource(Cause):
     """What every cause has that strikes a job as a whole: one life per job, whatever its size."""
 
     @model_validator(mode="after")
@@ -341,7 +341,7 @@ class OfJob(Cause):
         return CRASH
 
 
-class JobLevel(OfJob):
+class JobLevel(JobSource):
     """One life per job, whatever its size; it runs while failures can hit the job. No node goes down."""
 
     use: Literal["job"] = "job"
@@ -360,7 +360,7 @@ class JobLevel(OfJob):
         return Hang() if self.effect == "hang" else CRASH
 
 
-class Bug(OfJob):
+class Bug(JobSource):
     """A deterministic fault: the job fails at one point of its work, and again each time it gets there, until mended.
 
     Its lives count healthy work, not time: a job that stands still meets no new bug.
@@ -374,7 +374,7 @@ class Bug(OfJob):
         return replace(super().build(counts, jobs), fix=self.fix)
 
 
-class LossSpike(OfJob):
+class LossSpike(JobSource):
     """The loss spikes for no fault of the hardware; the job steps on until somebody notices and rewinds it.
 
     Runs rewind some hundred steps and leave out the data that they met there: PaLM did so some twenty times
@@ -395,7 +395,7 @@ class LossSpike(OfJob):
         return Spike(rewind=f"{self.rewind!r} s")
 
 
-class Preemption(OfJob):
+class Preemption(JobSource):
     """A job gives all its nodes back for a while; with enough notice it saves first."""
 
     use: Literal["preemption"] = "preemption"
