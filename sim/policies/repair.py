@@ -77,7 +77,7 @@ class Simple(Strategy):
 # Lemon policies: when a node that was blamed again and again is given up, judged by what operators see.
 
 
-class Threshold(Strategy):
+class BlameThreshold(Strategy):
     """Too many blames in a window of time."""
 
     use: Literal["threshold"] = "threshold"
@@ -116,9 +116,9 @@ class LemonScore(Strategy):
         return float(self.start if memory is None else memory)
 
 
-LEMONS = {"threshold": Threshold, "score": LemonScore}
+LEMONS = {"threshold": BlameThreshold, "score": LemonScore}
 
-LemonPolicy: TypeAlias = Threshold | LemonScore
+LemonPolicy: TypeAlias = BlameThreshold | LemonScore
 
 
 # Tiers of repair: from a reset to a replacement, with repairs that do not repair and crews that are busy.

@@ -8,7 +8,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.policies.contracts import Bucket, NodeView
-from ettrick.sim.policies.repair import LEMONS, LemonScore, Threshold, RepairTiers
+from ettrick.sim.policies.repair import LEMONS, LemonScore, BlameThreshold, RepairTiers
 from tests.cases import cases
 from tests.harness import check_lemons, check_repair, play, prepared, trace
 
@@ -32,7 +32,7 @@ def policy(use: str, **parameters: Any) -> Any:
     return kind.model_validate({"use": use, **parameters})
 
 
-def judged(kind: Threshold | LemonScore, blames: list[float], repair: float = 0.0) -> list[bool]:
+def judged(kind: BlameThreshold | LemonScore, blames: list[float], repair: float = 0.0) -> list[bool]:
     """Return for each blame [s] whether it makes a lemon, with repairs of a fixed time [s] in between."""
     memory, lemons, back = None, [], 0.0
     for time in blames:
