@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
-from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, Hidden, Renews, Residue, FailureSource, slots_per_node
+from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, HiddenFault, Renews, Residue, FailureSource, slots_per_node
 from ettrick.sim.failures.spread import IncidentSize
 from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, HazardModulation, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
@@ -271,7 +271,7 @@ class Defect(Struck):
         source = FailureSource(
             part="node", units=counts["node"], law=self.life("node", counts), slots_per_node=1, **self.common("node")
         )
-        return replace(source, hidden=Hidden(self.share, self.exact, onset))
+        return replace(source, hidden=HiddenFault(self.share, self.exact, onset))
 
 
 class Incident(Struck):

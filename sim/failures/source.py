@@ -121,7 +121,7 @@ class Residue:
 
 
 @dataclass(frozen=True)
-class Hidden:
+class HiddenFault:
     """A fault that only some nodes have, and that a repair can remove.
 
     Parameters
@@ -252,7 +252,7 @@ class FailureSource:
     effect: EffectModel = CRASH
     blast: BlastRadius | None = None
     residue: Residue | None = None
-    hidden: Hidden | None = None
+    hidden: HiddenFault | None = None
     defer: bool = False
     saves: bool = False
     notice: float = math.inf
