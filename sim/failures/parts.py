@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
-from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, HiddenFault, Renews, Residue, FailureSource, slots_per_node
+from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, HiddenFault, Renews, ImperfectRepair, FailureSource, slots_per_node
 from ettrick.sim.failures.spread import IncidentSize
 from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, HazardModulation, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
@@ -153,7 +153,7 @@ class Struck(Cause):
             "interrupts": self.interrupts,
             "effect": self.effect,
             "repair": self.repair,
-            "residue": Residue(self.relapse.after, self.relapse.probability) if self.relapse is not None else None,
+            "residue": ImperfectRepair(self.relapse.after, self.relapse.probability) if self.relapse is not None else None,
             "tier": self.tier,
             "tempo": self.tempo,
             **self.watched(part, self.effect),

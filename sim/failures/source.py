@@ -110,7 +110,7 @@ class BlastRadius:
 
 
 @dataclass(frozen=True)
-class Residue:
+class ImperfectRepair:
     """What is left of a fault that a repair did not remove: it strikes again `after` a while.
 
     ``probability`` [-] is that of a repair which leaves it; ``None`` when the tiers of repair decide.
@@ -251,7 +251,7 @@ class FailureSource:
     ages: tuple[tuple[int, float], ...] = ()
     effect: EffectModel = CRASH
     blast: BlastRadius | None = None
-    residue: Residue | None = None
+    residue: ImperfectRepair | None = None
     hidden: HiddenFault | None = None
     defer: bool = False
     saves: bool = False
