@@ -278,8 +278,8 @@ def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, models.TenantF
     }
 
 
-def _single_jobs(fleet: FleetResult, accounts: Sequence[FleetAccount]) -> dict[str, models.OfJobs]:
-    return {name: models.OfJobs(**found) for name, found in quantiles(fleet, accounts).items()}
+def _single_jobs(fleet: FleetResult, accounts: Sequence[FleetAccount]) -> dict[str, models.JobDistribution]:
+    return {name: models.JobDistribution(**found) for name, found in quantiles(fleet, accounts).items()}
 
 
 def _cause(fleet: FleetResult, bucket: int, cause: int) -> str:

@@ -393,7 +393,7 @@ class StepSummary(Part):
     )
 
 
-class OfJobs(Part):
+class JobDistribution(Part):
     """What single jobs met, whatever their replication; exact to a bin of 9 %."""
 
     p05: Number = Field(description="5 % of the jobs have less.")
@@ -409,7 +409,7 @@ class GroupFound(Part):
     metrics: dict[str, MetricSummary] = Field(
         description="By [metric](metrics.md); those that end in `@weight=gpu_time` count a job by its GPU-time."
     )
-    single_jobs: dict[str, OfJobs] = Field(description="By metric, its quantiles over jobs.")
+    single_jobs: dict[str, JobDistribution] = Field(description="By metric, its quantiles over jobs.")
     longest_wait_s: Number = Field(None, description="Longest time in the queue of one job, over or not [s].")
     mttf_expected_s: Number = Field(
         None, description="Of a size: running time between failures by their laws, 1 / (nodes × rate of a node) [s]."
@@ -489,7 +489,7 @@ class FleetFound(Part):
         description="Of the queue; null with too few windows for a line, and where all jobs are of logs that end."
     )
     outcomes: dict[str, EndsFound] = Field(description="By how the jobs ended, or what they did at the end.")
-    single_jobs: dict[str, OfJobs] = Field(description="By metric, its quantiles over all jobs.")
+    single_jobs: dict[str, JobDistribution] = Field(description="By metric, its quantiles over all jobs.")
     by: dict[str, dict[str, GroupFound]] = Field(
         description="By `size`, `stream`, `tenant`, `priority`, `partition` with several groups: each group."
     )
