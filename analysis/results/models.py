@@ -829,7 +829,7 @@ class AnswerFound(Part):
         return {"use": self.use, **asked, "sentences": content["sentences"], "data": content["data"]}
 
 
-class Warned(Part):
+class ScenarioWarning(Part):
     """A warning of scenarios."""
 
     warning: str = Field(description="The text.")
@@ -872,7 +872,7 @@ class SweepDocument(Document):
     counts: SweepCounts = Field(description="How many points and cells there are of each kind.")
     answers: list[AnswerFound] = Field(description="For each question.")
     cells: Annotated[list[CellFound], Field(min_length=1)] = Field(description="Every combination.")
-    warnings: list[Warned] = Field(description="Each once.")
+    warnings: list[ScenarioWarning] = Field(description="Each once.")
     notes: Texts = Field(description="What to know before using the numbers.")
     assumptions: Texts = Field(description="Those of the scenario and of the study.")
     provenance: Provenance = Field(description="How the numbers were made.")

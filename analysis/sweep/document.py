@@ -17,7 +17,7 @@ from ettrick.analysis.results.models import (
     SweepCounts,
     SweepDocument,
     Trouble,
-    Warned,
+    ScenarioWarning,
 )
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.study.table import summary_of
@@ -198,13 +198,13 @@ def _counts(table: StudyTable, cells: Sequence[CellFound]) -> SweepCounts:
     )
 
 
-def _warnings(table: StudyTable) -> list[Warned]:
+def _warnings(table: StudyTable) -> list[ScenarioWarning]:
     """Return what scenarios warn of, each once, with the number of cells that it is about."""
     found: dict[str, int] = {}
     for cell in table.cells:
         for text in dict.fromkeys(cell.stated.warnings):
             found[text] = found.get(text, 0) + 1
-    return [Warned(warning=text, cells=count) for text, count in found.items()]
+    return [ScenarioWarning(warning=text, cells=count) for text, count in found.items()]
 
 
 def _notes(cells: Sequence[CellFound]) -> list[str]:
