@@ -26,7 +26,7 @@ from ettrick.analysis.results.models import (
     FORMAT,
     AimDescription,
     AimFound,
-    AsGood,
+    EquivalentRange,
     ConditionFound,
     ConfirmationFound,
     ConfirmedTrial,
@@ -252,13 +252,13 @@ def _in_order(bench: Evaluator) -> list[Trial]:
     return bench.candidates
 
 
-def _as_good(found: OptimizationResult) -> AsGood | None:
+def _as_good(found: OptimizationResult) -> EquivalentRange | None:
     """Return what is as good as the answer at this precision."""
     ranking, bench = found.ranking, found.bench
     if found.front or found.edge is not None or not ranking.as_good:
         return None
     trials = [trial for trial in _in_order(bench) if trial in ranking.as_good]
-    return AsGood(
+    return EquivalentRange(
         values=[_labels(trial.chosen, bench) for trial in trials],
         loss_below=ranking.loss,
         replications_to_resolve=ranking.replications_to_resolve,

@@ -1078,7 +1078,7 @@ class OptimizeAxis(Part):
     size: Whole | None = Field(None, description="How many values lie between; null for any.")
 
 
-class AsGood(Part):
+class EquivalentRange(Part):
     """What is as good as the answer at this precision."""
 
     values: list[Labels] = Field(description="The combinations.")
@@ -1141,7 +1141,7 @@ class OptimizeDocument(Document):
     neighbours: list[NeighbourFound] = Field([], description="All combinations beside the answer, and what they are.")
     settings: Texts = Field(description="What it writes into the scenario.")
     runner_up: TrialFound | None = Field(description="The next one.")
-    as_good: AsGood | None = Field(None, description="All that are as good at this precision.")
+    as_good: EquivalentRange | None = Field(None, description="All that are as good at this precision.")
     top: TopFound | None = Field(None, description="Of a curve, where it is highest.")
     edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
