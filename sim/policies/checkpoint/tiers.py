@@ -67,7 +67,7 @@ _ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
 """Stores that a field makes sense for; the others are for all."""
 
 
-class Times(NamedTuple):
+class StoreTimes(NamedTuple):
     """How long a write takes, a restore, one by a node whose own shard is gone [s]; and see :class:`StorePlan.transfer`."""
 
     write: float
@@ -209,7 +209,7 @@ class Tier(Model):
         default = cls.model_fields[name].default
         return {"save_share": 1.0, "stall": 0.0, "corrupt": 0.0, "slowdown": 0.0}.get(name, default)
 
-    def times(self, nodes: int, replicas: int, size: float | None) -> Times:
+    def times(self, nodes: int, replicas: int, size: float | None) -> StoreTimes:
         r"""Return how long writing and reading take.
 
         .. math:: t = B / \min(n\,b,\ s\,a) + r
@@ -226,7 +226,7 @@ class Tier(Model):
         """
         if not self._has_bandwidth:
             assert self.restore is not None
-            return Times(self.write or 0.0, self.restore, self.restore, (0.0, 0.0))
+            return StoreTimes(self.write or 0.0, self.restore, self.restore, (0.0, 0.0))
         if size is None:
             rule = "needs the size of a checkpoint: give checkpoint.size, or the job a model"
             raise RuleError(("node_bandwidth" if self.node_bandwidth is not None else "aggregate",), rule)
@@ -236,7 +236,7 @@ class Tier(Model):
         readers = replicas if self.reads == "replica" else 1
         load = max(alone, whole) * readers + self.read_in
         fetch = load if self.network is None else total / (nodes * self.network) + self.read_in
-        return Times(max(alone, whole / self.save_share), load, fetch, (alone * readers, whole * readers))
+        return StoreTimes(max(alone, whole / self.save_share), load, fetch, (alone * readers, whole * readers))
 
     def rung(self, mtti: float, step: float, nodes: int, replicas: int, size: float | None) -> StorePlan:
         """Return the store in numbers, for a job with a mean time to interrupt and a time of a step [s].
