@@ -204,16 +204,16 @@ def _written(axis: ChosenAxis) -> tuple[float, str]:
 # Values that questions of a study ask a metric to reach.
 
 
-class Level(NamedTuple):
+class TargetLevel(NamedTuple):
     """A value that a metric has to reach, or must not pass."""
 
     height: float  # in the unit that is shown
     name: str  # what it is called: ``at least 95 %``
 
 
-def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> tuple[Level, ...]:
+def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> tuple[TargetLevel, ...]:
     """Return the values that questions ask of a metric along an axis, each once."""
-    found: dict[tuple[str, float], Level] = {}
+    found: dict[tuple[str, float], TargetLevel] = {}
     for answer in content.answers:
         data = answer.data
         if answer.use != "threshold" or data.get("metric") != metric.metric or data.get("along") != axis.name:
@@ -222,7 +222,7 @@ def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) ->
             value = data.get(key)
             if isinstance(value, int | float):
                 name = f"{word} {metric.form.exact(value)}"
-                found.setdefault((key, value), Level(value / metric.form.size, name))
+                found.setdefault((key, value), TargetLevel(value / metric.form.size, name))
     return tuple(found.values())
 
 
