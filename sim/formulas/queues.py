@@ -118,7 +118,7 @@ def pool_empty(offered: float, spares: int) -> float:
     return max(1.0 - float(repairs_pmf(offered, count - 1).sum()), 0.0) if count else 1.0
 
 
-class Shelf(NamedTuple):
+class StockMetrics(NamedTuple):
     """What a stock of parts comes to: fill rate, repairs that wait, parts on the shelf [-], mean wait [s]."""
 
     fill_rate: float
@@ -127,7 +127,7 @@ class Shelf(NamedTuple):
     wait: float
 
 
-def base_stock(demand: float, lead: float, stock: int) -> Shelf:
+def base_stock(demand: float, lead: float, stock: int) -> StockMetrics:
     r"""Return what a stock of parts comes to that is ordered one by one, as each is taken.
 
     Parts on order have the Poisson law N with mean ``D L``, whatever the law of independent lead times; a repair finds
@@ -162,7 +162,7 @@ def base_stock(demand: float, lead: float, stock: int) -> Shelf:
     law = repairs_pmf(offered, max(count, 1))
     on_hand = float((count - np.arange(count + 1)) @ law[: count + 1])
     waiting = max(offered - count + on_hand, 0.0)
-    return Shelf(float(law[:count].sum()), waiting, on_hand, waiting / demand)
+    return StockMetrics(float(law[:count].sum()), waiting, on_hand, waiting / demand)
 
 
 def best_stock(demand: float, lead: float, ratio: float) -> int:
