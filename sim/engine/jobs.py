@@ -13,7 +13,7 @@ from ettrick.sim.engine.interruptions import Interruptions
 from ettrick.sim.engine.job import ReplicaGroup, Job
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
-from ettrick.sim.engine.progress import Paces, Restores, Steps
+from ettrick.sim.engine.progress import Paces, Restores, StepCounter
 from ettrick.sim.engine.stores import SharedStores
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint
 from ettrick.sim.policies.contracts import (
@@ -107,7 +107,7 @@ class JobPhases:
         self.ramps = prepared.upkeep.ramp < math.inf
         self.begins_by_event = self.ramps or self.stores.save_share > 0
         """Whether something is decided when a job begins to step."""
-        self.steps: Steps = Steps()
+        self.steps: StepCounter = StepCounter()
         self.restores = Restores(self)
         self.fleet: ClusterQueue | None = None
         """The queue, where streams of jobs share it."""

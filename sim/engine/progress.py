@@ -122,7 +122,7 @@ class _Stretch(NamedTuple):
     slope: float
 
 
-class Steps:
+class StepCounter:
     """Counts the steps behind the work of each job: fewer replicas need more of them for the same work."""
 
     def __init__(self) -> None:
