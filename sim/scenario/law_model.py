@@ -233,7 +233,7 @@ class GammaPower(LawModel, ABC):
         return hazard_of(np.asarray(gammainc(stages, reduced)), np.asarray(gammaincc(stages, reduced)))
 
 
-class Steps(LawModel, ABC):
+class EmpiricalCdf(LawModel, ABC):
     """Each value of a sample with probability 1 / n."""
 
     @abstractmethod

@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 
 from ettrick.sim import quantiles, units
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, quantity_schema
-from ettrick.sim.scenario.law_model import GammaPower, LawModel, Steps, hazard_of
+from ettrick.sim.scenario.law_model import GammaPower, LawModel, EmpiricalCdf, hazard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,7 +184,7 @@ class Uniform(LawModel):
         return hazard_of((time - self.low) / width, (self.high - time) / width)
 
 
-class Empirical(Steps):
+class Empirical(EmpiricalCdf):
     """A sample taken as it is: each value with the same probability."""
 
     use: Literal["empirical"] = "empirical"
@@ -195,7 +195,7 @@ class Empirical(Steps):
         return self.values
 
 
-class Fixed(Steps):
+class Fixed(EmpiricalCdf):
     """Always the same time; plain text such as ``30 min`` means this law."""
 
     use: Literal["fixed"] = "fixed"
