@@ -47,7 +47,7 @@ class Detector(NamedTuple):
     law: LawModel
 
 
-class Asked(NamedTuple):
+class DetectorDraw(NamedTuple):
     """An observer as it is asked: its least time [s], and the names of its numbers."""
 
     least: float
@@ -77,7 +77,7 @@ class DetectionRace:
     human: LawModel | None = None
     fixed: float | None = field(init=False, repr=False, compare=False)
     """The time [s], if it needs no random number; infinite if undetected."""
-    asked: tuple[Asked, ...] = field(init=False, repr=False, compare=False)
+    asked: tuple[DetectorDraw, ...] = field(init=False, repr=False, compare=False)
     """Who can be the first, by the least possible time."""
 
     def __post_init__(self) -> None:
@@ -188,11 +188,11 @@ def _time(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:
     return law.value if isinstance(law, Fixed) else law.ppf_one(mark(purpose))
 
 
-def _in_order(observers: Sequence[Detector]) -> tuple[Asked, ...]:
+def _in_order(observers: Sequence[Detector]) -> tuple[DetectorDraw, ...]:
     """Return the observers that can be the first, by their least possible time."""
     asked = sorted(
         (
-            Asked(
+            DetectorDraw(
                 observer.law.ppf_one(_LEAST),
                 observer,
                 f"detection {observer.name} covers",
