@@ -85,7 +85,7 @@ REPLAYED = round((1 - _WARMED) * _REPLAYED)
 """Requests of a replay that count [-]."""
 
 
-class Failing(NamedTuple):
+class FailureRate(NamedTuple):
     """What stops a group of GPUs that fail as one.
 
     Parameters
@@ -150,7 +150,7 @@ class PreparedService:
     trace: tuple[Request, ...]
     gpus_per_node: int
     spares: int
-    failing: Failing
+    failing: FailureRate
     horizon: float
     window: float
     host: float | None
@@ -659,7 +659,7 @@ def _tokens(text: str) -> int:
     return tokens
 
 
-def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> Failing:
+def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> FailureRate:
     """Return what stops a group; of failures the sources say rates, detection and repairs."""
     nodes = max(-(-made.gpus // prepared.gpus_per_node), 1)
     length, share = prepared.warmup + prepared.horizon, nodes / prepared.nodes
@@ -677,7 +677,7 @@ def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> Failing:
     _, detection = prior([source for source in prepared.sources if source.part != "job"], share, length, success)
     weights = _weights_time(spec, made, prepared.gpus_per_node)
     repair = repairs / rates[True] if rates[True] > 0 else 1.0
-    return Failing(rates[True], rates[False], repair, detection + weights + spec.recovery.start, weights)
+    return FailureRate(rates[True], rates[False], repair, detection + weights + spec.recovery.start, weights)
 
 
 def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float:
