@@ -265,7 +265,7 @@ class _MetricRow(Mapping[str, Ratio]):
 _WIDTH = len(Ratio._fields)
 
 
-class Table(Sequence[Mapping[str, Ratio]]):
+class MetricTable(Sequence[Mapping[str, Ratio]]):
     """The metrics of all replications, 24 bytes each: a row for each, as `ettrick.analysis.metrics.ratios` has it."""
 
     def __init__(self) -> None:
@@ -314,7 +314,7 @@ class JobTally:
 
     def __init__(self) -> None:
         self.requested = array("d")
-        self.rows = Table()
+        self.rows = MetricTable()
         self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
         self.finished = self.censored = self.never_started = self.never_arrived = self.waiting = self.accepted = 0
         self.restores: dict[str, int] = {}
@@ -476,7 +476,7 @@ class Ensemble:
     """
 
     prepared: Prepared
-    rows: Table
+    rows: MetricTable
     controls: Sequence[tuple[float, ...]]
     tally: RunAccumulator
     results: tuple[Result, ...] = ()
@@ -488,7 +488,7 @@ class EnsembleBuilder:
 
     def __init__(self, prepared: Prepared, *, keeps: bool = False) -> None:
         self.prepared = prepared
-        self.rows = Table()
+        self.rows = MetricTable()
         self._keeps = keeps
         self._results: list[Result] = []
         self._tally = RunAccumulator(prepared)
