@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _WAITING = list(SCHEDULING)
 
 
-class Kept(NamedTuple):
+class TargetResult(NamedTuple):
     """What a target came to in one replication.
 
     Parameters
@@ -53,14 +53,14 @@ def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     return found
 
 
-def kept(prepared: Prepared, target: TargetPlan, result: Result) -> Kept:
+def kept(prepared: Prepared, target: TargetPlan, result: Result) -> TargetResult:
     """Return what a target came to, window by window; one that the run did not reach the end of is none."""
     columns = _asked(target, result)
     width = window_width(prepared.horizon, prepared.windows)
     whole = int(np.sum(np.diff(result.edges) >= width * (1 - 1e-9))) // target.windows
     sums = [row[: whole * target.windows].reshape(whole, target.windows).sum(axis=1) for row in columns]
     asked = sums[1] > 0
-    return Kept(*(row[asked] for row in sums))
+    return TargetResult(*(row[asked] for row in sums))
 
 
 def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -95,7 +95,7 @@ def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, 
     }[target.metric]
 
 
-def _metrics(target: TargetPlan, found: Kept) -> dict[str, Ratio]:
+def _metrics(target: TargetPlan, found: TargetResult) -> dict[str, Ratio]:
     """Return the metrics of a target in one replication, as far off as the amounts of all windows together may be."""
     stated = _of_windows(target, found.amounts, found.bases)
     if not found.doubts.any():

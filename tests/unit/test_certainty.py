@@ -30,7 +30,7 @@ from ettrick.analysis.statistics.differences import difference
 from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, unseen
 from ettrick.analysis.statistics.precision import Precision, ReplicationsError, next_goal
 from ettrick.analysis.study.load import first_look
-from ettrick.analysis.targets import Kept, _metrics
+from ettrick.analysis.targets import TargetResult, _metrics
 from ettrick.sim import Ratio
 from ettrick.sim.engine.requests import Served
 from tests import report_sample
@@ -236,7 +236,7 @@ def test_a_target_between_what_a_replay_may_be_is_not_certain() -> None:
     """99.905 % of every window, known to 0.046 points, against 99.9 %: P(miss) is between 0 and 1."""
     target = SimpleNamespace(least=0.999, credits=(), bill=None)
     bases = np.full(10, 1000.0)
-    found = _metrics(target, Kept(0.99905 * bases, bases, 0.00046 * bases))  # type: ignore[arg-type]
+    found = _metrics(target, TargetResult(0.99905 * bases, bases, 0.00046 * bases))  # type: ignore[arg-type]
     missed = mean_estimate([found["missed_windows"]] * 8, "missed_windows")
     assert missed.mean == 0.0
     assert missed.interval is not None
