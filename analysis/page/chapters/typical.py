@@ -107,7 +107,7 @@ _MOST_ROWS = 14
 _ROW_NAMES = {1.0: "day", 7.0: "week", 30.0: "30 days", 365.0: "year"}
 
 
-class Stop(NamedTuple):
+class Interruption(NamedTuple):
     """A stretch in which a job that had begun to train did not [days], and why (empty: no failure)."""
 
     start: float
@@ -159,7 +159,7 @@ def section(focus: ReplayedScenario) -> Section | None:
     return Section("a-typical-run", title, tuple(_texts(focus, stops)), (picture,), (note,))
 
 
-def stops_of(phases: Sequence[CalendarPhase]) -> list[Stop]:
+def stops_of(phases: Sequence[CalendarPhase]) -> list[Interruption]:
     """Return when the job stood still after it had begun to train, in order."""
     found = []
     runs = [
@@ -168,7 +168,7 @@ def stops_of(phases: Sequence[CalendarPhase]) -> list[Stop]:
     for is_on, those in runs[1:]:
         if not is_on:
             cause = next((phase.cause for phase in those if phase.cause), "")
-            found.append(Stop(those[0].start, those[-1].end, cause))
+            found.append(Interruption(those[0].start, those[-1].end, cause))
     return found
 
 
@@ -177,7 +177,7 @@ def _length(days: float) -> str:
     return time_text(days * DAY) if days < 1 else _ROW_NAMES.get(days, f"{days:.3g} days")
 
 
-def _texts(focus: ReplayedScenario, stops: Sequence[Stop]) -> Iterator[str]:
+def _texts(focus: ReplayedScenario, stops: Sequence[Interruption]) -> Iterator[str]:
     """Yield which replication is shown, what counts as a stop, and when the longest stops were, and why."""
     result, mean = focus.typical, focus.document.metrics["ettr"]
     own = sum(float(job.buckets[0]) for job in result.jobs) / sum(job.requested for job in result.jobs)
