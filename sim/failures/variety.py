@@ -287,7 +287,7 @@ def _frailties(shape: float, key: int, count: int) -> NDArray[np.float64]:
 # How the hazard of a source changes in time for all its units alike: trend, calendar, slow swings.
 
 
-class Trend(Model):
+class PowerLawTrend(Model):
     """Power law (Crow-AMSAA): m(t) = exponent ((t + age) / reference)^(exponent - 1)."""
 
     exponent: float = Field(gt=0, le=10, description="Below 1 the rate falls, above 1 it grows [-].")
@@ -319,7 +319,7 @@ class Swings(Model):
 class HazardModulation(Model):
     """Everything that changes the hazard of all units alike; factors multiply."""
 
-    trend: Trend | None = Field(None, description="A lasting rise or fall.")
+    trend: PowerLawTrend | None = Field(None, description="A lasting rise or fall.")
     calendar: Calendar | None = Field(None, description="A pattern of hours or weekdays.")
     swings: Swings | None = Field(None, description="Random slow swings.")
 
@@ -363,7 +363,7 @@ class HazardModulation(Model):
         return widths
 
 
-def _power(trend: Trend, time: float) -> float:
+def _power(trend: PowerLawTrend, time: float) -> float:
     """Return the integral of the trend from age zero to the age at `time` [s]."""
     return float(trend.reference * ((time + trend.age) / trend.reference) ** trend.exponent)
 
@@ -382,7 +382,7 @@ class OperationalTime:
 
     __slots__ = ("_base", "_level", "_reached", "_starts", "_trend")
 
-    def __init__(self, starts: list[float], level: list[float], trend: Trend | None) -> None:
+    def __init__(self, starts: list[float], level: list[float], trend: PowerLawTrend | None) -> None:
         self._trend = trend
         self._starts = starts
         self._level = level
