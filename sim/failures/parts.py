@@ -117,7 +117,7 @@ class Relapse(Model):
         return self
 
 
-class Struck(Cause):
+class NodeSource(Cause):
     """What every cause that strikes nodes has; a kind of source says which nodes."""
 
     clock: Clock = Field("wall", description="Which time wears the part out.")
@@ -184,7 +184,7 @@ def _thinned(law: Law | None) -> str:
     )
 
 
-class Component(Struck):
+class Component(NodeSource):
     """A class of part of the topology; every part of it has its own life."""
 
     use: Literal["component"] = "component"
@@ -232,7 +232,7 @@ class Component(Struck):
         )
 
 
-class Defect(Struck):
+class Defect(NodeSource):
     """A fault that a share of the nodes has. It strikes by its own law until a repair removes it.
 
     Any successful repair of the node removes it, whatever it was for.
@@ -274,7 +274,7 @@ class Defect(Struck):
         return replace(source, hidden=HiddenFault(self.share, self.exact, onset))
 
 
-class Incident(Struck):
+class Incident(NodeSource):
     """Something that happens to a domain and takes a random part of its nodes, at once or one after another.
 
     With ``spread`` it is a cluster process: incidents are the parents, and each node that one takes fails by itself.
