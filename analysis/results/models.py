@@ -784,7 +784,7 @@ class CellFormula(Part):
     ettr: Number = Field(description="Expected ETTR.")
 
 
-class Trouble(Part):
+class FailedPoint(Part):
     """A point that has no results."""
 
     point: Count = Field(description="Its number.")
@@ -802,7 +802,7 @@ class CellFound(Part):
     numbers: dict[str, Number] = Field(description="By axis, in SI units.")
     status: str = Field(description="`ok`, `infeasible`, `failed` or `crashed`.")
     trouble: str = Field(description="Why it is not `ok`.")
-    troubles: list[Trouble] = Field(description="All points of the cell that have no results.")
+    troubles: list[FailedPoint] = Field(description="All points of the cell that have no results.")
     draws: Count = Field(description="Draws of what is unknown.")
     replications: Count = Field(description="Replications at the central values.")
     precise: bool | None = Field(description="Whether the precision asked for was reached.")

@@ -16,7 +16,7 @@ from ettrick.analysis.results.models import (
     SweepAxis,
     SweepCounts,
     SweepDocument,
-    Trouble,
+    FailedPoint,
     ScenarioWarning,
 )
 from ettrick.analysis.results.run import provenance
@@ -159,7 +159,7 @@ def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellF
         status=outcome.status,
         trouble=outcome.trouble,
         troubles=[
-            Trouble(point=one.point.number, draw=one.point.draw, status=one.status, reason=one.trouble)
+            FailedPoint(point=one.point.number, draw=one.point.draw, status=one.status, reason=one.trouble)
             for one in (outcome, *cell.drawn)
             if one.trouble
         ],
