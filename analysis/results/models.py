@@ -1218,7 +1218,7 @@ class NotChecked(Part):
     why: str = Field(description="Why it is not compared.")
 
 
-class Together(Part):
+class CombinedTest(Part):
     """Independent rows together."""
 
     rows: Count = Field(description="How many.")
@@ -1235,7 +1235,7 @@ class ValidateDocument(Document):
     stochastic_rows: Count = Field(description="Rows of the whole table with random numbers in them.")
     counts: dict[str, Count] = Field(description="Rows that `pass`, `fail` and are `skipped`, without `identities`.")
     identities: Count = Field(0, description="Rows that hold because the simulator cannot fail them.")
-    together: Together | None = Field(description="Independent rows together; null if none was simulated.")
+    together: CombinedTest | None = Field(description="Independent rows together; null if none was simulated.")
     groups: list[ValidationGroup] = Field(description="Groups of rows.")
     not_checked: list[NotChecked] = Field(description="Published values that are not compared.")
     provenance: Provenance | None = Field(None, description="How the numbers were made; not of the recorded table.")

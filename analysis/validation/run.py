@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import number_of
 from ettrick.analysis.results.models import (
     FORMAT,
     NotChecked,
-    Together,
+    CombinedTest,
     ValidateDocument,
     ValidationGroup,
     ValidationRow,
@@ -111,7 +111,7 @@ def describe(findings: Findings, *, command: str) -> ValidateDocument:
         identities=len(findings.verdicts) - len(states),
         together=None
         if together is None
-        else Together(rows=together.rows, p_value=together.p_value, least=LEAST, holds=together.holds),
+        else CombinedTest(rows=together.rows, p_value=together.p_value, least=LEAST, holds=together.holds),
         groups=[
             ValidationGroup(
                 name=group.name, title=group.title, rows=[described_row(row, next(verdicts)) for row in group.rows]
