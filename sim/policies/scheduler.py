@@ -45,7 +45,7 @@ class FairShare(Model):
     every: Duration = Field("5 min", gt=0, description="Time between two calculations, of full ages too.")  # type: ignore[assignment]
 
 
-class Order(Model):
+class QueueOrder(Model):
     """The order of the queue: tier of the partition, then the sum of weighted factors, then `then`, submit, number."""
 
     priority: Weight = Field(1, description="Weight of a job's own priority.")
@@ -125,7 +125,7 @@ class Scheduler(Strategy):
         description="Which of nodes that are as full a job below a node joins: by the expected end of the last of its "
         "jobs, or the one that has been shared longest.",
     )
-    order: Order = Field(default_factory=lambda: Order.model_validate({}), description="Order of the queue.")
+    order: QueueOrder = Field(default_factory=lambda: QueueOrder.model_validate({}), description="Order of the queue.")
     head: Literal["blocks", "passes"] = Field(
         "blocks",
         description="Whether the first job that cannot start blocks those behind it in its partition; one without "
