@@ -711,7 +711,7 @@ class Anchor(NamedTuple):
     unit: str = "s"
 
 
-class Order(NamedTuple):
+class RankAgreement(NamedTuple):
     """Pairs of layouts of one model, those in the published order, and the rank correlation of all layouts [-]."""
 
     pairs: int
@@ -816,7 +816,7 @@ def deepseek_row() -> MeasuredStep:
     return _hopper_row("DeepSeek-V3 pre-training, fp8, another stack", work, 0.0, scale_up=200e9)
 
 
-def nanotron_order(folder: Path, numbers: Parameters) -> Order:
+def nanotron_order(folder: Path, numbers: Parameters) -> RankAgreement:
     """Return how alike the model and a strong-scaling study order layouts by MFU.
 
     About a million tokens a step on 8 to 512 H100, down to a sequence or two for each GPU, in a stack that is not
@@ -835,7 +835,7 @@ def nanotron_order(folder: Path, numbers: Parameters) -> Order:
     modelled = [work / (time * row.work.gpus) for work, time, row in zip(flop, times, rows, strict=True)]
     pairs = [(i, j) for i, j in combinations(range(len(rows)), 2) if rows[i].model == rows[j].model]
     alike = sum((published[i] > published[j]) == (modelled[i] > modelled[j]) for i, j in pairs)
-    return Order(len(pairs), alike, float(spearmanr(published, modelled).statistic))
+    return RankAgreement(len(pairs), alike, float(spearmanr(published, modelled).statistic))
 
 
 def _nanotron_row(record: dict[str, str]) -> MeasuredStep:
