@@ -147,7 +147,7 @@ class TimeWeightedCount:
         return area
 
 
-class Tally(TimeWeightedCount):
+class OccupancyHistogram(TimeWeightedCount):
     """A level that also keeps for how long it had each value."""
 
     __slots__ = ("times",)
@@ -559,7 +559,7 @@ class Cluster:
         """Jobs without an allocation whose former nodes are idle."""
         self.notify: Callable[[float], None] | None = None
         """Called when idle nodes have come or gone otherwise than with a job."""
-        self.down = Tally()
+        self.down = OccupancyHistogram()
         self.down_times = self.down.times
         self.count_down: Callable[[int, float], None] = self.down.change
         """Note that so many more nodes are down from a time on."""
@@ -567,7 +567,7 @@ class Cluster:
         """Healthy nodes of units that are not of use."""
         self.mates = TimeWeightedCount()
         """Healthy nodes that wait as spares inside their unit."""
-        self.units_whole = Tally()
+        self.units_whole = OccupancyHistogram()
         """Units that are of use."""
         serving, withheld, packed_by = prepared.serving, prepared.withheld, prepared.packed_by
         self.withheld = TimeWeightedCount()
