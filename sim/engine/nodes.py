@@ -45,7 +45,7 @@ POOLS = {"idle": NodeState.IDLE, "spare": NodeState.SPARE, "warm": NodeState.WAR
 
 
 @dataclass(slots=True, eq=False)
-class Stay:
+class OpenOutage:
     """A node out of service: since when it is charged, to which cause, and through which phases it goes."""
 
     since: float
@@ -551,7 +551,7 @@ class Cluster:
         self.group: list[ReplicaGroup | Allocation | None] = [None] * nodes
         lives.group_of = self.group.__getitem__
         self.position = [0] * nodes
-        self.repairing: dict[int, Stay] = {}
+        self.repairing: dict[int, OpenOutage] = {}
         """Nodes out of service."""
         self.failed: dict[int, int] = {}
         """How often each node has gone to repair since it was new; planned work does not count."""
@@ -785,7 +785,7 @@ class Cluster:
         if self.units is not None:
             self.units.lose(node, group, now)
         self.place[node] = NodeState.REPAIR
-        self.repairing[node] = Stay(now, cause, [(bucket, math.inf)])
+        self.repairing[node] = OpenOutage(now, cause, [(bucket, math.inf)])
         if bucket == Bucket.REPAIR:
             self.failed[node] = self.failed.get(node, 0) + 1
 
