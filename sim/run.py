@@ -148,7 +148,7 @@ TRACES = 128
 """Those used last that are kept; one of 12,500 nodes and 90 days takes about a megabyte."""
 
 
-class Shared:
+class TraceCache:
     """Draws failures, and keeps them for the next scenario that has the same; what comes out is so, to the last bit."""
 
     def __init__(self) -> None:

@@ -216,7 +216,7 @@ class _Desk:
 
     def __init__(self, packed: bytes) -> None:
         self.template: sim.Template = pickle.loads(packed)
-        self.shared = sim.Shared()
+        self.shared = sim.TraceCache()
         self.last: tuple[tuple[str, ...], Prepared] | None = None
 
     def prepared(self, overrides: tuple[str, ...], replications: int) -> Prepared:

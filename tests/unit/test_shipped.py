@@ -300,7 +300,7 @@ def _prepared(*changes: str) -> sim.Prepared:
 @cases("change", [*_SAME_FAILURES, *_OTHER_FAILURES])
 def test_sharing_changes_no_result(change: str) -> None:
     """What was shared with another scenario gives the same result, to the last bit, as a run of its own."""
-    desk = sim.Shared()
+    desk = sim.TraceCache()
     first = _prepared()
     sim.run(first, 3, desk.trace(first, 3))
     prepared = _prepared(change)
@@ -328,7 +328,7 @@ def test_a_cluster_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_the_last_ones_are_kept() -> None:
     """Memory does not grow with the number of variants."""
-    desk = sim.Shared()
+    desk = sim.TraceCache()
     prepared = _prepared()
     for replication in range(TRACES + 5):
         desk.trace(prepared, replication)
