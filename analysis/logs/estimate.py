@@ -249,7 +249,7 @@ def dispersion(counts: ArrayLike, exposure: ArrayLike | None = None) -> float:
     return float(((n - expected)[use] ** 2 / expected[use]).sum() / (use.sum() - 1))
 
 
-class Change(NamedTuple):
+class ChangePoint(NamedTuple):
     """Where a rate changes: number of the first window after it, rates before and after, and how clear it is.
 
     ``evidence`` is twice the gain in log-likelihood over the dispersion [-].
@@ -261,7 +261,7 @@ class Change(NamedTuple):
     evidence: float
 
 
-def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list[Change]:
+def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list[ChangePoint]:
     """Return the changes of a rate between windows: optimal partitioning with the Poisson cost N - N ln(N / E).
 
     There are at least four windows between two of them.
@@ -307,7 +307,7 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list
         ends = np.array([a, b])
         (whole, second), (first, *_) = costs(ends, c), costs(ends[:1], b)
         before, after = rates(ends[:1], b)[0], rates(ends[1:], c)[0]
-        found.append(Change(b, float(before), float(after), float(2 * (whole - first - second) / max(spread, 1.0))))
+        found.append(ChangePoint(b, float(before), float(after), float(2 * (whole - first - second) / max(spread, 1.0))))
     return found
 
 
