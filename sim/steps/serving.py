@@ -307,7 +307,7 @@ class Requests(NamedTuple):
         return self.input + self.whole * self.output / 2
 
 
-class Step(NamedTuple):
+class DecodeStep(NamedTuple):
     """The time of one decode step by what takes it, of all stages together [s]."""
 
     weights: Amount
@@ -324,7 +324,7 @@ class Step(NamedTuple):
         return sum(self)
 
 
-def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
+def decode(replica: Replica, batch: Amount, context: Amount) -> DecodeStep:
     r"""Return the time between two tokens of a sequence while nobody's prompt is read.
 
     .. math:: \max(w / e_h H, b f / e_q \Pi) + experts + b \kappa C / e_h H + 2 L (\alpha + ...) + L \tau + b \sigma
@@ -382,7 +382,7 @@ def decode(replica: Replica, batch: Amount, context: Amount) -> Step:
     scale = replica.slowdown * (1 + replica.draft * replica.draft_cost) / speculated(replica.draft, replica.accept)
     # Each stage has its share of the layers, so p stages take the time of all layers; the host works for every stage.
     host = sequences * stages * (replica.engine.sequence if replica.streams else 0.0)
-    return Step(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
+    return DecodeStep(*(scale * part for part in (weights, experts, cache, elementwise, collectives, launches, host)))
 
 
 def _elementwise(replica: Replica, tokens: Amount) -> Amount:
