@@ -163,7 +163,7 @@ class Setting:
 
 
 @dataclass
-class Begun:
+class PartialEnsemble:
     """The replications of a setting so far, and how long they took [s]."""
 
     found: EnsembleBuilder
@@ -195,7 +195,7 @@ class Explorer:
                 "ettrick run, compare --vary, or a study"
             )
         self._prepared = functools.lru_cache(maxsize=64)(self._prepare)
-        self._begun = functools.lru_cache(maxsize=8)(lambda texts: Begun(EnsembleBuilder(self._prepared(texts), keeps=True)))
+        self._begun = functools.lru_cache(maxsize=8)(lambda texts: PartialEnsemble(EnsembleBuilder(self._prepared(texts), keeps=True)))
         self._simulating = threading.Lock()
         self._newest: dict[str, int] = {}
         self.compiling = True
@@ -335,7 +335,7 @@ class Explorer:
             "done": done,
         }
 
-    def _simulate_more(self, begun: Begun, check: Callable[[], None]) -> str:
+    def _simulate_more(self, begun: PartialEnsemble, check: Callable[[], None]) -> str:
         """Add as many replications as there is time for, and return what simulates them."""
         prepared, start = begun.found.prepared, time.perf_counter()
         is_compiled = self._is_covered and not self.compiling and not sim.why_events(prepared, 10**9)
