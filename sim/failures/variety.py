@@ -308,7 +308,7 @@ class Calendar(Model):
         return self
 
 
-class Swings(Model):
+class RandomEnvironment(Model):
     """The rate swings for no known reason: a Gamma factor with mean 1 for each stretch of time."""
 
     every: Duration = Field(gt=0, description="Length of a stretch.")
@@ -321,7 +321,7 @@ class HazardModulation(Model):
 
     trend: PowerLawTrend | None = Field(None, description="A lasting rise or fall.")
     calendar: Calendar | None = Field(None, description="A pattern of hours or weekdays.")
-    swings: Swings | None = Field(None, description="Random slow swings.")
+    swings: RandomEnvironment | None = Field(None, description="Random slow swings.")
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -368,7 +368,7 @@ def _power(trend: PowerLawTrend, time: float) -> float:
     return float(trend.reference * ((time + trend.age) / trend.reference) ** trend.exponent)
 
 
-def _levels(swings: Swings, stretch: NDArray[np.int64], seed: int, replication: int) -> NDArray[np.float64]:
+def _levels(swings: RandomEnvironment, stretch: NDArray[np.int64], seed: int, replication: int) -> NDArray[np.float64]:
     """Return the factors of stretches [-], shape (n,): a look-up by number, so a longer horizon keeps them."""
     from scipy.special import gammaincinv
 
