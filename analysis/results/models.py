@@ -280,7 +280,7 @@ class NodesDown(Part):
     more_than: list[MoreThan] = Field([], description="The share of the time with more than so many.")
 
 
-class Nothing(Part):
+class EmptyRun(Part):
     """Empty: no time passed."""
 
     model_config = ConfigDict(extra="forbid")
@@ -582,7 +582,7 @@ class RunDocument(Document):
         description="Events by what became of them, mean of a replication; "
         "[how they add up](metrics.md#counts-that-must-add-up)."
     )
-    nodes_down: NodesDown | Nothing = Field(description="How many nodes are down at once; empty if no time passed.")
+    nodes_down: NodesDown | EmptyRun = Field(description="How many nodes are down at once; empty if no time passed.")
     domains_down: NodesDown | None = Field(
         None, description="The same of domains that are used as wholes and not of use; null without these."
     )
@@ -1326,7 +1326,7 @@ def read_document(kind: str, content: Any, model: type[Document] | None = None) 
 
 def _is_branch(step: Any) -> bool:
     """Return whether a step is that of the validator into a union, and not into the document."""
-    return isinstance(step, str) and (step in ("NodesDown", "Nothing") or "[" in step)
+    return isinstance(step, str) and (step in ("NodesDown", "EmptyRun") or "[" in step)
 
 
 def _shown(value: Any) -> str:

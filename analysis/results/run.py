@@ -197,7 +197,7 @@ def document(
         loss_gpu_s=_losses(ensemble, names),
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
         counts=_counts(ensemble),
-        nodes_down=models.NodesDown.model_validate(down) if down else models.Nothing(),
+        nodes_down=models.NodesDown.model_validate(down) if down else models.EmptyRun(),
         domains_down=models.NodesDown.model_validate(domains) if domains else None,
         energy=None if energy is None else models.Energy.model_validate(energy),
         cost=None if cost is None else models.Cost.model_validate(cost),
