@@ -153,7 +153,7 @@ class Service:
         self.wanted = plan.replicas
         """Replicas that there should be."""
         self.steps = len(plan.batch) - 1
-        self.readers = None if plan.readers is None else Readers(fleet, plan.readers, self)
+        self.readers = None if plan.readers is None else PrefillPool(fleet, plan.readers, self)
         """Replicas that read all prompts, where these do not."""
         self.number = 0
         # What is true now.
@@ -842,7 +842,7 @@ class Service:
                 self.start(gang, now, now)
 
 
-class Readers(Service):
+class PrefillPool(Service):
     """The replicas that read the prompts of a service, and hand them to those that decode: the fluid is that one's."""
 
     def advance(self, now: float) -> None:
