@@ -66,7 +66,7 @@ class _Crews:
         self.waiting: deque[RepairTicket] = deque()
 
 
-class Shelf:
+class PartsStock:
     """A stock of parts: who needs one takes it or waits in line; orders, vendor returns and deliveries fill it up."""
 
     def __init__(self, name: str, plan: PartPlan, kernel: Environment, seed: int, replication: int) -> None:
@@ -160,7 +160,7 @@ class Repair:
         keeps_log: bool,
     ) -> None:
         self.strategy = strategy = prepared.repair
-        self.shelves = [Shelf(name, plan, kernel, prepared.seed, replication) for name, plan in prepared.parts.items()]
+        self.shelves = [PartsStock(name, plan, kernel, prepared.seed, replication) for name, plan in prepared.parts.items()]
         self.shelf_of = {cause: shelf for shelf in self.shelves for cause in prepared.parts[shelf.name].causes}
         """Which shelf the repairs of a cause need."""
         self.kernel = kernel
