@@ -295,7 +295,7 @@ class PowerLawTrend(Model):
     age: Duration = Field("0 s", description="Age of the cluster at the start of the simulation.")  # type: ignore[assignment]
 
 
-class Calendar(Model):
+class SeasonalFactor(Model):
     """A pattern that repeats: one factor for each equal part of a period."""
 
     period: Duration = Field(gt=0, description="Length of the pattern, for example 1 d or 7 d.")
@@ -320,7 +320,7 @@ class HazardModulation(Model):
     """Everything that changes the hazard of all units alike; factors multiply."""
 
     trend: PowerLawTrend | None = Field(None, description="A lasting rise or fall.")
-    calendar: Calendar | None = Field(None, description="A pattern of hours or weekdays.")
+    calendar: SeasonalFactor | None = Field(None, description="A pattern of hours or weekdays.")
     swings: RandomEnvironment | None = Field(None, description="Random slow swings.")
 
     @model_validator(mode="after")
