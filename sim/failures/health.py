@@ -26,7 +26,7 @@ CHECK = "health-check"
 """The observer that a periodic check is."""
 
 
-class Score(Model):
+class HealthScore(Model):
     """A score of each node, taken again and again: an alarm is given above a threshold.
 
     The score of a healthy node is normal with a mean of 0 and a deviation of 1; with signs of a failure the mean is
@@ -58,7 +58,7 @@ class Prediction(Model):
     precision: Fraction | None = Field(
         None, description="Share of the alarms that a failure follows: with recall it says how many are false."
     )
-    score: Score | None = Field(None, description="In place of recall and precision: a score with a threshold.")
+    score: HealthScore | None = Field(None, description="In place of recall and precision: a score with a threshold.")
     lead: Law = Field(description="From the sign to the failure; a job saves if a save takes no longer.")
     faults: tuple[Fault, ...] | None = Field(
         None, description="Classes of faults that show signs; without it, all that stop single nodes."
