@@ -256,7 +256,7 @@ class Quantiles(Part):
     p999: Whole | None = Field(None, description="99.9 % of the time.")
 
 
-class MoreThan(Part):
+class ExceedanceShare(Part):
     """For how much of the time more than a number are down."""
 
     count: Count = Field(description="The number: 0, 1, 2, 4, 8, ... below `max`, and that of the hot spares.")
@@ -277,7 +277,7 @@ class NodesDown(Part):
         description="Variance over that of independent nodes with the same mean; null if none was ever down."
     )
     independent: Quantiles = Field(description="Of independent nodes with the same mean (binomial).")
-    more_than: list[MoreThan] = Field([], description="The share of the time with more than so many.")
+    more_than: list[ExceedanceShare] = Field([], description="The share of the time with more than so many.")
 
 
 class EmptyRun(Part):
