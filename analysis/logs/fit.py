@@ -271,7 +271,7 @@ def _causes(
     return result, shares
 
 
-def _repair(history: History, events: Sequence[NodeEvent]) -> found.LawFound | None:
+def _repair(history: History, events: Sequence[NodeEvent]) -> found.LawSummary | None:
     """Return the law of the repair times of outages; ``None`` where nothing is known of them."""
     if not history.has_ends:
         return None
@@ -280,7 +280,7 @@ def _repair(history: History, events: Sequence[NodeEvent]) -> found.LawFound | N
     return duration_found(times, done)
 
 
-def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found.LawFound | None:
+def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found.LawSummary | None:
     """Return the law of durations [s]; ``None`` with fewer than two that are complete.
 
     Where the mean of a log-normal law is far from the measured one, which sets the time that nodes are away, its sigma
@@ -311,7 +311,7 @@ def duration_found(times: NDArray[np.float64], done: NDArray[np.bool_]) -> found
         laws = [lognormal_law(3600 * median, sigma) for _, median, sigma in parts]
         weighted = zip((weight, round(1 - weight, 4)), laws, strict=True)
         content = {"use": "mixture", "parts": [{"weight": share, "law": part} for share, part in weighted]}
-    return found.LawFound(
+    return found.LawSummary(
         law=content, events=int(done.sum()), open=int((~done).sum()), median_s=3600 * float(np.median(complete)),
         median=estimated(estimate.median(np.where(done, times, np.inf))),
         mean_s=3600 * mean, method=method,
@@ -471,7 +471,7 @@ def exposure_until(history: History, moments: NDArray[np.float64]) -> NDArray[np
     return total
 
 
-def _detection(outages: Sequence[NodeEvent]) -> found.LawFound | None:
+def _detection(outages: Sequence[NodeEvent]) -> found.LawSummary | None:
     """Return the law of the time from the first line of the kernel to the outage."""
     # A poll says when it looked, and no more; codes of the kernel that stand for outages have no other moment.
     direct = [event for event in outages if not event.is_fault and event.source not in ("prometheus", "nodes")]
@@ -479,7 +479,7 @@ def _detection(outages: Sequence[NodeEvent]) -> found.LawFound | None:
     if len(lags) < FEW:
         return None
     values = np.quantile(lags, (np.arange(20) + 0.5) / 20) if len(lags) > 20 else np.sort(lags)
-    return found.LawFound(
+    return found.LawSummary(
         law={"use": "empirical", "values": [duration(max(value, 0.1)) for value in values]}, events=len(lags),
         median_s=float(np.median(lags)), median=estimated(estimate.median(lags)),
         mean_s=float(lags.mean()), method="quantiles of the measured ones",

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.slurm_conf import SlurmScenario
     from ettrick.analysis.logs.tables import Tables
     from ettrick.analysis.logs.workload import SiteWorkload
-    from ettrick.analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawFound
+    from ettrick.analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawSummary
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
@@ -86,7 +86,7 @@ def _relapse(chosen: Clustering) -> dict[str, Any]:
     return {"relapse": {"probability": float(f"{chosen.probability:.3g}"), "after": after}}
 
 
-def _repair(law: LawFound | None) -> dict[str, Any]:
+def _repair(law: LawSummary | None) -> dict[str, Any]:
     return {} if law is None else {"repair": law.law}
 
 

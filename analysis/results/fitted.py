@@ -47,7 +47,7 @@ class DroppedRows(Part):
     )
 
 
-class LawFound(Part):
+class LawSummary(Part):
     """A law of durations."""
 
     law: dict[str, Any] = Field(description="As a scenario states it.")
@@ -69,7 +69,7 @@ class CauseFound(Part):
     rate: Estimated = Field(description="All outages per 1000 node-days up; without any, the upper 95 % limit.")
     background: Real = Field(description="Rate of a source that has the relapse beside it, per 1000 node-days up.")
     method: str = Field(description="`counted`, or `shared` where few events borrow strength from the other causes.")
-    repair: LawFound | None = Field(description="Repair times; null where the common ones apply.")
+    repair: LawSummary | None = Field(description="Repair times; null where the common ones apply.")
     basis: dict[str, int] = Field(description="Outages by the rule that gave the cause.")
     files: Texts = Field(description="Files that the outages are from.")
 
@@ -87,7 +87,7 @@ class IncidentsFound(Part):
     rate: Estimated = Field(description="Per 1000 days of a domain, what is expected by chance taken off.")
     sizes: dict[str, int] = Field(description="How many incidents took so many nodes.")
     delays_s: list[float] = Field(description="Delays of their nodes after the first [s], as quantiles.")
-    repair: LawFound | None = Field(description="Repair times of their nodes.")
+    repair: LawSummary | None = Field(description="Repair times of their nodes.")
     groups_by_gap: dict[str, int] = Field(description="Groups of all outages, by the gap [s] that joins them.")
 
 
@@ -253,13 +253,13 @@ class FitDocument(Document):
     causes: list[CauseFound] = Field(description="Causes, the most frequent first.")
     unseen: dict[str, float] = Field(description="Causes without an event: upper 95 % limit per 1000 node-days up.")
     unknown_texts: dict[str, int] = Field(description="Commonest reasons that no rule matches, digits as #.")
-    repair: LawFound | None = Field(description="Repair times of all outages that are in no incident.")
+    repair: LawSummary | None = Field(description="Repair times of all outages that are in no incident.")
     incidents: list[IncidentsFound] = Field(
         description="Several nodes at once: of racks, and of the cluster where they are in many racks or none is known."
     )
     clustering: ClusteringFound = Field(description="Why failures cluster on nodes.")
     trend: TrendFound | None = Field(description="Null with fewer than 20 outages.")
-    detection: LawFound | None = Field(description="From the first line of the kernel to the outage.")
+    detection: LawSummary | None = Field(description="From the first line of the kernel to the outage.")
     xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")
     attribution: AttributionFound | None = Field(description="Null without job records.")
     training: TrainingFound | None = Field(description="Null without training logs.")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         CostFound,
         CurveFound,
         Estimated,
-        LawFound,
+        LawSummary,
         LivesDocument,
     )
 
@@ -258,7 +258,7 @@ def _chart(curve: CurveFound, title: str, name: str) -> Curves:
 
 
 def _times(document: FitDocument) -> Section:
-    laws: list[tuple[str, LawFound | None]] = [("repair, all causes", document.repair)]
+    laws: list[tuple[str, LawSummary | None]] = [("repair, all causes", document.repair)]
     laws += [(f"repair, {cause.name}", cause.repair) for cause in document.causes]
     laws += [(f"repair, incidents of a {each.part}", each.repair) for each in document.incidents]
     laws.append(("detection", document.detection))
