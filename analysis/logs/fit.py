@@ -242,7 +242,7 @@ def spread(history: History, events: Sequence[NodeEvent], few: float) -> float:
 
 def _causes(
     history: History, single: Sequence[NodeEvent], verdict: ClusteringVerdict, up: float, rules: Rules, wide: float
-) -> tuple[list[found.CauseFound], NDArray[np.float64]]:
+) -> tuple[list[found.CauseSummary], NDArray[np.float64]]:
     """Return all causes, the most frequent first, and the events by which the background rate divides among them."""
     all_of = Counter(event.cause for event in history.outages)
     single_of = Counter(event.cause for event in single)
@@ -259,7 +259,7 @@ def _causes(
         alone = [event for event in mine if event.incident < 0]
         own = spread(history, mine, wide)
         result.append(
-            found.CauseFound(
+            found.CauseSummary(
                 name=name, fault=rules.causes.get(name, "host"),
                 events=len(mine), in_incidents=len(mine) - len(alone),
                 rate=estimated(estimate.rate(len(mine) / own, up / own), 1000), background=float(background[at]),

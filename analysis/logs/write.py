@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.slurm_conf import SlurmScenario
     from ettrick.analysis.logs.tables import Tables
     from ettrick.analysis.logs.workload import SiteWorkload
-    from ettrick.analysis.results.fitted import CauseFound, Estimated, FitDocument, IncidentsFound, LawSummary
+    from ettrick.analysis.results.fitted import CauseSummary, Estimated, FitDocument, IncidentsFound, LawSummary
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
@@ -109,7 +109,7 @@ def _grounds_of_incidents(document: FitDocument, incidents: IncidentsFound) -> s
     )
 
 
-def _grounds(document: FitDocument, cause: CauseFound) -> str:
+def _grounds(document: FitDocument, cause: CauseSummary) -> str:
     """Return what the rate and the repair of a cause rest on."""
     repair = cause.repair or document.repair
     text = (

@@ -59,7 +59,7 @@ class LawSummary(Part):
     method: str = Field(description="How it was fitted.")
 
 
-class CauseFound(Part):
+class CauseSummary(Part):
     """A cause."""
 
     name: str = Field(description="As in the rules.")
@@ -250,7 +250,7 @@ class FitDocument(Document):
     )
     files: list[FileRead] = Field(description="What was read.")
     dropped: list[DroppedRows] = Field(description="What was not used, and why.")
-    causes: list[CauseFound] = Field(description="Causes, the most frequent first.")
+    causes: list[CauseSummary] = Field(description="Causes, the most frequent first.")
     unseen: dict[str, float] = Field(description="Causes without an event: upper 95 % limit per 1000 node-days up.")
     unknown_texts: dict[str, int] = Field(description="Commonest reasons that no rule matches, digits as #.")
     repair: LawSummary | None = Field(description="Repair times of all outages that are in no incident.")
