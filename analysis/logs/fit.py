@@ -340,13 +340,13 @@ def duration(seconds: float) -> str:
 # Incidents, clustering, trend.
 
 
-def _incidents(history: History, together: Incidents, *, used: bool, relapse: bool) -> found.IncidentsFound:
+def _incidents(history: History, together: Incidents, *, used: bool, relapse: bool) -> found.IncidentsSummary:
     sizes = Counter(len({history.outages[at].node for at in group}) for group in together.groups)
     delays = [history.outages[at].t - history.outages[group[0]].t for group in together.groups for at in group]
     events = [history.outages[at] for group in together.groups for at in group]
     time = together.domains * (history.end - history.start) / DAY
     count = max(len(together.groups) - together.by_chance, 0.0)
-    return found.IncidentsFound(
+    return found.IncidentsSummary(
         part=together.part, domains=together.domains, events=len(together.groups), nodes=len(events),
         by_chance=together.by_chance, used=used, relapse=relapse,
         rate=estimated(estimate.rate(count, time), 1000),

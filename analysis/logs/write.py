@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.slurm_conf import SlurmScenario
     from ettrick.analysis.logs.tables import Tables
     from ettrick.analysis.logs.workload import SiteWorkload
-    from ettrick.analysis.results.fitted import CauseSummary, Estimated, FitDocument, IncidentsFound, LawSummary
+    from ettrick.analysis.results.fitted import CauseSummary, Estimated, FitDocument, IncidentsSummary, LawSummary
 
 BUNDLE, ALTERNATIVE, SCENARIO = "failures.yaml", "failures-alternative.yaml", "scenario.yaml"
 
@@ -90,16 +90,16 @@ def _repair(law: LawSummary | None) -> dict[str, Any]:
     return {} if law is None else {"repair": law.law}
 
 
-def _delays(incidents: IncidentsFound) -> dict[str, Any]:
+def _delays(incidents: IncidentsSummary) -> dict[str, Any]:
     values = [duration(delay) for delay in incidents.delays_s]
     return {"spread": {"use": "empirical", "values": values}} if any(incidents.delays_s) else {}
 
 
-def _incident_name(document: FitDocument, incidents: IncidentsFound) -> str:
+def _incident_name(document: FitDocument, incidents: IncidentsSummary) -> str:
     return "incident" if incidents is document.incidents[0] else f"{incidents.part} incident"
 
 
-def _grounds_of_incidents(document: FitDocument, incidents: IncidentsFound) -> str:
+def _grounds_of_incidents(document: FitDocument, incidents: IncidentsSummary) -> str:
     """Return what the rate of incidents rests on."""
     return (
         f"{incidents.events} incidents with {incidents.nodes} outages within 5 min of the first of their "

@@ -74,7 +74,7 @@ class CauseSummary(Part):
     files: Texts = Field(description="Files that the outages are from.")
 
 
-class IncidentsFound(Part):
+class IncidentsSummary(Part):
     """Outages of several nodes of one domain within five minutes."""
 
     part: str = Field(description="Class of the domain: `rack` or `cluster`.")
@@ -254,7 +254,7 @@ class FitDocument(Document):
     unseen: dict[str, float] = Field(description="Causes without an event: upper 95 % limit per 1000 node-days up.")
     unknown_texts: dict[str, int] = Field(description="Commonest reasons that no rule matches, digits as #.")
     repair: LawSummary | None = Field(description="Repair times of all outages that are in no incident.")
-    incidents: list[IncidentsFound] = Field(
+    incidents: list[IncidentsSummary] = Field(
         description="Several nodes at once: of racks, and of the cluster where they are in many racks or none is known."
     )
     clustering: ClusteringFound = Field(description="Why failures cluster on nodes.")
