@@ -373,7 +373,7 @@ def _lasting(history: History) -> Estimate:
 
 def _clustering(
     verdict: ClusteringVerdict, draws: Sequence[Clustering], model: ClusterModel, lasting: Estimate
-) -> found.ClusteringFound:
+) -> found.ClusteringSummary:
     names = {"rate": ("mu", 1000.0), "relapse_probability": ("probability", 1.0), "relapse_median_s": ("median", DAY)}
     names |= {"relapse_sigma": ("sigma", 1.0), "frailty_cv2": ("cv2", 1.0)}
     parameters = {}
@@ -382,7 +382,7 @@ def _clustering(
         if value:
             low, high = np.quantile([getattr(draw, key) for draw in draws], [0.025, 0.975])
             parameters[name] = estimated(Estimate(value, float(low), float(high)), size)
-    return found.ClusteringFound(
+    return found.ClusteringSummary(
         events=model.events,
         fits={
             name: found.ClusteringFit(

@@ -103,7 +103,7 @@ class ClusteringFit(Part):
     frailty_cv2: Real = Field(description="Squared coefficient of variation between nodes; 0 for equal nodes.")
 
 
-class ClusteringFound(Part):
+class ClusteringSummary(Part):
     """Whether nodes differ for good, and whether repairs hold."""
 
     events: Count = Field(description="Failures of single nodes that were fitted.")
@@ -257,7 +257,7 @@ class FitDocument(Document):
     incidents: list[IncidentsSummary] = Field(
         description="Several nodes at once: of racks, and of the cluster where they are in many racks or none is known."
     )
-    clustering: ClusteringFound = Field(description="Why failures cluster on nodes.")
+    clustering: ClusteringSummary = Field(description="Why failures cluster on nodes.")
     trend: TrendFound | None = Field(description="Null with fewer than 20 outages.")
     detection: LawSummary | None = Field(description="From the first line of the kernel to the outage.")
     xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")

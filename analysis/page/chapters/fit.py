@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.results.fitted import (
         BacktestFound,
         BatchFound,
-        ClusteringFound,
+        ClusteringSummary,
         CostFound,
         CurveFound,
         Estimated,
@@ -189,7 +189,7 @@ def _clustering(document: FitDocument) -> Section:
     return Section("clustering", "Why failures cluster on nodes", tuple(texts), (table,))
 
 
-def _relapse(found: ClusteringFound) -> str:
+def _relapse(found: ClusteringSummary) -> str:
     """Return whether failures repeat after repairs; a yes has its size."""
     size = found.parameters.get("relapse_probability")
     if size is None or size.value is None:
