@@ -400,7 +400,7 @@ def _clustering(
     )  # fmt: skip
 
 
-def _trend(history: History) -> found.TrendFound | None:
+def _trend(history: History) -> found.TrendSummary | None:
     """Return trend, dispersion and changes of the rate; over exposure, so that a growing fleet is no trend."""
     if len(history.outages) < SOME:
         return None
@@ -411,7 +411,7 @@ def _trend(history: History) -> found.TrendFound | None:
     total = exposure_until(history, np.array([history.end]))[0]
     fitted = estimate.trend(np.maximum(lived, total * 1e-9), total, spreads["week"])
     changes = estimate.changes(*_windows(history, moments, WEEK), spreads["week"])
-    return found.TrendFound(
+    return found.TrendSummary(
         exponent=estimated(fitted.exponent),
         significant=not fitted.exponent.low <= 1 <= fitted.exponent.high,
         dispersion=spreads,
@@ -514,7 +514,7 @@ _NEAR_START = "; near the start of the window look at the exposure first"
 
 
 def _findings(
-    history: History, verdict: ClusteringVerdict, trend: found.TrendFound | None, few: Sequence[Incidents]
+    history: History, verdict: ClusteringVerdict, trend: found.TrendSummary | None, few: Sequence[Incidents]
 ) -> list[str]:
     result = []
     without = int(np.sum(history.gpus == 0))

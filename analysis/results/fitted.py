@@ -117,7 +117,7 @@ class ClusteringSummary(Part):
     parameters: dict[str, Estimated] = Field(description="Of the chosen one, with intervals from joint draws.")
 
 
-class TrendFound(Part):
+class TrendSummary(Part):
     """How the rate of the fleet changes."""
 
     exponent: Estimated = Field(description="Of a power law; below 1 the rate falls.")
@@ -258,7 +258,7 @@ class FitDocument(Document):
         description="Several nodes at once: of racks, and of the cluster where they are in many racks or none is known."
     )
     clustering: ClusteringSummary = Field(description="Why failures cluster on nodes.")
-    trend: TrendFound | None = Field(description="Null with fewer than 20 outages.")
+    trend: TrendSummary | None = Field(description="Null with fewer than 20 outages.")
     detection: LawSummary | None = Field(description="From the first line of the kernel to the outage.")
     xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")
     attribution: AttributionFound | None = Field(description="Null without job records.")
