@@ -489,13 +489,13 @@ def _detection(outages: Sequence[NodeEvent]) -> found.LawSummary | None:
 # Jobs.
 
 
-def _attribution(tables: Tables, blame: Blame) -> found.AttributionFound | None:
+def _attribution(tables: Tables, blame: Blame) -> found.AttributionSummary | None:
     if not tables.attempts:
         return None
     big = largest(tables.attempts)
     days = sum(a.elapsed for a in big if not math.isnan(a.elapsed)) / DAY
     software = sum(a.cause == "unattributed" and a.end_state == "FAILED" for a in big)
-    return found.AttributionFound(
+    return found.AttributionSummary(
         ended=blame.ended, attributed=blame.attributed, by_chance=blame.by_chance, evidence=dict(blame.rules),
         interrupts=estimated(estimate.share(blame.hit, blame.faults)),
         states=dict(Counter(a.end_state for a in tables.attempts).most_common()),

@@ -126,7 +126,7 @@ class TrendSummary(Part):
     changes: list[dict[str, Any]] = Field(description="Weeks at which the rate changes: date, before, after, evidence.")
 
 
-class AttributionFound(Part):
+class AttributionSummary(Part):
     """Whose fault the ends of jobs were."""
 
     ended: Count = Field(description="Attempts that ended with a failure.")
@@ -261,7 +261,7 @@ class FitDocument(Document):
     trend: TrendSummary | None = Field(description="Null with fewer than 20 outages.")
     detection: LawSummary | None = Field(description="From the first line of the kernel to the outage.")
     xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")
-    attribution: AttributionFound | None = Field(description="Null without job records.")
+    attribution: AttributionSummary | None = Field(description="Null without job records.")
     training: TrainingFound | None = Field(description="Null without training logs.")
     checks: list[CheckFound] = Field(description="The model simulated on the same exposure, beside the data.")
     cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
