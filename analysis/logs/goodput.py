@@ -18,7 +18,7 @@ from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.logs import onset
 from ettrick.analysis.logs.events import largest
 from ettrick.analysis.logs.tables import utc
-from ettrick.analysis.results.fitted import TrainingFound
+from ettrick.analysis.results.fitted import TrainingSummary
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def phases_of(tables: Tables, name: str = "") -> list[TrainingPhase]:
     return jobs[name] if name in jobs else max(jobs.values(), key=len, default=[])
 
 
-def training(tables: Tables, history: History) -> TrainingFound | None:
+def training(tables: Tables, history: History) -> TrainingSummary | None:
     """Return what the steps of the job with most of them say in the window of a history."""
     phases = phases_of(tables)
     if not phases:
@@ -108,7 +108,7 @@ def training(tables: Tables, history: History) -> TrainingFound | None:
     tables.findings += _drift(steps)
     again = [first for first in firsts[1:] if first > 0]
     weeks = [(low, low + WEEK) for low in np.arange(history.start, max(high - WEEK, history.start) + 1, WEEK).tolist()]
-    return TrainingFound(
+    return TrainingSummary(
         attempts=len(runs),
         step_time_s=step,
         restart_s=float(np.median(restarts)) if restarts else None,

@@ -141,7 +141,7 @@ class AttributionSummary(Part):
     software_events: Count = Field(description="How many these are.")
 
 
-class TrainingFound(Part):
+class TrainingSummary(Part):
     """What training logs say."""
 
     attempts: Count = Field(description="Runs of the job.")
@@ -262,7 +262,7 @@ class FitDocument(Document):
     detection: LawSummary | None = Field(description="From the first line of the kernel to the outage.")
     xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")
     attribution: AttributionSummary | None = Field(description="Null without job records.")
-    training: TrainingFound | None = Field(description="Null without training logs.")
+    training: TrainingSummary | None = Field(description="Null without training logs.")
     checks: list[CheckFound] = Field(description="The model simulated on the same exposure, beside the data.")
     cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
     streams: list[StreamFound] = Field(

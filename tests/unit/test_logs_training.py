@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.analysis.logs.tables import Tables
-    from ettrick.analysis.results.fitted import TrainingFound
+    from ettrick.analysis.results.fitted import TrainingSummary
 
 BEGIN = 1740823200.0
 """2025-03-01T10:00:00Z."""
@@ -58,7 +58,7 @@ def as_lines(entries: Sequence[Any]) -> bytes:
     return "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()
 
 
-def read(folder: Path, *texts: bytes) -> tuple[Tables, TrainingFound | None]:
+def read(folder: Path, *texts: bytes) -> tuple[Tables, TrainingSummary | None]:
     """Return what was read of logs of training beside four nodes, and what it says of training."""
     (folder / "outages.csv").write_text("node,start,end\nn1,2025-03-01T10:06:00Z,2025-03-01T12:09:00Z\n")
     names = [str(folder / f"train-{number}.jsonl") for number in range(len(texts))]
