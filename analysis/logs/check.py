@@ -15,7 +15,7 @@ import numpy as np
 from ettrick import sim
 from ettrick.analysis.logs import write
 from ettrick.analysis.logs.estimate import dispersion, root, split_half
-from ettrick.analysis.results.fitted import CheckFound
+from ettrick.analysis.results.fitted import CheckSummary
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ def simulated(
     return found
 
 
-def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> list[CheckFound]:
+def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> list[CheckSummary]:
     """Return each statistic of the data beside its range in simulated traces."""
     if not traces:
         return []
@@ -267,7 +267,7 @@ def compare(trace: Faults, traces: list[Faults], *, has_ends: bool = True) -> li
             continue
         low, middle, high = (float(x) for x in np.quantile(mine, [0.025, 0.5, 0.975]))
         result.append(
-            CheckFound(
+            CheckSummary(
                 name=name, data=float(data[at]), low=low, median=middle, high=high,
                 inside=bool(low - 1e-9 <= data[at] <= high + 1e-9),
             )

@@ -156,7 +156,7 @@ class TrainingSummary(Part):
     weekly_goodput: list[float | None] = Field(description="Goodput by steps, by week.")
 
 
-class CheckFound(Part):
+class CheckSummary(Part):
     """A statistic of the data beside the fitted model, simulated on the same exposure."""
 
     name: str = Field(description="Which.")
@@ -263,7 +263,7 @@ class FitDocument(Document):
     xid_groups: dict[str, list[int]] = Field(description="Of each XID, lines and groups within 30 s.")
     attribution: AttributionSummary | None = Field(description="Null without job records.")
     training: TrainingSummary | None = Field(description="Null without training logs.")
-    checks: list[CheckFound] = Field(description="The model simulated on the same exposure, beside the data.")
+    checks: list[CheckSummary] = Field(description="The model simulated on the same exposure, beside the data.")
     cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
     streams: list[StreamFound] = Field(
         default_factory=list, description="Streams fitted to job records; empty without twenty jobs that ended."
