@@ -21,7 +21,7 @@ from ettrick.analysis.logs.files import ReaderContext
 from ettrick.analysis.logs.fit import FittedModel, exposure_until, fit
 from ettrick.analysis.logs.formats import read_files
 from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
-from ettrick.analysis.results.fitted import BacktestFound, CostFound, CurveFound, FitDocument, LivesDocument
+from ettrick.analysis.results.fitted import BacktestFound, CostSummary, CurveFound, FitDocument, LivesDocument
 from ettrick.sim import yamlfile
 from ettrick.sim.records import HostLists, LogError
 
@@ -240,7 +240,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
 
 def _simulations(
     fitted: FittedModel, load: workload.SiteWorkload | None, files: Mapping[str, str], progress: Progress
-) -> tuple[CostFound | None, list[BacktestFound], list[str]]:
+) -> tuple[CostSummary | None, list[BacktestFound], list[str]]:
     """Return what the failures cost and the backtest, by running what is written, and what to know of them."""
     cost, backtest = None, []
     try:
@@ -260,7 +260,7 @@ def _simulations(
     return cost, backtest, [*workload.findings(backtest), *_against_replay(cost)]
 
 
-def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound | None:
+def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostSummary | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
     from ettrick.analysis.metrics import ratios
     from ettrick.analysis.statistics.precision import ReplicationsError
@@ -283,7 +283,7 @@ def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound 
     if not model or not outages:
         return None
     training, mean = document.training, float(np.mean(model))
-    return CostFound(
+    return CostSummary(
         metric="ettr", model=mean, p05=float(np.quantile(model, 0.05)),
         p95=float(np.quantile(model, 0.95)), replay=float(np.mean(outages)),
         replay_p05=float(np.quantile(outages, 0.05)), replay_p95=float(np.quantile(outages, 0.95)),
@@ -293,7 +293,7 @@ def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostFound 
     )  # fmt: skip
 
 
-def _against_replay(cost: CostFound | None) -> list[str]:
+def _against_replay(cost: CostSummary | None) -> list[str]:
     """Return a finding where the outages as they were cost more or less than the variability of single runs allows."""
     if cost is None or cost.model is None or cost.replay is None or cost.p05 is None or cost.p95 is None:
         return []

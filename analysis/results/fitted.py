@@ -167,7 +167,7 @@ class CheckSummary(Part):
     inside: bool = Field(description="Whether the data lie between.")
 
 
-class CostFound(Part):
+class CostSummary(Part):
     """What the failures cost the largest job, by model and by the outages as they were."""
 
     metric: str = Field(description="Which [metric](metrics.md).")
@@ -264,7 +264,7 @@ class FitDocument(Document):
     attribution: AttributionSummary | None = Field(description="Null without job records.")
     training: TrainingSummary | None = Field(description="Null without training logs.")
     checks: list[CheckSummary] = Field(description="The model simulated on the same exposure, beside the data.")
-    cost: CostFound | None = Field(None, description="Null where the scenario cannot be simulated.")
+    cost: CostSummary | None = Field(None, description="Null where the scenario cannot be simulated.")
     streams: list[StreamFound] = Field(
         default_factory=list, description="Streams fitted to job records; empty without twenty jobs that ended."
     )

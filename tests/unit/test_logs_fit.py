@@ -26,7 +26,7 @@ from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.fit import _findings, _trend, fit, spells_of, spread
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import NoModelError, utc
-from ettrick.analysis.results.fitted import CostFound, LivesDocument
+from ettrick.analysis.results.fitted import CostSummary, LivesDocument
 from ettrick.analysis.results.models import Provenance
 from ettrick.analysis.study.load import first_look, load_study
 from ettrick.cli import app
@@ -852,7 +852,7 @@ def test_simulations_have_a_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @cases(("model", "replay"), [(0.02, 0.5), (0.99, 0.5)])
 def test_ratios_lie_between_none_and_all(model: float, replay: float) -> None:
     """What a model may give is a share: 5 % of variability around 2 % does not reach below zero."""
-    cost = CostFound(
+    cost = CostSummary(
         metric="ettr", model=model, p05=model - 0.05, p95=model + 0.05, replay=replay, replay_p05=replay,
         replay_p95=replay, measured=None, measured_in_time=None, replications=16, lost_gpu_hours=0.0,
     )  # fmt: skip

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         BacktestFound,
         BatchFound,
         ClusteringSummary,
-        CostFound,
+        CostSummary,
         CurveFound,
         Estimated,
         LawSummary,
@@ -98,7 +98,7 @@ def _doubts(document: FitDocument) -> list[str]:
     return found
 
 
-def _measured(cost: CostFound) -> str:
+def _measured(cost: CostSummary) -> str:
     """Return both goodputs of the training log, to follow those of the model; nothing without a log."""
     if cost.measured is None or cost.measured_in_time is None:
         return ""
