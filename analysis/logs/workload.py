@@ -27,7 +27,7 @@ from ettrick.analysis.logs.fit import duration
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.metrics import ratios
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.results.fitted import BacktestFound, Estimated, StreamFound
+from ettrick.analysis.results.fitted import BacktestFound, Estimated, StreamSummary
 from ettrick.analysis.statistics.estimates import t_quantile
 from ettrick.sim.input.job_trace import read_jobs
 from ettrick.sim.records import HostLists
@@ -113,7 +113,7 @@ class SiteWorkload:
     origin: float
     begin: float
     end: float
-    found: list[StreamFound]
+    found: list[StreamSummary]
     entries: list[dict[str, Any]]
     partitions: list[dict[str, Any]]
     scheduler: dict[str, Any]
@@ -296,7 +296,7 @@ def _bands(jobs: Sequence[LoggedJob]) -> list[list[LoggedJob]]:
 
 def _stream(
     partition: str, jobs: Sequence[LoggedJob], origin: float, end: float, numbers: Mapping[str, str]
-) -> tuple[dict[str, Any], StreamFound]:
+) -> tuple[dict[str, Any], StreamSummary]:
     """Return a stream as a scenario states it, and what it rests on."""
     submits = np.sort(np.array([job.eligible for job in jobs])) - origin
     profile, factors = _profile(submits, end - origin)
@@ -320,7 +320,7 @@ def _stream(
     }  # fmt: skip
     tenants = _tenants(jobs, numbers)
     entry |= {key: value for key, value in (("partition", partition), ("tenant", tenants)) if value}
-    found = StreamFound(
+    found = StreamSummary(
         name=name, jobs=len(jobs), gpu_hours=sum(job.gpus * job.run for job in jobs) / HOUR, partition=partition,
         gpus={str(size): count for size, count in sizes.items()}, days=(end - origin) / DAY,
         rate=Estimated(value=rate.value, low=rate.low, high=rate.high), dispersion=spread, profile_days=profile,

@@ -183,7 +183,7 @@ class CostSummary(Part):
     replications: Count = Field(description="Runs of each.")
 
 
-class StreamFound(Part):
+class StreamSummary(Part):
     """Jobs of one partition and of like sizes, as a stream of the scenario `fleet.yaml`."""
 
     name: str = Field(description="Of the stream.")
@@ -265,7 +265,7 @@ class FitDocument(Document):
     training: TrainingSummary | None = Field(description="Null without training logs.")
     checks: list[CheckSummary] = Field(description="The model simulated on the same exposure, beside the data.")
     cost: CostSummary | None = Field(None, description="Null where the scenario cannot be simulated.")
-    streams: list[StreamFound] = Field(
+    streams: list[StreamSummary] = Field(
         default_factory=list, description="Streams fitted to job records; empty without twenty jobs that ended."
     )
     backtest: list[BacktestFound] = Field(
