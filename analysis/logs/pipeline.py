@@ -21,7 +21,7 @@ from ettrick.analysis.logs.files import ReaderContext
 from ettrick.analysis.logs.fit import FittedModel, exposure_until, fit
 from ettrick.analysis.logs.formats import read_files
 from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
-from ettrick.analysis.results.fitted import BacktestFound, CostSummary, CurveFound, FitDocument, LivesDocument
+from ettrick.analysis.results.fitted import BacktestSummary, CostSummary, CurveFound, FitDocument, LivesDocument
 from ettrick.sim import yamlfile
 from ettrick.sim.records import HostLists, LogError
 
@@ -240,7 +240,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
 
 def _simulations(
     fitted: FittedModel, load: workload.SiteWorkload | None, files: Mapping[str, str], progress: Progress
-) -> tuple[CostSummary | None, list[BacktestFound], list[str]]:
+) -> tuple[CostSummary | None, list[BacktestSummary], list[str]]:
     """Return what the failures cost and the backtest, by running what is written, and what to know of them."""
     cost, backtest = None, []
     try:

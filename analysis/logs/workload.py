@@ -27,7 +27,7 @@ from ettrick.analysis.logs.fit import duration
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.metrics import ratios
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.results.fitted import BacktestFound, Estimated, StreamSummary
+from ettrick.analysis.results.fitted import BacktestSummary, Estimated, StreamSummary
 from ettrick.analysis.statistics.estimates import t_quantile
 from ettrick.sim.input.job_trace import read_jobs
 from ettrick.sim.records import HostLists
@@ -639,7 +639,7 @@ class _Batches(NamedTuple):
 
 def backtest(
     fitted: FittedModel, load: SiteWorkload, folder: Path, progress: Callable[[int, int | None], None]
-) -> list[BacktestFound]:
+) -> list[BacktestSummary]:
     """Return what was measured beside what the replay and the fitted streams give.
 
     The replay has the same jobs, so its interval is that of the paired differences of 20 batches of them. That of the
@@ -668,7 +668,7 @@ def backtest(
             inside = is_inside((low, high))
             more = {"streams": middle, "streams_low": low, "streams_high": high, "streams_inside": inside}
         found.append(
-            BacktestFound(
+            BacktestSummary(
                 metric=name, jobs=count, measured=measured, replay=replayed, replay_low=ends[0], replay_high=ends[1],
                 replay_inside=is_inside(ends), **more,
             )
@@ -790,7 +790,7 @@ def _drawn(load: SiteWorkload, folder: Path, progress: Callable[[int, int | None
     return found
 
 
-def findings(rows: Sequence[BacktestFound]) -> list[str]:
+def findings(rows: Sequence[BacktestSummary]) -> list[str]:
     """Return in words what was measured outside of what is simulated."""
     result = []
     for row in rows:

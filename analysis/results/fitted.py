@@ -206,7 +206,7 @@ class StreamSummary(Part):
     files: Texts = Field(description="Files that the jobs are from.")
 
 
-class BacktestFound(Part):
+class BacktestSummary(Part):
     """A metric of the jobs as they were, beside a replay of the same jobs and the fitted streams."""
 
     metric: str = Field(description="Which [metric](metrics.md); waits by size from being eligible to the first start.")
@@ -268,7 +268,7 @@ class FitDocument(Document):
     streams: list[StreamSummary] = Field(
         default_factory=list, description="Streams fitted to job records; empty without twenty jobs that ended."
     )
-    backtest: list[BacktestFound] = Field(
+    backtest: list[BacktestSummary] = Field(
         default_factory=list, description="Waits, occupancy and ETTR as they were, beside those simulated."
     )
     curves: dict[str, CurveFound] = Field(

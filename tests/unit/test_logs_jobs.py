@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ettrick.analysis.logs.pipeline import FitResult
-    from ettrick.analysis.results.fitted import BacktestFound
+    from ettrick.analysis.results.fitted import BacktestSummary
 
 MADE = Provenance(version="", python="", numpy="", command="")
 
@@ -228,7 +228,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> FitResult:
     return fitted(tmp_path_factory.mktemp("jobs"), records({"use": "slurm"}))
 
 
-def row(outcome: FitResult, name: str) -> BacktestFound:
+def row(outcome: FitResult, name: str) -> BacktestSummary:
     """Return a row of the backtest."""
     return next(each for each in outcome.document.backtest if each.metric == name)
 

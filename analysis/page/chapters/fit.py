@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ettrick.analysis.results.fitted import (
-        BacktestFound,
+        BacktestSummary,
         BatchFound,
         ClusteringSummary,
         CostSummary,
@@ -317,12 +317,12 @@ def _jobs(document: FitDocument) -> Section:
 
 
 def _backtest(document: FitDocument) -> Section:
-    def show(row: BacktestFound, value: float | None) -> str:
+    def show(row: BacktestSummary, value: float | None) -> str:
         if value is None:
             return "–"
         return time_text(value) if row.metric.startswith("wait") else percent_text(value, 1)
 
-    def band(row: BacktestFound, low: float | None, high: float | None, *, inside: bool | None) -> str:
+    def band(row: BacktestSummary, low: float | None, high: float | None, *, inside: bool | None) -> str:
         if low is None or high is None:
             return "–"
         # A wait of a paired replay may be known to the second.
