@@ -24,7 +24,7 @@ from ettrick import sim
 from ettrick.analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, root, two_lognormals
 from ettrick.analysis.logs.fit import dropped_rows, duration, estimated, file_read, lognormal_law
 from ettrick.analysis.logs.tables import Dropped, NoModelError, as_csv
-from ettrick.analysis.results.fitted import AgeFound, BatchFound, CurveFound, LawOfLives, LivesDocument
+from ettrick.analysis.results.fitted import AgeFound, BatchFound, CurveSummary, LawOfLives, LivesDocument
 from ettrick.sim.units import DAY
 from ettrick.sim.units import YEAR as CALENDAR_YEAR
 
@@ -356,7 +356,7 @@ def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchFound:
     curves = {}
     for which, curve in (("survival", survival), ("hazard", cumulative_hazard)):
         low, high = np.quantile([curve(each, ages) for each in sets], [0.025, 0.975], axis=0)
-        curves[which] = CurveFound(x=ages.tolist(), y=curve(lives, ages).tolist(), low=low.tolist(), high=high.tolist())
+        curves[which] = CurveSummary(x=ages.tolist(), y=curve(lives, ages).tolist(), low=low.tolist(), high=high.tolist())
     hazards = laws[3] if len(laws) > 3 else piecewise(lives, [0.0])
     starts = [float(key.removeprefix("from ")) for key in hazards.parameters]
     return BatchFound(

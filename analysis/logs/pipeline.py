@@ -21,7 +21,7 @@ from ettrick.analysis.logs.files import ReaderContext
 from ettrick.analysis.logs.fit import FittedModel, exposure_until, fit
 from ettrick.analysis.logs.formats import read_files
 from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
-from ettrick.analysis.results.fitted import BacktestSummary, CostSummary, CurveFound, FitDocument, LivesDocument
+from ettrick.analysis.results.fitted import BacktestSummary, CostSummary, CurveSummary, FitDocument, LivesDocument
 from ettrick.sim import yamlfile
 from ettrick.sim.records import HostLists, LogError
 
@@ -214,7 +214,7 @@ def _check_sizes(tables: Tables, history: History, hosts: HostLists) -> None:
     tables.attempts[:] = kept
 
 
-def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFound]:
+def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveSummary]:
     """Return the outages per node up to each day, and the gaps of the cluster, with the range of simulations."""
     days = (history.end - history.start) / 86400
     data = check.trace_of(history)
@@ -234,7 +234,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveFoun
     found = {}
     for name, x, curve in (("cumulative", edges, cumulative), ("gaps", places, longer)):
         low, high = np.quantile([curve(trace) for trace in traces], [0.025, 0.975], axis=0)
-        found[name] = CurveFound(x=x.tolist(), y=curve(data).tolist(), low=low.tolist(), high=high.tolist())
+        found[name] = CurveSummary(x=x.tolist(), y=curve(data).tolist(), low=low.tolist(), high=high.tolist())
     return found
 
 

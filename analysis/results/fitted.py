@@ -222,7 +222,7 @@ class BacktestSummary(Part):
     streams_inside: bool | None = Field(None, description="Whether the measured value is between.")
 
 
-class CurveFound(Part):
+class CurveSummary(Part):
     """A curve of the data, and where 95 % of samples or simulations lie."""
 
     x: list[float] = Field(description="Days.")
@@ -271,7 +271,7 @@ class FitDocument(Document):
     backtest: list[BacktestSummary] = Field(
         default_factory=list, description="Waits, occupancy and ETTR as they were, beside those simulated."
     )
-    curves: dict[str, CurveFound] = Field(
+    curves: dict[str, CurveSummary] = Field(
         default_factory=dict,
         description="`cumulative`: outages per node in service up to a day, with the range of simulations; "
         "`gaps`: share of gaps between outages of the cluster that are longer.",
@@ -323,7 +323,7 @@ class BatchFound(Part):
         description="Probability of so bad a fit if the law that is written were true (Anderson-Darling, simulated)."
     )
     hazards: list[AgeFound] = Field(description="By age.")
-    curves: dict[str, CurveFound] = Field(
+    curves: dict[str, CurveSummary] = Field(
         description="`survival` (Kaplan-Meier) and `hazard` (cumulative, Nelson-Aalen), with the range of simulations."
     )
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         BatchFound,
         ClusteringSummary,
         CostSummary,
-        CurveFound,
+        CurveSummary,
         Estimated,
         LawSummary,
         LivesDocument,
@@ -251,7 +251,7 @@ def _pictures(document: FitDocument) -> Iterator[Figure]:
         yield Figure("rates", shown, "Rates of causes with 95 % intervals.")
 
 
-def _chart(curve: CurveFound, title: str, name: str) -> Curves:
+def _chart(curve: CurveSummary, title: str, name: str) -> Curves:
     band = tuple((low or 0.0, high or 0.0) for low, high in zip(curve.low, curve.high, strict=True))
     data = Series("logs", tuple(curve.x), tuple(curve.y), ci95=band, look="step")
     return Curves(title, ChartAxis("days"), ChartAxis(name), (data,))
