@@ -24,7 +24,7 @@ from ettrick import sim
 from ettrick.analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, root, two_lognormals
 from ettrick.analysis.logs.fit import dropped_rows, duration, estimated, file_read, lognormal_law
 from ettrick.analysis.logs.tables import Dropped, NoModelError, as_csv
-from ettrick.analysis.results.fitted import AgeFound, BatchFound, CurveSummary, LawOfLives, LivesDocument
+from ettrick.analysis.results.fitted import AgeSummary, BatchFound, CurveSummary, LawOfLives, LivesDocument
 from ettrick.sim.units import DAY
 from ettrick.sim.units import YEAR as CALENDAR_YEAR
 
@@ -368,7 +368,7 @@ def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchFound:
         ],
         chosen=chosen.use, law=_as_stated(chosen, lives), misfit=p, curves=curves,
         hazards=[
-            AgeFound(from_days=a, to_days=b, rate=estimated(Estimate(*(YEAR * x for x in each))))
+            AgeSummary(from_days=a, to_days=b, rate=estimated(Estimate(*(YEAR * x for x in each))))
             for a, b, each in zip(starts, [*starts[1:], None], hazards.parameters.values(), strict=True)
         ],
     )  # fmt: skip

@@ -298,7 +298,7 @@ class LawOfLives(Part):
     aic: Real = Field(description="2 (parameters - log-likelihood).")
 
 
-class AgeFound(Part):
+class AgeSummary(Part):
     """The hazard of a stretch of ages."""
 
     from_days: Real = Field(description="From this age on.")
@@ -322,7 +322,7 @@ class BatchFound(Part):
     misfit: Number = Field(
         description="Probability of so bad a fit if the law that is written were true (Anderson-Darling, simulated)."
     )
-    hazards: list[AgeFound] = Field(description="By age.")
+    hazards: list[AgeSummary] = Field(description="By age.")
     curves: dict[str, CurveSummary] = Field(
         description="`survival` (Kaplan-Meier) and `hazard` (cumulative, Nelson-Aalen), with the range of simulations."
     )
