@@ -24,7 +24,7 @@ from ettrick import sim
 from ettrick.analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, root, two_lognormals
 from ettrick.analysis.logs.fit import dropped_rows, duration, estimated, file_read, lognormal_law
 from ettrick.analysis.logs.tables import Dropped, NoModelError, as_csv
-from ettrick.analysis.results.fitted import AgeSummary, BatchFound, CurveSummary, LawOfLives, LivesDocument
+from ettrick.analysis.results.fitted import AgeSummary, BatchSummary, CurveSummary, LawOfLives, LivesDocument
 from ettrick.sim.units import DAY
 from ettrick.sim.units import YEAR as CALENDAR_YEAR
 
@@ -346,7 +346,7 @@ def _laws(lives: SurvivalData) -> tuple[list[Law], Law, float | None]:
     return laws, chosen, p
 
 
-def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchFound:
+def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchSummary:
     failures = int(lives.failed.sum())
     years = float((lives.age - lives.entry).sum()) / YEAR
     laws, chosen, p = _laws(lives)
@@ -359,7 +359,7 @@ def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchFound:
         curves[which] = CurveSummary(x=ages.tolist(), y=curve(lives, ages).tolist(), low=low.tolist(), high=high.tolist())
     hazards = laws[3] if len(laws) > 3 else piecewise(lives, [0.0])
     starts = [float(key.removeprefix("from ")) for key in hazards.parameters]
-    return BatchFound(
+    return BatchSummary(
         name=name, parts=len(lives.age), failures=failures, years=years, late=int((lives.entry > 0).sum()),
         causes=dict(causes.most_common()), rate=estimated(rate(failures, years)),
         laws=[
@@ -405,7 +405,7 @@ def _as_stated(law: Law, lives: SurvivalData) -> dict[str, Any]:
     }
 
 
-def _findings(batch: BatchFound) -> list[str]:
+def _findings(batch: BatchSummary) -> list[str]:
     whose = f"{batch.name}: " if batch.name else ""
     if batch.failures < SOME:
         return [f"{whose}{batch.failures} failures: a constant rate only; other laws need {SOME}"]

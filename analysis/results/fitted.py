@@ -306,7 +306,7 @@ class AgeSummary(Part):
     rate: Estimated = Field(description="Failures per part and year of 365 days.")
 
 
-class BatchFound(Part):
+class BatchSummary(Part):
     """The lives of a batch of parts."""
 
     name: str = Field(description="As in the table; empty where it has no batches.")
@@ -334,7 +334,7 @@ class LivesDocument(Document):
     name: str = Field(description="Of the parts.")
     files: list[FileRead] = Field(description="What was read.")
     dropped: list[DroppedRows] = Field(description="What was not used, and why.")
-    batches: list[BatchFound] = Field(description="The largest first.")
+    batches: list[BatchSummary] = Field(description="The largest first.")
     findings: Texts = Field(description="What to know before using the numbers.")
     not_known: Texts = Field(description="What lives cannot say.")
     provenance: Provenance = Field(description="How the numbers were made.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.results.fitted import (
         BacktestSummary,
-        BatchFound,
+        BatchSummary,
         ClusteringSummary,
         CostSummary,
         CurveSummary,
@@ -404,7 +404,7 @@ def _first_screen_of_lives(document: LivesDocument) -> FirstScreen:
     )  # fmt: skip
 
 
-def _lives(batch: BatchFound, *, has_pictures: bool) -> Section:
+def _lives(batch: BatchSummary, *, has_pictures: bool) -> Section:
     laws = [
         (law.use, f"{law.aic:.1f}",
          "; ".join(f"{key} {_parameter(key, value)}" for key, value in law.parameters.items())
@@ -442,7 +442,7 @@ def _parameter(key: str, value: Estimated) -> str:
     return f"{value.value / size:.3g} [{ends}] {unit}"
 
 
-def _pictures_of_lives(batch: BatchFound) -> Iterator[Figure]:
+def _pictures_of_lives(batch: BatchSummary) -> Iterator[Figure]:
     for which, title, axis in (
         ("survival", "Share that lives longer (Kaplan-Meier)", "share alive"),
         ("hazard", "Mean cumulative failures of a part (Nelson-Aalen)", "failures per part"),
