@@ -40,7 +40,7 @@ from ettrick.analysis.logs.pipeline import history_of, read
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekFound
+from ettrick.analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekSummary
 from ettrick.sim import JOB_BUCKETS, records
 from ettrick.sim.records import LogError, Table, lines
 from ettrick.sim.units import DAY
@@ -681,7 +681,7 @@ def _shape(row: WeekRecord, model: TrackedModel) -> Shape:
 
 def _rows(
     rows: Sequence[WeekRecord], model: TrackedModel, simulated: Mapping[Shape, FloatArray], seen: Sequence[str]
-) -> list[WeekFound]:
+) -> list[WeekSummary]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
     causes = {name for row in rows for name in row.values if name.startswith(_CAUSE)}
@@ -720,7 +720,7 @@ def _rows(
             week = np.array([row.values.get(names[place], math.nan) for place in places])
             known = known + Scores(predicted[:, :, places]).log_likelihood(week)
         found.append(
-            WeekFound(
+            WeekSummary(
                 week=row.week, days=row.days, gpus=shape.gpus, nodes=shape.nodes, replications=row.replications,
                 metrics=metrics,
             )
@@ -750,7 +750,7 @@ def _quantiles(values: FloatArray, weights: FloatArray, levels: Sequence[float])
     return [float(x) for x in values.ravel()[order][places]]
 
 
-def _alarms(weeks: Sequence[WeekFound], limit: LimitsFound, threshold: float) -> list[AlarmFound]:
+def _alarms(weeks: Sequence[WeekSummary], limit: LimitsFound, threshold: float) -> list[AlarmFound]:
     """Return the rows in which a chart leaves its limits, and what moved by then."""
     found: list[AlarmFound] = []
     for at, week in enumerate(weeks):
@@ -787,7 +787,7 @@ def _outside(metric: Tracked | None) -> int:
     return (metric.measured > metric.high) - (metric.measured < metric.low)
 
 
-def moved(weeks: Sequence[WeekFound], metric: str, sign: int) -> list[str]:
+def moved(weeks: Sequence[WeekSummary], metric: str, sign: int) -> list[str]:
     """Return what explains an alarm of a metric, what explains most of it first.
 
     Of productive time, steps, buckets and causes are in the order of the percentage points that they cost; an outage
@@ -809,13 +809,13 @@ def moved(weeks: Sequence[WeekFound], metric: str, sign: int) -> list[str]:
     return [text for _, text in sorted(causes, reverse=True)[:3]]
 
 
-def _measured(weeks: Sequence[WeekFound], name: str) -> list[tuple[WeekFound, Tracked]]:
+def _measured(weeks: Sequence[WeekSummary], name: str) -> list[tuple[WeekSummary, Tracked]]:
     """Return the weeks in which a metric was measured, each with it."""
     return [(week, m) for week in weeks if (m := week.metrics.get(name)) is not None and m.measured is not None]
 
 
 def _causes_moved(
-    weeks: Sequence[WeekFound], means: Mapping[str, tuple[float, float]], sign: int
+    weeks: Sequence[WeekSummary], means: Mapping[str, tuple[float, float]], sign: int
 ) -> Iterator[tuple[float, str]]:
     """Yield the causes that moved beyond chance, with the percentage points of productive time that they cost."""
     all_lost = 1 - means.get("productive", (0.0, 0.0))[1]
@@ -846,7 +846,7 @@ def _time_moved(means: Mapping[str, tuple[float, float]], sign: int) -> Iterator
         yield sign * elsewhere, f"{elsewhere:+.2f} percentage points in {where}"
 
 
-def since(weeks: Sequence[WeekFound]) -> list[str]:
+def since(weeks: Sequence[WeekSummary]) -> list[str]:
     """Return since when single causes, and the time of a step, are otherwise, each by its own weeks."""
     names = [name for name in dict.fromkeys(name for week in weeks for name in week.metrics) if name.startswith(_CAUSE)]
     result = []

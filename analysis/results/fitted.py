@@ -356,7 +356,7 @@ class Tracked(Part):
     cusum: Number = Field(None, description="Cumulative sum of z, negative for falling; of metrics that may alarm.")
 
 
-class WeekFound(Part):
+class WeekSummary(Part):
     """A measured week, beside what the model in force predicts for it."""
 
     week: str = Field(description="First day, or the folder of results.")
@@ -399,7 +399,7 @@ class TrackDocument(Document):
     simulated: Count = Field(description="Weeks that predict, all draws together.")
     threshold: Real = Field(description="Loss of productive time below which nothing is a regression.")
     limits: LimitsFound = Field(description="When a chart alarms.")
-    weeks: list[WeekFound] = Field(description="Weeks in order of time, or results.")
+    weeks: list[WeekSummary] = Field(description="Weeks in order of time, or results.")
     alarms: list[AlarmFound] = Field(description="Charts beyond their limits.")
     regression: bool = Field(description="Whether any alarm is confirmed.")
     findings: Texts = Field(description="What to know before using the numbers.")

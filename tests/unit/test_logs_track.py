@@ -18,7 +18,7 @@ from ettrick.analysis.logs import track
 from ettrick.analysis.logs.goodput import StepStretches
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import TrainingPhase
-from ettrick.analysis.results.fitted import Tracked, WeekFound
+from ettrick.analysis.results.fitted import Tracked, WeekSummary
 from ettrick.analysis.results.models import Provenance
 from ettrick.cli import app
 from ettrick.sim import JOB_BUCKETS
@@ -389,11 +389,11 @@ def metric(measured: float, mean: float, z: float = 0.0) -> Tracked:
     return Tracked(measured=measured, mean=mean, low=None, median=None, high=None, z=z)
 
 
-def week_of(at: int, **metrics: Tracked) -> WeekFound:
+def week_of(at: int, **metrics: Tracked) -> WeekSummary:
     """Return a week with metrics; `cause_NAME` are outages of a cause."""
     names = {name.replace("cause_", "outages: "): value for name, value in metrics.items()}
     day = datetime.fromtimestamp(MONDAY + 7 * 86400 * at, UTC).date().isoformat()
-    return WeekFound(week=day, days=7, gpus=96, nodes=16, replications=1, metrics=names)
+    return WeekSummary(week=day, days=7, gpus=96, nodes=16, replications=1, metrics=names)
 
 
 def test_the_first_suspect_explains_the_loss() -> None:
