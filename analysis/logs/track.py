@@ -40,7 +40,7 @@ from ettrick.analysis.logs.pipeline import history_of, read
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.results.fitted import AlarmFound, LimitsFound, TrackDocument, Tracked, WeekSummary
+from ettrick.analysis.results.fitted import AlarmFound, LimitsSummary, TrackDocument, Tracked, WeekSummary
 from ettrick.sim import JOB_BUCKETS, records
 from ettrick.sim.records import LogError, Table, lines
 from ettrick.sim.units import DAY
@@ -555,7 +555,7 @@ class Cusum:
         return self.up if self.up >= self.down else -self.down
 
 
-def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
+def limits(names: Sequence[str], predicted: FloatArray) -> LimitsSummary:
     """Return limits of both charts of each metric that together leave 95 % of the simulated years without an alarm.
 
     What lasts over weeks, as long repairs do, gets a wider one.
@@ -579,7 +579,7 @@ def limits(names: Sequence[str], predicted: FloatArray) -> LimitsFound:
         if share <= FALSE_ALARMS:
             break
     sudden, lasting = (dict(zip(names, column, strict=True)) for column in each.T.tolist())
-    return LimitsFound(sudden=sudden, lasting=lasting, false_alarms=share, histories=len(predicted))
+    return LimitsSummary(sudden=sudden, lasting=lasting, false_alarms=share, histories=len(predicted))
 
 
 def extremes(
@@ -655,7 +655,7 @@ def track(
     if whole:
         # A row or two, each of many replications, and no year of them: each has its share of the false alarms.
         sudden = NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / len(seen) / len(rows))
-        limit = LimitsFound(sudden=dict.fromkeys(seen, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
+        limit = LimitsSummary(sudden=dict.fromkeys(seen, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
     else:
         limit = limits([names[place] for place in places], simulated[first][:, :, places])
     found = _rows(rows, model, simulated, seen)
@@ -750,7 +750,7 @@ def _quantiles(values: FloatArray, weights: FloatArray, levels: Sequence[float])
     return [float(x) for x in values.ravel()[order][places]]
 
 
-def _alarms(weeks: Sequence[WeekSummary], limit: LimitsFound, threshold: float) -> list[AlarmFound]:
+def _alarms(weeks: Sequence[WeekSummary], limit: LimitsSummary, threshold: float) -> list[AlarmFound]:
     """Return the rows in which a chart leaves its limits, and what moved by then."""
     found: list[AlarmFound] = []
     for at, week in enumerate(weeks):

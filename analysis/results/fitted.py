@@ -367,7 +367,7 @@ class WeekSummary(Part):
     metrics: dict[str, Tracked] = Field(description="By metric, bucket, and `outages: CAUSE`.")
 
 
-class LimitsFound(Part):
+class LimitsSummary(Part):
     """Limits of the charts, by metric; the false alarms are those of all together."""
 
     sudden: dict[str, float] = Field(description="Of one z.")
@@ -398,7 +398,7 @@ class TrackDocument(Document):
     draws: Count = Field(description="Draws of the parameters.")
     simulated: Count = Field(description="Weeks that predict, all draws together.")
     threshold: Real = Field(description="Loss of productive time below which nothing is a regression.")
-    limits: LimitsFound = Field(description="When a chart alarms.")
+    limits: LimitsSummary = Field(description="When a chart alarms.")
     weeks: list[WeekSummary] = Field(description="Weeks in order of time, or results.")
     alarms: list[AlarmFound] = Field(description="Charts beyond their limits.")
     regression: bool = Field(description="Whether any alarm is confirmed.")
