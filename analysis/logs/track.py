@@ -40,7 +40,7 @@ from ettrick.analysis.logs.pipeline import history_of, read
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.results.fitted import AlarmFound, LimitsSummary, TrackDocument, Tracked, WeekSummary
+from ettrick.analysis.results.fitted import AlarmSummary, LimitsSummary, TrackDocument, Tracked, WeekSummary
 from ettrick.sim import JOB_BUCKETS, records
 from ettrick.sim.records import LogError, Table, lines
 from ettrick.sim.units import DAY
@@ -750,9 +750,9 @@ def _quantiles(values: FloatArray, weights: FloatArray, levels: Sequence[float])
     return [float(x) for x in values.ravel()[order][places]]
 
 
-def _alarms(weeks: Sequence[WeekSummary], limit: LimitsSummary, threshold: float) -> list[AlarmFound]:
+def _alarms(weeks: Sequence[WeekSummary], limit: LimitsSummary, threshold: float) -> list[AlarmSummary]:
     """Return the rows in which a chart leaves its limits, and what moved by then."""
-    found: list[AlarmFound] = []
+    found: list[AlarmSummary] = []
     for at, week in enumerate(weeks):
         for name, worse in HEADLINES.items():
             metric = week.metrics.get(name)
@@ -771,7 +771,7 @@ def _alarms(weeks: Sequence[WeekSummary], limit: LimitsSummary, threshold: float
             stays = lasts or week.replications > 1 or before == sign
             enough = name != "productive" or abs(size) >= threshold
             found.append(
-                AlarmFound(
+                AlarmSummary(
                     week=week.week, since=weeks[start].week, metric=name, kind="lasting" if lasts else "sudden",
                     size=size, worse=sign == worse, confirmed=sign == worse and stays and enough,
                     moved=moved(weeks[start : at + 1], name, 1 if sign == worse else -1),

@@ -376,7 +376,7 @@ class LimitsSummary(Part):
     histories: Count = Field(description="How many years were simulated.")
 
 
-class AlarmFound(Part):
+class AlarmSummary(Part):
     """A chart beyond its limit."""
 
     week: str = Field(description="Week, or result, in which it is.")
@@ -400,7 +400,7 @@ class TrackDocument(Document):
     threshold: Real = Field(description="Loss of productive time below which nothing is a regression.")
     limits: LimitsSummary = Field(description="When a chart alarms.")
     weeks: list[WeekSummary] = Field(description="Weeks in order of time, or results.")
-    alarms: list[AlarmFound] = Field(description="Charts beyond their limits.")
+    alarms: list[AlarmSummary] = Field(description="Charts beyond their limits.")
     regression: bool = Field(description="Whether any alarm is confirmed.")
     findings: Texts = Field(description="What to know before using the numbers.")
     provenance: Provenance = Field(description="How the numbers were made.")

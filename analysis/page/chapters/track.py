@@ -12,7 +12,7 @@ from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, gr
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ettrick.analysis.results.fitted import AlarmFound, TrackDocument, Tracked
+    from ettrick.analysis.results.fitted import AlarmSummary, TrackDocument, Tracked
 
 _LABELS = {
     "productive": "productive time", "outages": "outages of nodes", "unavailability": "share of nodes down",
@@ -73,7 +73,7 @@ def _doubt(document: TrackDocument) -> str:
     )
 
 
-def alarm_text(alarm: AlarmFound) -> str:
+def alarm_text(alarm: AlarmSummary) -> str:
     """Return an alarm in a line: week, size, how it was found, and what moved."""
     name, size = _LABELS[alarm.metric], alarm.size or 0.0
     per = "week" if alarm.metric == "outages" else "run"
