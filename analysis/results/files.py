@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.results.models import CompareDocument, JobFound
+    from ettrick.analysis.results.models import CompareDocument, JobSummary
     from ettrick.sim import Result
 
 ELSEWHERE = "name another folder or add --overwrite"  # what helps where a folder holds something else
@@ -209,7 +209,7 @@ def _beside(path: Path) -> Path:
 
 
 def against_run(
-    jobs: Mapping[str, JobFound], replications: int, precision: str | None, *, precise: bool | None
+    jobs: Mapping[str, JobSummary], replications: int, precision: str | None, *, precise: bool | None
 ) -> list[str]:
     """Return one line for each job that no replication could start, and one for a precision that was not reached."""
     found = []

@@ -188,7 +188,7 @@ class EventCount(Part):
     std: Number = Field(None, description="Standard deviation between replications.")
 
 
-class JobFound(Part):
+class JobSummary(Part):
     """A job of a run; `band90` of its metrics is null."""
 
     gpus: Count = Field(description="GPUs of the job.")
@@ -593,7 +593,7 @@ class RunDocument(Document):
     )
     closed_form: ClosedFormSummary = Field(description="What a formula says.")
     step: StepSummary = Field(description="The healthy step of the first job.")
-    per_job: dict[str, JobFound] = Field(description="By name of the job; empty where all are of streams.")
+    per_job: dict[str, JobSummary] = Field(description="By name of the job; empty where all are of streams.")
     per_service: dict[str, ServiceFound] = Field({}, description="By name of the service.")
     per_target: dict[str, TargetFound] = Field({}, description="By name of the target.")
     fleet: FleetFound | None = Field(None, description="What streams of jobs came to; null without any.")
@@ -642,7 +642,7 @@ class VariantFound(Part):
     loss_gpu_s: dict[str, dict[str, Real]] = Field(description="As of a run.")
     energy: Energy | None = Field(description="As of a run.")
     cost: Cost | None = Field(description="As of a run.")
-    per_job: dict[str, JobFound] = Field(description="As of a run.")
+    per_job: dict[str, JobSummary] = Field(description="As of a run.")
     fleet: FleetFound | None = Field(None, description="As of a run.")
     assumptions: Texts = Field(description="As of a run.")
     warnings: Texts = Field(description="As of a run.")

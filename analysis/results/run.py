@@ -347,10 +347,10 @@ def _windows(ensemble: Ensemble) -> list[models.Window]:
     return windows
 
 
-def _per_job(ensemble: Ensemble) -> dict[str, models.JobFound]:
+def _per_job(ensemble: Ensemble) -> dict[str, models.JobSummary]:
     count = len(ensemble.rows)
     return {
-        plan.name: models.JobFound(
+        plan.name: models.JobSummary(
             gpus=plan.gpus,
             requested_gpu_s=float(np.mean(mine.requested)),
             metrics=_metrics(ensemble.prepared, mine.rows, {}),
