@@ -186,7 +186,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetFound:
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
     count, growth = fleet.replications, found.growth
-    groups: dict[str, dict[str, models.GroupFound]] = {}
+    groups: dict[str, dict[str, models.GroupSummary]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
         groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, found.metrics, by, name)
     return models.FleetFound(
@@ -239,13 +239,13 @@ def _group(
     metrics: Mapping[str, models.MetricSummary],
     by: str,
     name: str,
-) -> models.GroupFound:
+) -> models.GroupSummary:
     count, mine = fleet.replications, {}
     for key, summary in metrics.items():
         part = Slice.parse(key)
         if part is not None and (part.by, part.group) == (by, name):
             mine[part._replace(by="", group="").name] = summary
-    return models.GroupFound(
+    return models.GroupSummary(
         jobs=float(fleet.job_sum("submitted_job", accounts).sum()) / count,
         gpu_s=float(fleet.job_sum("submitted_gpu_time", accounts).sum()) / count,
         metrics=mine,

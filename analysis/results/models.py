@@ -401,7 +401,7 @@ class JobDistribution(Part):
     p95: Number = Field(description="95 % of the jobs have less.")
 
 
-class GroupFound(Part):
+class GroupSummary(Part):
     """Jobs of streams that have something in common."""
 
     jobs: Real = Field(description="Submitted in a mean replication.")
@@ -490,7 +490,7 @@ class FleetFound(Part):
     )
     outcomes: dict[str, EndsFound] = Field(description="By how the jobs ended, or what they did at the end.")
     single_jobs: dict[str, JobDistribution] = Field(description="By metric, its quantiles over all jobs.")
-    by: dict[str, dict[str, GroupFound]] = Field(
+    by: dict[str, dict[str, GroupSummary]] = Field(
         description="By `size`, `stream`, `tenant`, `priority`, `partition` with several groups: each group."
     )
     ledger: list[LedgerRow] = Field(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.results.models import (
         DifferenceFound,
         FleetFound,
-        GroupFound,
+        GroupSummary,
         StopsFound,
         MetricSummary,
         VariantFound,
@@ -125,7 +125,7 @@ def by_size(fleet: FleetFound) -> TableBlock | None:
     return grid("Waits, goodput and failures by size", heads, rows, shades=shades, note=note)
 
 
-def _sizes(fleet: FleetFound) -> dict[str, GroupFound]:
+def _sizes(fleet: FleetFound) -> dict[str, GroupSummary]:
     return {name: group for name, group in fleet.by.get("size", {}).items() if not name.endswith("+")}
 
 
@@ -462,7 +462,7 @@ def _bar(name: str, summary: MetricSummary, size: float) -> Bar:
     return Bar(number_of(int(name), "GPU"), (summary.mean / size,), (span,))
 
 
-def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Figure | None:
+def _mttf_by_size(sizes: Mapping[str, GroupSummary]) -> Figure | None:
     """Return the time between failures of jobs by size, beside 1/(N r); ``None`` with fewer than two that failed."""
     known = {int(name): group for name, group in sizes.items() if group.metrics["mttf"].mean and group.mttf_expected_s}
     if len(known) < 2:
@@ -483,7 +483,7 @@ def _mttf_by_size(sizes: Mapping[str, GroupFound]) -> Figure | None:
 _WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
 
 
-def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupFound]) -> Figure | None:
+def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupSummary]) -> Figure | None:
     """Return how often jobs of each size were stopped, per 1,000 GPU-hours; ``None`` if no other job ever did."""
     if not any(row.via == "preemption" for row in stops):
         return None
