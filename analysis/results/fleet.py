@@ -266,7 +266,7 @@ def _expected_mttf(prepared: Prepared, fleet: FleetResult, accounts: Sequence[Fl
     return seconds / failures if failures else None
 
 
-def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, models.TenantFound]:
+def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, models.TenantSummary]:
     if len(prepared.tenants) < 2:
         return {}
     buckets: dict[FleetAccount, npt.NDArray[np.float64]] = {}
@@ -274,7 +274,7 @@ def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, models.TenantF
         buckets.setdefault(key.account, np.zeros(len(Bucket)))[key.bucket] += row.sum()
     shares = zip(prepared.tenants, tenant_shares(prepared, buckets), strict=True)
     return {
-        tenant.name: models.TenantFound(held_share=held, entitled_share=entitled) for tenant, (held, entitled) in shares
+        tenant.name: models.TenantSummary(held_share=held, entitled_share=entitled) for tenant, (held, entitled) in shares
     }
 
 

@@ -416,7 +416,7 @@ class GroupSummary(Part):
     )
 
 
-class TenantFound(Part):
+class TenantSummary(Part):
     """What a tenant had of the GPU-time of all jobs."""
 
     held_share: Real = Field(description="Its share.")
@@ -498,7 +498,7 @@ class FleetFound(Part):
         "up to `owned_gpu_s`, named jobs aside."
     )
     stops: list[StopsFound] = Field(description="Stops of running jobs.")
-    tenants: dict[str, TenantFound] = Field({}, description="By name, where there are several.")
+    tenants: dict[str, TenantSummary] = Field({}, description="By name, where there are several.")
     windows: list[FleetWindow] = Field(description="The cluster over time.")
 
 
