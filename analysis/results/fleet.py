@@ -298,13 +298,13 @@ def _ledger(fleet: FleetResult) -> list[models.LedgerRow]:
     ]
 
 
-def _stops(fleet: FleetResult) -> list[models.StopsFound]:
+def _stops(fleet: FleetResult) -> list[models.StopsSummary]:
     sums: dict[tuple[int, int, int, int], npt.NDArray[np.float64]] = {}
     for key, rows in fleet.stops.items():
         place = key.account.size, key.via, key.cause, key.by
         sums[place] = sums.get(place, np.zeros(3)) + rows.sum(axis=0) / fleet.replications
     return [
-        models.StopsFound(
+        models.StopsSummary(
             size=size,
             cause=fleet.causes[cause],
             via=VIAS[via],

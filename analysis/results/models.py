@@ -435,7 +435,7 @@ class LedgerRow(Part):
     gpu_s: Real = Field(description="In a mean replication [GPU s].")
 
 
-class StopsFound(Part):
+class StopsSummary(Part):
     """Running jobs of a size that were stopped."""
 
     size: Whole = Field(description="Class of the stopped jobs: a power of two of GPUs, and more.")
@@ -497,7 +497,7 @@ class FleetFound(Part):
         description="Where the GPU-time of the cluster went; without the rows of `queued`, which no GPU spent, it adds "
         "up to `owned_gpu_s`, named jobs aside."
     )
-    stops: list[StopsFound] = Field(description="Stops of running jobs.")
+    stops: list[StopsSummary] = Field(description="Stops of running jobs.")
     tenants: dict[str, TenantSummary] = Field({}, description="By name, where there are several.")
     windows: list[FleetWindow] = Field(description="The cluster over time.")
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
         DifferenceFound,
         FleetFound,
         GroupSummary,
-        StopsFound,
+        StopsSummary,
         MetricSummary,
         VariantFound,
     )
@@ -483,7 +483,7 @@ def _mttf_by_size(sizes: Mapping[str, GroupSummary]) -> Figure | None:
 _WAYS = ("a failure, drain or limit", "a job of a higher class", "a job that a failure put back")
 
 
-def _stops_by_size(stops: Sequence[StopsFound], sizes: Mapping[str, GroupSummary]) -> Figure | None:
+def _stops_by_size(stops: Sequence[StopsSummary], sizes: Mapping[str, GroupSummary]) -> Figure | None:
     """Return how often jobs of each size were stopped, per 1,000 GPU-hours; ``None`` if no other job ever did."""
     if not any(row.via == "preemption" for row in stops):
         return None
