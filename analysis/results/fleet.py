@@ -204,7 +204,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetFound:
             saturated=growth.is_saturated,
         ),
         outcomes={
-            name: models.EndsFound(jobs=jobs / count, gpu_s=gpu_s / count)
+            name: models.EndsSummary(jobs=jobs / count, gpu_s=gpu_s / count)
             for place, name in enumerate(OUTCOMES)
             for jobs, gpu_s in [sum((row for key, row in fleet.outcomes.items() if key[1] == place), np.zeros(2))]
             if jobs

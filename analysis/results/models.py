@@ -447,7 +447,7 @@ class StopsSummary(Part):
     lost_gpu_s: Real = Field(description="Work that they lost [GPU s].")
 
 
-class EndsFound(Part):
+class EndsSummary(Part):
     """Jobs that ended alike."""
 
     jobs: Real = Field(description="In a mean replication.")
@@ -488,7 +488,7 @@ class FleetFound(Part):
     growth: QueueGrowth | None = Field(
         description="Of the queue; null with too few windows for a line, and where all jobs are of logs that end."
     )
-    outcomes: dict[str, EndsFound] = Field(description="By how the jobs ended, or what they did at the end.")
+    outcomes: dict[str, EndsSummary] = Field(description="By how the jobs ended, or what they did at the end.")
     single_jobs: dict[str, JobDistribution] = Field(description="By metric, its quantiles over all jobs.")
     by: dict[str, dict[str, GroupSummary]] = Field(
         description="By `size`, `stream`, `tenant`, `priority`, `partition` with several groups: each group."
