@@ -181,7 +181,7 @@ def _has_spread(ratios: Sequence[Ratio]) -> bool:
     return values is not None and len(values) >= BATCHES and bool(np.any(values != values[0]))
 
 
-def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetFound:
+def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetSummary:
     """Return the part of a document that is about streams of jobs."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with streams"
@@ -189,7 +189,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetFound:
     groups: dict[str, dict[str, models.GroupSummary]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
         groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, found.metrics, by, name)
-    return models.FleetFound(
+    return models.FleetSummary(
         gpus=fleet.gpus,
         jobs=float(fleet.job_sum("submitted_job").sum()) / count,
         owned_gpu_s=float(fleet.owned.sum()) / count,
@@ -370,7 +370,7 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummar
     return found
 
 
-def interval_method(found: models.FleetFound, replications: int, warmup: str) -> str:
+def interval_method(found: models.FleetSummary, replications: int, warmup: str) -> str:
     """Return what intervals are made of, in words; empty where there is none."""
     of = number_of(replications, "replication")
     if found.intervals == "batch means":
@@ -382,7 +382,7 @@ def interval_method(found: models.FleetFound, replications: int, warmup: str) ->
 _MOST_NAMED = 4
 
 
-def fleet_notes(found: models.FleetFound, replications: int) -> Iterator[str]:
+def fleet_notes(found: models.FleetSummary, replications: int) -> Iterator[str]:
     """Yield what a reader must know of the numbers of a fleet."""
     growth = found.growth
     if growth is not None and growth.saturated:

@@ -476,7 +476,7 @@ class FleetWindow(Part):
     queued_jobs: Real = Field(description="Waiting jobs.")
 
 
-class FleetFound(Part):
+class FleetSummary(Part):
     """What the streams of jobs of a run came to."""
 
     gpus: Count = Field(description="GPUs of the cluster.")
@@ -596,7 +596,7 @@ class RunDocument(Document):
     per_job: dict[str, JobSummary] = Field(description="By name of the job; empty where all are of streams.")
     per_service: dict[str, ServiceFound] = Field({}, description="By name of the service.")
     per_target: dict[str, TargetFound] = Field({}, description="By name of the target.")
-    fleet: FleetFound | None = Field(None, description="What streams of jobs came to; null without any.")
+    fleet: FleetSummary | None = Field(None, description="What streams of jobs came to; null without any.")
     measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="What in a valid scenario costs more than it need.")
@@ -643,7 +643,7 @@ class VariantFound(Part):
     energy: Energy | None = Field(description="As of a run.")
     cost: Cost | None = Field(description="As of a run.")
     per_job: dict[str, JobSummary] = Field(description="As of a run.")
-    fleet: FleetFound | None = Field(None, description="As of a run.")
+    fleet: FleetSummary | None = Field(None, description="As of a run.")
     assumptions: Texts = Field(description="As of a run.")
     warnings: Texts = Field(description="As of a run.")
     notes: Texts = Field(description="As of a run.")

@@ -385,7 +385,7 @@ def _ends(name: str, mine: JobTally, count: int) -> Iterator[str]:
         )
 
 
-def _notes(ensemble: Ensemble, fleet: models.FleetFound | None, metrics: Mapping[str, models.MetricSummary]) -> list[str]:
+def _notes(ensemble: Ensemble, fleet: models.FleetSummary | None, metrics: Mapping[str, models.MetricSummary]) -> list[str]:
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = [] if fleet is None else list(fleet_notes(fleet, count))

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
         DifferenceFound,
-        FleetFound,
+        FleetSummary,
         GroupSummary,
         StopsSummary,
         MetricSummary,
@@ -90,7 +90,7 @@ def delivered(document: RunDocument) -> TableBlock:
     return grid("What the fleet delivers", ("", "mean", "95 % interval", "by GPU-time"), rows, note=how)
 
 
-def by_size(fleet: FleetFound) -> TableBlock | None:
+def by_size(fleet: FleetSummary) -> TableBlock | None:
     """Return a line for each exact size class; ``None`` with one alone."""
     sizes = _sizes(fleet)
     if not sizes:
@@ -125,7 +125,7 @@ def by_size(fleet: FleetFound) -> TableBlock | None:
     return grid("Waits, goodput and failures by size", heads, rows, shades=shades, note=note)
 
 
-def _sizes(fleet: FleetFound) -> dict[str, GroupSummary]:
+def _sizes(fleet: FleetSummary) -> dict[str, GroupSummary]:
     return {name: group for name, group in fleet.by.get("size", {}).items() if not name.endswith("+")}
 
 
@@ -134,7 +134,7 @@ def _mttf(summary: MetricSummary) -> str:
     return _mean(summary, time_text) if summary.mean is not None or bound is None else f"> {time_text(bound)}"
 
 
-def tenants(fleet: FleetFound) -> TableBlock | None:
+def tenants(fleet: FleetSummary) -> TableBlock | None:
     """Return what each tenant had; ``None`` without several."""
     rows = []
     for name, found in fleet.tenants.items():
@@ -153,7 +153,7 @@ def _mean(summary: MetricSummary, form: Callable[[float], str]) -> str:
     return text_or_dash(summary.mean, form)
 
 
-def spent(fleet: FleetFound) -> dict[tuple[str, str], float]:
+def spent(fleet: FleetSummary) -> dict[tuple[str, str], float]:
     """Return where the GPU-time of the cluster went: by bucket, what is unallocated by its reason [GPU s]."""
     found: dict[tuple[str, str], float] = {}
     for row in fleet.ledger:
@@ -163,7 +163,7 @@ def spent(fleet: FleetFound) -> dict[tuple[str, str], float]:
     return found
 
 
-def where(fleet: FleetFound) -> TableBlock:
+def where(fleet: FleetSummary) -> TableBlock:
     """Return where every GPU-hour of the cluster went, with the root cause that took most of it."""
     rows: list[tuple[str, ...]] = []
     shades: list[tuple[float | None, ...]] = []
@@ -182,7 +182,7 @@ def where(fleet: FleetFound) -> TableBlock:
     return grid("Where every GPU-hour went", heads, rows, (0, 3), gloss="what it is", shades=shades)
 
 
-def _main_cause(fleet: FleetFound, bucket: str) -> str:
+def _main_cause(fleet: FleetSummary, bucket: str) -> str:
     rows = [row for row in fleet.ledger if row.bucket == bucket]
     total, most = sum(row.gpu_s for row in rows), max(rows, key=lambda row: row.gpu_s)
     if most.cause == NO_FAILURE or not total:
@@ -191,7 +191,7 @@ def _main_cause(fleet: FleetFound, bucket: str) -> str:
     return f"{cause_name(most.cause)}{via} ({percent_text(most.gpu_s / total, 0)})"
 
 
-def cascades(fleet: FleetFound) -> TableBlock | None:
+def cascades(fleet: FleetSummary) -> TableBlock | None:
     """Return how often running jobs were stopped, by root cause and how it reached them; ``None`` if none was."""
     rows = [
         (*key, count_text(stops), f"{gpus / stops:,.3g}", f"{lost / HOUR:,.0f}")
@@ -201,7 +201,7 @@ def cascades(fleet: FleetFound) -> TableBlock | None:
     return grid("What stopped running jobs", heads, rows, (0, 1)) if rows else None
 
 
-def _stops(fleet: FleetFound) -> dict[tuple[str, str], list[float]]:
+def _stops(fleet: FleetSummary) -> dict[tuple[str, str], list[float]]:
     """Return stops, their GPUs and lost work [GPU s] by root cause and how it reached the job, most work first."""
     sums: dict[tuple[str, str], list[float]] = {}
     for row in fleet.stops:
@@ -220,7 +220,7 @@ def _order(via: str, cause: str) -> str:
     return "preemption, first order" if cause in _FIRST_ORDER else "preemption, second order"
 
 
-def ends(fleet: FleetFound) -> TableBlock:
+def ends(fleet: FleetSummary) -> TableBlock:
     """Return how jobs ended, by number and by the GPU-time that they held."""
     held = sum(row.gpu_s for row in fleet.outcomes.values()) or 1.0
     rows = [
@@ -282,7 +282,7 @@ def _served(places: SourceDocument, document: RunDocument) -> Iterator[Words]:
             yield (f"Of the requests of {name}, ", *worded(attained, PERCENT), " meet the SLO.")
 
 
-def _waits(places: SourceDocument, fleet: FleetFound) -> Words:
+def _waits(places: SourceDocument, fleet: FleetSummary) -> Words:
     growth = places.at("fleet", "growth", "gpus_per_day")
     if growth is not None and fleet.growth is not None and fleet.growth.saturated:
         return ("More work arrives than the cluster does: the queue grows by ", number(growth, COUNT), " GPUs a day.")
@@ -299,7 +299,7 @@ def _waits(places: SourceDocument, fleet: FleetFound) -> Words:
     return (*words, ".")
 
 
-def _largest_loss(places: SourceDocument, fleet: FleetFound) -> Words:
+def _largest_loss(places: SourceDocument, fleet: FleetSummary) -> Words:
     lost = {key: amount for key, amount in spent(fleet).items() if key[0] != "productive"}
     if not lost:
         return ()
@@ -323,7 +323,7 @@ def _passed_on(places: SourceDocument) -> Words:
 _MOST_BARS = 8
 
 
-def _glance(fleet: FleetFound) -> Figure:
+def _glance(fleet: FleetSummary) -> Figure:
     parts = sorted(spent(fleet).items(), key=lambda item: -item[1])[:_MOST_BARS]
     rows = tuple(
         Bar(capital(_IDLE_WORDS[reason] if reason else bucket_label(bucket)), (100 * amount / fleet.owned_gpu_s,))
@@ -389,7 +389,7 @@ def section(report_data: ReportData) -> Section | None:
     return Section("the-cluster-over-time", title, texts, items, notes)
 
 
-def _stack(fleet: FleetFound) -> Stack:
+def _stack(fleet: FleetSummary) -> Stack:
     """Return where the GPU-time of the cluster went, in percent: work, what jobs lose, what stood idle and why."""
     amounts = {key: 100 * amount / fleet.owned_gpu_s for key, amount in spent(fleet).items()}
     lost = sum(amount for (bucket, _), amount in amounts.items() if bucket in JOB_BUCKETS and bucket != "productive")
@@ -516,7 +516,7 @@ class _Fleet(NamedTuple):
     difference: Mapping[str, Difference | DifferenceFound | None]
 
     @property
-    def fleet(self) -> FleetFound:
+    def fleet(self) -> FleetSummary:
         """What its streams came to."""
         assert self.document.fleet is not None, "a document of streams"
         return self.document.fleet
