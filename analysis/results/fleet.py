@@ -332,7 +332,7 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummar
         formula = None
         if plan.scale is None and plan.upgrade is None and plan.readers is None:
             standing = examined.standing()
-            formula = models.StandingFound(
+            formula = models.StandingSummary(
                 capacity_share=standing.share,
                 all_serving=float(standing.pmf[-1]),
                 capacity_availability=examined.capacity_availability(),

@@ -513,7 +513,7 @@ class ServiceWindow(Part):
     slo_attainment: Number = Field(description="Requests in SLO over those offered; null without any.")
 
 
-class StandingFound(Part):
+class StandingSummary(Part):
     """What a formula says of replicas that fail, with spare nodes."""
 
     capacity_share: Real = Field(description="Share of the replicas that serve, mean over time.")
@@ -536,7 +536,7 @@ class ServiceFound(Part):
     in_flight: Number = Field(description="Requests in flight at such a stop, mean; null without any.")
     tokens_lost: Real = Field(description="Tokens that were made and lost, in a mean replication.")
     recomputed_s: Real = Field(description="Time of replicas to read moved requests again, in a mean replication [s].")
-    closed_form: StandingFound | None = Field(description="What a formula says; null where replicas are scaled.")
+    closed_form: StandingSummary | None = Field(description="What a formula says; null where replicas are scaled.")
     windows: list[ServiceWindow] = Field(description="The service over time.")
 
 
