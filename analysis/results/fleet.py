@@ -318,7 +318,7 @@ def _stops(fleet: FleetResult) -> list[models.StopsSummary]:
     ]
 
 
-def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> dict[str, models.ServiceFound]:
+def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> dict[str, models.ServiceSummary]:
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     assert fleet is not None, "a run with services"
@@ -337,7 +337,7 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummar
                 all_serving=float(standing.pmf[-1]),
                 capacity_availability=examined.capacity_availability(),
             )
-        found[plan.name] = models.ServiceFound(
+        found[plan.name] = models.ServiceSummary(
             replicas=plan.replicas,
             gpus=plan.gpus,
             capacity_per_s=plan.capacity,

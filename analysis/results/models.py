@@ -521,7 +521,7 @@ class StandingSummary(Part):
     capacity_availability: Real = Field(description="Share of the time in which they admit the mean demand.")
 
 
-class ServiceFound(Part):
+class ServiceSummary(Part):
     """What a service of a run came to."""
 
     replicas: Count = Field(description="Replicas.")
@@ -594,7 +594,7 @@ class RunDocument(Document):
     closed_form: ClosedFormSummary = Field(description="What a formula says.")
     step: StepSummary = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobSummary] = Field(description="By name of the job; empty where all are of streams.")
-    per_service: dict[str, ServiceFound] = Field({}, description="By name of the service.")
+    per_service: dict[str, ServiceSummary] = Field({}, description="By name of the service.")
     per_target: dict[str, TargetFound] = Field({}, description="By name of the target.")
     fleet: FleetSummary | None = Field(None, description="What streams of jobs came to; null without any.")
     measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")

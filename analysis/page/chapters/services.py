@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.explained import ExplainedService
-    from ettrick.analysis.results.models import RunDocument, ServiceFound
+    from ettrick.analysis.results.models import RunDocument, ServiceSummary
 
 # What a run of services came to: tables for the terminal and for pages.
 
@@ -53,7 +53,7 @@ def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
         yield _where(document)
 
 
-def delivered(document: RunDocument, name: str, service: ServiceFound) -> TableBlock:
+def delivered(document: RunDocument, name: str, service: ServiceSummary) -> TableBlock:
     """Return the metrics that a service is judged by: mean and interval."""
     found = dict(service.metrics)
     if len(document.per_service) == 1:
@@ -74,7 +74,7 @@ def _gloss(metric: Metric) -> str:
     return metric.definition.partition(". ")[0].replace("`", "")
 
 
-def _requests(name: str, service: ServiceFound) -> TableBlock:
+def _requests(name: str, service: ServiceSummary) -> TableBlock:
     """Return what became of the requests."""
     offered = service.requests["offered"] or 1.0
     words = {"in_slo": "in SLO", "late": "late", "rejected": "turned away, or given up",
@@ -92,7 +92,7 @@ def _requests(name: str, service: ServiceFound) -> TableBlock:
     return grid(f"Requests of {name}", ("", "requests", "of those offered"), rows, note=note)
 
 
-def _beside_formula(name: str, service: ServiceFound) -> TableBlock:
+def _beside_formula(name: str, service: ServiceSummary) -> TableBlock:
     """Return what a formula says of the replicas that serve, beside the simulation."""
     formula = service.closed_form
     assert formula is not None, "asked before"
