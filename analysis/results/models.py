@@ -540,7 +540,7 @@ class ServiceSummary(Part):
     windows: list[ServiceWindow] = Field(description="The service over time.")
 
 
-class TargetFound(Part):
+class TargetSummary(Part):
     """What a target of a run came to."""
 
     of: str = Field(description="Name of the service, job or stream.")
@@ -595,7 +595,7 @@ class RunDocument(Document):
     step: StepSummary = Field(description="The healthy step of the first job.")
     per_job: dict[str, JobSummary] = Field(description="By name of the job; empty where all are of streams.")
     per_service: dict[str, ServiceSummary] = Field({}, description="By name of the service.")
-    per_target: dict[str, TargetFound] = Field({}, description="By name of the target.")
+    per_target: dict[str, TargetSummary] = Field({}, description="By name of the target.")
     fleet: FleetSummary | None = Field(None, description="What streams of jobs came to; null without any.")
     measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
     assumptions: Texts = Field(description="Those of the scenario.")

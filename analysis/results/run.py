@@ -215,9 +215,9 @@ def document(
     )
 
 
-def _target(target: TargetPlan, metrics: Mapping[str, models.MetricSummary], prepared: Prepared) -> models.TargetFound:
+def _target(target: TargetPlan, metrics: Mapping[str, models.MetricSummary], prepared: Prepared) -> models.TargetSummary:
     width = target.windows * window_width(prepared.horizon, prepared.windows)
-    return models.TargetFound(
+    return models.TargetSummary(
         of=target.of,
         metric=target.metric,
         at_least=target.least,
