@@ -18,7 +18,7 @@ from ettrick.analysis.results.models import (
     AtEqual,
     Shortfall,
     CompareDocument,
-    DifferenceFound,
+    DifferenceSummary,
     RankingFound,
     RunDocument,
     StoresSummary,
@@ -716,8 +716,8 @@ def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Sto
     }
 
 
-def _difference(found: Difference | None) -> DifferenceFound | None:
-    return None if found is None else DifferenceFound.model_validate(found)
+def _difference(found: Difference | None) -> DifferenceSummary | None:
+    return None if found is None else DifferenceSummary.model_validate(found)
 
 
 def _why_unranked(comparison: Comparison) -> str | None:

@@ -10,7 +10,7 @@ from ettrick.analysis.results.models import (
     AxisDescription,
     AxisIndex,
     Center,
-    DifferenceFound,
+    DifferenceSummary,
     FormulaIndex,
     IndexEstimate,
     IndicesFound,
@@ -86,7 +86,7 @@ def _swing(swing: Swing) -> SwingFound:
             MoveFound(
                 label=move.value.label,
                 number=move.value.number,
-                change=None if move.change is None else DifferenceFound.model_validate(move.change),
+                change=None if move.change is None else DifferenceSummary.model_validate(move.change),
                 closed_form=move.closed_form,
                 trouble=move.trouble,
             )

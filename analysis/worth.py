@@ -11,7 +11,7 @@ import numpy as np
 from ettrick import sim
 from ettrick.analysis.compare import Variant, compare
 from ettrick.analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
-from ettrick.analysis.results.models import FORMAT, DifferenceFound
+from ettrick.analysis.results.models import FORMAT, DifferenceSummary
 from ettrick.analysis.results.run import provenance, replays_a_log
 from ettrick.analysis.statistics.differences import Difference, difference
 from ettrick.analysis.statistics.estimates import contributions, means, summaries
@@ -430,7 +430,7 @@ def _group(simulated: list[_SimulatedChange], has_all: bool, base: _Table, by: s
         return WorthRow(
             name=name,
             change=change,
-            gain={metric: None if one is None else DifferenceFound.model_validate(one) for metric, one in gain.items()},
+            gain={metric: None if one is None else DifferenceSummary.model_validate(one) for metric, one in gain.items()},
             money_per_year=_times(gain[by], scale),
             closed_form=dict(formula),
             counts=counts,
@@ -474,13 +474,13 @@ def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Dif
     return found._replace(ci95=None, resolved=False, replications_to_resolve=None)
 
 
-def _times(found: Difference | None, scale: float | None) -> DifferenceFound | None:
+def _times(found: Difference | None, scale: float | None) -> DifferenceSummary | None:
     """Return a difference in another unit."""
     if found is None or scale is None:
         return None
     ends = None if found.ci95 is None else (scale * found.ci95[0], scale * found.ci95[1])
     scaled = found._replace(mean=scale * found.mean, ci95=ends)
-    return DifferenceFound.model_validate(scaled)
+    return DifferenceSummary.model_validate(scaled)
 
 
 def _formula(prepared: Prepared) -> dict[str, float]:

@@ -30,7 +30,7 @@ from ettrick.analysis.results.models import (
     ConditionFound,
     ConfirmationFound,
     ConfirmedTrial,
-    DifferenceFound,
+    DifferenceSummary,
     EdgeFound,
     FormulaFound,
     FormulaLeftOut,
@@ -287,9 +287,9 @@ def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationFound:
     """Return what fresh failures say."""
     names = [aim.name for aim in bench.problem.aims]
 
-    def apart(differences: Sequence[Difference | None]) -> dict[str, DifferenceFound | None]:
+    def apart(differences: Sequence[Difference | None]) -> dict[str, DifferenceSummary | None]:
         return {
-            name: None if mine is None else DifferenceFound.model_validate(mine)
+            name: None if mine is None else DifferenceSummary.model_validate(mine)
             for name, mine in zip(names, differences, strict=True)
         }
 

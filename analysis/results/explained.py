@@ -12,7 +12,7 @@ from ettrick.analysis.results.fitted import FitDocument, LivesDocument, TrackDoc
 from ettrick.analysis.results.models import (
     ClosedFormSummary,
     Count,
-    DifferenceFound,
+    DifferenceSummary,
     Document,
     Labels,
     Number,
@@ -43,11 +43,11 @@ class WorthRow(Part):
 
     name: str = Field(description="The cause or the knob.")
     change: str = Field(description="What is different.")
-    gain: dict[str, DifferenceFound | None] = Field(
+    gain: dict[str, DifferenceSummary | None] = Field(
         description="By metric of `base`, above the scenario as it is; what is the same in all replications is not "
         "`resolved`; null where the data do not show it."
     )
-    money_per_year: DifferenceFound | None = Field(
+    money_per_year: DifferenceSummary | None = Field(
         description="What the additional work of a year would cost at `price_of_work`; null without prices."
     )
     closed_form: Numbers = Field(description="By metric, the formula's gain; empty where none applies.")

@@ -616,7 +616,7 @@ class ControlledDifference(Part):
     worth: Number = Field(None, description="How many times the replications as narrow an interval takes without.")
 
 
-class DifferenceFound(Part):
+class DifferenceSummary(Part):
     """By how much a metric is above that of another variant, on the same failures."""
 
     mean: Real = Field(description="The difference.")
@@ -647,7 +647,7 @@ class VariantFound(Part):
     assumptions: Texts = Field(description="As of a run.")
     warnings: Texts = Field(description="As of a run.")
     notes: Texts = Field(description="As of a run.")
-    difference: dict[str, DifferenceFound | None] = Field(
+    difference: dict[str, DifferenceSummary | None] = Field(
         description="By metric, to the first variant, or null. Empty for the first."
     )
 
@@ -656,8 +656,8 @@ class StoresSummary(Part):
     """What the checkpoint stores of a preset make of the headline."""
 
     without: str = Field("", description="The variant without them.")
-    gain: DifferenceFound | None = Field(description="How far it is above that.")
-    rest: DifferenceFound | None = Field(description="How far that is above the first, without its stores.")
+    gain: DifferenceSummary | None = Field(description="How far it is above that.")
+    rest: DifferenceSummary | None = Field(description="How far that is above the first, without its stores.")
 
 
 class Shortfall(Part):
@@ -905,7 +905,7 @@ class MoveFound(Part):
 
     label: str = Field(description="The value.")
     number: Number = Field(description="In SI units.")
-    change: DifferenceFound | None = Field(description="Above the central point.")
+    change: DifferenceSummary | None = Field(description="Above the central point.")
     closed_form: Number = Field(description="The same by a formula.")
     trouble: str = Field(description="Why it has no results.")
 
@@ -1053,8 +1053,8 @@ class FrontMember(TrialFound):
 class ConfirmedTrial(TrialFound):
     """A combination on fresh failures."""
 
-    gain: dict[str, DifferenceFound | None] = Field({}, description="By aim, above the scenario as it is.")
-    ahead_of_answer: dict[str, DifferenceFound | None] = Field({}, description="By aim, above the answer.")
+    gain: dict[str, DifferenceSummary | None] = Field({}, description="By aim, above the scenario as it is.")
+    ahead_of_answer: dict[str, DifferenceSummary | None] = Field({}, description="By aim, above the answer.")
 
 
 class ConfirmationFound(Part):

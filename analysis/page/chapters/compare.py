@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
-    from ettrick.analysis.results.models import Shortfall, CompareDocument, DifferenceFound, RankingFound, VariantFound
+    from ettrick.analysis.results.models import Shortfall, CompareDocument, DifferenceSummary, RankingFound, VariantFound
     from ettrick.sim import Result
 
 # ----------------------------------------
@@ -494,12 +494,12 @@ def _may_be_better(ranking: RankingFound, labels: Mapping[str, str], metric: Met
     return f"whether {listed(far)} {'is' if len(far) == 1 else 'are'} truly behind is not resolved"
 
 
-def _is_equal(found: DifferenceFound | Shortfall) -> bool:
+def _is_equal(found: DifferenceSummary | Shortfall) -> bool:
     """Return whether a difference is none at all, in every replication."""
     return found.mean == 0 and _is_constant(found)
 
 
-def _is_constant(found: DifferenceFound | Shortfall) -> bool:
+def _is_constant(found: DifferenceSummary | Shortfall) -> bool:
     """Return whether a difference is the same in every replication."""
     return found.ci95 is None or found.ci95[0] == found.ci95[1]
 
@@ -543,7 +543,7 @@ def _more(needed: int | None, done: int) -> str:
     return f"about {max(needed - done, 1):,} more {'replication' if needed - done <= 1 else 'replications'}"
 
 
-def difference_note(found: DifferenceFound, replications: int) -> str:
+def difference_note(found: DifferenceSummary, replications: int) -> str:
     """Return how sure a difference is: resolved, or what it would take."""
     if found.exact:
         return "exact: nothing is random"

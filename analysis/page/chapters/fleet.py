@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
-        DifferenceFound,
+        DifferenceSummary,
         FleetSummary,
         GroupSummary,
         StopsSummary,
@@ -513,7 +513,7 @@ class _Fleet(NamedTuple):
 
     name: str
     document: RunDocument | VariantFound
-    difference: Mapping[str, Difference | DifferenceFound | None]
+    difference: Mapping[str, Difference | DifferenceSummary | None]
 
     @property
     def fleet(self) -> FleetSummary:

@@ -32,7 +32,7 @@ from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
 from ettrick.analysis.page.report_data import SENSITIVITY
 from ettrick.analysis.page.sourced import SourceDocument, line, number, ranged, span, worded
-from ettrick.analysis.results.models import DifferenceFound, SensitivityDocument
+from ettrick.analysis.results.models import DifferenceSummary, SensitivityDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -165,7 +165,7 @@ class _Move(NamedTuple):
     title: str
     label: str
     center: str
-    found: DifferenceFound
+    found: DifferenceSummary
     change: SourcedEstimate
     needed: Any
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ettrick.analysis.results.explained import WorthDocument, WorthGroup, WorthRow
-    from ettrick.analysis.results.models import DifferenceFound
+    from ettrick.analysis.results.models import DifferenceSummary
 
 # Names of rows as people say them; the others stay as they are.
 _KNOBS = {
@@ -100,7 +100,7 @@ def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterat
         yield from _both(row.money_per_year, signed_text, one_history=one_history)
 
 
-def _both(found: DifferenceFound | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
+def _both(found: DifferenceSummary | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
     if found is None:
         return "-", "-"
     return form(found.mean), "-" if one_history else range_text(found.ci95, form)
