@@ -23,7 +23,7 @@ from ettrick.analysis.results.models import (
     RunDocument,
     StoresSummary,
     TakenFound,
-    VariantFound,
+    VariantSummary,
 )
 from ettrick.analysis.results.run import document, provenance
 from ettrick.analysis.runs import EnsembleBuilder, in_order
@@ -658,11 +658,11 @@ def compare_document(
     )
 
 
-def _variant(ensemble: Ensemble, differences: Mapping[str, Difference | None]) -> VariantFound:
+def _variant(ensemble: Ensemble, differences: Mapping[str, Difference | None]) -> VariantSummary:
     run = document(ensemble, command="")
-    return VariantFound(
+    return VariantSummary(
         scenario_sha256=run.provenance.scenario_sha256,
-        **{name: getattr(run, name) for name in VariantFound.model_fields if name in RunDocument.model_fields},
+        **{name: getattr(run, name) for name in VariantSummary.model_fields if name in RunDocument.model_fields},
         difference={metric: _difference(found) for metric, found in differences.items()},
     )
 

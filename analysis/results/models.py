@@ -630,7 +630,7 @@ class DifferenceSummary(Part):
     exact: bool = Field(False, description="Whether nothing is random in both, so that one replication tells all.")
 
 
-class VariantFound(Part):
+class VariantSummary(Part):
     """A variant: as in [the document of a run](#what-run-prints), and its differences."""
 
     scenario_sha256: str = Field(description="Of the scenario's content.")
@@ -714,7 +714,7 @@ class CompareDocument(Document):
     )
     stores: dict[str, StoresSummary] = Field({}, description="With `--split`, by variant.")
     unranked_because: str | None = Field(description="Why goodput does not rank them; null where it does.")
-    variants: Annotated[dict[str, VariantFound], Field(min_length=1)] = Field(description="By name.")
+    variants: Annotated[dict[str, VariantSummary], Field(min_length=1)] = Field(description="By name.")
     cannot_run: Labels = Field(description="By name, why a variant cannot run.")
     provenance: Provenance = Field(description="How the numbers were made.")
 

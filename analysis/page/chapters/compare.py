@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
-    from ettrick.analysis.results.models import Shortfall, CompareDocument, DifferenceSummary, RankingFound, VariantFound
+    from ettrick.analysis.results.models import Shortfall, CompareDocument, DifferenceSummary, RankingFound, VariantSummary
     from ettrick.sim import Result
 
 # ----------------------------------------
@@ -615,7 +615,7 @@ def _metrics(document: CompareDocument) -> TableBlock:
     return grid("All metrics of all variants", ["Metric", *labels.values()], rows, note=note)
 
 
-def _mean(variant: VariantFound, metric: str) -> float | None:
+def _mean(variant: VariantSummary, metric: str) -> float | None:
     found = variant.metrics.get(metric)
     return None if found is None else found.mean
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         GroupSummary,
         StopsSummary,
         MetricSummary,
-        VariantFound,
+        VariantSummary,
     )
     from ettrick.analysis.statistics.differences import Difference
 
@@ -512,7 +512,7 @@ class _Fleet(NamedTuple):
     """A fleet that a report shows, and how far its metrics are from those of the first one, on the same failures."""
 
     name: str
-    document: RunDocument | VariantFound
+    document: RunDocument | VariantSummary
     difference: Mapping[str, Difference | DifferenceSummary | None]
 
     @property
