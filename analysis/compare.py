@@ -19,7 +19,7 @@ from ettrick.analysis.results.models import (
     Shortfall,
     CompareDocument,
     DifferenceSummary,
-    RankingFound,
+    RankingSummary,
     RunDocument,
     StoresSummary,
     TakenFound,
@@ -667,13 +667,13 @@ def _variant(ensemble: Ensemble, differences: Mapping[str, Difference | None]) -
     )
 
 
-def _ranking(comparison: Comparison) -> RankingFound | None:
+def _ranking(comparison: Comparison) -> RankingSummary | None:
     """Return which variants may be the best."""
     found = comparison.ranking
     if found is None:
         return None
     names = comparison.names
-    return RankingFound(
+    return RankingSummary(
         behind={
             names[position]: Shortfall(mean=mean, ci95=with_width(interval))
             for position, (mean, interval) in zip(found.order, found.behind, strict=True)

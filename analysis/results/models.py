@@ -669,7 +669,7 @@ class Shortfall(Part):
     )
 
 
-class RankingFound(Part):
+class RankingSummary(Part):
     """Which of three variants or more may be the best, together at 95 %."""
 
     behind: dict[str, Shortfall] = Field(description="By name.")
@@ -705,7 +705,7 @@ class CompareDocument(Document):
     instead_of: str | None = Field(None, description="The one that they were to be compared with, if it cannot run.")
     headline: str = Field(description="The metric that they are compared by.")
     order: Texts = Field(description="Best first by the headline; empty where there is no rank.")
-    ranking: RankingFound | None = Field(description="Of three variants or more.")
+    ranking: RankingSummary | None = Field(description="Of three variants or more.")
     at_equal: AtEqual | None = Field(description="With `--at-equal`.")
     differs: Texts = Field(description="Which of model, precision, layout and accelerator are not the same in all.")
     varied: Texts = Field([], description="Paths that `--vary` varied.")

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
-    from ettrick.analysis.results.models import Shortfall, CompareDocument, DifferenceSummary, RankingFound, VariantSummary
+    from ettrick.analysis.results.models import Shortfall, CompareDocument, DifferenceSummary, RankingSummary, VariantSummary
     from ettrick.sim import Result
 
 # ----------------------------------------
@@ -168,7 +168,7 @@ def _answer(contest: _Contest) -> Words:
     return (f"Switching from {labels[first]} to {labels[best]} would ", *amount, *more, ".")
 
 
-def _several(contest: _Contest, ranking: RankingFound) -> Words:
+def _several(contest: _Contest, ranking: RankingSummary) -> Words:
     labels = [contest.labels[name] for name in ranking.may_be_best]
     names = f"{', '.join(labels[:-1])} or {labels[-1]}"
     if len(labels) > _MOST_NAMES:
@@ -487,7 +487,7 @@ def _title(document: CompareDocument) -> str:
     return f"{ours} has {metric.distance(found.mean, found.ci95)} {more} {name} than {theirs}"
 
 
-def _may_be_better(ranking: RankingFound, labels: Mapping[str, str], metric: MetricFormat) -> str:
+def _may_be_better(ranking: RankingSummary, labels: Mapping[str, str], metric: MetricFormat) -> str:
     """Return who may be better than the first although the mean is behind, and by how much it is."""
     names = [name for name in ranking.behind if name in ranking.may_be_best][1:]
     far = [f"{labels[name]} ({metric.distance(ranking.behind[name].mean, None)} behind)" for name in names]
@@ -576,7 +576,7 @@ def _means(document: CompareDocument, metric: MetricFormat) -> Figure | None:
     return Figure("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
 
 
-def _behind(ranking: RankingFound, metric: MetricFormat, labels: Mapping[str, str]) -> Figure:
+def _behind(ranking: RankingSummary, metric: MetricFormat, labels: Mapping[str, str]) -> Figure:
     ahead, rows = ranking.may_be_best, []
     for name, found in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
