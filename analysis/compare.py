@@ -22,7 +22,7 @@ from ettrick.analysis.results.models import (
     RankingSummary,
     RunDocument,
     StoresSummary,
-    TakenFound,
+    TakenSummary,
     VariantSummary,
 )
 from ettrick.analysis.results.run import document, provenance
@@ -693,7 +693,7 @@ def _what_is_equal(comparison: Comparison) -> AtEqual | None:
     }
     return AtEqual(
         kind=comparison.at_equal,
-        variants={name: TakenFound.model_validate(found) for name, found in of.items()},
+        variants={name: TakenSummary.model_validate(found) for name, found in of.items()},
         lines=at_equal_lines(comparison.at_equal, comparison.headline, of, comparison.differs),
     )
 

@@ -677,7 +677,7 @@ class RankingSummary(Part):
     replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
 
 
-class TakenFound(Part):
+class TakenSummary(Part):
     """What a variant has at hand, or takes."""
 
     gpus: Number = Field(description="GPUs owned.")
@@ -691,7 +691,7 @@ class AtEqual(Part):
     """What unlike clusters are compared at."""
 
     kind: str = Field(description="`gpus`, `power` or `cost`.")
-    variants: dict[str, TakenFound] = Field(description="By name.")
+    variants: dict[str, TakenSummary] = Field(description="By name.")
     lines: Texts = Field(description="What was divided by what.")
 
 
