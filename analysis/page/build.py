@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import FirstScreen, Section
-    from ettrick.analysis.results.models import CellFound, CellMetric, SweepDocument
+    from ettrick.analysis.results.models import CellSummary, CellMetric, SweepDocument
 
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.
@@ -121,7 +121,7 @@ def _axes(content: SweepDocument) -> list[_Axis]:
     return found
 
 
-def _cell(cell: CellFound, axes: Sequence[_Axis], forms: Mapping[str, NumberFormat]) -> dict[str, Any]:
+def _cell(cell: CellSummary, axes: Sequence[_Axis], forms: Mapping[str, NumberFormat]) -> dict[str, Any]:
     at = [axis.values.index(cell.values[axis.key]) for axis in axes]
     numbers, texts = [], []
     for metric, form in forms.items():
@@ -143,7 +143,7 @@ def _numbers(summary: CellMetric, form: NumberFormat) -> list[float | None]:
     return [None if value is None else float(f"{value / form.size:.{_DIGITS}g}") for value in values]
 
 
-def _texts(cell: CellFound, summary: CellMetric | None, form: NumberFormat) -> list[str]:
+def _texts(cell: CellSummary, summary: CellMetric | None, form: NumberFormat) -> list[str]:
     """Return mean, interval, band, single runs, and why there is no mean: texts, empty where there is none."""
     if cell.status != "ok":
         return ["", "", "", "", f"{cell.status}: {cell.trouble}".removesuffix(": ")]

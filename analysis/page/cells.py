@@ -17,7 +17,7 @@ from ettrick.sim.units import DAY, HOUR, MINUTE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ettrick.analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.results.models import CellSummary, SweepDocument
 
 _Item = TypeVar("_Item")
 _FEW_TICKS = 9
@@ -83,7 +83,7 @@ class AxisSlice(NamedTuple):
 
     name: str  # their values of the other axes, in short; empty without any
     at: Mapping[str, str]  # the same by axis
-    cells: tuple[CellFound, ...]  # in order of the axis
+    cells: tuple[CellSummary, ...]  # in order of the axis
 
 
 def axes_of(content: SweepDocument) -> list[ChosenAxis]:
@@ -109,34 +109,34 @@ _NOTHING = CellMetric.model_construct(
 )  # fmt: skip
 
 
-def summary_of(cell: CellFound, metric: str) -> CellMetric:
+def summary_of(cell: CellSummary, metric: str) -> CellMetric:
     """Return a metric of a cell; all of it is ``None`` where the cell does not have the metric."""
     return cell.metrics.get(metric) or _NOTHING
 
 
-def running(content: SweepDocument) -> list[CellFound]:
+def running(content: SweepDocument) -> list[CellSummary]:
     """Return the cells of a sweep that have results."""
     return [cell for cell in content.cells if cell.status == "ok"]
 
 
-def mean_of(cell: CellFound, metric: str) -> float | None:
+def mean_of(cell: CellSummary, metric: str) -> float | None:
     """Return the mean of a metric of a cell; ``None`` where there is none."""
     return summary_of(cell, metric).mean
 
 
-def best_of(cells: Sequence[CellFound], metric: str) -> list[CellFound]:
+def best_of(cells: Sequence[CellSummary], metric: str) -> list[CellSummary]:
     """Return the cells that have a mean of a metric, best first; of equal ones the first of the study first."""
     sign = 1 if lower_is_better(metric) else -1
     known = [cell for cell in cells if mean_of(cell, metric) is not None]
     return sorted(known, key=lambda cell: sign * (mean_of(cell, metric) or 0.0))
 
 
-def place_of(cell: CellFound, axes: Sequence[ChosenAxis]) -> str:
+def place_of(cell: CellSummary, axes: Sequence[ChosenAxis]) -> str:
     """Return where a cell is, in words: ``24 hot spares, median repair 6 h``."""
     return ", ".join(axis.phrase(cell.values[axis.name]) for axis in axes)
 
 
-def missing_text(cell: CellFound, metric: str) -> str:
+def missing_text(cell: CellSummary, metric: str) -> str:
     """Return why a cell has no mean of a metric."""
     if cell.status != "ok":
         return status_text(cell)
@@ -150,7 +150,7 @@ def missing_text(cell: CellFound, metric: str) -> str:
     return "nothing to measure in any run"
 
 
-def status_text(cell: CellFound) -> str:
+def status_text(cell: CellSummary) -> str:
     """Return what became of a cell that has no results."""
     return {"infeasible": "cannot run"}.get(cell.status, str(cell.status))
 
@@ -158,7 +158,7 @@ def status_text(cell: CellFound) -> str:
 def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[AxisSlice]:
     """Return the lines along an axis that have two cells with results or more, in order of the study."""
     others = [other for other in axes_of(content) if other.name != axis.name]
-    groups: dict[tuple[str, ...], list[CellFound]] = {}
+    groups: dict[tuple[str, ...], list[CellSummary]] = {}
     for cell in running(content):
         groups.setdefault(tuple(cell.values[other.name] for other in others), []).append(cell)
     place = {label: index for index, label in enumerate(axis.labels)}
@@ -230,22 +230,22 @@ def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) ->
 # Metrics in the units that readers see, as numbers for pictures and as texts for tables.
 
 
-def shown_of_cells(cells: Iterable[CellFound], metric: str, currency: str | None = None) -> MetricFormat:
+def shown_of_cells(cells: Iterable[CellSummary], metric: str, currency: str | None = None) -> MetricFormat:
     """Return how a metric of cells of a study is shown."""
     return shown(metric, [mean_of(cell, metric) for cell in cells], currency)
 
 
-def cell_mean(cell: CellFound, metric: MetricFormat) -> str:
+def cell_mean(cell: CellSummary, metric: MetricFormat) -> str:
     """Return the mean of a cell with the digits that its interval deserves; empty without one."""
     return metric.mean(cell.metrics.get(metric.metric))
 
 
-def has_bands(cells: Iterable[CellFound], metric: str) -> bool:
+def has_bands(cells: Iterable[CellSummary], metric: str) -> bool:
     """Return whether any cell has a band of what the unknown inputs may be."""
     return any(summary_of(cell, metric).band90 for cell in cells)
 
 
-def band_text(cell: CellFound, metric: MetricFormat) -> str:
+def band_text(cell: CellSummary, metric: MetricFormat) -> str:
     """Return the band of what the unknown inputs of a cell may be, or why there is none."""
     band = summary_of(cell, metric.metric).band90
     if band is not None and None not in band:

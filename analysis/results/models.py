@@ -793,7 +793,7 @@ class FailedPoint(Part):
     reason: str = Field(description="Why.")
 
 
-class CellFound(Part):
+class CellSummary(Part):
     """A combination of values."""
 
     cell: Count = Field(description="Its number, from 0.")
@@ -871,7 +871,7 @@ class SweepDocument(Document):
     replications: list[Whole] = Field(description="Numbers of replications that occur.")
     counts: SweepCounts = Field(description="How many points and cells there are of each kind.")
     answers: list[AnswerFound] = Field(description="For each question.")
-    cells: Annotated[list[CellFound], Field(min_length=1)] = Field(description="Every combination.")
+    cells: Annotated[list[CellSummary], Field(min_length=1)] = Field(description="Every combination.")
     warnings: list[ScenarioWarning] = Field(description="Each once.")
     notes: Texts = Field(description="What to know before using the numbers.")
     assumptions: Texts = Field(description="Those of the scenario and of the study.")

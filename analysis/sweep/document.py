@@ -11,7 +11,7 @@ from ettrick.analysis.results.models import (
     AnswerFound,
     AxisValue,
     CellFormula,
-    CellFound,
+    CellSummary,
     CellMetric,
     SweepAxis,
     SweepCounts,
@@ -148,10 +148,10 @@ def _axes(table: StudyTable) -> dict[str, SweepAxis]:
     return found
 
 
-def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellFound:
+def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellSummary:
     outcome = cell.stated
     metrics = {name: found for name in table.metrics if (found := summary_of(cell, name)) is not None}
-    return CellFound(
+    return CellSummary(
         cell=number,
         point=outcome.point.number,
         values={name: value.label for name, value in zip(table.axes, cell.values, strict=True)},
@@ -181,7 +181,7 @@ def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellF
     )
 
 
-def _counts(table: StudyTable, cells: Sequence[CellFound]) -> SweepCounts:
+def _counts(table: StudyTable, cells: Sequence[CellSummary]) -> SweepCounts:
     """Return how many points and cells there are of each kind."""
     statuses = [outcome.status for cell in table.cells for outcome in (cell.stated, *cell.drawn)]
     return SweepCounts(
@@ -207,7 +207,7 @@ def _warnings(table: StudyTable) -> list[ScenarioWarning]:
     return [ScenarioWarning(warning=text, cells=count) for text, count in found.items()]
 
 
-def _notes(cells: Sequence[CellFound]) -> list[str]:
+def _notes(cells: Sequence[CellSummary]) -> list[str]:
     """Return what a reader must know before using the numbers."""
     notes = []
     censored = sum(cell.censored > 0 for cell in cells)

@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import Draw
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.results.models import CellSummary, SweepDocument
 
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
 
@@ -189,7 +189,7 @@ def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:
     return TableBlock(f"All results of {content.study}", columns, texts, note=note)
 
 
-def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Sequence[CellFound], str]:
+def _chosen_rows(content: SweepDocument, cells: Sequence[CellSummary]) -> tuple[Sequence[CellSummary], str]:
     """Return the cells of the table: all in order of the study, or the best; and what to know of that."""
     words = "In brackets the 95 % confidence interval of the mean: what more replications would make smaller."
     if len(cells) <= MOST_ROWS:
@@ -202,7 +202,7 @@ def _chosen_rows(content: SweepDocument, cells: Sequence[CellFound]) -> tuple[Se
     return rows, f"{words} These are {kept}; all {len(cells):,} are in points.csv."
 
 
-def _spread(cell: CellFound, metric: MetricFormat) -> str:
+def _spread(cell: CellSummary, metric: MetricFormat) -> str:
     found = summary_of(cell, metric.metric)
     if found.p05 is not None and found.p95 is not None:
         return metric.range((found.p05, found.p95)) or "all runs are equal"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.results.models import CellSummary, SweepDocument
 
 
 def known_lines(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> list[AxisSlice]:
@@ -37,7 +37,7 @@ def known_lines(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) 
     return [line for line in lines_along(content, axis) if len(_known(line, metric)) > 1]
 
 
-def _known(line: AxisSlice, metric: MetricFormat) -> list[CellFound]:
+def _known(line: AxisSlice, metric: MetricFormat) -> list[CellSummary]:
     return [cell for cell in line.cells if mean_of(cell, metric.metric) is not None]
 
 
@@ -122,7 +122,7 @@ def _table(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat, t
     return grid(title, heads, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
 
 
-def cell_text(cell: CellFound | None, metric: MetricFormat) -> str:
+def cell_text(cell: CellSummary | None, metric: MetricFormat) -> str:
     """Return the mean of a cell with its interval, or why there is none."""
     if cell is None:
         return "no results"
@@ -217,7 +217,7 @@ def curves_title(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFor
     return _ahead(lines, axis, metric) or _span(cells, axis, metric)
 
 
-def _one_line(cells: Sequence[CellFound], axis: ChosenAxis, metric: MetricFormat) -> str:
+def _one_line(cells: Sequence[CellSummary], axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return where a single curve is best if that is inside, else where it comes from and goes to."""
     name, key = capital(metric.name), metric.metric
     is_lowest = lower_is_better(key)
@@ -261,7 +261,7 @@ def _ahead(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat) -
     return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
 
 
-def _span(cells: Sequence[CellFound], axis: ChosenAxis, metric: MetricFormat) -> str:
+def _span(cells: Sequence[CellSummary], axis: ChosenAxis, metric: MetricFormat) -> str:
     order = sorted(cells, key=lambda cell: mean_of(cell, metric.metric) or 0.0)
     low, high = (cell_mean(cell, metric) for cell in (order[0], order[-1]))
     if low == high:
@@ -269,7 +269,7 @@ def _span(cells: Sequence[CellFound], axis: ChosenAxis, metric: MetricFormat) ->
     return f"{capital(metric.name)} {verb(metric.metric, 'is', 'are')} between {low} and {high} over {axis.title}"
 
 
-def _is_apart(one: CellFound, other: CellFound, metric: MetricFormat) -> bool:
+def _is_apart(one: CellSummary, other: CellSummary, metric: MetricFormat) -> bool:
     means, halves = [], 0.0
     for cell in (one, other):
         means.append(mean_of(cell, metric.metric) or 0.0)

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import AnswerText
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import CellFound, SweepDocument
+    from ettrick.analysis.results.models import CellSummary, SweepDocument
 
 # ----------------------------------------
 # A study that was run, for the terminal: the answers first, then the numbers.
@@ -644,7 +644,7 @@ def _picture(
     return Figure(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
 
-def _text(cell: CellFound | None, metric: MetricFormat) -> str:
+def _text(cell: CellSummary | None, metric: MetricFormat) -> str:
     """Return what is written in a cell: the mean with the digits that its interval deserves, or why there is none."""
     if cell is None:
         return "not run"
@@ -656,7 +656,7 @@ def _text(cell: CellFound | None, metric: MetricFormat) -> str:
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _heat_map_title(best: Sequence[CellFound], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, place: str) -> str:
+def _heat_map_title(best: Sequence[CellSummary], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, place: str) -> str:
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
     is_ = verb(metric.metric, "is", "are")
