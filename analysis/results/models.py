@@ -813,7 +813,7 @@ class CellSummary(Part):
     gpus: Whole | None = Field(description="GPUs that all its jobs ask for; null where its values set whole jobs.")
 
 
-class AnswerFound(Part):
+class AnswerSummary(Part):
     """A question with its answer; beside these keys stands what was asked, see [questions](questions.md)."""
 
     model_config = ConfigDict(extra="allow")
@@ -870,7 +870,7 @@ class SweepDocument(Document):
     metrics: Annotated[Texts, Field(min_length=1)] = Field(description="Those that were kept, the headline first.")
     replications: list[Whole] = Field(description="Numbers of replications that occur.")
     counts: SweepCounts = Field(description="How many points and cells there are of each kind.")
-    answers: list[AnswerFound] = Field(description="For each question.")
+    answers: list[AnswerSummary] = Field(description="For each question.")
     cells: Annotated[list[CellSummary], Field(min_length=1)] = Field(description="Every combination.")
     warnings: list[ScenarioWarning] = Field(description="Each once.")
     notes: Texts = Field(description="What to know before using the numbers.")

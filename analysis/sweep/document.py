@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ettrick.analysis.at_equal import table_lines
 from ettrick.analysis.results.models import (
     FORMAT,
-    AnswerFound,
+    AnswerSummary,
     AxisValue,
     CellFormula,
     CellSummary,
@@ -85,13 +85,13 @@ def against_sweep(found: SweepDocument) -> list[str]:
     return lines
 
 
-def _answer(question: Any, table: StudyTable) -> AnswerFound:
+def _answer(question: Any, table: StudyTable) -> AnswerSummary:
     asked = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     try:
         answer = question.answer(table)
         sentences = [text for text in (answer.silence, *answer.sentences) if text]
         data = json.loads(json.dumps(answer.data)) if plugins.used(question) else answer.data
-        return AnswerFound(**asked | {"use": question.use, "sentences": sentences, "data": data})
+        return AnswerSummary(**asked | {"use": question.use, "sentences": sentences, "data": data})
     except Exception as error:
         blamed = plugins.blame(error, question)
         if blamed is None:

@@ -67,7 +67,7 @@ from ettrick.analysis.page.sourced import (
     whole,
     worded,
 )
-from ettrick.analysis.results.models import AnswerFound
+from ettrick.analysis.results.models import AnswerSummary
 from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) ->
     """Yield the front of two metrics that pull apart, where no question is about one."""
     data = front_data(content, rows)
     if data is not None:
-        answer = AnswerFound(use="pareto", sentences=[], data=data)
+        answer = AnswerSummary(use="pareto", sentences=[], data=data)
         asked = AnsweredQuestion(SourceDocument(RUN, content.model_copy(update={"answers": [answer]})), 0)
         found = pareto(asked)
         picture = None if found is None else found.drawn("front")
