@@ -14,7 +14,7 @@ from ettrick.analysis.results.models import (
     FormulaIndex,
     IndexEstimate,
     IndicesFound,
-    MoveFound,
+    MoveSummary,
     SensitivityDocument,
     SwingFound,
     VariancePart,
@@ -83,7 +83,7 @@ def _swing(swing: Swing) -> SwingFound:
         resolved=swing.is_resolved,
         replications_to_resolve=swing.replications_to_resolve,
         moves=[
-            MoveFound(
+            MoveSummary(
                 label=move.value.label,
                 number=move.value.number,
                 change=None if move.change is None else DifferenceSummary.model_validate(move.change),

@@ -900,7 +900,7 @@ class Center(Part):
     closed_form: Number = Field(description="By a formula, of `ettr`.")
 
 
-class MoveFound(Part):
+class MoveSummary(Part):
     """An axis moved to another value."""
 
     label: str = Field(description="The value.")
@@ -918,7 +918,7 @@ class SwingFound(Part):
     swing: Number = Field(description="The widest change.")
     resolved: bool = Field(description="Whether it is more than variability.")
     replications_to_resolve: Whole | None = Field(description="How many would tell; null for too many.")
-    moves: list[MoveFound] = Field(description="To each end.")
+    moves: list[MoveSummary] = Field(description="To each end.")
 
 
 class IndexEstimate(Part):
