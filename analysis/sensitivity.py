@@ -16,7 +16,7 @@ from ettrick.analysis.results.models import (
     IndicesFound,
     MoveSummary,
     SensitivityDocument,
-    SwingFound,
+    SwingSummary,
     VariancePart,
 )
 from ettrick.analysis.results.run import provenance
@@ -75,8 +75,8 @@ def sensitivity_document(found: SensitivityResult, *, command: str) -> Sensitivi
     )
 
 
-def _swing(swing: Swing) -> SwingFound:
-    return SwingFound(
+def _swing(swing: Swing) -> SwingSummary:
+    return SwingSummary(
         axis=swing.axis,
         center=swing.center.label,
         swing=swing.size,

@@ -910,7 +910,7 @@ class MoveSummary(Part):
     trouble: str = Field(description="Why it has no results.")
 
 
-class SwingFound(Part):
+class SwingSummary(Part):
     """What an axis alone does."""
 
     axis: str = Field(description="Its name.")
@@ -978,7 +978,7 @@ class SensitivityDocument(Document):
     axes: Annotated[dict[str, AxisDescription], Field(min_length=1)] = Field(description="By name.")
     center: Center = Field(description="The central point.")
     low: Number = Field(description="Probability of the low end of a distribution in the tornado.")
-    tornado: list[SwingFound] | None = Field(description="For each axis, the widest first; null if not asked for.")
+    tornado: list[SwingSummary] | None = Field(description="For each axis, the widest first; null if not asked for.")
     indices: IndicesFound | None = Field(description="Of Sobol; null if not asked for.")
     indices_missing: str = Field(description="Why there are no indices though they were asked for.")
     assumptions: Texts = Field(description="Those of the study.")

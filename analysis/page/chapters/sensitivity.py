@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate
-    from ettrick.analysis.results.models import AxisIndex, IndexEstimate, SwingFound
+    from ettrick.analysis.results.models import AxisIndex, IndexEstimate, SwingSummary
 
 _MOST_BARS = 10
 
@@ -374,7 +374,7 @@ def _swing(moves: Sequence[_Move], metric: MetricFormat) -> TornadoBar:
     return TornadoBar(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
 
 
-def _rows(swing: SwingFound, asked: _Asked) -> Iterator[tuple[str, ...]]:
+def _rows(swing: SwingSummary, asked: _Asked) -> Iterator[tuple[str, ...]]:
     metric, title = asked.metric, asked.title(swing.axis)
     for move in swing.moves:
         change, note = "no mean", move.trouble or "nothing to measure"
