@@ -13,7 +13,7 @@ from ettrick.analysis.results.models import (
     DifferenceSummary,
     FormulaIndex,
     IndexEstimate,
-    IndicesFound,
+    IndicesSummary,
     MoveSummary,
     SensitivityDocument,
     SwingSummary,
@@ -95,9 +95,9 @@ def _swing(swing: Swing) -> SwingSummary:
     )
 
 
-def _indices(found: Indices, samples: int) -> IndicesFound:
+def _indices(found: Indices, samples: int) -> IndicesSummary:
     shares = found.shares
-    return IndicesFound(
+    return IndicesSummary(
         samples=samples,
         rows=found.rows,
         left_out=found.left_out,

@@ -951,7 +951,7 @@ class AxisIndex(Part):
     closed_form: FormulaIndex | None = Field(description="By a formula.")
 
 
-class IndicesFound(Part):
+class IndicesSummary(Part):
     """What brings the variance, all axes at once."""
 
     samples: Count = Field(description="Points of a set.")
@@ -979,7 +979,7 @@ class SensitivityDocument(Document):
     center: Center = Field(description="The central point.")
     low: Number = Field(description="Probability of the low end of a distribution in the tornado.")
     tornado: list[SwingSummary] | None = Field(description="For each axis, the widest first; null if not asked for.")
-    indices: IndicesFound | None = Field(description="Of Sobol; null if not asked for.")
+    indices: IndicesSummary | None = Field(description="Of Sobol; null if not asked for.")
     indices_missing: str = Field(description="Why there are no indices though they were asked for.")
     assumptions: Texts = Field(description="Those of the study.")
     warnings: list[Any] = Field(description="Of the central point.")
