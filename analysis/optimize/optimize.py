@@ -25,7 +25,7 @@ from ettrick.analysis.optimize.search import (
 from ettrick.analysis.results.models import (
     FORMAT,
     AimDescription,
-    AimFound,
+    AimSummary,
     EquivalentRange,
     ConditionFound,
     ConfirmationFound,
@@ -215,7 +215,7 @@ def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
         "values": _labels(trial.chosen, bench),
         "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
         "aims": {
-            aim.name: AimFound(mean=aimed.mean, ci95=with_width(aimed.ci95))
+            aim.name: AimSummary(mean=aimed.mean, ci95=with_width(aimed.ci95))
             for aim, aimed in zip(problem.aims, trial.aims, strict=True)
         },
         "conditions": [

@@ -1004,7 +1004,7 @@ class AimDescription(Part):
     is_axis: bool = Field(description="Whether it is an axis.")
 
 
-class AimFound(Part):
+class AimSummary(Part):
     """What an aim or a condition came to."""
 
     mean: Number = Field(description="The mean.")
@@ -1037,7 +1037,7 @@ class TrialFound(Part):
 
     values: Labels = Field(description="By axis.")
     numbers: dict[str, Number] = Field(description="By axis, in SI units.")
-    aims: dict[str, AimFound | None] = Field(description="By aim.")
+    aims: dict[str, AimSummary | None] = Field(description="By aim.")
     conditions: list[ConditionFound] = Field(description="In their order.")
     met: bool | None = Field(description="Whether all conditions are met.")
     closed_form: Number = Field(description="ETTR by a formula.")
