@@ -27,7 +27,7 @@ from ettrick.analysis.results.models import (
     AimDescription,
     AimSummary,
     EquivalentRange,
-    ConditionFound,
+    ConditionSummary,
     ConfirmationFound,
     ConfirmedTrial,
     DifferenceSummary,
@@ -219,7 +219,7 @@ def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
             for aim, aimed in zip(problem.aims, trial.aims, strict=True)
         },
         "conditions": [
-            ConditionFound(
+            ConditionSummary(
                 condition=condition.text,
                 metric=condition.metric,
                 bound=condition.bound,
@@ -484,7 +484,7 @@ def why(content: OptimizeDocument) -> Iterator[str]:
         yield f"not resolved whether it is better than the scenario as it is{worded}"
 
 
-def _what_would_tell(found: ConditionFound, content: OptimizeDocument) -> str:
+def _what_would_tell(found: ConditionSummary, content: OptimizeDocument) -> str:
     """Return how many replications, or draws, would leave the bound of an open condition outside of its interval."""
     draws, runs = content.draws, content.confirmation.replications if content.confirmation else 0
     mean, bound, ends = found.mean or 0.0, found.bound or 0.0, found.ci95

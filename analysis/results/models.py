@@ -1011,7 +1011,7 @@ class AimSummary(Part):
     ci95: Pair = Field(description="Its 95 % interval.")
 
 
-class ConditionFound(Part):
+class ConditionSummary(Part):
     """What a condition came to."""
 
     condition: str = Field(description="As it is stated.")
@@ -1038,7 +1038,7 @@ class TrialFound(Part):
     values: Labels = Field(description="By axis.")
     numbers: dict[str, Number] = Field(description="By axis, in SI units.")
     aims: dict[str, AimSummary | None] = Field(description="By aim.")
-    conditions: list[ConditionFound] = Field(description="In their order.")
+    conditions: list[ConditionSummary] = Field(description="In their order.")
     met: bool | None = Field(description="Whether all conditions are met.")
     closed_form: Number = Field(description="ETTR by a formula.")
     trouble: str = Field(description="Why it has no results.")

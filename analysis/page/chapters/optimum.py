@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat, MetricFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import AimDescription, AimSummary, ConditionFound, Labels, OptimizeDocument, TrialFound
+    from ettrick.analysis.results.models import AimDescription, AimSummary, ConditionSummary, Labels, OptimizeDocument, TrialFound
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
@@ -215,7 +215,7 @@ class _Optimum:
         return [getattr(_of_trial(trial, name), "mean", None) for trial in self.content.trials]
 
 
-def _of_trial(trial: TrialFound, metric: str) -> AimSummary | ConditionFound | None:
+def _of_trial(trial: TrialFound, metric: str) -> AimSummary | ConditionSummary | None:
     return trial.aims.get(metric) or next((found for found in trial.conditions if found.metric == metric), None)
 
 
