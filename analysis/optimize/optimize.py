@@ -35,7 +35,7 @@ from ettrick.analysis.results.models import (
     FormulaFound,
     FormulaLeftOut,
     FrontMember,
-    NeighbourFound,
+    NeighbourSummary,
     OptimizeAxis,
     OptimizeDocument,
     TopFound,
@@ -171,7 +171,7 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
     )
 
 
-def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourFound]:
+def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:
     """Return what came of the neighbours of the answer; none of a curve between two ends."""
     found = []
     for chosen, axis in bench.problem.neighbours(answer.chosen).items():
@@ -179,7 +179,7 @@ def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourFound]:
         if trial is not None:
             status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
             to = _labels(chosen, bench)[axis]
-            found.append(NeighbourFound(axis=axis, to=to, status=status, reason=trial.trouble))
+            found.append(NeighbourSummary(axis=axis, to=to, status=status, reason=trial.trouble))
     return found
 
 

@@ -1023,7 +1023,7 @@ class ConditionSummary(Part):
     doubt: Number = Field(None, description="Of `ci95`, the half-width that more replications do not shrink.")
 
 
-class NeighbourFound(Part):
+class NeighbourSummary(Part):
     """A combination that differs from the answer in the next value of one axis, or in any of one without an order."""
 
     axis: str = Field(description="The axis.")
@@ -1138,7 +1138,7 @@ class OptimizeDocument(Document):
     axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
     answer: TrialFound | None = Field(description="The best combination; null if nothing keeps the conditions.")
     combinations: Whole | None = Field(None, description="How many there are; null for more than can be counted.")
-    neighbours: list[NeighbourFound] = Field([], description="All combinations beside the answer, and what they are.")
+    neighbours: list[NeighbourSummary] = Field([], description="All combinations beside the answer, and what they are.")
     settings: Texts = Field(description="What it writes into the scenario.")
     runner_up: TrialFound | None = Field(description="The next one.")
     as_good: EquivalentRange | None = Field(None, description="All that are as good at this precision.")
