@@ -39,7 +39,7 @@ from ettrick.analysis.results.models import (
     OptimizeAxis,
     OptimizeDocument,
     TopFound,
-    TrialFound,
+    TrialSummary,
 )
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.statistics.estimates import with_width
@@ -153,15 +153,15 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
         conditions=[condition.text for condition in problem.conditions],
         axes={name: _axis(name, bench) for name in problem.domains},
         combinations=problem.size,
-        answer=TrialFound(**_trial(answers[0], bench)) if answers else None,
+        answer=TrialSummary(**_trial(answers[0], bench)) if answers else None,
         neighbours=_neighbours(answers[0], bench) if answers else [],
         settings=_settings(answers[0]) if answers else [],
-        runner_up=TrialFound(**_trial(ranking.order[1], bench)) if len(ranking.order) > 1 and not found.front else None,
+        runner_up=TrialSummary(**_trial(ranking.order[1], bench)) if len(ranking.order) > 1 and not found.front else None,
         as_good=_as_good(found),
         top=None if found.top is None else _top(found.top, bench),
         edge=None if found.edge is None else _edge(found.edge, bench),
         front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in found.front],
-        trials=[TrialFound(**_trial(trial, bench)) for trial in _in_order(bench)],
+        trials=[TrialSummary(**_trial(trial, bench)) for trial in _in_order(bench)],
         confirmation=None if found.confirmation is None else _confirmation(found.confirmation, bench),
         closed_form=None if found.formula is None else _formula(found.formula, bench),
         closed_form_left_out=_without_formula(bench),
@@ -301,7 +301,7 @@ def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationFound:
             ConfirmedTrial(**_trial(trial, bench), gain=apart(gains), ahead_of_answer=apart(ahead))
             for trial, gains, ahead in zip(found.trials, found.gains, found.ahead, strict=True)
         ],
-        as_it_is=TrialFound(**_trial(found.start, bench) | {"values": _as_it_is(bench)}),
+        as_it_is=TrialSummary(**_trial(found.start, bench) | {"values": _as_it_is(bench)}),
     )
 
 

@@ -1032,7 +1032,7 @@ class NeighbourSummary(Part):
     reason: str = Field("", description="Why it cannot run.")
 
 
-class TrialFound(Part):
+class TrialSummary(Part):
     """A combination that was evaluated."""
 
     values: Labels = Field(description="By axis.")
@@ -1044,13 +1044,13 @@ class TrialFound(Part):
     trouble: str = Field(description="Why it has no results.")
 
 
-class FrontMember(TrialFound):
+class FrontMember(TrialSummary):
     """A combination that no other one beats in all aims."""
 
     certain: bool = Field(False, description="Whether variability cannot have put it there.")
 
 
-class ConfirmedTrial(TrialFound):
+class ConfirmedTrial(TrialSummary):
     """A combination on fresh failures."""
 
     gain: dict[str, DifferenceSummary | None] = Field({}, description="By aim, above the scenario as it is.")
@@ -1064,7 +1064,7 @@ class ConfirmationFound(Part):
     replications: Count = Field(description="Of each.")
     confirmed: bool | None = Field(description="Whether the answer is; null where this is not resolved.")
     trials: list[ConfirmedTrial] = Field(description="The answer first.")
-    as_it_is: TrialFound | None = Field(description="The scenario as it is.")
+    as_it_is: TrialSummary | None = Field(description="The scenario as it is.")
 
 
 class OptimizeAxis(Part):
@@ -1136,16 +1136,16 @@ class OptimizeDocument(Document):
     aims: Annotated[list[AimDescription], Field(min_length=1)] = Field(description="What is sought.")
     conditions: Texts = Field(description="As they are stated.")
     axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
-    answer: TrialFound | None = Field(description="The best combination; null if nothing keeps the conditions.")
+    answer: TrialSummary | None = Field(description="The best combination; null if nothing keeps the conditions.")
     combinations: Whole | None = Field(None, description="How many there are; null for more than can be counted.")
     neighbours: list[NeighbourSummary] = Field([], description="All combinations beside the answer, and what they are.")
     settings: Texts = Field(description="What it writes into the scenario.")
-    runner_up: TrialFound | None = Field(description="The next one.")
+    runner_up: TrialSummary | None = Field(description="The next one.")
     as_good: EquivalentRange | None = Field(None, description="All that are as good at this precision.")
     top: TopFound | None = Field(None, description="Of a curve, where it is highest.")
     edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
-    trials: list[TrialFound] = Field(description="Every combination.")
+    trials: list[TrialSummary] = Field(description="Every combination.")
     confirmation: ConfirmationFound | None = Field(description="On fresh seeds.")
     closed_form: FormulaFound | None = Field(None, description="What the closed form calls the best.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat, MetricFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import AimDescription, AimSummary, ConditionSummary, Labels, OptimizeDocument, TrialFound
+    from ettrick.analysis.results.models import AimDescription, AimSummary, ConditionSummary, Labels, OptimizeDocument, TrialSummary
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
@@ -215,7 +215,7 @@ class _Optimum:
         return [getattr(_of_trial(trial, name), "mean", None) for trial in self.content.trials]
 
 
-def _of_trial(trial: TrialFound, metric: str) -> AimSummary | ConditionSummary | None:
+def _of_trial(trial: TrialSummary, metric: str) -> AimSummary | ConditionSummary | None:
     return trial.aims.get(metric) or next((found for found in trial.conditions if found.metric == metric), None)
 
 
@@ -393,7 +393,7 @@ def _worst(optimum: _Optimum) -> Words:
     return (f"The worst that was evaluated is {where}: ", number(worst, optimum.form(aim.name)), ".")
 
 
-def _mean(trial: TrialFound, metric: str) -> float | None:
+def _mean(trial: TrialSummary, metric: str) -> float | None:
     found = _of_trial(trial, metric)
     return None if found is None or trial.trouble else found.mean
 
@@ -486,18 +486,18 @@ def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
     return Figure(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
 
 
-def _best_first(optimum: _Optimum) -> list[TrialFound]:
+def _best_first(optimum: _Optimum) -> list[TrialSummary]:
     """Return what was evaluated: what keeps the conditions first, and of these the best first."""
     aim = optimum.aim
 
-    def place(trial: TrialFound) -> tuple[bool, float]:
+    def place(trial: TrialSummary) -> tuple[bool, float]:
         value = trial.numbers.get(aim.name) if aim.is_axis else _mean(trial, aim.name)
         return not trial.met, float("inf") if value is None else value if aim.lowest else -value
 
     return sorted(optimum.content.trials, key=place)
 
 
-def _axis(optimum: _Optimum, trials: Sequence[TrialFound]) -> ChosenAxis | None:
+def _axis(optimum: _Optimum, trials: Sequence[TrialSummary]) -> ChosenAxis | None:
     """Return the axis if there is one alone, of numbers; ``None`` otherwise."""
     if len(optimum.content.axes) != 1 or len(trials) < 2:
         return None
@@ -532,7 +532,7 @@ def _trials_table(optimum: _Optimum) -> TableBlock:
     return grid("What was evaluated", heads, rows, words, note=note)
 
 
-def _text(trial: TrialFound, metric: MetricFormat) -> str:
+def _text(trial: TrialSummary, metric: MetricFormat) -> str:
     return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
 
 
@@ -562,7 +562,7 @@ def _front_picture(optimum: _Optimum) -> Figure | None:
     return Figure("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))
 
 
-def _key(trial: TrialFound) -> frozenset[tuple[str, str]]:
+def _key(trial: TrialSummary) -> frozenset[tuple[str, str]]:
     return frozenset(trial.values.items())
 
 
