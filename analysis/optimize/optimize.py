@@ -28,7 +28,7 @@ from ettrick.analysis.results.models import (
     AimSummary,
     EquivalentRange,
     ConditionSummary,
-    ConfirmationFound,
+    ConfirmationSummary,
     ConfirmedTrial,
     DifferenceSummary,
     EdgeFound,
@@ -283,7 +283,7 @@ def _edge(edge: Edge, bench: Evaluator) -> EdgeFound:
     )
 
 
-def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationFound:
+def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationSummary:
     """Return what fresh failures say."""
     names = [aim.name for aim in bench.problem.aims]
 
@@ -293,7 +293,7 @@ def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationFound:
             for name, mine in zip(names, differences, strict=True)
         }
 
-    return ConfirmationFound(
+    return ConfirmationSummary(
         seed=found.seed,
         replications=max(trial.cell.stated.replications for trial in found.trials),
         confirmed=found.is_confirmed,

@@ -1057,7 +1057,7 @@ class ConfirmedTrial(TrialSummary):
     ahead_of_answer: dict[str, DifferenceSummary | None] = Field({}, description="By aim, above the answer.")
 
 
-class ConfirmationFound(Part):
+class ConfirmationSummary(Part):
     """The answer, others and the scenario as it is, on fresh failures."""
 
     seed: Whole = Field(description="Of the fresh failures.")
@@ -1146,7 +1146,7 @@ class OptimizeDocument(Document):
     edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
     trials: list[TrialSummary] = Field(description="Every combination.")
-    confirmation: ConfirmationFound | None = Field(description="On fresh seeds.")
+    confirmation: ConfirmationSummary | None = Field(description="On fresh seeds.")
     closed_form: FormulaFound | None = Field(None, description="What the closed form calls the best.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
     assumptions: Texts = Field([], description="Those of the study.")
