@@ -38,7 +38,7 @@ from ettrick.analysis.results.models import (
     NeighbourSummary,
     OptimizeAxis,
     OptimizeDocument,
-    TopFound,
+    TopSummary,
     TrialSummary,
 )
 from ettrick.analysis.results.run import provenance
@@ -265,11 +265,11 @@ def _as_good(found: OptimizationResult) -> EquivalentRange | None:
     )
 
 
-def _top(top: Top, bench: Evaluator) -> TopFound:
+def _top(top: Top, bench: Evaluator) -> TopSummary:
     """Return where the curve is highest."""
     (line,) = bench.problem.domains.values()
     assert isinstance(line, NumericRange)
-    return TopFound(
+    return TopSummary(
         number=top.number, ci95=top.ci95, label=line.label(top.number), labels95=[line.label(end) for end in top.ci95]
     )
 

@@ -1086,7 +1086,7 @@ class EquivalentRange(Part):
     replications_to_resolve: Whole | None = Field(description="How many would leave one alone; null for too many.")
 
 
-class TopFound(Part):
+class TopSummary(Part):
     """Where a curve is highest."""
 
     number: Number = Field(description="The place, in SI units.")
@@ -1142,7 +1142,7 @@ class OptimizeDocument(Document):
     settings: Texts = Field(description="What it writes into the scenario.")
     runner_up: TrialSummary | None = Field(description="The next one.")
     as_good: EquivalentRange | None = Field(None, description="All that are as good at this precision.")
-    top: TopFound | None = Field(None, description="Of a curve, where it is highest.")
+    top: TopSummary | None = Field(None, description="Of a curve, where it is highest.")
     edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
     trials: list[TrialSummary] = Field(description="Every combination.")
