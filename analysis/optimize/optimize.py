@@ -31,7 +31,7 @@ from ettrick.analysis.results.models import (
     ConfirmationSummary,
     ConfirmedTrial,
     DifferenceSummary,
-    EdgeFound,
+    EdgeSummary,
     FormulaFound,
     FormulaLeftOut,
     FrontMember,
@@ -274,9 +274,9 @@ def _top(top: Top, bench: Evaluator) -> TopSummary:
     )
 
 
-def _edge(edge: Edge, bench: Evaluator) -> EdgeFound:
+def _edge(edge: Edge, bench: Evaluator) -> EdgeSummary:
     """Return up to where conditions hold."""
-    return EdgeFound(
+    return EdgeSummary(
         surely_not=None if edge.surely_not is None else _labels(edge.surely_not.chosen, bench),
         surely=None if edge.surely is None else _labels(edge.surely.chosen, bench),
         islands=[_labels(trial.chosen, bench) for trial in edge.islands],

@@ -1095,7 +1095,7 @@ class TopSummary(Part):
     labels95: Texts = Field(description="Both ends of the interval.")
 
 
-class EdgeFound(Part):
+class EdgeSummary(Part):
     """Up to where conditions hold."""
 
     surely_not: Labels | None = Field(description="The last combination that surely fails.")
@@ -1143,7 +1143,7 @@ class OptimizeDocument(Document):
     runner_up: TrialSummary | None = Field(description="The next one.")
     as_good: EquivalentRange | None = Field(None, description="All that are as good at this precision.")
     top: TopSummary | None = Field(None, description="Of a curve, where it is highest.")
-    edge: EdgeFound | None = Field(None, description="Of an edge, the last values on either side.")
+    edge: EdgeSummary | None = Field(None, description="Of an edge, the last values on either side.")
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
     trials: list[TrialSummary] = Field(description="Every combination.")
     confirmation: ConfirmationSummary | None = Field(description="On fresh seeds.")
