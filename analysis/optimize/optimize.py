@@ -32,7 +32,7 @@ from ettrick.analysis.results.models import (
     ConfirmedTrial,
     DifferenceSummary,
     EdgeSummary,
-    FormulaFound,
+    FormulaSummary,
     FormulaLeftOut,
     FrontMember,
     NeighbourSummary,
@@ -336,9 +336,9 @@ def _without_formula(bench: Evaluator) -> FormulaLeftOut | None:
     return FormulaLeftOut(combinations=len(reasons), reason=reasons[0][0]) if reasons else None
 
 
-def _formula(found: FormulaAnswer, bench: Evaluator) -> FormulaFound:
+def _formula(found: FormulaAnswer, bench: Evaluator) -> FormulaSummary:
     """Return the closed form's answer."""
-    return FormulaFound(
+    return FormulaSummary(
         values=_labels(found.chosen, bench),
         ettr=found.ettr,
         ettr_of_answer=found.ettr_of_answer,

@@ -1103,7 +1103,7 @@ class EdgeSummary(Part):
     islands: list[Labels] = Field(description="Combinations that hold beyond one that does not.")
 
 
-class FormulaFound(Part):
+class FormulaSummary(Part):
     """What the closed form calls the best."""
 
     values: Labels = Field(description="The combination.")
@@ -1147,7 +1147,7 @@ class OptimizeDocument(Document):
     front: list[FrontMember] = Field(description="With several aims, what no other combination beats in all of them.")
     trials: list[TrialSummary] = Field(description="Every combination.")
     confirmation: ConfirmationSummary | None = Field(description="On fresh seeds.")
-    closed_form: FormulaFound | None = Field(None, description="What the closed form calls the best.")
+    closed_form: FormulaSummary | None = Field(None, description="What the closed form calls the best.")
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
     assumptions: Texts = Field([], description="Those of the study.")
     warnings: Texts = Field([], description="Of the answers.")
