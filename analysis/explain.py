@@ -24,7 +24,7 @@ from ettrick.analysis.results.explained import (
     OperatorEscalation,
     JobPower,
     LayoutFound,
-    ModelFound,
+    ModelSummary,
     Note,
     PhaseSummary,
     PhasePart,
@@ -295,7 +295,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         **known,
         parts=_parts(plan),
         utilisation=_utilisation(plan),
-        model=ModelFound(
+        model=ModelSummary(
             title=work.shape.title,
             source=work.shape.source,
             parameters=work.shape.parameters,

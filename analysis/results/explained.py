@@ -245,7 +245,7 @@ class Utilisation(Part):
     hfu: Real = Field(description="Hardware FLOP utilisation, which counts both.")
 
 
-class ModelFound(Part):
+class ModelSummary(Part):
     """The model of a job."""
 
     title: str = Field(description="Its name.")
@@ -348,7 +348,7 @@ class ExplainedJob(Part):
     recovery: Recovery = Field(description="How it returns.")
     parts: dict[str, StepPart] | None = _NOT_KNOWN
     utilisation: dict[str, Utilisation] | None = _NOT_KNOWN
-    model: ModelFound | None = _NOT_KNOWN
+    model: ModelSummary | None = _NOT_KNOWN
     accelerator: AcceleratorFound | None = _NOT_KNOWN
     efficiencies: dict[str, PeakShare] | None = _NOT_KNOWN
     constants: dict[str, Constant] | None = _NOT_KNOWN
@@ -365,7 +365,7 @@ class PlannedJob(ExplainedJob):
 
     parts: dict[str, StepPart] = Field(description="`computing`, `communication`, `bubble` and `rest`.")
     utilisation: dict[str, Utilisation] = Field(description="By convention, `causal` and `full`.")
-    model: ModelFound = Field(description="Its size, and who says so.")
+    model: ModelSummary = Field(description="Its size, and who says so.")
     accelerator: AcceleratorFound = Field(description="Of the pool on which it starts.")
     efficiencies: dict[str, PeakShare] = Field(
         description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
