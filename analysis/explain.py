@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ettrick import sim
 from ettrick.analysis.results.explained import (
-    AcceleratorFound,
+    AcceleratorSummary,
     CalibrationSummary,
     CheckpointSize,
     Constant,
@@ -302,7 +302,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
             active_parameters=work.shape.active_parameters,
             has_experts=work.shape.experts is not None,
         ),
-        accelerator=AcceleratorFound(
+        accelerator=AcceleratorSummary(
             title=chip.title,
             source=chip.source,
             generation=chip.generation,

@@ -255,7 +255,7 @@ class ModelSummary(Part):
     has_experts: bool = Field(description="Whether it has experts.")
 
 
-class AcceleratorFound(Part):
+class AcceleratorSummary(Part):
     """The numbers of the data sheet that a step rests on."""
 
     title: str = Field(description="Its name.")
@@ -349,7 +349,7 @@ class ExplainedJob(Part):
     parts: dict[str, StepPart] | None = _NOT_KNOWN
     utilisation: dict[str, Utilisation] | None = _NOT_KNOWN
     model: ModelSummary | None = _NOT_KNOWN
-    accelerator: AcceleratorFound | None = _NOT_KNOWN
+    accelerator: AcceleratorSummary | None = _NOT_KNOWN
     efficiencies: dict[str, PeakShare] | None = _NOT_KNOWN
     constants: dict[str, Constant] | None = _NOT_KNOWN
     layout: LayoutFound | None = _NOT_KNOWN
@@ -366,7 +366,7 @@ class PlannedJob(ExplainedJob):
     parts: dict[str, StepPart] = Field(description="`computing`, `communication`, `bubble` and `rest`.")
     utilisation: dict[str, Utilisation] = Field(description="By convention, `causal` and `full`.")
     model: ModelSummary = Field(description="Its size, and who says so.")
-    accelerator: AcceleratorFound = Field(description="Of the pool on which it starts.")
+    accelerator: AcceleratorSummary = Field(description="Of the pool on which it starts.")
     efficiencies: dict[str, PeakShare] = Field(
         description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
     )
