@@ -23,7 +23,7 @@ from ettrick.analysis.results.explained import (
     GroupLink,
     OperatorEscalation,
     JobPower,
-    LayoutFound,
+    LayoutSummary,
     ModelSummary,
     Note,
     PhaseSummary,
@@ -317,7 +317,7 @@ def _job(prepared: Prepared, index: int) -> ExplainedJob:
         ),
         efficiencies=_efficiencies(plan),
         constants=_constants(plan),
-        layout=LayoutFound(
+        layout=LayoutSummary(
             **sizes(work),
             sequence=work.sequence,
             sequences=work.sequences,

@@ -285,7 +285,7 @@ class Constant(Part):
     basis: str = Field(description="`fitted` or `textbook`.")
 
 
-class LayoutFound(Part):
+class LayoutSummary(Part):
     """How model and batch are spread."""
 
     tensor: Whole = Field(description="Tensor ranks.")
@@ -352,7 +352,7 @@ class ExplainedJob(Part):
     accelerator: AcceleratorSummary | None = _NOT_KNOWN
     efficiencies: dict[str, PeakShare] | None = _NOT_KNOWN
     constants: dict[str, Constant] | None = _NOT_KNOWN
-    layout: LayoutFound | None = _NOT_KNOWN
+    layout: LayoutSummary | None = _NOT_KNOWN
     execution: dict[str, Any] | None = _NOT_KNOWN
     groups: dict[str, GroupLink] | None = _NOT_KNOWN
     memory_shares: Numbers | None = _NOT_KNOWN
@@ -371,7 +371,7 @@ class PlannedJob(ExplainedJob):
         description="Of `gemm`, `logits` and `attention`; attention and logits stay at 16 bits."
     )
     constants: dict[str, Constant] = Field(description="By name.")
-    layout: LayoutFound = Field(description="How model and batch are spread.")
+    layout: LayoutSummary = Field(description="How model and batch are spread.")
     execution: dict[str, Any] = Field(description="[As the scenario states it](scenario.md#jobs).")
     groups: dict[str, GroupLink] = Field(description="By kind of group.")
     memory_shares: Numbers = Field(description="What the fullest GPU holds over what it has, by part.")

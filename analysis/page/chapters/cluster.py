@@ -367,7 +367,7 @@ def _made_of(job: explained.PlannedJob) -> Rows:
     return rows
 
 
-def _layout(layout: explained.LayoutFound) -> str:
+def _layout(layout: explained.LayoutSummary) -> str:
     experts = f", experts over {layout.expert}" if layout.expert > 1 else ""
     chunks = f", {layout.virtual_pipeline} model chunks a stage" if layout.virtual_pipeline > 1 else ""
     return f"{layout_text(layout)}{experts}{chunks}"

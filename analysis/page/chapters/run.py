@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.account import ResourceAccount
     from ettrick.analysis.page.model import TableBlock, Number, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
-    from ettrick.analysis.results.explained import LayoutFound
+    from ettrick.analysis.results.explained import LayoutSummary
     from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
     from ettrick.sim import Prepared, PreparedJob, Result, Scenario
     from ettrick.sim.scenario.model import Parallelism
@@ -1234,7 +1234,7 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     yield "run", f"{runs}, seed {prepared.seed}, initial state {scenario.initial}"
 
 
-def layout_text(layout: Parallelism | LayoutFound) -> str:
+def layout_text(layout: Parallelism | LayoutSummary) -> str:
     """Return how a job is laid out: the sizes of its groups."""
     return f"tensor {layout.tensor} x context {layout.context} x pipeline {layout.pipeline} x data {layout.data}"
 
