@@ -225,7 +225,9 @@ def points_form(form: NumberFormat) -> NumberFormat:
     return POINTS if form.step == "percentage points" else form._replace(least=-math.inf, most=math.inf)
 
 
-def _scaled(unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE_WORDS) -> NumberFormat:
+def _scaled(
+    unit: str, largest: float, size: float = 1.0, words: tuple[tuple[str, float], ...] = _LARGE_WORDS
+) -> NumberFormat:
     word, factor = next(((word, factor) for word, factor in words if largest >= factor * size), words[-1])
     return NumberFormat(f"{word}{unit}", factor * size, 0.0)
 

@@ -16,11 +16,11 @@ from ettrick.analysis.results.fleet import growth_of
 from ettrick.analysis.results.models import (
     FORMAT,
     AtEqual,
-    Shortfall,
     CompareDocument,
     DifferenceSummary,
     RankingSummary,
     RunDocument,
+    Shortfall,
     StoresSummary,
     TakenSummary,
     VariantSummary,
@@ -494,7 +494,9 @@ def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[st
         name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
         found.append(Recipe(name, scenario, tuple(common), combination))
     if len(found) < 2:
-        raise ReplicationsError("nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario")
+        raise ReplicationsError(
+            "nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario"
+        )
     if len(found) > _MOST:
         raise ReplicationsError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
     return tuple(found)

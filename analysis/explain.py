@@ -21,19 +21,19 @@ from ettrick.analysis.results.explained import (
     FaultClassSummary,
     Fit,
     GroupLink,
-    OperatorEscalation,
     JobPower,
     LayoutSummary,
     ModelSummary,
     Note,
-    PhaseSummary,
+    OperatorEscalation,
+    PeakShare,
     PhasePart,
+    PhaseSummary,
     PlannedJob,
     Preset,
     Recovery,
     RungSummary,
     Scales,
-    PeakShare,
     StepPart,
     StoreSummary,
     TermShare,
@@ -110,7 +110,9 @@ def describe_recovery(prepared: Prepared, index: int) -> Recovery:
             for way in found.rungs
         ],
         phases=_phases(found.stages),
-        human=None if found.human is None else OperatorEscalation(after_s=found.human.after, no_progress=found.human.no_progress),
+        human=None
+        if found.human is None
+        else OperatorEscalation(after_s=found.human.after, no_progress=found.human.no_progress),
     )
 
 

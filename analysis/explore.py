@@ -113,7 +113,9 @@ def _times(entry: Any) -> Callable[[float], Any]:
 
 def _factors(name: str, title: str, paths: Mapping[str, Callable[[float], Any]]) -> Slider:
     stops = [
-        SliderPosition(factor, f"\N{MULTIPLICATION SIGN} {factor:g}", {path: scale(factor) for path, scale in paths.items()})
+        SliderPosition(
+            factor, f"\N{MULTIPLICATION SIGN} {factor:g}", {path: scale(factor) for path, scale in paths.items()}
+        )
         for factor in _FACTORS
     ]
     return Slider(name, title, stops, _FACTORS.index(1))
@@ -131,9 +133,13 @@ def _intervals(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
         base = seconds if seconds is not None else units.parse(tier.interval, units.DURATION)
         numbers = sorted({60.0 * minutes for minutes in _MINUTES if abs(60 * minutes / base - 1) > 0.02} | {base})
         path = f"checkpoint.tiers.{index}.interval"
-        stops = [SliderPosition(number, time_text(number), {path: units.show(number, units.DURATION)}) for number in numbers]
+        stops = [
+            SliderPosition(number, time_text(number), {path: units.show(number, units.DURATION)}) for number in numbers
+        ]
         if ruled:
-            stops[numbers.index(base)] = SliderPosition(base, f"{time_text(base)} ({tier.interval})", {path: tier.interval})
+            stops[numbers.index(base)] = SliderPosition(
+                base, f"{time_text(base)} ({tier.interval})", {path: tier.interval}
+            )
         yield Slider(f"interval{index}", f"Checkpoint interval, {tier.store}", stops, numbers.index(base))
 
 
@@ -195,7 +201,9 @@ class Explorer:
                 "ettrick run, compare --vary, or a study"
             )
         self._prepared = functools.lru_cache(maxsize=64)(self._prepare)
-        self._begun = functools.lru_cache(maxsize=8)(lambda texts: PartialEnsemble(EnsembleBuilder(self._prepared(texts), keeps=True)))
+        self._begun = functools.lru_cache(maxsize=8)(
+            lambda texts: PartialEnsemble(EnsembleBuilder(self._prepared(texts), keeps=True))
+        )
         self._simulating = threading.Lock()
         self._newest: dict[str, int] = {}
         self.compiling = True

@@ -316,7 +316,10 @@ def _checkpoint_interval(write: float, mtti: float, restart: float, downtime: fl
         is_out = name != "exact" and (interval >= mtti < math.inf)
         note = f"outside its range ({domain}); the best is {_time_text(best)}" if is_out else ""
         ettr = goodput.efficiency(interval, write, mtti, restart, downtime)
-        rows += [FormulaLine(name, label, interval, "s", note), FormulaLine(f"{name}_ettr", f"ETTR at {label}", ettr, "share")]
+        rows += [
+            FormulaLine(name, label, interval, "s", note),
+            FormulaLine(f"{name}_ettr", f"ETTR at {label}", ettr, "share"),
+        ]
     return rows
 
 
@@ -341,7 +344,9 @@ def _mtti(mtbf: float, parts: float, other: float, over: float) -> list[FormulaL
     ]
 
 
-def _ettr(interval: float, write: float, mtti: float, restart: float, downtime: float, drain: float) -> list[FormulaLine]:
+def _ettr(
+    interval: float, write: float, mtti: float, restart: float, downtime: float, drain: float
+) -> list[FormulaLine]:
     shares = goodput.expected_shares(interval, write, mtti, restart, downtime, drain)
     first = goodput.first_order_efficiency(interval, write, mtti, restart + downtime + drain)
     labels = {"productive": "ETTR, productive", "checkpoint_stall": "blocked in saves", "lost_work": "lost work"}
@@ -352,7 +357,10 @@ def _ettr(interval: float, write: float, mtti: float, restart: float, downtime: 
     )
     if shares["productive"] - first <= _CLOSE:
         note = ""
-    return [*rows, FormulaLine("first_order", "ETTR to the first order", first if first >= 0 else math.nan, "share", note)]
+    return [
+        *rows,
+        FormulaLine("first_order", "ETTR to the first order", first if first >= 0 else math.nan, "share", note),
+    ]
 
 
 def _two_level(
@@ -388,7 +396,9 @@ def _two_level(
     # All failures go back to the one store, the slower restart of the few included.
     survival = (1.0 - remote_share) * classes[0].survival + remote_share * classes[1].survival
     one = goodput.FailureClass(1.0, downtime, survival)
-    single = arrays.real(goodput.shares_of_classes(rate, [one], [goodput.CheckpointStore(alone, remote_write)]).productive)
+    single = arrays.real(
+        goodput.shares_of_classes(rate, [one], [goodput.CheckpointStore(alone, remote_write)]).productive
+    )
     both = ettr(local, remote)
     note = (
         "" if both > 0.7 else f"outside its range (above 70 %); with remote saves alone it is {percent_text(single, 2)}"
@@ -447,7 +457,9 @@ def _k_of_n(parts: float, needed: float, mtbf: float, repair: float, dispersion:
     ]
 
 
-def _n_plus_k(groups: float, size: float, mtbf: float, repair: float, reload: float, probability: float) -> list[FormulaLine]:
+def _n_plus_k(
+    groups: float, size: float, mtbf: float, repair: float, reload: float, probability: float
+) -> list[FormulaLine]:
     # A group is up while all of its nodes are, and its pause after a failure is over.
     alone = 1.0 - (1.0 - nodes.steady_unavailability(mtbf, repair)) ** size * math.exp(-size * reload / mtbf)
     extra = nodes.spares_needed(int(groups), alone, probability)
@@ -458,7 +470,9 @@ def _n_plus_k(groups: float, size: float, mtbf: float, repair: float, reload: fl
     for k in range(max(extra - 1, 0), extra + 1):
         enough = arrays.enough_probability(nodes.missing_nodes_pmf(int(groups) + k, alone), k)
         rows.append(
-            FormulaLine("enough" if k == extra else "enough_with_one_less", f"probability with k = {k}", enough, "share")
+            FormulaLine(
+                "enough" if k == extra else "enough_with_one_less", f"probability with k = {k}", enough, "share"
+            )
         )
     return rows
 
@@ -468,7 +482,9 @@ def _shortage(needed: float, spares: float, mtbf: float, repair: float, downtime
     return [
         FormulaLine("share", "share of time in which the job waits for nodes", found.share, "share"),
         FormulaLine("per_year", "that is, of a year", found.share * YEAR, "s"),
-        FormulaLine("no_spare", "probability that a failure of the running job finds no spare", found.probability, "share"),
+        FormulaLine(
+            "no_spare", "probability that a failure of the running job finds no spare", found.probability, "share"
+        ),
         FormulaLine("wait", "mean wait of a failure, those without one included", found.wait, "s"),
     ]
 
@@ -530,7 +546,9 @@ def _prediction(mtti: float, recall: float, precision: float, write: float, rest
         FormulaLine("interval", "best time between saves", interval, "s"),
         FormulaLine("ettr", "ETTR with it", ettr, "share"),
         FormulaLine("ettr_alone", "ETTR without the prediction, at its best", alone, "share"),
-        FormulaLine("least_precision", "precision from which on it pays", math.exp(least) if pays else math.nan, "share"),
+        FormulaLine(
+            "least_precision", "precision from which on it pays", math.exp(least) if pays else math.nan, "share"
+        ),
         FormulaLine("false_per_day", "false alarms", recall / mtti * (1 / precision - 1) * DAY, "1/d"),
     ]
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from ettrick import sim
 from ettrick.analysis.amounts import percent_text
-from ettrick.analysis.page.charts.data import Curves, Dot, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, grid
+from ettrick.analysis.page.model import Figure, FirstScreen, Report, Section, grid
 from ettrick.analysis.results.explained import (
     KernelChange,
     KernelComparison,

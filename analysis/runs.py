@@ -82,7 +82,9 @@ class LazyRows(Sequence[Row]):
             places = range(*index.indices(len(self)))
             if places.step != 1:
                 return [self[place] for place in places]
-            return LazyRows(self._numbers[places.start * self._width : places.stop * self._width], self._width, self._make)
+            return LazyRows(
+                self._numbers[places.start * self._width : places.stop * self._width], self._width, self._make
+            )
         place = range(len(self))[index] * self._width
         return self._make(self._numbers[place : place + self._width])
 

@@ -56,7 +56,9 @@ def sensitivity_document(found: SensitivityResult, *, command: str) -> Sensitivi
         replications=found.replications,
         seed=found.loaded.scenario(center.point).seed,
         axes={
-            name: AxisDescription(title=axis.title or name, unknown=axis.is_uncertain, basis=axis.basis, source=axis.source)
+            name: AxisDescription(
+                title=axis.title or name, unknown=axis.is_uncertain, basis=axis.basis, source=axis.source
+            )
             for name, axis in study.vary.items()
         },
         center=Center(
@@ -217,7 +219,9 @@ def sensitivity(
         except ReplicationsError as error:
             missing = str(error)
     swings = tornado(tables["tornado"], metric) if "tornado" in tables else None
-    return SensitivityResult(campaign.loaded, metric, count, together.samples, center, alone.low, swings, found, missing)
+    return SensitivityResult(
+        campaign.loaded, metric, count, together.samples, center, alone.low, swings, found, missing
+    )
 
 
 def _check(method: str, replications: int) -> None:
@@ -225,7 +229,9 @@ def _check(method: str, replications: int) -> None:
     if method not in METHODS:
         raise ReplicationsError(f"--method {method}: is no method{suggest(method, METHODS)}")
     if replications < LEAST:
-        raise ReplicationsError(f"{replications} replications: needs {LEAST} at least to separate what varies from noise")
+        raise ReplicationsError(
+            f"{replications} replications: needs {LEAST} at least to separate what varies from noise"
+        )
 
 
 def _center(campaign: Campaign, metric: str, replications: int) -> PointResult:

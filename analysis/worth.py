@@ -388,7 +388,9 @@ def worth(
     causes, knobs = (
         _group(
             [
-                _SimulatedChange(change, next(rest), _less(_formula(change.prepared), formula) if change.has_formula else {})
+                _SimulatedChange(
+                    change, next(rest), _less(_formula(change.prepared), formula) if change.has_formula else {}
+                )
                 for change in kind
             ],
             together is not None,
@@ -430,7 +432,9 @@ def _group(simulated: list[_SimulatedChange], has_all: bool, base: _Table, by: s
         return WorthRow(
             name=name,
             change=change,
-            gain={metric: None if one is None else DifferenceSummary.model_validate(one) for metric, one in gain.items()},
+            gain={
+                metric: None if one is None else DifferenceSummary.model_validate(one) for metric, one in gain.items()
+            },
             money_per_year=_times(gain[by], scale),
             closed_form=dict(formula),
             counts=counts,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.kernel import WorkError
     from ettrick.sim.engine.prepared import EngineError, Prepared, PreparedJob, RequestRates, ServicePlan, TargetPlan
     from ettrick.sim.engine.requests import Request, RequestError, replay
-    from ettrick.sim.engine.result import Attempt, JobResult, Ratio, Result, PhaseSpan, Timeline
+    from ettrick.sim.engine.result import Attempt, JobResult, PhaseSpan, Ratio, Result, Timeline
     from ettrick.sim.input.scenario import Scenario, schema
     from ettrick.sim.layouts import Candidate, LayoutSearch, NoLayoutError, job_index
     from ettrick.sim.load import (

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ettrick.sim.steps import Accelerator
-    from ettrick.sim.yamlfile import Data, YamlDocument, Keys, Table
+    from ettrick.sim.yamlfile import Data, Keys, Table, YamlDocument
 
 _SHORTHAND = ("cluster",)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.result import Result
-    from ettrick.sim.failures import FailureTrace, FailureSource
+    from ettrick.sim.failures import FailureSource, FailureTrace
 
 MOST_EVENTS = 1e8
 

@@ -11,7 +11,8 @@ from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
     Calendar,
-    WaterfallStep,
+    CalendarPhase,
+    ChartAxis,
     Contours,
     Curves,
     Dot,
@@ -20,14 +21,13 @@ from ettrick.analysis.page.charts.data import (
     HeatMap,
     Interval,
     Intervals,
-    StackPart,
-    CalendarPhase,
-    ChartAxis,
     Series,
     Stack,
+    StackPart,
     TornadoBar,
     TornadoChart,
     Waterfall,
+    WaterfallStep,
 )
 
 LONG = "a long name that tells rather a lot of $what$ it names, Größe and 集群 included, and then goes on and on"
@@ -45,7 +45,8 @@ def changes(*amounts: float) -> tuple[WaterfallStep, ...]:
     """Return the steps of a waterfall, every second with an interval."""
     spans = [(amount - 0.1, amount + 0.1) if number % 2 else None for number, amount in enumerate(amounts)]
     return tuple(
-        WaterfallStep(f"step {number}", amount, span) for number, (amount, span) in enumerate(zip(amounts, spans, strict=True))
+        WaterfallStep(f"step {number}", amount, span)
+        for number, (amount, span) in enumerate(zip(amounts, spans, strict=True))
     )
 
 

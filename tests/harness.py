@@ -26,7 +26,7 @@ from tests.intervals import Z
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.sim.policies.contracts import RepairPlan, Memory
+    from ettrick.sim.policies.contracts import Memory, RepairPlan
     from ettrick.sim.policies.repair import LemonPolicy
 
 
@@ -154,7 +154,9 @@ class _Watched(Simulation):
                 assert cluster.outages[node] > 0, f"node {node} is up and in repair"
         for unit in cluster.units.nodes if cluster.units is not None else ():
             found = {places[node] for node in unit} - {NodeState.REPAIR}
-            assert len(found - {NodeState.MATE}) <= 1 or found == {NodeState.JOB, NodeState.STRANDED}, f"unit {unit}: {found}"
+            assert len(found - {NodeState.MATE}) <= 1 or found == {NodeState.JOB, NodeState.STRANDED}, (
+                f"unit {unit}: {found}"
+            )
         assert places.count(NodeState.MATE) == cluster.mates.count
 
 

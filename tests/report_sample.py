@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.page.charts import data
-from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Number, Figure, Report, Section
+from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock
 from ettrick.analysis.runs import RunAccumulator
 from ettrick.sim import rng
 from ettrick.sim.cluster.graph_file import GraphFile
@@ -293,7 +293,9 @@ def picture(name: str) -> Figure:
 
 
 def report(
-    first: str | None = "waterfall", rest: tuple[str, ...] = ("intervals", "tornado"), tables: tuple[TableBlock, ...] = ()
+    first: str | None = "waterfall",
+    rest: tuple[str, ...] = ("intervals", "tornado"),
+    tables: tuple[TableBlock, ...] = (),
 ) -> Report:
     """Return a report with these pictures; without a first one, of tables alone."""
     goodput = Number("93.1 %", 0.931, 0.01, ("run.json#/metrics/ettr/mean",))

@@ -176,7 +176,9 @@ def study_of(folder: Path, *overrides: str, **changes: Any) -> LoadedStudy:
     return load_study(path, overrides)
 
 
-def bench_of(loaded: LoadedStudy, function: Callable[[dict[str, Any], Any], dict[str, float]], runs: int = 16) -> Evaluator:
+def bench_of(
+    loaded: LoadedStudy, function: Callable[[dict[str, Any], Any], dict[str, float]], runs: int = 16
+) -> Evaluator:
     """Return where the points of a study are tried, without a simulation."""
     campaign = FakeCampaign(loaded, None, None, function=function)  # type: ignore[arg-type]
     return Evaluator(problem_of(loaded), campaign, runs)

@@ -241,7 +241,9 @@ def folds(count: int, parts: int, seed: int) -> list[list[int]]:
     return [sorted(order[part::parts]) for part in range(parts)]
 
 
-def sources(rows: Sequence[MeasuredStep], of: Callable[[MeasuredStep], str] = lambda row: row.source) -> dict[str, list[int]]:
+def sources(
+    rows: Sequence[MeasuredStep], of: Callable[[MeasuredStep], str] = lambda row: row.source
+) -> dict[str, list[int]]:
     """Return the positions of rows by source, or by what else they have in common."""
     found: dict[str, list[int]] = {}
     for position, row in enumerate(rows):
@@ -266,7 +268,9 @@ def held_out(
     return found
 
 
-def changed_errors(rows: Sequence[MeasuredStep], change: Ablation, priors: Mapping[Key, Prior], start: Parameters) -> Array:
+def changed_errors(
+    rows: Sequence[MeasuredStep], change: Ablation, priors: Mapping[Key, Prior], start: Parameters
+) -> Array:
     """Return the errors of the model after a change, fitted anew [-]."""
     fixed: dict[Key, float] = {("constants", name): value for name, value in change.constants.items()}
     free = {key: prior for key, prior in priors.items() if key not in fixed}

@@ -19,8 +19,8 @@ from ettrick.analysis.calibrate.fit import (
     EXPERT_TRIALS,
     LARGE,
     TRIALS,
-    Array,
     Ablation,
+    Array,
     Fold,
     Gain,
     Key,
@@ -224,7 +224,9 @@ def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], No
         one_more()
         return result
 
-    def gain(trial: TermTrial, rows: Sequence[MeasuredStep], cells: Sequence[list[int]], before: Sequence[Fold]) -> Gain:
+    def gain(
+        trial: TermTrial, rows: Sequence[MeasuredStep], cells: Sequence[list[int]], before: Sequence[Fold]
+    ) -> Gain:
         experts = rows is mixed
         result = left_out_gain(
             rows, cells, before, trial, expert_priors() if experts else first, found.numbers if experts else start

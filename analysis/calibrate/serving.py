@@ -304,7 +304,9 @@ def disaggregated(data: Path) -> tuple[Array, int]:
         for side in ("prefill", "decode"):
             ranks = int(row[f"{side}_tp_size"]), int(row[f"{side}_attention_dp_size"])
             sides.append(_replica(row["model"], row["gpu"], row["backend"], _PRECISIONS[row["precision"]], *ranks))
-        pools = DisaggregatedPools(sides[0], sides[1], float(row["prefill_num_workers"]), float(row["decode_num_workers"]))
+        pools = DisaggregatedPools(
+            sides[0], sides[1], float(row["prefill_num_workers"]), float(row["decode_num_workers"])
+        )
         filled = _FILLED if row["source"] == "inferencex" else 1.0
         requests = Requests(float(row["isl"]) * filled, float(row["osl"]) * filled)
         batch = pooled_in_flight(pools, requests, float(row["concurrency"]))

@@ -140,7 +140,11 @@ def _made(folder: Path, *, quiet: bool) -> Report:
     from ettrick.analysis.terminal import ProgressBar
 
     before = f"{folder}: "
-    with in_a_line(ReportError, before=before), damage_in_a_line(folder), ProgressBar("report", quiet=quiet) as progress:
+    with (
+        in_a_line(ReportError, before=before),
+        damage_in_a_line(folder),
+        ProgressBar("report", quiet=quiet) as progress,
+    ):
         return report_of(folder, progress)
 
 

@@ -115,7 +115,10 @@ def fit(
     with _log_errors_in_a_line():
         if anonymise:
             request = request._replace(hider=Pseudonymizer(key_of(key, out), keep_order=keep_order))
-        with ProgressBar("MB of logs", quiet=is_quiet) as reading, ProgressBar("simulations", quiet=is_quiet) as checking:
+        with (
+            ProgressBar("MB of logs", quiet=is_quiet) as reading,
+            ProgressBar("simulations", quiet=is_quiet) as checking,
+        ):
             found = pipeline.run(request, provenance(command_line()), reading, checking)
     rendered = render(found.document)
     made = chapter.report(found.document)

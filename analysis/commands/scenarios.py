@@ -547,7 +547,7 @@ def init(
         say(f"{target}: the cluster of {slurm_conf}, {size}; next: ettrick run {target}")
         return
 
-    from ettrick.analysis.starter import StarterError, InitOptions, starter
+    from ettrick.analysis.starter import InitOptions, StarterError, starter
     from ettrick.analysis.terminal import ProgressBar
 
     wishes = InitOptions(name or target.stem, gpus, accelerator, model, failures, recovery, horizon)

@@ -96,7 +96,13 @@ def shard_of(text: str | None, out: Path | None) -> Shard | None:
 
 @contextlib.contextmanager
 def running(
-    loaded: LoadedStudy, where: ExecutorOptions, out: Path | None, *, overwrite: bool, quiet: bool, shard: Shard | None = None
+    loaded: LoadedStudy,
+    where: ExecutorOptions,
+    out: Path | None,
+    *,
+    overwrite: bool,
+    quiet: bool,
+    shard: Shard | None = None,
 ) -> Iterator[StudyRun]:
     """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
     from ettrick.analysis.sweep.command import TROUBLE, workplace

@@ -130,7 +130,9 @@ class Pseudonymizer:
         return "".join(part if part.isdigit() else self.names.get(part, part) for part in parts)
 
 
-def of_tables(tables: Tables, history: History, hosts: HostLists, causes: Collection[str], hider: Pseudonymizer) -> None:
+def of_tables(
+    tables: Tables, history: History, hosts: HostLists, causes: Collection[str], hider: Pseudonymizer
+) -> None:
     """Put hashes in the place of all names, and move all times; what the history shares with the tables goes with it.
 
     Parameters

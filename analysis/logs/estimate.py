@@ -307,7 +307,9 @@ def changes(counts: ArrayLike, exposure: ArrayLike, spread: float = 1.0) -> list
         ends = np.array([a, b])
         (whole, second), (first, *_) = costs(ends, c), costs(ends[:1], b)
         before, after = rates(ends[:1], b)[0], rates(ends[1:], c)[0]
-        found.append(ChangePoint(b, float(before), float(after), float(2 * (whole - first - second) / max(spread, 1.0))))
+        found.append(
+            ChangePoint(b, float(before), float(after), float(2 * (whole - first - second) / max(spread, 1.0)))
+        )
     return found
 
 

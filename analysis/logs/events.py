@@ -19,7 +19,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs.kernel import SAME_CODE
-from ettrick.analysis.logs.tables import XID_IN_TEXT, NodeEvent, Exposure, NoModelError, utc
+from ettrick.analysis.logs.tables import XID_IN_TEXT, Exposure, NodeEvent, NoModelError, utc
 from ettrick.sim.records import LogError
 from ettrick.sim.units import DAY, MINUTE
 

@@ -23,7 +23,7 @@ from ettrick.sim import SCHEDULING, Bucket
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim import Prepared, Result, PhaseSpan
+    from ettrick.sim import PhaseSpan, Prepared, Result
 
 ORIGIN = datetime(2025, 1, 6, tzinfo=UTC).timestamp()
 """When the simulation begins [s since 1970]: a Monday."""

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ettrick.analysis.logs.health import StateChange, SampleRun, Snapshot
-    from ettrick.analysis.logs.tables import LoggedAttempt, Rules, Sort, LogFile, Tables
+    from ettrick.analysis.logs.health import SampleRun, Snapshot, StateChange
+    from ettrick.analysis.logs.tables import LogFile, LoggedAttempt, Rules, Sort, Tables
     from ettrick.analysis.logs.training import SpanEdge
     from ettrick.sim.records import HostLists
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs import estimate, goodput, onset
-from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusterModel, Estimate, UpTimes, ClusteringVerdict
+from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusteringVerdict, ClusterModel, Estimate, UpTimes
 from ettrick.analysis.logs.events import Blame, History, Incidents, largest
 from ettrick.analysis.logs.goodput import WEEK
 from ettrick.analysis.logs.tables import NoModelError, utc
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.logs.tables import NodeEvent, Rules, LogFile, Tables
+    from ettrick.analysis.logs.tables import LogFile, NodeEvent, Rules, Tables
     from ettrick.analysis.results.models import Provenance
 
 DRAWS = 200

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.logs import files as logs
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
-from ettrick.analysis.logs.tables import NodeEvent, Exposure, PartLife, NoModelError, LogFile
+from ettrick.analysis.logs.tables import Exposure, LogFile, NodeEvent, NoModelError, PartLife
 from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest

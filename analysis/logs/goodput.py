@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.tables import TrainingPhase, Tables
+    from ettrick.analysis.logs.tables import Tables, TrainingPhase
 
     FloatArray = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs.reconcile import JobStarts, close_by_jobs
-from ettrick.analysis.logs.tables import NodeEvent, Exposure
+from ettrick.analysis.logs.tables import Exposure, NodeEvent
 from ettrick.sim.records import LogError, StrayError
 from ettrick.sim.units import DAY
 
@@ -281,7 +281,9 @@ def _snapshots(reading: ReaderContext) -> list[Exposure]:
 
         def keep(t: float, does: str, key: str, node: str = now.node, where: Exposure = where, **more: Any) -> None:
             cause, basis = ("not_responding", "Ready") if key == "ready" else ("unknown", key)
-            reading.points.append(StateChange(t, node, does, key, "nodes", where.file, where.line, cause, basis, **more))
+            reading.points.append(
+                StateChange(t, node, does, key, "nodes", where.file, where.line, cause, basis, **more)
+            )
 
         state, other = ("up", "down") if now.ready else ("down", "up")
         seen = now.t if last is None else last.t
@@ -541,7 +543,9 @@ def _faults_of(
         )  # fmt: skip
 
 
-def _states_of(reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[SampleRun]) -> None:
+def _states_of(
+    reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, runs: Sequence[SampleRun]
+) -> None:
     """Make the moments at which a node goes and returns: it is there as long as any of its series says so."""
     good = float(rule.get("up", 1))
     bad = [run for run in runs if run.value != good]
@@ -550,7 +554,9 @@ def _states_of(reading: ReaderContext, metric: str, rule: Mapping[str, Any], nod
 
     def keep(t: float, does: str, run: SampleRun, **more: Any) -> None:
         more.setdefault("planned", planned)
-        reading.points.append(StateChange(t, node, does, metric, "prometheus", run.file, run.line, cause, metric, **more))
+        reading.points.append(
+            StateChange(t, node, does, metric, "prometheus", run.file, run.line, cause, metric, **more)
+        )
 
     edges = [-math.inf, *(each[1] for each in ups)], [*(each[0] for each in ups), math.inf]
     for low, high in zip(*edges, strict=True):

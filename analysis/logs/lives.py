@@ -211,7 +211,9 @@ def best_law(laws: Sequence[Law]) -> Law:
     return best
 
 
-def misfit(law: Law, lives: SurvivalData, refit: Callable[[SurvivalData], Law], draws: int = DRAWS, seed: int = 0) -> float:
+def misfit(
+    law: Law, lives: SurvivalData, refit: Callable[[SurvivalData], Law], draws: int = DRAWS, seed: int = 0
+) -> float:
     """Return the probability of a fit no better than this one if the law were true (parametric bootstrap) [-].
 
     Of a true law the failures are a Poisson process in the number that it expects up to their age, of all lives that
@@ -289,7 +291,9 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
     made = []
     for batch in batches:
         mine = [each for each in rows if each[0].batch == batch]
-        lives = SurvivalData.of([age for _, _, age in mine], [row.failed for row, *_ in mine], [entry for _, entry, _ in mine])
+        lives = SurvivalData.of(
+            [age for _, _, age in mine], [row.failed for row, *_ in mine], [entry for _, entry, _ in mine]
+        )
         made.append(_batch(batch, lives, Counter(row.cause for row, *_ in mine if row.failed)))
     return LivesDocument(
         format=1, name=name, files=[file_read(source) for source in tables.sources], dropped=dropped_rows(tables),
@@ -356,7 +360,9 @@ def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchSummary
     curves = {}
     for which, curve in (("survival", survival), ("hazard", cumulative_hazard)):
         low, high = np.quantile([curve(each, ages) for each in sets], [0.025, 0.975], axis=0)
-        curves[which] = CurveSummary(x=ages.tolist(), y=curve(lives, ages).tolist(), low=low.tolist(), high=high.tolist())
+        curves[which] = CurveSummary(
+            x=ages.tolist(), y=curve(lives, ages).tolist(), low=low.tolist(), high=high.tolist()
+        )
     hazards = laws[3] if len(laws) > 3 else piecewise(lives, [0.0])
     starts = [float(key.removeprefix("from ")) for key in hazards.parameters]
     return BatchSummary(

@@ -340,4 +340,4 @@ def spans(texts: Sequence[str], zones: Sequence[str], option: str) -> list[tuple
     return result
 
 
-__all__ = ["LogError", "NoModelError", "FitResult", "FitOptions", "history_of", "read", "run", "spans"]
+__all__ = ["FitOptions", "FitResult", "LogError", "NoModelError", "history_of", "read", "run", "spans"]

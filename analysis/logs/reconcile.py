@@ -161,7 +161,11 @@ def leave_out_strays(reading: ReaderContext) -> None:
     tables, today = reading.tables, time.time() + DAY
     sources = {s.file: s for s in tables.sources if s.last > today or s.last - s.first > YEAR}
     rows: dict[str, list[NodeEvent | StateChange | LoggedAttempt]] = defaultdict(list)
-    tables_of_rows: list[Sequence[NodeEvent | StateChange | LoggedAttempt]] = [tables.events, reading.points, tables.attempts]
+    tables_of_rows: list[Sequence[NodeEvent | StateChange | LoggedAttempt]] = [
+        tables.events,
+        reading.points,
+        tables.attempts,
+    ]
     for row in itertools.chain.from_iterable(tables_of_rows if sources else ()):
         if row.file in sources:
             rows[row.file].append(row)
@@ -186,7 +190,11 @@ def _end(row: NodeEvent | StateChange | LoggedAttempt) -> float:
 
 
 def _after(
-    tables: Tables, source: LogFile, rows: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats, today: float
+    tables: Tables,
+    source: LogFile,
+    rows: Sequence[NodeEvent | StateChange | LoggedAttempt],
+    spans: _Floats,
+    today: float,
 ) -> NDArray[np.bool_]:
     """Return which rows lie after today; an outage whose end lies within a year from now is planned to, and lasts."""
     is_late: NDArray[np.bool_] = spans[:, 0] > today
@@ -203,7 +211,9 @@ def _after(
     return is_late
 
 
-def _narrow(tables: Tables, source: LogFile, strays: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats) -> None:
+def _narrow(
+    tables: Tables, source: LogFile, strays: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats
+) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
     moments = " to ".join(

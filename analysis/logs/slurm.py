@@ -138,7 +138,9 @@ _SACCT = {
 _NEEDED = "job", "state", "start", "end"
 
 
-def _joined(lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: LogReader) -> Iterator[tuple[int, list[str]]]:
+def _joined(
+    lines: Iterator[tuple[int, str]], delimiter: str, width: int, log: LogReader
+) -> Iterator[tuple[int, list[str]]]:
     """Yield records of as many fields as the header has; the lines of one are joined until there are enough.
 
     A line that would make too many fields begins a record of its own, and what stood before it was cut.

@@ -372,7 +372,9 @@ def result_row(folder: Path, model: TrackedModel) -> WeekRecord:
     up, hits = found.metrics["node_availability"].mean, job.metrics["interruptions"].mean
     means = {"unavailability": None if up is None else 1 - up, "interruptions": hits}
     values = job.time_shares | {name: mean for name, mean in means.items() if mean is not None}
-    return WeekRecord(folder.name, found.horizon_s / DAY, model.job, job.gpus, 0.0, values, model.digest, found.replications)
+    return WeekRecord(
+        folder.name, found.horizon_s / DAY, model.job, job.gpus, 0.0, values, model.digest, found.replications
+    )
 
 
 # The model in force, and the weeks that it predicts.

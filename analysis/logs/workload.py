@@ -241,7 +241,12 @@ def _by(jobs: Sequence[LoggedJob], key: Callable[[LoggedJob], str]) -> dict[str,
 
 
 def _partitions(
-    jobs: Sequence[LoggedJob], chain: set[str], history: History, site: SlurmScenario | None, assumed: list[str], per_node: int
+    jobs: Sequence[LoggedJob],
+    chain: set[str],
+    history: History,
+    site: SlurmScenario | None,
+    assumed: list[str],
+    per_node: int,
 ) -> list[dict[str, Any]]:
     """Return partitions: as slurm.conf has them, else of the nodes that their jobs ran on; that of a chain first.
 

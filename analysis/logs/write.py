@@ -17,7 +17,7 @@ from ettrick.analysis.logs import workload
 from ettrick.analysis.logs.estimate import FEW, LEAST_SIGMA
 from ettrick.analysis.logs.events import largest
 from ettrick.analysis.logs.fit import duration, lognormal_law, rate_text
-from ettrick.analysis.logs.tables import LoggedAttempt, Dropped, NodeEvent, Exposure, TrainingPhase, as_csv, utc
+from ettrick.analysis.logs.tables import Dropped, Exposure, LoggedAttempt, NodeEvent, TrainingPhase, as_csv, utc
 from ettrick.analysis.results.files import csv_text
 from ettrick.sim.units import DAY, DURATION, parse
 

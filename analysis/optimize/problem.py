@@ -332,7 +332,9 @@ def _aims(
     return (Aim(first, bool(spec.minimize), first in domains, (key,)), *others)
 
 
-def draws_of(loaded: LoadedStudy, *, over_draws: bool, fresh: int | None = None) -> tuple[tuple[AxisPosition, ...], ...]:
+def draws_of(
+    loaded: LoadedStudy, *, over_draws: bool, fresh: int | None = None
+) -> tuple[tuple[AxisPosition, ...], ...]:
     """Return the values of the unknown axes: the central ones, and over draws those of the study's grid.
 
     With `fresh`, draws that follow from this number, and are others.

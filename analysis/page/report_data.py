@@ -414,7 +414,9 @@ class ReportData:
                 raise ReportError(message)
         return rows
 
-    def _focus(self, name: str, scenario: sim.Scenario, wanted: int, known: RunDocument | None = None) -> ReplayedScenario:
+    def _focus(
+        self, name: str, scenario: sim.Scenario, wanted: int, known: RunDocument | None = None
+    ) -> ReplayedScenario:
         return ReplayedScenario(name, scenario, wanted, known, self.progress)
 
     def _variant(self, name: str) -> ReplayedScenario:

@@ -170,7 +170,9 @@ def _written(value: float) -> str:
 # How numbers of the first screen are stated: units for people, and as many digits as an interval deserves.
 
 
-def number(found: SourcedNumber, form: NumberFormat, interval: Interval | None = None, unit: str | None = None) -> Number:
+def number(
+    found: SourcedNumber, form: NumberFormat, interval: Interval | None = None, unit: str | None = None
+) -> Number:
     """Return a number as it is stated; an interval [SI] only tells how many digits it has.
 
     Without one, whole numbers are stated to the last digit, others to three; zeros at the end of a number above a

@@ -274,7 +274,8 @@ def _tenants(prepared: Prepared, fleet: FleetResult) -> dict[str, models.TenantS
         buckets.setdefault(key.account, np.zeros(len(Bucket)))[key.bucket] += row.sum()
     shares = zip(prepared.tenants, tenant_shares(prepared, buckets), strict=True)
     return {
-        tenant.name: models.TenantSummary(held_share=held, entitled_share=entitled) for tenant, (held, entitled) in shares
+        tenant.name: models.TenantSummary(held_share=held, entitled_share=entitled)
+        for tenant, (held, entitled) in shares
     }
 
 

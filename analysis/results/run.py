@@ -215,7 +215,9 @@ def document(
     )
 
 
-def _target(target: TargetPlan, metrics: Mapping[str, models.MetricSummary], prepared: Prepared) -> models.TargetSummary:
+def _target(
+    target: TargetPlan, metrics: Mapping[str, models.MetricSummary], prepared: Prepared
+) -> models.TargetSummary:
     width = target.windows * window_width(prepared.horizon, prepared.windows)
     return models.TargetSummary(
         of=target.of,
@@ -385,7 +387,9 @@ def _ends(name: str, mine: JobTally, count: int) -> Iterator[str]:
         )
 
 
-def _notes(ensemble: Ensemble, fleet: models.FleetSummary | None, metrics: Mapping[str, models.MetricSummary]) -> list[str]:
+def _notes(
+    ensemble: Ensemble, fleet: models.FleetSummary | None, metrics: Mapping[str, models.MetricSummary]
+) -> list[str]:
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = [] if fleet is None else list(fleet_notes(fleet, count))

@@ -269,7 +269,9 @@ class Axis(Model):
             return self._named(name, list(self.choices), list(self.choices.values()))
         numbers = numbers_of(self.choices)
         pairs = zip(self.choices, numbers, strict=True)
-        return tuple(AxisPosition(label_of(content), number, self._settings(name, content)) for content, number in pairs)
+        return tuple(
+            AxisPosition(label_of(content), number, self._settings(name, content)) for content, number in pairs
+        )
 
     def at(self, name: str, u: float) -> AxisPosition:
         """Return the value at a probability, or share of the way, above 0 and below 1."""

@@ -24,12 +24,12 @@ from ettrick.analysis.study.inputs import Inputs
 from ettrick.analysis.study.model import Study
 from ettrick.sim import plugins, records, yamlfile
 from ettrick.sim.input import complaints
-from ettrick.sim.yamlfile import FILE_KEYS, YamlDocument, DocumentError
+from ettrick.sim.yamlfile import FILE_KEYS, DocumentError, YamlDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ettrick.analysis.study.amounts import Point, AxisPosition
+    from ettrick.analysis.study.amounts import AxisPosition, Point
     from ettrick.sim.yamlfile import Keys
 
 # What a study file says, with the options that change it, and with the files in it that it names.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.statistics.estimates import Interval, TwoWay
-    from ettrick.analysis.study.amounts import Point, AxisPosition
+    from ettrick.analysis.study.amounts import AxisPosition, Point
     from ettrick.analysis.study.axis import Axis
     from ettrick.sim import Ratio
 

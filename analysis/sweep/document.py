@@ -11,13 +11,13 @@ from ettrick.analysis.results.models import (
     AnswerSummary,
     AxisValue,
     CellFormula,
-    CellSummary,
     CellMetric,
+    CellSummary,
+    FailedPoint,
+    ScenarioWarning,
     SweepAxis,
     SweepCounts,
     SweepDocument,
-    FailedPoint,
-    ScenarioWarning,
 )
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.study.table import summary_of

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.study.amounts import Point
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.campaign import Campaign
-    from ettrick.sim.yamlfile import YamlDocument, Keys
+    from ettrick.sim.yamlfile import Keys, YamlDocument
 
 # A study as it is simulated, in files that can go anywhere: with its options, its scenario, and what that reads.
 

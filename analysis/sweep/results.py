@@ -212,7 +212,9 @@ def _result_rows(
             yield row
 
 
-def _point_rows(axes: Mapping[str, Axis], cell: Sequence[_JournaledPoint], metrics: Sequence[str]) -> Iterator[list[Any]]:
+def _point_rows(
+    axes: Mapping[str, Axis], cell: Sequence[_JournaledPoint], metrics: Sequence[str]
+) -> Iterator[list[Any]]:
     """Yield a row for each point of a cell; what the unknown does to it stands at the central one."""
     first, *drawn = [_outcome(simulated, metrics) for simulated in cell]
     for simulated, outcome in zip(cell, [Cell(first, tuple(drawn)), *map(Cell, drawn)], strict=True):

@@ -221,7 +221,9 @@ def table_of(campaign: Campaign, how_far: HowFar) -> StudyTable:
         outcome = campaign.outcome(point, count, metrics)
         cells[-1].append(outcome if precise is None else replace(outcome, precise=precise))
     found = tuple(Cell(first, tuple(drawn)) for first, *drawn in cells)
-    return StudyTable(study.vary, found, metrics, 1 if study.seed is None else study.seed, _currency(campaign.loaded, found))
+    return StudyTable(
+        study.vary, found, metrics, 1 if study.seed is None else study.seed, _currency(campaign.loaded, found)
+    )
 
 
 def _currency(loaded: LoadedStudy, cells: Sequence[Cell]) -> str:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.results.models import (
     FORMAT,
-    NotChecked,
     CombinedTest,
+    NotChecked,
     ValidateDocument,
     ValidationGroup,
     ValidationRow,
@@ -80,7 +80,9 @@ def seed_of(text: str) -> int:
     return int(text)
 
 
-def _verdict(row: PublishedRow, lab: ScenarioRunner, measure: Callable[..., MeasuredQuantity], stochastic: int) -> Verdict:
+def _verdict(
+    row: PublishedRow, lab: ScenarioRunner, measure: Callable[..., MeasuredQuantity], stochastic: int
+) -> Verdict:
     """Return the verdict on one row: whatever goes wrong in its measure is a failure of this row alone."""
     try:
         estimate = measure(lab, row.replications, **row.arguments)

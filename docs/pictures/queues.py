@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ettrick import sim
 from ettrick.analysis.page.charts import draw, render
-from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.results.run import document
 from ettrick.analysis.runs import replicate
 from ettrick.sim.units import MINUTE

@@ -13,7 +13,7 @@ import numpy as np
 
 from ettrick import sim
 from ettrick.analysis.page.charts import draw, render
-from ettrick.analysis.page.charts.data import Curves, Dot, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
 from ettrick.analysis.services import describe_service_layouts
 from ettrick.sim.steps.serving import decode, time_per_token, time_to_first_token
 

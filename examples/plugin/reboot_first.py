@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Bucket, Restore, Run, Stall
-from ettrick.sim.policies.recovery.base import RecoveryStrategy, RecoveryPath, RestartPhase
+from ettrick.sim.policies.recovery.base import RecoveryPath, RecoveryStrategy, RestartPhase
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Fixed
 

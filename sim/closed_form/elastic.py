@@ -420,7 +420,9 @@ def _wait_of_starved(
     recovery = prepared.recovery
     if recovery.elastic:
         return None
-    found: list[SpareWait | None] = [recovery.waits(ExpectedFailure(source.fault, job.gpus, job.nodes, 1)) for source in takers]
+    found: list[SpareWait | None] = [
+        recovery.waits(ExpectedFailure(source.fault, job.gpus, job.nodes, 1)) for source in takers
+    ]
     known = [each for each in found if each is not None]
     kinds = {(frozenset(each.pools), each.patience, each.exposed, each.fills) for each in known}
     if len(known) < len(found) or len(kinds) != 1:

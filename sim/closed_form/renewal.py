@@ -18,7 +18,7 @@ from ettrick.sim.closed_form.elastic import (
 )
 from ettrick.sim.closed_form.limits import Extrapolation, broken_assumptions, extrapolated, why_not
 from ettrick.sim.formulas.arrays import Expansion, decay, real
-from ettrick.sim.formulas.goodput import FailureClass, CheckpointStore, shares_of_classes, waste_by_class
+from ettrick.sim.formulas.goodput import CheckpointStore, FailureClass, shares_of_classes, waste_by_class
 from ettrick.sim.policies.checkpoint.stores import missing, read
 from ettrick.sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
 from ettrick.sim.policies.recovery.base import ExpectedFailure
@@ -286,12 +286,16 @@ class RenewalForm:
     def _stores(self, job: PreparedJob) -> list[CheckpointStore]:
         """Return the stores of a job as theory knows them, the one whose checkpoints are newest first."""
         found = [
-            CheckpointStore(_interval(rung, job), rung.stall, rung.drain, rung.period(job.step_time) - rung.start(job.step_time))
+            CheckpointStore(
+                _interval(rung, job), rung.stall, rung.drain, rung.period(job.step_time) - rung.start(job.step_time)
+            )
             for rung in _rungs(job)
         ]
         return [CheckpointStore(_AT_ONCE, 0.0, 0.0), *found] if self._size(job).saves else found
 
-    def _newest_of(self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[StorePlan, ...]) -> tuple[int, float]:
+    def _newest_of(
+        self, job: PreparedJob, index: int, path: _Recovery, rungs: tuple[StorePlan, ...]
+    ) -> tuple[int, float]:
         """Return which store has the newest checkpoint that a recovery can read, and how long it reads [s]."""
         key = job.nodes, job.replicas, index, rungs
         if key not in self._newest:

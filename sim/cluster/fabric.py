@@ -417,7 +417,9 @@ class FatTree(Clos):
         shared, cores = 0, 0
         if self.core:
             shared, cores = core_tier(pods, spines, spine_up, self.core.radix or self.radix, self.core.switches)
-        return ClosDimensions(1, 1, self.leaf.nodes, groups, switches, up, pods, per_pod, spines, spine_up, shared, cores)
+        return ClosDimensions(
+            1, 1, self.leaf.nodes, groups, switches, up, pods, per_pod, spines, spine_up, shared, cores
+        )
 
     def _plan_of_one_group(self, hosts: Hosts) -> ClosDimensions:
         """Derive the integers of leaf switches that nothing joins, or of no switches at all."""
@@ -604,7 +606,9 @@ class DualPlane(Clos):
         if self.core:
             ports = (self.core.radix or self.radix) // width
             shared, cores = core_tier(pods, spines, spine_up, ports, self.core.switches)
-        return ClosDimensions(_PLANES, width, nodes, segments, self.rails, up, pods, per_pod, spines, spine_up, shared, cores)
+        return ClosDimensions(
+            _PLANES, width, nodes, segments, self.rails, up, pods, per_pod, spines, spine_up, shared, cores
+        )
 
     def _ports_per_uplink(self) -> int:
         """Return how many ports at a NIC port's speed a cable between switches takes."""

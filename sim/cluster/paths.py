@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim.cluster.switches import (
+    CsrRows,
     Flow,
     Reach,
     ReadOnly,
-    CsrRows,
     offsets_of,
     ranges,
     rows,

@@ -169,7 +169,9 @@ class Topology:
         count = self.counts[part]
         if part in ("node", "gpu"):
             units = count // self.nodes
-            return UnitMembers(np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int32) // np.int32(units))
+            return UnitMembers(
+                np.arange(count + 1, dtype=np.int64), np.arange(count, dtype=np.int32) // np.int32(units)
+            )
         if part in FABRIC_PARTS:
             return self.paths.cut(part)
         domain = self.domains["scale_up" if part == "switch_tray" else part]

@@ -45,7 +45,13 @@ from ettrick.sim.failures.trace import PARTS
 from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket
 from ettrick.sim.rng import uniform_one
 
-IDLE, SPARE, JOB, REPAIR, WITHHELD = NodeState.IDLE, NodeState.SPARE, NodeState.JOB, NodeState.REPAIR, NodeState.WITHHELD
+IDLE, SPARE, JOB, REPAIR, WITHHELD = (
+    NodeState.IDLE,
+    NodeState.SPARE,
+    NodeState.JOB,
+    NodeState.REPAIR,
+    NodeState.WITHHELD,
+)
 WARM, COLD = NodeState.WARM, NodeState.COLD
 
 BUCKETS = len(Bucket)

@@ -61,7 +61,13 @@ LOWEST, LONGEST_IDLE, RANDOM, FEWEST_FAILURES = 0, 1, 2, 3
 ) = range(20)
 """Kinds of events."""
 
-BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = EventPriority.BOUNDARY, EventPriority.RETURN, EventPriority.PHASE, EventPriority.FAILURE, EventPriority.ARRIVAL
+BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = (
+    EventPriority.BOUNDARY,
+    EventPriority.RETURN,
+    EventPriority.PHASE,
+    EventPriority.FAILURE,
+    EventPriority.ARRIVAL,
+)
 
 
 class Scalars:
@@ -710,11 +716,23 @@ def layout(record: type) -> np.dtype[np.void]:
 
 NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
 
-OBSERVER, TIER, STEP, PLAN, POOL = layout(ObserverRecord), layout(TierRecord), layout(StepRecord), layout(PlanRecord), layout(PoolRecord)
+OBSERVER, TIER, STEP, PLAN, POOL = (
+    layout(ObserverRecord),
+    layout(TierRecord),
+    layout(StepRecord),
+    layout(PlanRecord),
+    layout(PoolRecord),
+)
 
 TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(StoreRecord)
 
-ENTRY, CLOCK, DUE, SLOT, LINK = layout(PoolEntry), layout(ClockRecord), layout(Due), layout(LifeRecord), layout(LifeLink)
+ENTRY, CLOCK, DUE, SLOT, LINK = (
+    layout(PoolEntry),
+    layout(ClockRecord),
+    layout(Due),
+    layout(LifeRecord),
+    layout(LifeLink),
+)
 
 SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(SegmentRecord), layout(RepairRecord), layout(VisitRecord)
 

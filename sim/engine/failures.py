@@ -11,7 +11,15 @@ import numpy as np
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.job import ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority, order_of
-from ettrick.sim.engine.lives import RELAPSE, FailureCounts, FailureEvent, Lifetime, UniformStream, RenewedLife, SourceInfo
+from ettrick.sim.engine.lives import (
+    RELAPSE,
+    FailureCounts,
+    FailureEvent,
+    Lifetime,
+    RenewedLife,
+    SourceInfo,
+    UniformStream,
+)
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
@@ -23,7 +31,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall, Environment
+    from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import ExposureClocks
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power
@@ -227,7 +235,12 @@ class Failures:
             return
         nodes = self.nodes_of(info, slot, number)
         inside, outside = self.find(nodes)
-        if not inside and not outside and nodes and all(self.cluster.place[node] == NodeState.WITHHELD for node in nodes):
+        if (
+            not inside
+            and not outside
+            and nodes
+            and all(self.cluster.place[node] == NodeState.WITHHELD for node in nodes)
+        ):
             self._drop(failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
             return
         # The common case first: a fault of one node, which can be hit where it is.

@@ -19,7 +19,7 @@ from ettrick.sim.engine.fleet_result import DIRECT, NAMED, PREEMPTION, ROOTS, Fl
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import EventPriority, WorkError
 from ettrick.sim.engine.lives import FailureEvent, SourceInfo
-from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState
+from ettrick.sim.engine.nodes import NodeState, TimeWeightedCount
 from ettrick.sim.engine.result import Attempt
 from ettrick.sim.engine.services import ReplicaSlot, Service, call_spares
 from ettrick.sim.engine.stream_job import Allocation, NamedJob, StreamJob
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.fleet_result import FleetResult
-    from ettrick.sim.engine.job import ReplicaGroup, Job
+    from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
@@ -472,7 +472,9 @@ class ClusterQueue(Queue):
         job.epoch += 1
         if job.lives:
             job.alive = stages[0][1] if stages and stages[0][0] == _STARVED else now
-            self.kernel.at(job.alive + job.lives[0][0] - job.lived, EventPriority.FAILURE, self.on_own, (job, job.epoch))
+            self.kernel.at(
+                job.alive + job.lives[0][0] - job.lived, EventPriority.FAILURE, self.on_own, (job, job.epoch)
+            )
         end = math.inf if shares else ready + self._wall(job, spec.ends - job.durable)
         outcome: str = spec.outcome
         if shares and job.durable > 0:
@@ -696,7 +698,9 @@ class ClusterQueue(Queue):
 
     # ------------------------------------------------------------------------------------------------ failures
 
-    def hit(self, groups: Sequence[ReplicaGroup | Allocation], failure: FailureEvent, now: float, latency: float) -> None:
+    def hit(
+        self, groups: Sequence[ReplicaGroup | Allocation], failure: FailureEvent, now: float, latency: float
+    ) -> None:
         """Let a failure hit jobs; those of streams stand still until they know of it, after `latency` [s]."""
         for group in groups:
             if isinstance(group, Allocation):

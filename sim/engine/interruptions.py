@@ -25,7 +25,7 @@ from ettrick.sim.scenario.laws import draw
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ettrick.sim.engine.job import ReplicaGroup, Job
+    from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ettrick.sim.engine.interruptions import Interruptions
-from ettrick.sim.engine.job import ReplicaGroup, Job
+from ettrick.sim.engine.job import Job, ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, StepCounter
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.fleet import ClusterQueue
     from ettrick.sim.engine.job import Segment
-    from ettrick.sim.engine.kernel import ScheduledCall, Environment
+    from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.power import Power

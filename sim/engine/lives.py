@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ettrick.sim.engine.job import ExposureClock, ReplicaGroup
-    from ettrick.sim.engine.kernel import ScheduledCall, Environment
+    from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.stream_job import Allocation
     from ettrick.sim.failures.source import FailureSource

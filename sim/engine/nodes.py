@@ -15,10 +15,10 @@ from ettrick.sim.policies.contracts import Bucket
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.sim.engine.job import ReplicaGroup, Job
+    from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.lives import ExposureClocks
-    from ettrick.sim.engine.prepared import Prepared, SparePool, AllocationUnits
+    from ettrick.sim.engine.prepared import AllocationUnits, Prepared, SparePool
     from ettrick.sim.engine.stream_job import Allocation
 
 # ----------------------------------------
@@ -328,7 +328,9 @@ def make_pools(
     def make(name: str, target: int, members: list[int], *, refills: bool) -> NodePool:
         place = POOLS[name]
         pool = (
-            PackedPool(place, target, packed_by, refills=refills) if packed_by else NodePool(place, target, refills=refills)
+            PackedPool(place, target, packed_by, refills=refills)
+            if packed_by
+            else NodePool(place, target, refills=refills)
         )
         pool.fill(members)
         if name != "idle":
@@ -422,7 +424,9 @@ class WholeUnits:
         place = cluster.place[node]
         if place == NodeState.MATE:
             return
-        mate = next((other for other in self.nodes[index] if cluster.place[other] == NodeState.MATE and other != node), -1)
+        mate = next(
+            (other for other in self.nodes[index] if cluster.place[other] == NodeState.MATE and other != node), -1
+        )
         if mate < 0:
             self.tear(node, now)
             return

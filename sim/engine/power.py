@@ -14,7 +14,7 @@ from ettrick.sim.steps.power import energy_by_bucket
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.job import ReplicaGroup, Job
+    from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.simulation import Simulation
 

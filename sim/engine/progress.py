@@ -11,7 +11,7 @@ from ettrick.sim.policies.contracts import Damage, Keeps
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.engine.job import ReplicaGroup, Job, Taint
+    from ettrick.sim.engine.job import Job, ReplicaGroup, Taint
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
 

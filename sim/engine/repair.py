@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ettrick.sim import rng
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import RELAPSE
-from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState
+from ettrick.sim.engine.nodes import NodeState, TimeWeightedCount
 from ettrick.sim.engine.result import PartUse
-from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, RepairPlan, Evict, NodeView
+from ettrick.sim.policies.contracts import BLAME_DRAWS, Bucket, Evict, NodeView, RepairPlan
 from ettrick.sim.scenario.laws import draw
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
-    from ettrick.sim.engine.kernel import ScheduledCall, Environment
+    from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import FailureCounts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
@@ -160,7 +160,9 @@ class Repair:
         keeps_log: bool,
     ) -> None:
         self.strategy = strategy = prepared.repair
-        self.shelves = [PartsStock(name, plan, kernel, prepared.seed, replication) for name, plan in prepared.parts.items()]
+        self.shelves = [
+            PartsStock(name, plan, kernel, prepared.seed, replication) for name, plan in prepared.parts.items()
+        ]
         self.shelf_of = {cause: shelf for shelf in self.shelves for cause in prepared.parts[shelf.name].causes}
         """Which shelf the repairs of a cause need."""
         self.kernel = kernel

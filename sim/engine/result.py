@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.fleet_result import FleetResult
-    from ettrick.sim.engine.job import ReplicaGroup, Job
+    from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.power import EnergyMeter
 

@@ -12,7 +12,7 @@ from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.jobs import JobPhases
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
-from ettrick.sim.engine.lives import FailureCounts, ExposureClocks
+from ettrick.sim.engine.lives import ExposureClocks, FailureCounts
 from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.power import Power
 from ettrick.sim.engine.repair import Repair

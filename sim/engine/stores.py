@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.stream_job import StreamJob
 from ettrick.sim.failures.source import CONTENTION
-from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, LadderState
+from ettrick.sim.policies.checkpoint import LadderState, MultiLevelCheckpoint
 from ettrick.sim.policies.contracts import Bucket, Restore, Save
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.sim.engine.job import ReplicaGroup, Job
+    from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
 

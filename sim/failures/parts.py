@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
-from ettrick.sim.failures.source import KNOWN, BlastRadius, Clock, HiddenFault, Renews, ImperfectRepair, FailureSource, slots_per_node
+from ettrick.sim.failures.source import (
+    KNOWN,
+    BlastRadius,
+    Clock,
+    FailureSource,
+    HiddenFault,
+    ImperfectRepair,
+    Renews,
+    slots_per_node,
+)
 from ettrick.sim.failures.spread import IncidentSize
-from ettrick.sim.failures.variety import UnitBatch, Covariate, Frailty, HazardModulation, Variety
+from ettrick.sim.failures.variety import Covariate, Frailty, HazardModulation, UnitBatch, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
 from ettrick.sim.scenario.laws import Exponential, Law
 
@@ -153,7 +162,9 @@ class NodeSource(Cause):
             "interrupts": self.interrupts,
             "effect": self.effect,
             "repair": self.repair,
-            "residue": ImperfectRepair(self.relapse.after, self.relapse.probability) if self.relapse is not None else None,
+            "residue": ImperfectRepair(self.relapse.after, self.relapse.probability)
+            if self.relapse is not None
+            else None,
             "tier": self.tier,
             "tempo": self.tempo,
             **self.watched(part, self.effect),

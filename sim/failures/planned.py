@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from ettrick.sim.failures.source import KNOWN, OutageLog, FailureSource, slots_per_node
+from ettrick.sim.failures.source import KNOWN, FailureSource, OutageLog, slots_per_node
 from ettrick.sim.scenario.fields import Duration, Model, RuleError, Strategy
 
 if TYPE_CHECKING:

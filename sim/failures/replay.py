@@ -14,7 +14,7 @@ from pydantic import Field
 
 from ettrick.sim import catalog, units
 from ettrick.sim.failures.effects import Fault
-from ettrick.sim.failures.source import OutageLog, FailureSource
+from ettrick.sim.failures.source import FailureSource, OutageLog
 from ettrick.sim.records import NOTHING, HostLists, LogError, Table, TimestampParser, lines, same_hosts, unit_of
 from ettrick.sim.scenario.fields import Model, RuleError, Strategy
 from ettrick.sim.scenario.laws import Law
@@ -101,7 +101,10 @@ class Replay(Strategy):
         return read_log(Path(self.file), self.columns, second, self.origin, inventory, has_unit=has_unit)
 
     def build_all(
-        self, counts: Mapping[str, int], logs: Iterable[Replay] = (), read: Callable[[Replay], ReplayedLog] | None = None
+        self,
+        counts: Mapping[str, int],
+        logs: Iterable[Replay] = (),
+        read: Callable[[Replay], ReplayedLog] | None = None,
     ) -> tuple[list[FailureSource], int]:
         """Return one source per cause, and how many overlapping intervals were joined.
 
@@ -267,7 +270,9 @@ def read_log(
     return ReplayedLog(tuple(names), by_cause, merged, note)
 
 
-def _rows(path: Path, columns: Columns, times: TimestampParser, second: float, names: dict[str, int]) -> list[_OutageRow]:
+def _rows(
+    path: Path, columns: Columns, times: TimestampParser, second: float, names: dict[str, int]
+) -> list[_OutageRow]:
     """Return the rows of a log in order of time; units are added to `names`, unless these are an inventory."""
     file, is_complete, hosts = _shown(path), bool(names), HostLists()
     roles = {role: (name,) for role, name in columns}

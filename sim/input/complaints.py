@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
     from pydantic.fields import FieldInfo
 
-    from ettrick.sim.yamlfile import Data, YamlDocument, Keys
+    from ettrick.sim.yamlfile import Data, Keys, YamlDocument
 
 _WANTED = {
     "string_type": "text",

@@ -13,7 +13,7 @@ from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.yamlfile import value_at
 
 if TYPE_CHECKING:
-    from ettrick.sim.yamlfile import Data, YamlDocument, Keys, Mark, Table
+    from ettrick.sim.yamlfile import Data, Keys, Mark, Table, YamlDocument
 
 FROM_PRESET: Keys = ("checkpoint", "from_preset")
 """Whether a scenario asks for the stores of its preset."""

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from ettrick.sim.failures.parts import Cause
     from ettrick.sim.policies.detection.kinds import Detection
     from ettrick.sim.policies.recovery.base import RecoveryStrategy
-    from ettrick.sim.policies.repair import Simple
     from ettrick.sim.policies.repair import RepairTiers as RepairTiers
+    from ettrick.sim.policies.repair import Simple
     from ettrick.sim.yamlfile import Data, Table
 
 DEFAULTS = {

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ettrick.sim.policies.queue import (
     INF,
-    QueueSegment,
-    SortedBlocks,
+    AvailabilityProfile,
     PlannerJob,
     PlannerPool,
-    AvailabilityProfile,
+    QueueSegment,
     Quota,
     RunningClass,
     SharedNode,
+    SortedBlocks,
     next_multiple,
     nodes_of,
 )

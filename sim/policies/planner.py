@@ -28,7 +28,7 @@ from ettrick.sim.policies.queue import INF, AvailabilityProfile, Quota, SharedNo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim.policies.queue import QueueSegment, PlannerJob, Place, PlannerPool
+    from ettrick.sim.policies.queue import Place, PlannerJob, PlannerPool, QueueSegment
     from ettrick.sim.policies.scheduler import Scheduler
 
 _TOO_FEW = ("too_few", "exempt")

@@ -143,7 +143,9 @@ class Scheduler(Strategy):
     at_limit: Literal["kill", "run on"] = Field("kill", description="What happens to a job at its time limit.")
     overtime: Duration = Field("0 s", description="Time beyond the limit until it is killed (OverTimeLimit).")  # type: ignore[assignment]
     preempt: Preempt = Field(default_factory=lambda: Preempt.model_validate({}), description="Preemption.")
-    requeue: RequeuePolicy = Field(default_factory=lambda: RequeuePolicy.model_validate({}), description="Requeue of stopped jobs.")
+    requeue: RequeuePolicy = Field(
+        default_factory=lambda: RequeuePolicy.model_validate({}), description="Requeue of stopped jobs."
+    )
     replacement: Literal["first", "queue", "domain", "never"] = Field(
         "first",
         description="Who gets a free node: a running job that lost one, the queue, such a job in the same domain "

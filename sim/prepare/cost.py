@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ettrick.sim import catalog, units
-from ettrick.sim.engine.prepared import PowerPeriod, PowerAndCost
+from ettrick.sim.engine.prepared import PowerAndCost, PowerPeriod
 from ettrick.sim.failures.source import CAP, HEAT
 from ettrick.sim.prepare.failures import causes_of
 from ettrick.sim.scenario.fields import PathError

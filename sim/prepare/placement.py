@@ -24,7 +24,7 @@ from ettrick.sim.cluster.placement import (
     stranded_gpus,
 )
 from ettrick.sim.engine.nodes import gather, spread
-from ettrick.sim.engine.prepared import FabricView, AllocationUnits
+from ettrick.sim.engine.prepared import AllocationUnits, FabricView
 from ettrick.sim.policies.recovery import Narrow, Redundant, RestartSmaller, ShrinkRejoin
 from ettrick.sim.scenario.fields import PathError, RuleError
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.cluster import Topology
-    from ettrick.sim.cluster.placement import HostLoss, GroupLocality
+    from ettrick.sim.cluster.placement import GroupLocality, HostLoss
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, AnyRecovery, Scenario
     from ettrick.sim.scenario.model import AnyAccelerator, JobSpec, Parallelism
@@ -385,7 +385,9 @@ def placement(scenario: Scenario, index: int, failed: Sequence[tuple[str, int]] 
         if not 0 <= unit < counts[part]:
             has = f"from 0 to {counts[part] - 1:,}" if counts[part] else "none here"
             raise ValueError(f"{part}:{unit}: there is no such {part}; they are numbered {has}")
-    return EmptyCluster.of(scenario, counts, whole_units(scenario, counts)).place(scenario.jobs[index].parallelism, failed)
+    return EmptyCluster.of(scenario, counts, whole_units(scenario, counts)).place(
+        scenario.jobs[index].parallelism, failed
+    )
 
 
 @dataclass(frozen=True)

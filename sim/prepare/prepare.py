@@ -30,7 +30,14 @@ from ettrick.sim.prepare.failures import (
     repair_of,
     unforeseen,
 )
-from ettrick.sim.prepare.placement import EmptyCluster, layout_warnings, pool_warnings, seats, surplus_nodes, whole_units
+from ettrick.sim.prepare.placement import (
+    EmptyCluster,
+    layout_warnings,
+    pool_warnings,
+    seats,
+    surplus_nodes,
+    whole_units,
+)
 from ettrick.sim.prepare.services import plan_of, services_of
 from ettrick.sim.prepare.step import (
     PlacedJob,
@@ -46,7 +53,7 @@ from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork, Work
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.sim.engine.prepared import PreparedStream, ServicePlan, PowerAndCost
+    from ettrick.sim.engine.prepared import PowerAndCost, PreparedStream, ServicePlan
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
@@ -252,7 +259,10 @@ def _checks(scenario: Scenario) -> tuple[tuple[PeriodicWork, ...], float | None]
 
 
 def _conditions(
-    sources: Sequence[FailureSource], jobs: Sequence[PreparedJob], streams: Sequence[PreparedStream], upkeep: PowerAndCost
+    sources: Sequence[FailureSource],
+    jobs: Sequence[PreparedJob],
+    streams: Sequence[PreparedStream],
+    upkeep: PowerAndCost,
 ) -> list[FailureSource]:
     """Return the causes of lost time that are no failures.
 

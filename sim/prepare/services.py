@@ -16,7 +16,7 @@ from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, 
 from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.prepare.failures import prior
-from ettrick.sim.prepare.placement import LruCache, EmptyCluster, chip_of
+from ettrick.sim.prepare.placement import EmptyCluster, LruCache, chip_of
 from ettrick.sim.prepare.step import DoesNotFitError
 from ettrick.sim.records import TimestampParser
 from ettrick.sim.scenario.fields import PathError
@@ -694,7 +694,9 @@ def _weights_time(spec: ServiceSpec, made: Replica, gpus_per_node: int) -> float
 # What the engine needs of a service.
 
 
-def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]) -> ServicePlan:
+def plan_of(
+    found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]
+) -> ServicePlan:
     """Return a service, ready to serve; attainment is that of a replay, with readers of prompts of one for each pool.
 
     Parameters
@@ -715,7 +717,9 @@ def plan_of(found: PreparedService, index: int, tenant: int, partition: int, sou
     return replace(decoders, readers=readers, slack=min(decoders.slack, readers.slack), recompute=again)
 
 
-def _plan(found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]) -> ServicePlan:
+def _plan(
+    found: PreparedService, index: int, tenant: int, partition: int, sources: Sequence[FailureSource]
+) -> ServicePlan:
     """Return replicas of one kind, ready to serve."""
     spec, made, requests, recovery = found.spec, found.replica, found.requests, found.spec.recovery
     method, failover = found.method, found.failover
@@ -736,7 +740,9 @@ def _plan(found: PreparedService, index: int, tenant: int, partition: int, sourc
             name=spec.name,
             index=index,
             arrivals=_none,
-            saves={made.gpus * count: SavePlan(math.inf, JobOverhead(), JobOverhead()) for count in range(1, together + 1)},
+            saves={
+                made.gpus * count: SavePlan(math.inf, JobOverhead(), JobOverhead()) for count in range(1, together + 1)
+            },
             detection=float(np.mean(detections)) if detections else 0.0,
             gpus={gpus: 1.0},
         ),

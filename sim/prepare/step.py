@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
     from ettrick.sim.prepare.placement import EmptyCluster
-    from ettrick.sim.scenario.model import AnySoftware, GlobalBatch, Execution, JobSpec, Parallelism
+    from ettrick.sim.scenario.model import AnySoftware, Execution, GlobalBatch, JobSpec, Parallelism
     from ettrick.sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
 
 SLACK = 1.1

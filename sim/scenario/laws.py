@@ -17,7 +17,7 @@ from pydantic_core import core_schema
 
 from ettrick.sim import quantiles, units
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, quantity_schema
-from ettrick.sim.scenario.law_model import GammaPower, LawModel, EmpiricalCdf, hazard_of
+from ettrick.sim.scenario.law_model import EmpiricalCdf, GammaPower, LawModel, hazard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

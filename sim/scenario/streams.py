@@ -443,7 +443,9 @@ class JobTrace(StreamBase):
         description="Moment of the trace that is time zero: a number or a date; by default the first submission. Jobs "
         "that run or wait then are carried over; without a column start, a job is taken to run from its submission.",
     )
-    scale: TraceScale = Field(default_factory=lambda: TraceScale.model_validate({}), description="Longer runs, denser arrivals.")
+    scale: TraceScale = Field(
+        default_factory=lambda: TraceScale.model_validate({}), description="Longer runs, denser arrivals."
+    )
     limit: AnyLimit | None = Field(None, description="Time limits in place of those of the trace; see generated jobs.")
     other_partitions: Literal["refuse", "leave out"] = Field(
         "refuse", description="What happens to jobs of partitions that the scenario does not have."

@@ -183,7 +183,10 @@ def memory_stages(work: Workload) -> list[PipelineStage]:
 
     if stages == 1:
         return [PipelineStage(first, flight(0), first=True, last=True)]
-    found = [PipelineStage(first, flight(0), first=True, last=False), PipelineStage(last, flight(stages - 1), first=False, last=True)]
+    found = [
+        PipelineStage(first, flight(0), first=True, last=False),
+        PipelineStage(last, flight(stages - 1), first=False, last=True),
+    ]
     return [*found, PipelineStage(most, flight(1), first=False, last=False)] if stages > 2 else found
 
 

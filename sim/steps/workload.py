@@ -360,7 +360,9 @@ def _replica_problems(work: Workload) -> list[LayoutViolation]:
     if rest:
         nearest = near_divisors(work.sequences, work.data)
         found.append(
-            LayoutViolation("data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {nearest}")
+            LayoutViolation(
+                "data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {nearest}"
+            )
         )
     elif each % work.microbatch:
         nearest = near_divisors(each, work.microbatch)
@@ -379,7 +381,9 @@ def _pipeline_problems(work: Workload) -> list[LayoutViolation]:
     layers, stages, virtual = work.shape.layers, work.pipeline, work.virtual
     if stages > layers:
         return [
-            LayoutViolation("pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}")
+            LayoutViolation(
+                "pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}"
+            )
         ]
     found = [*_stated_stages(work)]
     if virtual == 1:
@@ -411,7 +415,9 @@ def _stated_stages(work: Workload) -> list[LayoutViolation]:
         rule = f"leaves fewer than {others} of {total} layers to the other {others} stages; nearest: {max(most, 1)}"
         found.append(LayoutViolation(stated[0], rule))
     elif stated and not others and work.first_layers + work.last_layers != total:
-        found.append(LayoutViolation(stated[0], f"the two stages have {total} layers together; nearest: {max(most, 1)}"))
+        found.append(
+            LayoutViolation(stated[0], f"the two stages have {total} layers together; nearest: {max(most, 1)}")
+        )
     return found
 
 
@@ -431,7 +437,9 @@ def _expert_problems(work: Workload) -> list[LayoutViolation]:
     nearest = near(valid, work.expert)
     if experts.count % work.expert:
         return [
-            LayoutViolation("expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}")
+            LayoutViolation(
+                "expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}"
+            )
         ]
     return [
         LayoutViolation(

@@ -15,7 +15,7 @@ from ettrick.analysis.compare import Variant, compare
 from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.study.load import load_study
-from ettrick.analysis.sweep.campaign import Reiterable, Campaign
+from ettrick.analysis.sweep.campaign import Campaign, Reiterable
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 

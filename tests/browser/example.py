@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ettrick.analysis.page.charts import data
-from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Number, Figure, Report, Section
+from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock
 
 EVIL = 'A & B <script>alert(1)</script> "quoted" </style> $x$ é'
 
@@ -91,7 +91,9 @@ def example_report(explorer: bool = True) -> Report:
         (f"cause {number} {EVIL}", f"{number * 1000:,}" if number else long_number, "because of this and that " * 3)
         for number in range(4)
     ]
-    grid = TableBlock("Losses by cause", columns, rows, [(None, number / 3, None) for number in range(4)], "Of a mean run.")
+    grid = TableBlock(
+        "Losses by cause", columns, rows, [(None, number / 3, None) for number in range(4)], "Of a mean run."
+    )
     long = TableBlock("All inputs", columns, [(f"input {number}", "1", "measured") for number in range(60)])
     pictures = {
         key: Figure(key, chart, f"A picture of the kind {key}: {EVIL}", f"How to read {key}.", grid)

@@ -16,7 +16,13 @@ from scipy.optimize import brentq
 
 from ettrick.sim.formulas.arrays import real
 from ettrick.sim.formulas.elastic import elastic_shares, share_in_place
-from ettrick.sim.formulas.goodput import FailureClass, CheckpointStore, expected_shares, first_order_efficiency, shares_of_classes
+from ettrick.sim.formulas.goodput import (
+    CheckpointStore,
+    FailureClass,
+    expected_shares,
+    first_order_efficiency,
+    shares_of_classes,
+)
 from ettrick.sim.policies.contracts import Bucket
 from tests.harness import prepared
 from tests.oracle.theory.nodes import starved_shares

@@ -13,7 +13,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from ettrick.sim.cluster.degraded import ReachabilityChange, FabricState
+from ettrick.sim.cluster.degraded import FabricState, ReachabilityChange
 from ettrick.sim.cluster.paths import Paths, paths
 from ettrick.sim.cluster.switches import Reach
 from ettrick.sim.engine.simulation import Simulation

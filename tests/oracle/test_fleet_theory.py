@@ -123,7 +123,9 @@ def test_rows_of_the_table(name: str) -> None:
 )
 def test_many_servers(servers: int, load: float, jobs: int, worst: float) -> None:
     """The wait of M/M/c is Erlang's, within the error of millions of jobs; what is unsure of it is below `worst`."""
-    found: MeasuredQuantity = fleet.queue_wait(LAB, 12, case=f"mm{servers}", servers=servers, load=load, jobs=jobs, warmup=250)
+    found: MeasuredQuantity = fleet.queue_wait(
+        LAB, 12, case=f"mm{servers}", servers=servers, load=load, jobs=jobs, warmup=250
+    )
     expected = erlang_c(servers, servers * load) / (servers - servers * load)
     assert found.error <= worst * expected, f"standard error {found.error / expected:.3f} of the mean"
     assert abs(found.value - expected) <= student(12) * found.error

@@ -29,10 +29,10 @@ from ettrick.analysis.study.questions.sobol import Indices, indices, variance_pa
 from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
-from ettrick.analysis.sweep.workers import Serial, ExecutorOptions, WorkerPool, worker_pool_at
+from ettrick.analysis.sweep.workers import ExecutorOptions, Serial, WorkerPool, worker_pool_at
 from ettrick.analysis.validation.measures.crossover import (
-    SimulatedCrossover,
     Rivals,
+    SimulatedCrossover,
     expected_crossover,
     paired_gains,
     published_case,
@@ -512,7 +512,9 @@ def design(samples: int, seed: int) -> tuple[tuple[Point, ...], Floats]:
     return points, np.array([[value.number for value in point.values] for point in points], dtype=np.float64)
 
 
-def table_of(function: Function, samples: int, seed: int, added: Callable[[Floats], Floats] | None = None) -> StudyTable:
+def table_of(
+    function: Function, samples: int, seed: int, added: Callable[[Floats], Floats] | None = None
+) -> StudyTable:
     """Return the table of a function over a Saltelli design; `added` returns the noise, (n, 3) to (n, R)."""
     points, inputs = design(samples, seed)
     values = function(inputs)[:, None] + (np.zeros((len(points), FEW)) if added is None else added(inputs))

@@ -121,12 +121,26 @@ def test_patience_bounds_the_backlog(tmp_path: Path) -> None:
     """Clients that give up after 10 s leave the two a second that nobody serves, once 470 wait."""
     content = scenario(10, Failures=[outage(tmp_path, "3,100,400")])
     prepared = ready(
-        content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), patience=10.0, load=0.0, start=0.0, batch=(0.0,) * 51
+        content,
+        tmp_path,
+        capacity=5.0,
+        rates=RequestRates(47.0, 1e9),
+        patience=10.0,
+        load=0.0,
+        start=0.0,
+        batch=(0.0,) * 51,
     )
     found = sums(sim.run(prepared, 0))
     assert found["rejected"] == pytest.approx(2 * (300 - 470 / 2), rel=1e-9)
     turned = ready(
-        content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), patience=0.0, load=0.0, start=0.0, batch=(0.0,) * 51
+        content,
+        tmp_path,
+        capacity=5.0,
+        rates=RequestRates(47.0, 1e9),
+        patience=0.0,
+        load=0.0,
+        start=0.0,
+        batch=(0.0,) * 51,
     )
     found = sums(sim.run(turned, 0))
     assert found["rejected"] == pytest.approx(2 * 300, rel=1e-9)
@@ -197,7 +211,9 @@ def test_the_smaller_pool_bounds_a_disaggregated_service(tmp_path: Path, node: i
     assert decoders.readers is not None
     none: dict[str, Any] = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
     readers = dataclasses.replace(decoders.readers, capacity=10.0, **none)
-    prepared = ready(content, tmp_path, capacity=5.0, readers=readers, rates=RequestRates(49.0, 1e9), patience=0.0, **none)
+    prepared = ready(
+        content, tmp_path, capacity=5.0, readers=readers, rates=RequestRates(49.0, 1e9), patience=0.0, **none
+    )
     found = sums(sim.run(prepared, 0))
     assert found["rejected"] == pytest.approx((49 - left) * 300, rel=1e-9)
     assert found["served"] == pytest.approx(49_000 - found["rejected"], rel=1e-9)

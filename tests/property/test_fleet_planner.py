@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.sim.policies.claims import Reservations
-from ettrick.sim.policies.queue import SortedBlocks, PlannerPool, AvailabilityProfile, Quota, nodes_of
+from ettrick.sim.policies.queue import AvailabilityProfile, PlannerPool, Quota, SortedBlocks, nodes_of
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
@@ -67,7 +67,10 @@ def mixed_replay(seed: int, keys: dict[str, Any], *, kind: str, work: list[Work]
     if kind == "partitions":
         pools, tiers = [PlannerPool(5, partitions=(0,)), PlannerPool(5, partitions=(1,))], (1, 1)
     elif kind == "overlap":
-        pools, tiers = [PlannerPool(3, partitions=(0,)), PlannerPool(4, partitions=(1,)), PlannerPool(3, partitions=(0, 1))], (1, 2)
+        pools, tiers = (
+            [PlannerPool(3, partitions=(0,)), PlannerPool(4, partitions=(1,)), PlannerPool(3, partitions=(0, 1))],
+            (1, 2),
+        )
     elif kind == "racks":
         pools = [PlannerPool(4, domain=rack, windows=((100.0, 130.0),) if rack == 1 else ()) for rack in range(3)]
         keys = {**keys, "pack": "rack", "need": "required" if seed % 2 else "preferred", "wait": "0 s"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout, loss_of_host, positions, spans, stranded_gpus
-from ettrick.sim.engine.nodes import PackedPool, NodeState
+from ettrick.sim.engine.nodes import NodeState, PackedPool
 from ettrick.sim.engine.prepared import AllocationUnits
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.scenario.model import Parallelism
@@ -25,7 +25,7 @@ from tests.property.common import MOST_EVENTS, Scenario, examples, play, prepare
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from ettrick.sim.engine.job import ReplicaGroup, Job
+    from ettrick.sim.engine.job import Job, ReplicaGroup
 
 # ----------------------------------------
 # Placement of ranks against a walk over all of them in plain Python, for layouts of any order.
@@ -250,7 +250,9 @@ def _check_units(simulation: Simulation) -> None:
             # A job lets go of what is broken when it knows of a failure: only a domain that drains breaks under it.
             assert units.drains or not held
             continue
-        active = [node for node, place in zip(unit, places, strict=True) if place not in (NodeState.REPAIR, NodeState.MATE)]
+        active = [
+            node for node, place in zip(unit, places, strict=True) if place not in (NodeState.REPAIR, NodeState.MATE)
+        ]
         assert len(active) == units.needed, f"unit {unit}: {places}"
         assert len({(cluster.place[node], cluster.group[node]) for node in active}) == 1, f"unit {unit}: {places}"
         assert NodeState.STRANDED not in places

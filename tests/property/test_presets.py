@@ -156,7 +156,9 @@ class _Looked(Simulation):
         assert sorted(missing) == [position for position, node in enumerate(job.nodes) if node < 0]
         assert job.main.replicas + sum(group.replicas for group in job.away) == job.replicas
         for node, place in enumerate(places):
-            assert place in (NodeState.JOB, NodeState.REPAIR) or not cluster.outages[node], "a node is down and waits for work"
+            assert place in (NodeState.JOB, NodeState.REPAIR) or not cluster.outages[node], (
+                "a node is down and waits for work"
+            )
             assert place is not NodeState.REPAIR or cluster.outages[node], "a node is up and in repair"
         assert -1e-6 <= job.state.at_risk <= job.work + 1e-6
         assert job.work >= -1e-6

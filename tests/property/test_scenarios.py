@@ -16,7 +16,7 @@ from tests.property.common import Scenario, at_its_best, examples, is_even, larg
 from tests.strategies import scenarios
 
 if TYPE_CHECKING:
-    from ettrick.sim.failures import FailureTrace, FailureSource
+    from ettrick.sim.failures import FailureSource, FailureTrace
 
 
 @examples(130)

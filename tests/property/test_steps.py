@@ -32,7 +32,7 @@ from tests.strategies import layouts, machines, workloads
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.steps import Machine, LayoutViolation
+    from ettrick.sim.steps import LayoutViolation, Machine
     from ettrick.sim.steps.workload import Schedule, Sharding
 
 SLACK = 1 + 1e-9

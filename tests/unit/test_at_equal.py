@@ -15,7 +15,7 @@ from ettrick.analysis.metrics import METRICS, job_ratios, job_spending, ratios
 from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from ettrick.analysis.results.models import CompareDocument
 from ettrick.analysis.statistics.precision import ReplicationsError
-from ettrick.analysis.study.amounts import Point, AxisPosition
+from ettrick.analysis.study.amounts import AxisPosition, Point
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.table import Cell, PointResult, StudyTable

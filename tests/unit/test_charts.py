@@ -34,13 +34,13 @@ from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
     Calendar,
-    WaterfallStep,
-    Curves,
-    HeatMap,
     CalendarPhase,
     ChartAxis,
+    Curves,
+    HeatMap,
     Series,
     Waterfall,
+    WaterfallStep,
 )
 from ettrick.analysis.page.charts.sheet import (
     FAINT,

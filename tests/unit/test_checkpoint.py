@@ -12,7 +12,7 @@ import pytest
 from ettrick.sim.formulas.goodput import daly_interval, optimal_interval, young_interval
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic, StorePlan, Tiers, cliques
 from ettrick.sim.policies.checkpoint.ladder import choose
-from ettrick.sim.policies.checkpoint.stores import StoredCheckpoints, RestoreSource, clique_of, missing
+from ettrick.sim.policies.checkpoint.stores import RestoreSource, StoredCheckpoints, clique_of, missing
 from ettrick.sim.policies.contracts import CheckpointState, Damage, Pace
 from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
@@ -202,7 +202,9 @@ def test_each_node_reads_the_quickest(
     lost: tuple[int, ...], rebooted: tuple[int, ...], seconds: float, store: str
 ) -> None:
     """Stores that hold the same step are read shard by shard, and the slowest node makes the restore."""
-    ladder = MultiLevelCheckpoint((rung("host"), rung("peer-host"), rung("disk"), rung("remote", interval=5.0, retain=None)), (), 4)
+    ladder = MultiLevelCheckpoint(
+        (rung("host"), rung("peer-host"), rung("disk"), rung("remote", interval=5.0, retain=None)), (), 4
+    )
     state, _, _ = ladder.advance(ladder.begin, FREE, 42.0)
     inside = MultiLevelCheckpoint((*ladder.rungs[:3], rung("remote", interval=15.0)), (), 4)
     apart, _, _ = inside.advance(inside.begin, FREE, 42.0)

@@ -40,7 +40,9 @@ PAUSES = (Pause(130.0, 0, 9.0), Pause(70.0, 5, 2.0))
         MultiLevelCheckpoint((REMOTE,)),
         MultiLevelCheckpoint((REMOTE,), PAUSES),
         MultiLevelCheckpoint((HOST, PEER_HOST, REMOTE), (), 8),
-        MultiLevelCheckpoint((PEER, HOST, PEER_HOST._replace(clique=3, jump=2), DISK, REMOTE._replace(retain=3)), PAUSES, 17),
+        MultiLevelCheckpoint(
+            (PEER, HOST, PEER_HOST._replace(clique=3, jump=2), DISK, REMOTE._replace(retain=3)), PAUSES, 17
+        ),
         MultiLevelCheckpoint(
             (
                 HOST._replace(corrupt=0.3),
@@ -82,7 +84,11 @@ def grids(draw: Any) -> tuple[PeriodicStalls, list[float], float]:
     periods = [draw(st.floats(0.5, 2.0)) * 10 ** draw(st.integers(0, 3)) for _ in range(size)]
     stalls = [draw(st.sampled_from((0.0, 1e-3, 0.3, 1.0, 40.0, 500.0))) for _ in range(size)]
     firsts = [period * draw(st.sampled_from((0.0, 0.25, 1.0))) for period in periods]
-    return PeriodicStalls.of(periods, stalls, periods), firsts, draw(st.floats(0.0, 2.0)) * 10 ** draw(st.integers(0, 5))
+    return (
+        PeriodicStalls.of(periods, stalls, periods),
+        firsts,
+        draw(st.floats(0.0, 2.0)) * 10 ** draw(st.integers(0, 5)),
+    )
 
 
 @settings(max_examples=500, deadline=None)

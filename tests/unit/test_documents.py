@@ -25,9 +25,9 @@ from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import Ensemble, replicate
 from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, yamlfile
 from ettrick.sim.yamlfile import (
-    YamlDocument,
     DocumentError,
     Mark,
+    YamlDocument,
     assign,
     data_with_use,
     dotted,
@@ -590,7 +590,9 @@ def marked_document(tmp_path: Path) -> YamlDocument:
         ("cluster.0=x", ("cluster", "0"), "x"),
     ],
 )
-def test_assign_sets_one_value(marked_document: YamlDocument, text: str, path: tuple[str | int, ...], value: Any) -> None:
+def test_assign_sets_one_value(
+    marked_document: YamlDocument, text: str, path: tuple[str | int, ...], value: Any
+) -> None:
     """--set changes one value, marks it with the option, and leaves its argument and every other value alone."""
     before = load(marked_document.files[0])
     result = assign(marked_document, text)

@@ -20,7 +20,15 @@ from ettrick.analysis.sweep import workers
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.task import Shard, VersionError, run_task
-from ettrick.analysis.sweep.workers import Backend, Processes, Serial, ExecutorOptions, WorkerError, WorkerPool, worker_pool_at
+from ettrick.analysis.sweep.workers import (
+    Backend,
+    ExecutorOptions,
+    Processes,
+    Serial,
+    WorkerError,
+    WorkerPool,
+    worker_pool_at,
+)
 from tests import sweep_tools
 from tests.cases import cases
 from tests.pace import one_in
@@ -268,7 +276,10 @@ def test_machine_code_on_dask_gives_the_same_journal(scheduler: Path, tmp_path: 
     """To the last bit what one process does in series by events."""
     pytest.importorskip("numba")
     loaded = small_study(tmp_path)
-    with Journal(tmp_path / "journal") as journal, worker_pool_at(ExecutorOptions("dask", file=str(scheduler))) as worker_pool:
+    with (
+        Journal(tmp_path / "journal") as journal,
+        worker_pool_at(ExecutorOptions("dask", file=str(scheduler))) as worker_pool,
+    ):
         campaign = Campaign(loaded, journal, worker_pool)
         tasks = tasks_of(campaign)
         found = sorted(map(comparable, worker_pool.run(tasks, campaign.prepared_for(loaded.points(), 10**7))))
@@ -315,7 +326,12 @@ def test_outcomes_do_not_depend_on_who_plays(tmp_path: Path) -> None:
     """Serial, and processes of 1, 2 and 3, give the same numbers to the last bit."""
     found = []
     with Journal(tmp_path / "journal") as journal:
-        for where in (ExecutorOptions("serial"), ExecutorOptions("process", 1), ExecutorOptions("process", 2), ExecutorOptions("process", 3)):
+        for where in (
+            ExecutorOptions("serial"),
+            ExecutorOptions("process", 1),
+            ExecutorOptions("process", 2),
+            ExecutorOptions("process", 3),
+        ):
             with worker_pool_at(where) as worker_pool:
                 campaign = Campaign(small_study(tmp_path), journal, worker_pool)
                 records = list(worker_pool.run(tasks_of(campaign), campaign.context))

@@ -48,7 +48,9 @@ def stream(
     **more: Any,
 ) -> PreparedStream:
     """Return a stream of these jobs, with their checkpoints [s]; with a `save_share` a save takes all of the store."""
-    plan = SavePlan(interval, JobOverhead(save), JobOverhead(restore), drain, (0.0, (drain or save) * save_share), save_share)
+    plan = SavePlan(
+        interval, JobOverhead(save), JobOverhead(restore), drain, (0.0, (drain or save) * save_share), save_share
+    )
     return PreparedStream("stream", 0, Rows(rows), {row.gpus: plan for row in rows}, **more)
 
 

@@ -33,7 +33,7 @@ from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.page.build import report_of
 from ettrick.analysis.page.chapters.run import format_run
 from ettrick.analysis.results.fleet import growth_of
-from ettrick.analysis.results.models import RunDocument, MetricSummary
+from ettrick.analysis.results.models import MetricSummary, RunDocument
 from ettrick.analysis.results.run import document, render
 from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.analysis.study.model import Study

@@ -19,7 +19,7 @@ from ettrick.analysis.results.explained import FormulaDocument, results_schema
 from ettrick.analysis.results.models import read_document
 from ettrick.analysis.results.run import plain, render
 from ettrick.sim.formulas.arrays import real
-from ettrick.sim.formulas.goodput import FailureClass, CheckpointStore, efficiency, shares_of_classes
+from ettrick.sim.formulas.goodput import CheckpointStore, FailureClass, efficiency, shares_of_classes
 from tests.cases import cases
 from tests.oracle.theory.multilevel import multilevel_shares
 
@@ -109,7 +109,10 @@ def test_two_levels_beat_one() -> None:
     often = ask("two-level", line.replace("3 h", "20 min"))
     parts = [FailureClass(0.9, 0, math.exp(-0.25), store=0), FailureClass(0.1, 0, math.exp(-0.25), store=1)]
     for one, other in ((0.95, 1), (1.05, 1), (1, 0.95), (1, 1.05)):
-        stores = [CheckpointStore(one * often["local_interval"], 5.0), CheckpointStore(other * often["remote_interval"], 120.0)]
+        stores = [
+            CheckpointStore(one * often["local_interval"], 5.0),
+            CheckpointStore(other * often["remote_interval"], 120.0),
+        ]
         assert real(shares_of_classes(1 / 1200, parts, stores).productive) < often["ettr"]
     best = max(exact(every, times) for every in np.geomspace(0.5, 2, 9) * local for times in range(4, 40, 2))
     assert found["ettr"] == pytest.approx(best, abs=0.01)

@@ -18,9 +18,9 @@ from ettrick import sim
 from ettrick.sim.formulas.arrays import Expansion, decay, mean_decay, real
 from ettrick.sim.formulas.goodput import (
     ORDERS,
+    CheckpointStore,
     ClassShares,
     FailureClass,
-    CheckpointStore,
     efficiency,
     first_order_efficiency,
     optimal_interval,

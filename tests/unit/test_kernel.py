@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.sim.engine.kernel import ScheduledCall, Environment, EventPriority
+from ettrick.sim.engine.kernel import Environment, EventPriority, ScheduledCall
 from ettrick.sim.engine.ledger import Account, LedgerError
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.policies.contracts import Bucket, QueuedJob
@@ -43,7 +43,14 @@ def test_times_are_exact() -> None:
 
 def test_ties_by_order_then_by_call() -> None:
     """At one time: boundary, return, phase end, failure, arrival, pass; among equals, who was asked for first."""
-    orders = (EventPriority.BOUNDARY, EventPriority.RETURN, EventPriority.PHASE, EventPriority.FAILURE, EventPriority.ARRIVAL, EventPriority.PASS)
+    orders = (
+        EventPriority.BOUNDARY,
+        EventPriority.RETURN,
+        EventPriority.PHASE,
+        EventPriority.FAILURE,
+        EventPriority.ARRIVAL,
+        EventPriority.PASS,
+    )
     seen: list[tuple[int, int]] = []
 
     def note(call: ScheduledCall) -> None:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.logs import check, estimate, export, pipeline, write
-from ettrick.analysis.logs.estimate import Clustering, ClusterModel, Estimate, UpTimes, ClusteringVerdict
+from ettrick.analysis.logs.estimate import Clustering, ClusteringVerdict, ClusterModel, Estimate, UpTimes
 from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.fit import _findings, _trend, fit, spells_of, spread
 from ettrick.analysis.logs.pipeline import FitOptions
@@ -616,7 +616,9 @@ def test_logs_of_a_simulation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     prepared = sim.prepare(sim.load("site.yaml"))
     result = sim.run(prepared, 0, keeps_log=True)
     names = ("events.txt", "sacct.txt", "train.jsonl")
-    request = FitOptions([f"logs/{n}" for n in names], "logs/nodes.csv", ["UTC"], rules="logs/rules.yaml", simulations=20)
+    request = FitOptions(
+        [f"logs/{n}" for n in names], "logs/nodes.csv", ["UTC"], rules="logs/rules.yaml", simulations=20
+    )
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
     causes = [prepared.sources[outage.cause - 1].name for outage in result.outages]

@@ -10,7 +10,7 @@ import pytest
 
 from ettrick.analysis.logs import fit, goodput, onset, pipeline
 from ettrick.analysis.logs.pipeline import FitOptions
-from ettrick.analysis.logs.tables import TrainingPhase, Tables, utc
+from ettrick.analysis.logs.tables import Tables, TrainingPhase, utc
 from tests import log_writers
 from tests.cases import cases
 from tests.log_writers import CODES, START, Fault, drawn

@@ -130,7 +130,11 @@ def test_weeks_that_cannot_be(tmp_path: Path, text: str, words: str) -> None:
 
 def test_weeks_come_back_as_they_were(tmp_path: Path) -> None:
     """What is written to weeks.csv is read again the same."""
-    rows = [track.WeekRecord("2025-01-06", 7.0, "train", 64, 56.0, {"productive": 0.98, "outages": 3.0, "outages: nic": 1.0})]
+    rows = [
+        track.WeekRecord(
+            "2025-01-06", 7.0, "train", 64, 56.0, {"productive": 0.98, "outages": 3.0, "outages: nic": 1.0}
+        )
+    ]
     text, path = track.as_csv(rows), tmp_path / "weeks.csv"
     for changed in (
         text,
@@ -301,7 +305,9 @@ def test_weeks_that_a_log_has_in_part(tmp_path: Path) -> None:
         (0.0, 4.0, 1.0),
         (0.0, 3.0, None),
     ):
-        steps = StepStretches.of([TrainingPhase("train", 0, "step", 86400 * first, 86400 * last, 0, round(8640 * (last - first)))])
+        steps = StepStretches.of(
+            [TrainingPhase("train", 0, "step", 86400 * first, 86400 * last, 0, round(8640 * (last - first)))]
+        )
         found = track._of_steps(steps, 86400 * first, 86400 * last, model)
         assert found.get("productive") == (pytest.approx(measured) if measured else None)
 

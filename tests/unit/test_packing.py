@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout
-from ettrick.sim.engine.nodes import TimeWeightedCount, NodeState, NodePool, gather, spread
+from ettrick.sim.engine.nodes import NodePool, NodeState, TimeWeightedCount, gather, spread
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures.spread import IncidentSize
 from ettrick.sim.policies.recovery.full_restart import FullRestart

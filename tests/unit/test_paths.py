@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
-from ettrick.sim.cluster.degraded import ReachabilityChange, FabricState
+from ettrick.sim.cluster.degraded import FabricState, ReachabilityChange
 from ettrick.sim.cluster.paths import paths
 from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units

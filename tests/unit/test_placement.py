@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from ettrick.sim.cluster.placement import RankLayout, GroupLocality, bandwidths, cost_of_crossing, loss_of_host, spans, stranded_gpus
+from ettrick.sim.cluster.placement import (
+    GroupLocality,
+    RankLayout,
+    bandwidths,
+    cost_of_crossing,
+    loss_of_host,
+    spans,
+    stranded_gpus,
+)
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.model import Parallelism
 from tests.cases import cases

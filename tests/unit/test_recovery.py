@@ -742,7 +742,9 @@ def test_a_spare_that_is_late_waits_less() -> None:
 def test_a_law_of_growth_has_a_floor(gpus: int, seconds: float) -> None:
     """17 s at 16,384 GPUs, and the 1.36th power of the size above; the power law alone would have 0.4 s at 1,024."""
     collectives = phase(time="17 s", at=16384, exponent=1.36, floor="17 s")
-    assert collectives.seconds(Participants(gpus, gpus // 8, 0), number(0.5), "launch") == pytest.approx(seconds, rel=1e-3)
+    assert collectives.seconds(Participants(gpus, gpus // 8, 0), number(0.5), "launch") == pytest.approx(
+        seconds, rel=1e-3
+    )
     assert collectives.mean_seconds(Participants(gpus, gpus // 8, 0)) == pytest.approx(seconds, rel=1e-3)
 
 
@@ -751,7 +753,9 @@ def test_a_floor_is_of_the_mean(law: Any) -> None:
     """A floor of 30 s, above the time that is stated: small jobs take 30 s on the mean, large ones as without it."""
     slow = phase(time=law, at=1024, exponent=1, floor="30 s")
     assert slow.mean_seconds(Participants(64, 8, 0)) == pytest.approx(30)
-    assert slow.mean_seconds(Participants(10240, 8, 0)) == pytest.approx(10 * phase(time=law).mean_seconds(Participants(8, 1, 0)))
+    assert slow.mean_seconds(Participants(10240, 8, 0)) == pytest.approx(
+        10 * phase(time=law).mean_seconds(Participants(8, 1, 0))
+    )
 
 
 def test_a_floor_is_of_a_time_that_grows() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.policies.contracts import Bucket, NodeView
-from ettrick.sim.policies.repair import LEMONS, LemonScore, BlameThreshold, RepairTiers
+from ettrick.sim.policies.repair import LEMONS, BlameThreshold, LemonScore, RepairTiers
 from tests.cases import cases
 from tests.harness import check_lemons, check_repair, play, prepared, trace
 

@@ -29,8 +29,15 @@ from ettrick.analysis.page.chapters.scale import (
     measured_points,
     waiting,
 )
-from ettrick.analysis.page.model import TableBlock, Figure
-from ettrick.analysis.page.report_data import ReplayedScenario, ReportData, FolderResults, at_rate, at_size, interruption_rates
+from ettrick.analysis.page.model import Figure, TableBlock
+from ettrick.analysis.page.report_data import (
+    FolderResults,
+    ReplayedScenario,
+    ReportData,
+    at_rate,
+    at_size,
+    interruption_rates,
+)
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document, render
@@ -185,7 +192,9 @@ def simulated(run: ReportData, away: float, outside: float, *, name: str = "here
     content["closed_form"]["simulated"] |= {"ettr": ettr, "outside_ci95": outside}
     answer = SimpleNamespace(use="threshold", data={"metric": "ettr", "along": "rate", "at_least": asked})
     sweep = None if asked is None else SimpleNamespace(answers=[SimpleNamespace(use="best", data={}), answer])
-    return SimpleNamespace(focus=ReplayedScenario(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep)
+    return SimpleNamespace(
+        focus=ReplayedScenario(name, run.focus.scenario, 2, RunDocument.model_validate(content)), sweep=sweep
+    )
 
 
 def test_a_formula_that_is_off_says_so_and_one_that_is_far_off_draws_no_frontier(run: ReportData) -> None:

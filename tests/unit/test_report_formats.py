@@ -33,7 +33,7 @@ from ettrick.analysis.page.formats import markdown, slides
 from ettrick.analysis.page.formats.html import PAGE_DARK, inline_svg, paints
 from ettrick.analysis.page.formats.markdown import escaped
 from ettrick.analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
-from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Number, Figure, Report, Section, plain
+from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock, plain
 from ettrick.analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
@@ -479,7 +479,7 @@ def test_each_picture_is_there_as_a_table() -> None:
 
 def test_a_table_of_many_places_says_how_many_it_shows() -> None:
     """A curve of a thousand places is an even choice of them with both ends, and says so."""
-    from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
+    from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
     from ettrick.analysis.page.formats.markdown import table_of
     from ettrick.analysis.page.model import Figure
 
@@ -495,7 +495,9 @@ def test_a_table_of_many_places_says_how_many_it_shows() -> None:
 
 def test_an_empty_table_is_left_out() -> None:
     """A table without columns leaves nothing; one without rows its head."""
-    empty = markdown.write(report(None, (), (TableBlock("none", (), ()), TableBlock("head", (Column("only"),), ())))).decode()
+    empty = markdown.write(
+        report(None, (), (TableBlock("none", (), ()), TableBlock("head", (Column("only"),), ())))
+    ).decode()
     assert "none" not in inline(empty)
     assert ["only"] in [row for table in tables(empty) for row in table]
 

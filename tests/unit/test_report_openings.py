@@ -16,7 +16,7 @@ from ettrick.analysis.page.chapters.inputs import EXACTLY
 from ettrick.analysis.page.glossary import terms
 from ettrick.analysis.page.model import Number, plain
 from ettrick.analysis.page.report_data import ReportData, read_results
-from ettrick.analysis.page.sourced import SourceDocument, SourcedNumber, number, ranged, total, worded
+from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, ranged, total, worded
 from tests.report_sample import SMALL, YAML, call
 from tests.trace_numbers import check_number, check_opening, check_words, quotes
 

@@ -19,7 +19,7 @@ from ettrick.analysis.page.account import account_of
 from ettrick.analysis.page.chapters import cluster as step
 from ettrick.analysis.page.chapters import run, typical
 from ettrick.analysis.page.chapters.typical import DAY, phases_of
-from ettrick.analysis.page.charts.data import Calendar, Curves, HeatMap, CalendarPhase
+from ettrick.analysis.page.charts.data import Calendar, CalendarPhase, Curves, HeatMap
 from ettrick.analysis.page.model import Figure, Section, plain
 from ettrick.analysis.page.report_data import ReplayedScenario
 from ettrick.analysis.results import run as documents
@@ -276,7 +276,11 @@ def test_stops_begin_after_the_first_training() -> None:
     """The wait before is none; what follows on one another is one stop, with the first cause that is known."""
     phases = [
         *(CalendarPhase(0, 1, "queued"), CalendarPhase(1, 2, "productive"), CalendarPhase(2, 3, "lost_work", "x")),
-        *(CalendarPhase(3, 4, "detection", "x"), CalendarPhase(4, 5, "restore", "y"), CalendarPhase(5, 6, "degraded", "z")),
+        *(
+            CalendarPhase(3, 4, "detection", "x"),
+            CalendarPhase(4, 5, "restore", "y"),
+            CalendarPhase(5, 6, "degraded", "z"),
+        ),
         *(CalendarPhase(6, 7, "starved"), CalendarPhase(7, 7.5, "initialize", "w")),
     ]
     assert typical.stops_of(phases) == [(3, 5, "x"), (6, 7.5, "w")]

@@ -17,8 +17,8 @@ from ettrick.analysis.page.chapters.answer import CellRows
 from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
 from ettrick.analysis.page.chapters.study import drivers, edge, first_screen
 from ettrick.analysis.page.model import plain
-from ettrick.analysis.page.report_data import RUN, ReportData, FolderResults, read_results
-from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, SourcedNumber, between, bracket
+from ettrick.analysis.page.report_data import RUN, FolderResults, ReportData, read_results
+from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, between, bracket
 from ettrick.analysis.results.run import plain as plain_data
 from tests import trace_numbers
 from tests.cases import cases

@@ -24,9 +24,26 @@ from ettrick.analysis.page.chapters.compare import bridge_of
 from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
 from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
 from ettrick.analysis.page.chapters.sensitivity import drawn_ends
-from ettrick.analysis.page.charts.data import Bars, Curves, FrontChart, HeatMap, Intervals, Stack, TornadoChart, Waterfall
-from ettrick.analysis.page.model import TableBlock, Figure, Section, plain
-from ettrick.analysis.page.report_data import COMPARE, OPTIMIZE, RUN, SENSITIVITY, ReportData, FolderResults, read_results
+from ettrick.analysis.page.charts.data import (
+    Bars,
+    Curves,
+    FrontChart,
+    HeatMap,
+    Intervals,
+    Stack,
+    TornadoChart,
+    Waterfall,
+)
+from ettrick.analysis.page.model import Figure, Section, TableBlock, plain
+from ettrick.analysis.page.report_data import (
+    COMPARE,
+    OPTIMIZE,
+    RUN,
+    SENSITIVITY,
+    FolderResults,
+    ReportData,
+    read_results,
+)
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import SensitivityDocument
 from ettrick.analysis.results.run import plain as plain_data

@@ -109,7 +109,8 @@ def test_tornado_says_what_is_not_resolved() -> None:
     tiny = {**HEIGHTS, "high": 0.001, "low": -0.001}
     points = alone()
     outcomes = [
-        PointResult(at, {"m": [Ratio(tiny[at.values[2].label] + one, 1.0) for one in scatter[at.number]]}) for at in points
+        PointResult(at, {"m": [Ratio(tiny[at.values[2].label] + one, 1.0) for one in scatter[at.number]]})
+        for at in points
     ]
     quiet = tornado(StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
     z = next(swing for swing in quiet.swings if swing.axis == "z")
@@ -199,7 +200,9 @@ def test_nothing_varies() -> None:
 def test_only_noise_varies() -> None:
     """Where points do not differ but for rounding, all is noise, and no axis is told from another."""
     level, small = (0.3, 0.1 + 0.2), [one / 2**40 for one in COMMON]
-    cells = [Cell(PointResult(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()]
+    cells = [
+        Cell(PointResult(at, {"m": [Ratio(one + level[at.number % 2], 1.0) for one in small]})) for at in together()
+    ]
     found = indices(StudyTable(AXES, tuple(cells), ("m",)), "m")
     assert found.shares is not None
     assert found.shares["noise"].value == 1

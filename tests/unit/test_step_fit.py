@@ -46,7 +46,15 @@ from ettrick.analysis.calibrate.outcome import (
     coverage,
     scatter,
 )
-from ettrick.analysis.calibrate.rows import CAPPED, GemmBenchmark, MeasuredStep, MeasuredSteps, default_folder, read_mixed, read_steps
+from ettrick.analysis.calibrate.rows import (
+    CAPPED,
+    GemmBenchmark,
+    MeasuredStep,
+    MeasuredSteps,
+    default_folder,
+    read_mixed,
+    read_steps,
+)
 from ettrick.analysis.metrics import ratios
 from ettrick.analysis.page import charts
 from ettrick.sim import catalog

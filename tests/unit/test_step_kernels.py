@@ -28,7 +28,7 @@ from ettrick.analysis.kernels import (
 from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import StepPlan, Workload, ideal_links, problems
-from ettrick.sim.steps.kernels import Benchmarks, Kernel, GemmCurve, calibrated, kernels
+from ettrick.sim.steps.kernels import Benchmarks, GemmCurve, Kernel, calibrated, kernels
 from ettrick.sim.steps.time import Machine
 from tests.cases import cases
 from tests.intervals import Z

@@ -11,10 +11,10 @@ import pytest
 from ettrick.sim import catalog
 from ettrick.sim.steps import (
     Experts,
+    LayoutViolation,
     Link,
     MemoryUse,
     ModelShape,
-    LayoutViolation,
     Workload,
     breakdown,
     checkpoint_size,

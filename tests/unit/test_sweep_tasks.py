@@ -34,7 +34,7 @@ from ettrick.analysis.sweep.journal import Journal, JournalError
 from ettrick.analysis.sweep.merge import MergeError, merge
 from ettrick.analysis.sweep.sweep import REPLICATIONS, replications_of
 from ettrick.analysis.sweep.task import MAKERS, Record, Shard, run_task, source_digest
-from ettrick.analysis.sweep.workers import Serial, ExecutorOptions, WorkerPool, worker_pool_at
+from ettrick.analysis.sweep.workers import ExecutorOptions, Serial, WorkerPool, worker_pool_at
 from ettrick.sim import Ratio, yamlfile
 from tests import report_sample
 from tests.cases import cases

@@ -37,7 +37,14 @@ def test_windows_of_a_service_by_hand(tmp_path: Path, window: str, missed: int) 
     target = {"name": "t", "metric": "served_share", "at_least": "98 %", "window": window, "credits": tiers, "bill": 70}
     content = scenario(10, Failures=[outage(tmp_path, "3,100,400")], failover="restore", Targets=[target])
     prepared = ready(
-        content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), patience=0.0, load=0.0, start=0.0, batch=(0.0,) * 51
+        content,
+        tmp_path,
+        capacity=5.0,
+        rates=RequestRates(47.0, 1e9),
+        patience=0.0,
+        load=0.0,
+        start=0.0,
+        batch=(0.0,) * 51,
     )
     found = means(ratios(prepared, sim.run(prepared, 0)))
     count = 1000 // int(window.split()[0])
@@ -59,7 +66,14 @@ def test_budgets_of_several_targets_are_their_least(tmp_path: Path) -> None:
         Targets=[{"name": "a", "bill": 3} | day, {"name": "b", "bill": 5} | day | {"at_least": "99 %"}],
     )  # fmt: skip
     prepared = ready(
-        content, tmp_path, capacity=5.0, rates=RequestRates(47.0, 1e9), patience=0.0, load=0.0, start=0.0, batch=(0.0,) * 51
+        content,
+        tmp_path,
+        capacity=5.0,
+        rates=RequestRates(47.0, 1e9),
+        patience=0.0,
+        load=0.0,
+        start=0.0,
+        batch=(0.0,) * 51,
     )
     found = means(ratios(prepared, sim.run(prepared, 0)))
     assert found["missed_windows"] == 2 / 4

@@ -395,7 +395,11 @@ def by_hand() -> tuple[sim.Prepared, sim.Result]:
             PhaseSpan(0, 3, Bucket.INITIALIZE, 250.0, 400.0, 1),
             PhaseSpan(0, 3, Bucket.RESTORE, 400.0, 400.0000001, 1),
         ),
-        marks=(InstantEvent(100.0, "failure", 0, 5, 1, "node"), InstantEvent(120.0, "detected", 0), InstantEvent(500.0, "power", -1, 7)),
+        marks=(
+            InstantEvent(100.0, "failure", 0, 5, 1, "node"),
+            InstantEvent(120.0, "detected", 0),
+            InstantEvent(500.0, "power", -1, 7),
+        ),
         milestones=(Milestone(100.0, 0, 70.0), Milestone(100.0, 0, 60.0), Milestone(1000.0, 0, 900.0)),
     )
     # Causes are those of the scenario with failures.

@@ -19,7 +19,7 @@ from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
 from ettrick.analysis.validation.run import cells_of as typed_cells_of
-from ettrick.analysis.validation.table import RowGroup, PublishedRow, ValidationTable, chosen, load_table
+from ettrick.analysis.validation.table import PublishedRow, RowGroup, ValidationTable, chosen, load_table
 from ettrick.analysis.validation.verdict import SKIPPED
 from ettrick.cli import app
 from tests.cases import cases
@@ -438,7 +438,9 @@ def test_the_example_of_the_guide_is_a_row() -> None:
     (stated,) = yaml.load(block, yaml.BaseLoader)
     known = {row.id: row for row in load_table().rows}[stated["id"]]
     assert (
-        PublishedRow.model_validate({"group": known.group, **stated, "arguments": yaml.safe_load(block)[0]["arguments"]})
+        PublishedRow.model_validate(
+            {"group": known.group, **stated, "arguments": yaml.safe_load(block)[0]["arguments"]}
+        )
         == known
     )
 

@@ -123,7 +123,9 @@ def row(kind: str, size: float = 0.0, value: float | None = 10.0, replications: 
     entry: dict[str, Any] = dict.fromkeys(("quantity", "paper", "where", "inputs", "unit"), "-")
     entry |= {"id": "row", "group": "group", "provenance": "theory", "label": "sanity", "measure": "measure"}
     entry |= {"value": value, "replications": replications}
-    return PublishedRow.model_validate(entry | more | {"tolerance": {"kind": kind, "size": size, "why": "a test", **limits}})
+    return PublishedRow.model_validate(
+        entry | more | {"tolerance": {"kind": kind, "size": size, "why": "a test", **limits}}
+    )
 
 
 def noise(error: float, rows: int, sides: int = 2) -> float:

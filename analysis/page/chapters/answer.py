@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.amounts import (
     COUNT,
     GPU_YEARS,
-    NumberFormat,
     MetricFormat,
+    NumberFormat,
     capital,
     label_text,
     name_of,
@@ -24,13 +24,13 @@ from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
 from ettrick.analysis.page.chapters.inputs import more_runs
-from ettrick.analysis.page.charts.data import FrontChart, FrontPoint, Interval, Intervals, ChartAxis
+from ettrick.analysis.page.charts.data import ChartAxis, FrontChart, FrontPoint, Interval, Intervals
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, grid, plain
 from ettrick.analysis.page.sourced import (
     SourcedEstimate,
-    SourceDocument,
     SourcedNumber,
+    SourceDocument,
     apart,
     either,
     line,
@@ -481,7 +481,9 @@ def _place(asked: AnsweredQuestion, cell: int, aim: str) -> tuple[float | None, 
     return (None if at is None else at / axis.size), None
 
 
-def _scaled(asked: AnsweredQuestion, cell: int, metric: str, form: NumberFormat) -> tuple[float, Range | None, Range | None] | None:
+def _scaled(
+    asked: AnsweredQuestion, cell: int, metric: str, form: NumberFormat
+) -> tuple[float, Range | None, Range | None] | None:
     """Return a mean, its interval and the band of unknown inputs as people see them; ``None`` without a mean."""
     found = summary_of(asked.document.cells[cell], metric)
     if found.mean is None:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
-    NumberFormat,
     MetricFormat,
+    NumberFormat,
     capital,
     ends_of,
     is_wide,
@@ -39,24 +39,24 @@ from ettrick.analysis.page.cells import (
 from ettrick.analysis.page.chapters.answer import (
     KEY,
     MOST_ROWS,
-    AnswerText,
     AnsweredQuestion,
-    IntervalRow,
+    AnswerText,
     CellRows,
+    IntervalRow,
     asked_text,
     curves,
     front,
     front_data,
     intervals,
 )
-from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, TableBlock, Number, Figure, Section, grid, joined, plain
+from ettrick.analysis.page.model import Column, Figure, Number, Section, TableBlock, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
     SourcedEstimate,
-    SourceDocument,
     SourcedNumber,
+    SourceDocument,
     bracket,
     either,
     line,
@@ -123,7 +123,9 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None:
         return None
-    answers = answers_of(SourceDocument(RUN, content), CellRows(report_data.table) if _METRIC in content.metrics else None)
+    answers = answers_of(
+        SourceDocument(RUN, content), CellRows(report_data.table) if _METRIC in content.metrics else None
+    )
     text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
     items: list[Figure | TableBlock] = []
     for place, (asked, one) in enumerate(answers):
@@ -694,7 +696,13 @@ def _index(asked: AnsweredQuestion, place: int) -> SourcedEstimate | None:
     share = asked.at("axes", place, "total", "value")
     ends = asked.places.ends("answers", asked.position, "data", "axes", place, "total", "ci95")
     has_width = ends is not None and ends[1].value - ends[0].value > _LEAST
-    return None if share is None else SourcedEstimate(share, *ends) if ends is not None and has_width else SourcedEstimate(share)
+    return (
+        None
+        if share is None
+        else SourcedEstimate(share, *ends)
+        if ends is not None and has_width
+        else SourcedEstimate(share)
+    )
 
 
 # ----------------------------------------
@@ -832,7 +840,10 @@ def _place_text(asked: AnsweredQuestion, crossing: Mapping[str, Any], at: float)
 
 
 def _ends_text(
-    asked: AnsweredQuestion, points: Sequence[Mapping[str, Any]], crossing: Mapping[str, Any], ends: Sequence[float | None] | None
+    asked: AnsweredQuestion,
+    points: Sequence[Mapping[str, Any]],
+    crossing: Mapping[str, Any],
+    ends: Sequence[float | None] | None,
 ) -> str:
     """Return between which places a crossing is; one that is not known lies beyond what was evaluated."""
     if ends is None:
@@ -1084,7 +1095,9 @@ def _likely_doubt(asked: AnsweredQuestion, shown: Sequence[_Setting], draws: Sou
     return known if draws is None or widest < _CLOSE else joined([known, few])
 
 
-def _likely_picture(asked: AnsweredQuestion, axis: ChosenAxis, settings: list[_Setting], level: tuple[float, str]) -> Draw:
+def _likely_picture(
+    asked: AnsweredQuestion, axis: ChosenAxis, settings: list[_Setting], level: tuple[float, str]
+) -> Draw:
     """Return what draws the share of runs that are in time, with drawn inputs and at the central values."""
 
     def picture(title: str) -> Figure | None:

@@ -12,7 +12,7 @@ from ettrick.analysis.amounts import PERCENT, amount_text, listed, percent_text,
 from ettrick.analysis.page.account import of_focus
 from ettrick.analysis.page.chapters.run import explained_formula, layout_text
 from ettrick.analysis.page.chapters.services import service_sections
-from ettrick.analysis.page.charts.data import StackPart, Stack
+from ettrick.analysis.page.charts.data import Stack, StackPart
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.results import explained

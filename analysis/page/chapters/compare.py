@@ -33,10 +33,10 @@ from ettrick.analysis.page.account import requested_share
 from ettrick.analysis.page.cells import axes_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated, variability
-from ettrick.analysis.page.charts.data import WaterfallStep, Interval, Intervals, Waterfall
+from ettrick.analysis.page.charts.data import Interval, Intervals, Waterfall, WaterfallStep
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
+from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
 from ettrick.analysis.page.sourced import SourceDocument, number, span, worded
 from ettrick.analysis.statistics.differences import MANY, Difference, difference
 from ettrick.analysis.statistics.intervals import unseen
@@ -46,11 +46,17 @@ from ettrick.sim.units import HOUR, YEAR
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import NumberFormat, MetricFormat
+    from ettrick.analysis.amounts import MetricFormat, NumberFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
-    from ettrick.analysis.results.models import Shortfall, CompareDocument, DifferenceSummary, RankingSummary, VariantSummary
+    from ettrick.analysis.results.models import (
+        CompareDocument,
+        DifferenceSummary,
+        RankingSummary,
+        Shortfall,
+        VariantSummary,
+    )
     from ettrick.sim import Result
 
 # ----------------------------------------
@@ -780,7 +786,9 @@ def bridge_section(report_data: ReportData) -> Section | None:
     return Section("bridge", title, tuple(texts), (picture,), tuple(notes))
 
 
-def names_apart(report_data: ReportData, before: ReplayedScenario, after: ReplayedScenario) -> tuple[str, str, str, str]:
+def names_apart(
+    report_data: ReportData, before: ReplayedScenario, after: ReplayedScenario
+) -> tuple[str, str, str, str]:
     """Return what the two are called, the first as it stands behind the second, and what they have in common.
 
     Cells of a study are called by what distinguishes them: ``48 hot spares instead of 32``.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text, number_of, verb
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import (
-    ChosenAxis,
     AxisSlice,
+    ChosenAxis,
     axes_of,
     band_text,
     best_of,
@@ -22,7 +22,7 @@ from ettrick.analysis.page.cells import (
     running,
     summary_of,
 )
-from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.model import Figure, grid
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ettrick.analysis.amounts import PERCENT, capital, number_of
 from ettrick.analysis.page.cells import axes_of, evenly
 from ettrick.analysis.page.chapters.answers import chosen_cells
-from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.statistics.intervals import binomial_interval
 from ettrick.sim.units import DAY
@@ -98,7 +98,9 @@ def section(report_data: ReportData) -> Section | None:
     end = max(focus.scenario.horizon, max(sample.times[-1] for sample in samples if sample.times))
     series = tuple(chance_curve(sample, begin, _end(end, deadline, samples), hue) for hue, sample in enumerate(samples))
     edges = () if deadline is None else ((deadline / DAY, f"deadline: {deadline / DAY:.3g} days"),)
-    chart = Curves(title, ChartAxis("Days since the job arrived"), ChartAxis("Chance to be finished [%]"), series, edges=edges)
+    chart = Curves(
+        title, ChartAxis("Days since the job arrived"), ChartAxis("Chance to be finished [%]"), series, edges=edges
+    )
     table = _table(title, samples, central, axis, deadline, focus.scenario.horizon)
     picture = Figure("finish", chart, _alt(samples, deadline), _caption(samples, axis), table)
     return Section("finish", title, (), (picture,), tuple(_notes(report_data, samples, axis, has_draws=has_draws)))
@@ -218,7 +220,9 @@ def _beside(sample: Sample | None, deadline: float | None) -> str:
     return f"{count} of {number_of(sample.runs, 'run')}{'' if deadline is None else ' by the deadline'}"
 
 
-def _notes(report_data: ReportData, samples: Sequence[Sample], axis: ChosenAxis | None, *, has_draws: bool) -> list[str]:
+def _notes(
+    report_data: ReportData, samples: Sequence[Sample], axis: ChosenAxis | None, *, has_draws: bool
+) -> list[str]:
     notes = []
     content = report_data.sweep
     if has_draws:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import capital, name_of, number_of, percent_text, time_text
 from ettrick.analysis.page.account import cause_name
-from ettrick.analysis.page.charts.data import Curves, Interval, Intervals, ChartAxis, Series
-from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, grid
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Interval, Intervals, Series
+from ettrick.analysis.page.model import Figure, FirstScreen, Report, Section, grid
 from ettrick.analysis.results.fitted import FitDocument
 from ettrick.sim.units import DAY
 

@@ -30,9 +30,9 @@ from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.chapters.run import jobs_table
-from ettrick.analysis.page.charts.data import Bar, Bars, Curves, StackPart, ChartAxis, Series, Stack
+from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series, Stack, StackPart
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
+from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import RunDocument
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
         DifferenceSummary,
         FleetSummary,
         GroupSummary,
-        StopsSummary,
         MetricSummary,
+        StopsSummary,
         VariantSummary,
     )
     from ettrick.analysis.statistics.differences import Difference
@@ -474,7 +474,9 @@ def _mttf_by_size(sizes: Mapping[str, GroupSummary]) -> Figure | None:
     largest, words = max(known), time_text(found[-1].mean or 0.0)
     title = f"Jobs of {number_of(largest, 'GPU')} run {words} between failures; 1/(N r) is {time_text(law[-1] * HOUR)}"
     series = (Series("simulated", places, hours, spans), Series("1/(N r)", places, law, look="dashed", hue=-1))
-    chart = Curves(title, ChartAxis("GPUs of a job", is_log=True), ChartAxis("hours between failures", is_log=True), series)
+    chart = Curves(
+        title, ChartAxis("GPUs of a job", is_log=True), ChartAxis("hours between failures", is_log=True), series
+    )
     return Figure("mttf-by-size", chart, f"Running time between failures by size of the job. {title}.",
                    "1/(N r): N nodes that each fail at the rate r, one node for smaller jobs. Shaded: 95 % intervals "
                    "of a constant rate (Gamma); none below a node, where a failure stops several jobs.")  # fmt: skip
@@ -574,7 +576,9 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
             for hue, each in enumerate(fleets)
         )
         key = "occupancy-over-time" if quantity == "allocated" else "queue-over-time"
-        items.append(Figure(key, Curves(title, ChartAxis("days"), ChartAxis(words), series), f"{words} over time. {title}."))
+        items.append(
+            Figure(key, Curves(title, ChartAxis("days"), ChartAxis(words), series), f"{words} over time. {title}.")
+        )
     items.append(_lost_beside(fleets))
     if isinstance(first.document, RunDocument):  # a comparison has a table of all metrics
         items.append(_delivered_beside(fleets))

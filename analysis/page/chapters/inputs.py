@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel
 
 from ettrick.analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
-from ettrick.analysis.page.charts.data import StackPart, Stack
+from ettrick.analysis.page.charts.data import Stack, StackPart
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.report_data import SENSITIVITY
 from ettrick.analysis.page.sourced import number, ranged
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, SourcedNumber
+    from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument
     from ettrick.analysis.results.models import RunDocument, StepSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.sim import Prepared, Scenario
@@ -336,7 +336,9 @@ def _power(document: RunDocument) -> Iterator[InputValue]:
     for line in energy.assumptions:
         what, _, why = line.partition(" (")
         name, _, value = what.partition(": ")
-        yield InputValue("energy", name, value, "assumed", why.removesuffix(")") or "the usual value, or the scenario's")
+        yield InputValue(
+            "energy", name, value, "assumed", why.removesuffix(")") or "the usual value, or the scenario's"
+        )
 
 
 # ----------------------------------------
@@ -603,7 +605,9 @@ def stated(scenario: Scenario | None, *, priced: bool = False) -> str:
     return PRICED if priced else EXACTLY
 
 
-def not_known(places: SourceDocument, *summary: str | int, form: NumberFormat, what: str, otherwise: str = EXACTLY) -> Words:
+def not_known(
+    places: SourceDocument, *summary: str | int, form: NumberFormat, what: str, otherwise: str = EXACTLY
+) -> Words:
     """Return how far what is not known exactly moves a value; or that it holds at exactly what is stated.
 
     The summary, which may have a ``band90``, is at some keys; `what` is the subject of the sentence.

@@ -24,20 +24,27 @@ from ettrick.analysis.optimize.optimize import why
 from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import ChosenAxis
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
-from ettrick.analysis.page.charts.data import Curves, FrontChart, FrontPoint, Interval, Intervals, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Interval, Intervals, Series
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
+from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
 from ettrick.analysis.page.report_data import OPTIMIZE
-from ettrick.analysis.page.sourced import SourceDocument, SourcedNumber, line, number, sentence, span, worded
+from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, line, number, sentence, span, worded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.amounts import NumberFormat, MetricFormat
+    from ettrick.analysis.amounts import MetricFormat, NumberFormat
     from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import AimDescription, AimSummary, ConditionSummary, Labels, OptimizeDocument, TrialSummary
+    from ettrick.analysis.results.models import (
+        AimDescription,
+        AimSummary,
+        ConditionSummary,
+        Labels,
+        OptimizeDocument,
+        TrialSummary,
+    )
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
@@ -556,7 +563,9 @@ def _front_picture(optimum: _Optimum) -> Figure | None:
             sure = "with 95 % confidence" if mine == "front" else "perhaps by chance"
             rows.append((where, *(_text(trial, metric) for metric in metrics), sure))
     title = _title(optimum)
-    chart = FrontChart(title, ChartAxis(metrics[0].head), ChartAxis(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest)
+    chart = FrontChart(
+        title, ChartAxis(metrics[0].head), ChartAxis(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest
+    )
     heads = ("Setting", *(capital(metric.name) for metric in metrics), "On the front")
     alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
     return Figure("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))

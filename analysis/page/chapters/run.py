@@ -42,19 +42,19 @@ from ettrick.analysis.page.account import account_of, basis, cause_name, of_focu
 from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
-    WaterfallStep,
+    ChartAxis,
     Curves,
     HeatMap,
-    StackPart,
-    ChartAxis,
     Series,
     Stack,
+    StackPart,
     Waterfall,
+    WaterfallStep,
 )  # fmt: skip
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_words, glossed
-from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
-from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, SourcedNumber, number, ranged, total, worded
+from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
+from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, number, ranged, total, worded
 from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.run import replays_a_log
 from ettrick.analysis.results.step import stores_of
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.page.account import ResourceAccount
-    from ettrick.analysis.page.model import TableBlock, Number, Words
+    from ettrick.analysis.page.model import Number, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.results.explained import LayoutSummary
     from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
@@ -533,7 +533,10 @@ def cluster_stack(shares: Mapping[str, float]) -> Stack | None:
     productive = shares["productive"]
     lost = sum(shares[name] for name in JOB_BUCKETS) - productive
     # Replicas that keep the batch of a missing one do more than their own work: what is lost can be below nothing.
-    parts = [StackPart("productive", 100 * (productive + min(lost, 0.0)), 0), StackPart("lost by jobs", 100 * max(lost, 0.0), 1)]
+    parts = [
+        StackPart("productive", 100 * (productive + min(lost, 0.0)), 0),
+        StackPart("lost by jobs", 100 * max(lost, 0.0), 1),
+    ]
     parts += [StackPart(bucket_label(name), 100 * shares[name], BUCKETS[name].hue) for name in outside]
     largest = f"{bucket_label(outside[0])} ({PERCENT.value(shares[outside[0]])})"
     title = (

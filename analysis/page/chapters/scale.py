@@ -12,7 +12,7 @@ from ettrick import sim
 from ettrick.analysis.amounts import PERCENT, NumberFormat, ends_of, listed, time_text
 from ettrick.analysis.page.cells import running, summary_of
 from ettrick.analysis.page.chapters.run import TOO_FAR, distance
-from ettrick.analysis.page.charts.data import Contours, Curves, Dot, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Contours, Curves, Dot, Series
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from ettrick.sim import units
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import TableBlock
-    from ettrick.analysis.page.report_data import ReplayedScenario, InterruptionRates, ReportData
+    from ettrick.analysis.page.report_data import InterruptionRates, ReplayedScenario, ReportData
     from ettrick.analysis.results.models import SweepDocument
     from ettrick.sim import Prepared, PreparedJob
 

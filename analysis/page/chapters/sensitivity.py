@@ -26,10 +26,10 @@ from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters.compare import difference_note
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
-from ettrick.analysis.page.charts.data import Bar, Bars, StackPart, Stack, TornadoBar, TornadoChart
+from ettrick.analysis.page.charts.data import Bar, Bars, Stack, StackPart, TornadoBar, TornadoChart
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined
+from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
 from ettrick.analysis.page.report_data import SENSITIVITY
 from ettrick.analysis.page.sourced import SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.models import DifferenceSummary, SensitivityDocument
@@ -37,7 +37,7 @@ from ettrick.analysis.results.models import DifferenceSummary, SensitivityDocume
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ettrick.analysis.amounts import NumberFormat, MetricFormat
+    from ettrick.analysis.amounts import MetricFormat, NumberFormat
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate
@@ -437,7 +437,9 @@ def _of_a_run(asked: _Asked) -> Figure | None:
     shares = {key: share for key in _PARTS if (share := content.indices.variance[key].share) is not None}
     if len(shares) < len(_PARTS):
         return None
-    parts = tuple(StackPart(names[key], 100 * (share.value or 0.0), hue) for hue, (key, share) in enumerate(shares.items()))
+    parts = tuple(
+        StackPart(names[key], 100 * (share.value or 0.0), hue) for hue, (key, share) in enumerate(shares.items())
+    )
     metric, largest = name_of(content.metric), max(_PARTS, key=lambda key: shares[key].value or 0.0)
     makes = "make" if largest == "both" else "makes"
     title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"

@@ -21,9 +21,9 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label
 from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
-from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid
+from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid
 from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
 

@@ -45,9 +45,18 @@ from ettrick.analysis.page.chapters.inputs import EXACTLY, chance, not_covered, 
 from ettrick.analysis.page.charts.data import HeatMap, Interval, Intervals
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
-from ettrick.analysis.page.model import FirstScreen, Figure, Section, grid, joined, plain
+from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
-from ettrick.analysis.page.sourced import SourcedEstimate, SourceDocument, between, line, listed, number, sentence, worded
+from ettrick.analysis.page.sourced import (
+    SourcedEstimate,
+    SourceDocument,
+    between,
+    line,
+    listed,
+    number,
+    sentence,
+    worded,
+)
 from ettrick.sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
@@ -234,7 +243,9 @@ def _apart(asked: AnsweredQuestion, one: int, other: int) -> tuple[Words, Words,
     return asked.where(common), first, second
 
 
-def _of_axes(asked: AnsweredQuestion, cell: int | None, others: Sequence[AnsweredQuestion], second: int | None) -> Words:
+def _of_axes(
+    asked: AnsweredQuestion, cell: int | None, others: Sequence[AnsweredQuestion], second: int | None
+) -> Words:
     """Return the largest change of the metric by one step along one axis from the answer; empty without such a step.
 
     A step leads to the next value of numbers, and to the nearest result of names: how far a grid reaches was the choice
@@ -470,7 +481,9 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None or len(running(content)) < 2:
         return None
-    answers = answers_of(SourceDocument(RUN, content), CellRows(report_data.table)) if report_data.kind == "sweep" else []
+    answers = (
+        answers_of(SourceDocument(RUN, content), CellRows(report_data.table)) if report_data.kind == "sweep" else []
+    )
     drawn = [getattr(getattr(one.drawn(), "chart", None), "series", ()) for _, one in answers[:1]]
     pictures = [picture for picture in _pictures(content) if getattr(picture.chart, "series", None) not in drawn]
     if not pictures:
@@ -610,7 +623,11 @@ def _fixed(content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis]) -> list[
 
 
 def _picture(
-    content: SweepDocument, pair: tuple[ChosenAxis, ChosenAxis], fixed: Mapping[str, str], metric: MetricFormat, number: int
+    content: SweepDocument,
+    pair: tuple[ChosenAxis, ChosenAxis],
+    fixed: Mapping[str, str],
+    metric: MetricFormat,
+    number: int,
 ) -> Figure | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
     cells = {
@@ -656,7 +673,9 @@ def _text(cell: CellSummary | None, metric: MetricFormat) -> str:
     return cell_mean(cell, metric).removesuffix(metric.form.unit).rstrip()
 
 
-def _heat_map_title(best: Sequence[CellSummary], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, place: str) -> str:
+def _heat_map_title(
+    best: Sequence[CellSummary], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, place: str
+) -> str:
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
     is_ = verb(metric.metric, "is", "are")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import number_of, percent_text
 from ettrick.analysis.metrics import bucket_label
-from ettrick.analysis.page.charts.data import Curves, ChartAxis, Series
-from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, grid
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
+from ettrick.analysis.page.model import Figure, FirstScreen, Report, Section, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -153,7 +153,10 @@ def _pictures(document: TrackDocument) -> Iterator[Figure]:
         predicted = Series("predicted", x, tuple(metric.median for *_, metric in mine), ci95=band, look="dashed",
                            hue=-1)  # fmt: skip
         chart = Curves(
-            f"{label[0].upper()}{label[1:]} by week", ChartAxis("week", ticks=ticks), ChartAxis(label), (measured, predicted)
+            f"{label[0].upper()}{label[1:]} by week",
+            ChartAxis("week", ticks=ticks),
+            ChartAxis(label),
+            (measured, predicted),
         )
         yield Figure(f"history-{name}", chart, "What was measured, beside what the model in force predicts.",
                       "Band: 95 % of the predicted weeks.")  # fmt: skip

@@ -10,8 +10,8 @@ from ettrick.analysis.amounts import COUNT, PERCENT, NumberFormat, listed
 from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import Column, FirstScreen, TableBlock, Figure, Section, grid, joined
-from ettrick.analysis.page.sourced import SourceDocument, SourcedNumber, number, total
+from ettrick.analysis.page.model import Column, Figure, FirstScreen, Section, TableBlock, grid, joined
+from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, total
 from ettrick.analysis.results.models import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
 from ettrick.sim import catalog
@@ -293,7 +293,9 @@ def _failed(places: SourceDocument) -> list[Words]:
                 found.append((f"{row.id}: {row.reason}.",))
                 continue
             mine: Words = ("the simulator has ", number(ours, NumberFormat(row.unit.strip("-"))))
-            other: Words = () if theirs is None else ("; published is ", number(theirs, NumberFormat(row.unit.strip("-"))))
+            other: Words = (
+                () if theirs is None else ("; published is ", number(theirs, NumberFormat(row.unit.strip("-"))))
+            )
             found.append((f"{row.id}: ", *mine, *other, "."))
     return found
 

@@ -17,7 +17,7 @@ from ettrick.analysis.amounts import (
     time_form,
 )
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Column, TableBlock, Section
+from ettrick.analysis.page.model import Column, Section, TableBlock
 from ettrick.analysis.statistics.differences import MANY
 from ettrick.sim.units import HOUR
 

@@ -21,9 +21,9 @@ from ettrick.analysis.page.charts.sheet import (
     QUIET,
     TEXT,
     WIDTH,
-    Rectangle,
     LegendEntry,
     Margins,
+    Rectangle,
     beside,
     block_height,
     block_width,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from ettrick.analysis.page.charts.data import Dot, FrontPoint, Range, ChartAxis, Series
+    from ettrick.analysis.page.charts.data import ChartAxis, Dot, FrontPoint, Range, Series
     from ettrick.analysis.page.charts.sheet import Plane
 
 # ----------------------------------------

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
-from ettrick.analysis.page.charts.data import Bars, Intervals, ChartAxis, Stack, TornadoChart, Waterfall
+from ettrick.analysis.page.charts.data import Bars, ChartAxis, Intervals, Stack, TornadoChart, Waterfall
 from ettrick.analysis.page.charts.sheet import (
     BLUE,
     GREEN,

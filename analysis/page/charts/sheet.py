@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from ettrick.analysis.page.charts.data import Range, ChartAxis
+    from ettrick.analysis.page.charts.data import ChartAxis, Range
 
 # ----------------------------------------
 # Colours of all pictures, and formats of their files.
@@ -427,7 +427,10 @@ def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[
 
 
 def beside(
-    points: Sequence[tuple[float, float]], sizes: Sequence[tuple[float, float]], room: Rectangle, filled: Sequence[Rectangle]
+    points: Sequence[tuple[float, float]],
+    sizes: Sequence[tuple[float, float]],
+    room: Rectangle,
+    filled: Sequence[Rectangle],
 ) -> list[Rectangle | None]:
     """Return where the label of each point goes, or ``None`` where nothing near it is free.
 

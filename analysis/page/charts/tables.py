@@ -10,7 +10,7 @@ import numpy as np
 
 from ettrick.analysis.amounts import decimals_of, number_text, with_unit
 from ettrick.analysis.metrics import BUCKETS, bucket_label
-from ettrick.analysis.page.charts.data import Calendar, HeatMap, ChartAxis
+from ettrick.analysis.page.charts.data import Calendar, ChartAxis, HeatMap
 from ettrick.analysis.page.charts.sheet import (
     FAINT,
     INK,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick.analysis.page.charts import CONTROLS, NARROW, draw, render
 from ettrick.analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP, WIDTH
 from ettrick.analysis.page.formats.markdown import table_of
-from ettrick.analysis.page.model import Number, Figure
+from ettrick.analysis.page.model import Figure, Number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ettrick.analysis.page.charts.data import Cell, ChartTable
-    from ettrick.analysis.page.model import FirstScreen, Figure, Report, Section, Words
+    from ettrick.analysis.page.model import Figure, FirstScreen, Report, Section, Words
 
 # ----------------------------------------
 # What a picture shows, as a table: for formats that hold no pictures, and for pictures that have no table.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ettrick.analysis.page.charts import CHARTS
 from ettrick.analysis.page.charts.sheet import BLUE, FAINT, GREY, INK, ORANGE, hue
 from ettrick.analysis.page.formats.markdown import digits_of, table_of
-from ettrick.analysis.page.model import TableBlock, Figure, plain
+from ettrick.analysis.page.model import Figure, TableBlock, plain
 from ettrick.analysis.page.report_data import ReportError
 
 if TYPE_CHECKING:

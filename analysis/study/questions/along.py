@@ -227,7 +227,15 @@ def reason_of(cell: Cell, metric: str) -> str:
 
 
 def verdict_of(
-    table: StudyTable, line: QuestionSlice, along: str, metric: str, level: float, *, is_log: bool, is_least: bool, is_unknown: bool
+    table: StudyTable,
+    line: QuestionSlice,
+    along: str,
+    metric: str,
+    level: float,
+    *,
+    is_log: bool,
+    is_least: bool,
+    is_unknown: bool,
 ) -> ConditionVerdict:
     """Return where a metric is at least, or at most, a value along a line."""
     rows, silent = rows_of(line, table.position(along), metric)
@@ -529,7 +537,9 @@ class AxisStage(NamedTuple):
     cells: Mapping[str, Cell]
 
     @classmethod
-    def of(cls, label: str, number: float, cells: Mapping[str, Cell], metric: str, *, is_lowest: bool) -> AxisStage | None:
+    def of(
+        cls, label: str, number: float, cells: Mapping[str, Cell], metric: str, *, is_lowest: bool
+    ) -> AxisStage | None:
         """Return who is best at a value; ``None`` where fewer than two compete."""
         names, rows = list(cells), common_rows(list(cells.values()), metric)
         count = min((len(ratios) for ratios in rows), default=0)

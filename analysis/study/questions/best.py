@@ -14,8 +14,8 @@ from ettrick.analysis.study.questions.along import reason_of
 from ettrick.analysis.study.questions.question import (
     METRIC,
     Answer,
-    QuestionSlice,
     Question,
+    QuestionSlice,
     common_rows,
     is_lowest_best,
     labels_of,

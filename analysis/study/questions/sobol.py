@@ -391,7 +391,9 @@ def _not_resolved(layout: SobolLayout) -> str:
     return f"what varies cannot be separated from noise with {replications} replications of {rows} rows"
 
 
-def _by_axis(table: StudyTable, values: FloatArray, formula: FloatArray | None) -> tuple[tuple[Index, ...], SobolIndex | None]:
+def _by_axis(
+    table: StudyTable, values: FloatArray, formula: FloatArray | None
+) -> tuple[tuple[Index, ...], SobolIndex | None]:
     """Return the indices of each axis, the largest total first, and what the axes bring only together.
 
     Nothing if the variance of one of the sets is lost in noise.

@@ -87,7 +87,14 @@ def queue_wait(
 
 
 def priority_time(
-    lab: ScenarioRunner, replications: int, *, case: str, loads: tuple[float, float], stream: int, preempts: bool, jobs: float
+    lab: ScenarioRunner,
+    replications: int,
+    *,
+    case: str,
+    loads: tuple[float, float],
+    stream: int,
+    preempts: bool,
+    jobs: float,
 ) -> MeasuredQuantity:
     """Return the mean wait of one of two classes on one node; with preemption that resumes, the time in the system."""
     streams = [_stream(f"{case} high", loads[0], priority=1), _stream(f"{case} low", loads[1])]
@@ -99,7 +106,9 @@ def priority_time(
     return estimate(means[stream][2 if preempts else 0] for means in found)
 
 
-def start_over(lab: ScenarioRunner, replications: int, *, case: str, rate: float, length: float, jobs: float) -> MeasuredQuantity:
+def start_over(
+    lab: ScenarioRunner, replications: int, *, case: str, rate: float, length: float, jobs: float
+) -> MeasuredQuantity:
     """Return the mean time from first start to end of low jobs that lose everything when a higher job arrives."""
     low = _stream(f"{case} low", 1, work={"use": "fixed", "value": _time(length)})
     low |= {"arrivals": {"use": "backlog", "pending": 1}, "checkpoint": {"save": "1 s"}}
@@ -134,7 +143,9 @@ def failing_wait(
     return estimate(waits - slope * (control - load / (1 - load)))
 
 
-def gang_saturation(lab: ScenarioRunner, replications: int, *, case: str, slots: int, small: float, jobs: float) -> MeasuredQuantity:
+def gang_saturation(
+    lab: ScenarioRunner, replications: int, *, case: str, slots: int, small: float, jobs: float
+) -> MeasuredQuantity:
     """Return the share of nodes in use under strict FIFO, of jobs of one node (chance `small`) and of all nodes."""
     backlog = {"use": "backlog", "pending": 20}
     jobs_of = _stream(case, 1, arrivals=backlog, gpus={"1": small, str(slots): 1 - small})
@@ -277,7 +288,14 @@ def _occupancy(prepared: Prepared, replication: int) -> float:
 
 
 def large_job_ettr(
-    lab: ScenarioRunner, replications: int, *, gpus: int, work: float, rate: float, days: float, start: float | None = None
+    lab: ScenarioRunner,
+    replications: int,
+    *,
+    gpus: int,
+    work: float,
+    rate: float,
+    days: float,
+    start: float | None = None,
 ) -> MeasuredQuantity:
     """Return the ETTR without the queue of jobs of some size and work [h] on fleet-rsc1, beside its renewal equations.
 

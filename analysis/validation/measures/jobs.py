@@ -227,7 +227,9 @@ def rsc_mttf(lab: ScenarioRunner, _: int, *, gpus: int) -> MeasuredQuantity:
     return MeasuredQuantity(_rsc(lab, HOUR, gpus).jobs[0].mtti / HOUR)
 
 
-def rsc_ettr(lab: ScenarioRunner, replications: int, *, interval_min: float, formula: str = "exact") -> MeasuredQuantity:
+def rsc_ettr(
+    lab: ScenarioRunner, replications: int, *, interval_min: float, formula: str = "exact"
+) -> MeasuredQuantity:
     """Return the ETTR of a job of 16,000 GPUs on RSC-1 that loses nothing to saves, by formula or simulated [-].
 
     `formula` is ``exact``, the renewal argument, or ``first-order``, that of the paper.
@@ -525,7 +527,9 @@ def saves_alone(lab: ScenarioRunner, _: int, steps: int, step: float, write: flo
     return MeasuredQuantity(float(job.buckets[Bucket.CHECKPOINT_STALL]) / job.requested)
 
 
-def effective_time(lab: ScenarioRunner, replications: int, days: float, restarts: float, minutes: tuple[float, float]) -> MeasuredQuantity:
+def effective_time(
+    lab: ScenarioRunner, replications: int, days: float, restarts: float, minutes: tuple[float, float]
+) -> MeasuredQuantity:
     """Return the share of useful time [-] of a job that restarts so often in so many days.
 
     Parameters

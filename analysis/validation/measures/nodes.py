@@ -160,7 +160,9 @@ _LEAF_OUT = 8 * HOUR
 """How long it is out [s], as in the scenario."""
 
 
-def leaf_switches(lab: ScenarioRunner, replications: int, what: Literal["waits", "slower", "gain", "stops"]) -> MeasuredQuantity:
+def leaf_switches(
+    lab: ScenarioRunner, replications: int, what: Literal["waits", "slower", "gain", "stops"]
+) -> MeasuredQuantity:
     """Return what dying leaf switches cost a job of 15,104 GPUs [-].
 
     Parameters
@@ -243,7 +245,9 @@ def infinitehbd_trace(_: ScenarioRunner, __: int, *, statistic: str, **arguments
     return MeasuredQuantity(_TRACE[statistic](_logged(), **arguments))
 
 
-def infinitehbd_model(lab: ScenarioRunner, replications: int, *, statistic: str, independent: bool = False) -> MeasuredQuantity:
+def infinitehbd_model(
+    lab: ScenarioRunner, replications: int, *, statistic: str, independent: bool = False
+) -> MeasuredQuantity:
     """Return the median of a statistic over simulated traces, of the catalog's model or of independent nodes."""
     model = INDEPENDENT if independent else {"use": "infinitehbd"}
     found = lab.each(_statistics, _traced(lab, model), replications)

@@ -76,7 +76,15 @@ def job_share(
 
 
 def shared_save_share(
-    lab: ScenarioRunner, replications: int, *, case: str, share: str, jobs: int, mtti: float, interval: float, restart: float
+    lab: ScenarioRunner,
+    replications: int,
+    *,
+    case: str,
+    share: str,
+    jobs: int,
+    mtti: float,
+    interval: float,
+    restart: float,
 ) -> MeasuredQuantity:
     """Return a share of up to four jobs that save 1 TB each to a store of 100 GB/s, and that of renewal theory.
 
@@ -267,7 +275,9 @@ def predicted_share(
     return estimate(_shares(lab.results(lab.scenario(data), replications), "productive"), expected)
 
 
-def fill_rate(lab: ScenarioRunner, replications: int, *, case: str, demand: float, lead: float, stock: int) -> MeasuredQuantity:
+def fill_rate(
+    lab: ScenarioRunner, replications: int, *, case: str, demand: float, lead: float, stock: int
+) -> MeasuredQuantity:
     """Return the share of repairs that find their part on the shelf, and that of Palm's theorem.
 
     Parts are asked for `demand` times a day, and ordered one by one with an exponential lead time [days].
@@ -303,7 +313,15 @@ def nodes_down(
 
 
 def aged_failures(
-    lab: ScenarioRunner, replications: int, *, case: str, nodes: int, shape: float, scale: float, age: float, days: float
+    lab: ScenarioRunner,
+    replications: int,
+    *,
+    case: str,
+    nodes: int,
+    shape: float,
+    scale: float,
+    age: float,
+    days: float,
 ) -> MeasuredQuantity:
     """Return how many nodes of a known age fail for the first time, and N (1 - S(a + t) / S(a)); times in days."""
     cluster = {
@@ -327,7 +345,9 @@ def stationary_failures(
     return estimate(_counts(lab, data, replications), nodes * days / (scale * math.gamma(1.0 + 1.0 / shape)))
 
 
-def poisson_counts(lab: ScenarioRunner, replications: int, *, case: str, nodes: int, mean: float, of: str) -> MeasuredQuantity:
+def poisson_counts(
+    lab: ScenarioRunner, replications: int, *, case: str, nodes: int, mean: float, of: str
+) -> MeasuredQuantity:
     """Return what failures of a constant rate in a replication come to: their ``mean``, or a second moment over it.
 
     ``dispersion`` is E(n - mean)^2 / mean, 1; ``replications`` pairs each replication with the next one,

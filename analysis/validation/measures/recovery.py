@@ -226,7 +226,9 @@ def groups_in_memory(lab: ScenarioRunner, replications: int, machines: int, lost
     return estimate(shares)
 
 
-def wasted(lab: ScenarioRunner, _: int, save: float, load: float, interval: float, points: int = 42) -> MeasuredQuantity:
+def wasted(
+    lab: ScenarioRunner, _: int, save: float, load: float, interval: float, points: int = 42
+) -> MeasuredQuantity:
     """Return what a failure wastes when copies take `save` to become durable and `load` to read [s].
 
     It is the mean over failures that are spread evenly over the time between two saves, `interval` [s] of stepping.
@@ -243,7 +245,9 @@ def wasted(lab: ScenarioRunner, _: int, save: float, load: float, interval: floa
     return MeasuredQuantity(float(np.mean(found)))
 
 
-def wasted_minutes(lab: ScenarioRunner, replications: int, save: float, load: float, interval: float) -> MeasuredQuantity:
+def wasted_minutes(
+    lab: ScenarioRunner, replications: int, save: float, load: float, interval: float
+) -> MeasuredQuantity:
     """Return the same in minutes, of times in minutes."""
     seconds = wasted(lab, replications, save * MINUTE, load * MINUTE, interval * MINUTE)
     return MeasuredQuantity(seconds.value / MINUTE)
@@ -332,7 +336,9 @@ def _quorums(lab: ScenarioRunner) -> Iterator[tuple[bool, bool]]:
             yield any(phase.bucket == "smaller" for phase in found), replicas - lost > replicas / 2
 
 
-def periodic_failures(lab: ScenarioRunner, _: int, every: float, stall: float, replicas: int = 1, away: float = 0.0) -> MeasuredQuantity:
+def periodic_failures(
+    lab: ScenarioRunner, _: int, every: float, stall: float, replicas: int = 1, away: float = 0.0
+) -> MeasuredQuantity:
     """Return the share of useful time when a failure comes every so many minutes, to the minute [-].
 
     Parameters

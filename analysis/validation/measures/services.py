@@ -17,7 +17,7 @@ from ettrick.analysis.calibrate.fit import mape
 from ettrick.analysis.calibrate.rows import default_folder
 from ettrick.analysis.services import describe_service
 from ettrick.analysis.validation.lab import MeasuredQuantity, estimate
-from ettrick.sim import RequestRates, Request, replay
+from ettrick.sim import Request, RequestRates, replay
 from ettrick.sim.formulas.arrays import enough_probability
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from ettrick.sim.steps.serving import Requests, batch_of_load, largest_batch, largest_rate
@@ -73,7 +73,9 @@ def serving_error(_: ScenarioRunner, __: int, of: str, model: str = "llama2-70b"
     )
 
 
-def serving_kept(lab: ScenarioRunner, replications: int, scenario: Literal["Server", "Interactive"]) -> MeasuredQuantity:
+def serving_kept(
+    lab: ScenarioRunner, replications: int, scenario: Literal["Server", "Interactive"]
+) -> MeasuredQuantity:
     """Return what a limit of latency leaves of offline throughput, less what MLPerf measured, mean of systems [-].
 
     Ours is the largest load of Poisson arrivals at which 99 % of the requests of a replay meet both limits.
@@ -112,7 +114,11 @@ def _load_within(system: Measured, ttft: float, tpot: float, seed: int) -> float
 
 
 def serving_run(
-    lab: ScenarioRunner, _: int, scenario: Literal["Offline", "Server"], cluster: dict[str, Any], service: dict[str, Any]
+    lab: ScenarioRunner,
+    _: int,
+    scenario: Literal["Offline", "Server"],
+    cluster: dict[str, Any],
+    service: dict[str, Any],
 ) -> MeasuredQuantity:
     """Return the tokens a second of a service in a run of MLPerf Inference [1/s].
 
@@ -203,7 +209,9 @@ def _share(lab: ScenarioRunner, prepared: Prepared, replications: int, amount: s
     return [float(fleet.service_sum(0, amount).sum() / fleet.service_sum(0, base).sum()) for fleet in fleets if fleet]
 
 
-def serving_chain(lab: ScenarioRunner, replications: int, spares: int, of: Literal["replicas", "full"]) -> MeasuredQuantity:
+def serving_chain(
+    lab: ScenarioRunner, replications: int, spares: int, of: Literal["replicas", "full"]
+) -> MeasuredQuantity:
     """Return the share of 24 replicas that serve, or of the time in which all do, with some spares [-]."""
     prepared = lab.scenario(_replicas(24, spares))
     return estimate(_share(lab, prepared, replications, of, {"replicas": "wanted", "full": "seconds"}[of]))

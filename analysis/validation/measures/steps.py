@@ -66,7 +66,9 @@ def _errors(rows: Sequence[MeasuredStep]) -> Array:
     return np.array([as_shipped(row) / row.measured - 1 for row in rows])
 
 
-def steps_error(_: ScenarioRunner, __: int, of: Literal["all", "large", "megatron", "tuned", "experts"]) -> MeasuredQuantity:
+def steps_error(
+    _: ScenarioRunner, __: int, of: Literal["all", "large", "megatron", "tuned", "experts"]
+) -> MeasuredQuantity:
     """Return the mean absolute error on published steps [-].
 
     Parameters
@@ -169,7 +171,9 @@ def deepseek_hours(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     return MeasuredQuantity(14.8e12 / rate * row.work.gpus / HOUR / 1e6)
 
 
-def bubble(_: ScenarioRunner, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b") -> MeasuredQuantity:
+def bubble(
+    _: ScenarioRunner, __: int, stages: int, microbatches: int, virtual: int = 1, schedule: Any = "1f1b"
+) -> MeasuredQuantity:
     """Return the time to fill and drain a pipeline over that of its microbatches [-], where links take no time.
 
     Of a model without a vocabulary, so that stages are alike, and without attention, so that all passes of zero bubble
@@ -184,7 +188,9 @@ def bubble(_: ScenarioRunner, __: int, stages: int, microbatches: int, virtual: 
     return MeasuredQuantity(found.bubble / (found.total - found.bubble))
 
 
-def rerouted(_: ScenarioRunner, __: int, microbatches: int, stages: int, replicas: int, missing: int) -> MeasuredQuantity:
+def rerouted(
+    _: ScenarioRunner, __: int, microbatches: int, stages: int, replicas: int, missing: int
+) -> MeasuredQuantity:
     """Return how much longer a step takes when peers do the work of a lost worker too [-]."""
     return MeasuredQuantity(1 / rerouted_pace(microbatches, stages, replicas, missing))
 
@@ -217,7 +223,12 @@ def checkpoint_gib(_: ScenarioRunner, __: int, model: str) -> MeasuredQuantity:
 
 
 def gpu_memory(
-    _: ScenarioRunner, __: int, model: str, layout: tuple[int, int, int, int], part: Literal["state", "activations"], saves: bool
+    _: ScenarioRunner,
+    __: int,
+    model: str,
+    layout: tuple[int, int, int, int],
+    part: Literal["state", "activations"],
+    saves: bool,
 ) -> MeasuredQuantity:
     """Return what a GPU holds of a Megatron model [GiB], its layers only.
 

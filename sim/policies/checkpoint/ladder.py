@@ -17,10 +17,10 @@ from ettrick.sim.policies.checkpoint.stores import (
     TIE,
     PeriodicStalls,
     RestoreCost,
-    StorePlan,
-    StoredCheckpoints,
     RestoreSource,
+    StoredCheckpoints,
     StoreName,
+    StorePlan,
     after,
     before,
     cut,
@@ -60,7 +60,11 @@ class _Search:
     """Checkpoints that may be read, store by store; the newest ones that are of no use are passed over."""
 
     def __init__(
-        self, sources: Sequence[RestoreSource | None], shelves: Sequence[StoredCheckpoints], spacings: Sequence[float], sound: float
+        self,
+        sources: Sequence[RestoreSource | None],
+        shelves: Sequence[StoredCheckpoints],
+        spacings: Sequence[float],
+        sound: float,
     ) -> None:
         self.sources = sources
         self.shelves = [
@@ -321,7 +325,9 @@ class MultiLevelCheckpoint:
         grid = self.grid(pace)
         if not self._shares:
             return grid
-        return PeriodicStalls.of((_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:]), (_NEVER, *grid.first_periods[1:]))
+        return PeriodicStalls.of(
+            (_NEVER, *grid.periods[1:]), (0.0, *grid.stalls[1:]), (_NEVER, *grid.first_periods[1:])
+        )
 
     def advance(self, state: LadderState, pace: Pace, seconds: float) -> tuple[LadderState, float, float]:
         """Return the state after `seconds` [s] of RUNNING, and how many were stepping and periodic work [s]."""
@@ -438,7 +444,9 @@ class MultiLevelCheckpoint:
         return LadderState(work if work > TIE * state.work else 0.0, stepped, shelves)
 
     @staticmethod
-    def _since(state: LadderState, grid: PeriodicStalls, shelves: Sequence[StoredCheckpoints], work: float, back: float) -> tuple[float, ...]:
+    def _since(
+        state: LadderState, grid: PeriodicStalls, shelves: Sequence[StoredCheckpoints], work: float, back: float
+    ) -> tuple[float, ...]:
         """Return how long each series has stepped since it was last due [s], `back` [s] of stepping ago, at `work`."""
         if work <= 0:
             return (0.0,) * len(state.since)

@@ -48,7 +48,9 @@ class Periodic(NamedTuple):
     @property
     def rungs(self) -> tuple[StorePlan, ...]:
         """The store, as those of a ladder."""
-        return (StorePlan("remote", self.interval, self.stall, self.drain, self.load, self.load, transfer=self.transfer),)
+        return (
+            StorePlan("remote", self.interval, self.stall, self.drain, self.load, self.load, transfer=self.transfer),
+        )
 
     @property
     def minds_nodes(self) -> bool:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from ettrick.sim import units
 from ettrick.sim.policies.checkpoint.ladder import MultiLevelCheckpoint
 from ettrick.sim.policies.checkpoint.periodic import Periodic
-from ettrick.sim.policies.checkpoint.stores import StorePlan, StoreName
+from ettrick.sim.policies.checkpoint.stores import StoreName, StorePlan
 from ettrick.sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy
 
 if TYPE_CHECKING:

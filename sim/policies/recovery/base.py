@@ -440,4 +440,6 @@ def spans(phases: Held, members: Participants, fault: str = "", *, exposed: bool
         return
     for phase in phases:
         if phase.is_due(members, fault):
-            yield RestartPhase(phase.time, phase.factor(members), phase.count(members), exposed and phase.exposed == "both")
+            yield RestartPhase(
+                phase.time, phase.factor(members), phase.count(members), exposed and phase.exposed == "both"
+            )

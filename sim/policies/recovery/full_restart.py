@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Requeue
-from ettrick.sim.policies.recovery.base import QUEUE, RecoveryStrategy, RecoveryPath, RestartPhase, SpareWait, initialized
+from ettrick.sim.policies.recovery.base import (
+    QUEUE,
+    RecoveryPath,
+    RecoveryStrategy,
+    RestartPhase,
+    SpareWait,
+    initialized,
+)
 from ettrick.sim.scenario.fields import Duration
 from ettrick.sim.scenario.laws import Fixed, Law
 

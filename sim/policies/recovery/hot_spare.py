@@ -14,7 +14,7 @@ from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import JobView, Plan
-    from ettrick.sim.policies.recovery.base import SampledTime, ExpectedFailure
+    from ettrick.sim.policies.recovery.base import ExpectedFailure, SampledTime
 
 
 class HotSpare(InPlace):

@@ -9,8 +9,25 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
-from ettrick.sim.policies.recovery.base import QUEUE, SampledTime, RecoveryStrategy, RecoveryPath, RestartPhase, SpareWait, spans
-from ettrick.sim.policies.recovery.phases import Fault, Participants, Phases, back_to_queue, exposures, mean, some, steps
+from ettrick.sim.policies.recovery.base import (
+    QUEUE,
+    RecoveryPath,
+    RecoveryStrategy,
+    RestartPhase,
+    SampledTime,
+    SpareWait,
+    spans,
+)
+from ettrick.sim.policies.recovery.phases import (
+    Fault,
+    Participants,
+    Phases,
+    back_to_queue,
+    exposures,
+    mean,
+    some,
+    steps,
+)
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.laws import Fixed, Law
 
@@ -225,7 +242,9 @@ class Ladder(RecoveryStrategy):
         evict = self.evict
         joiners = max(hit.takes, evict.nodes) if evict is not None and hit.fault in evict.faults else hit.takes
         if rung is not None and rung.keeps != "nothing":
-            return RecoveryPath(rung.keeps, rung.spans(Participants(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance)
+            return RecoveryPath(
+                rung.keeps, rung.spans(Participants(hit.gpus, hit.nodes, joiners), hit.fault), joiners, chance
+            )
         if rung is None and self.gives_up:
             return None
         everybody = Participants(hit.gpus, hit.nodes, hit.nodes)

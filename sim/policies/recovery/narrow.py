@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryStrategy, RecoveryPath, spans
+from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryPath, RecoveryStrategy, spans
 from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
 from ettrick.sim.scenario.fields import Duration, Fraction, RuleError
 

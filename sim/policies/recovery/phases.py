@@ -147,7 +147,8 @@ def _form(value: object) -> str:
 
 
 Phases = Annotated[
-    Annotated[Law, Tag("one time")] | Annotated[tuple[RecoveryPhase, ...], AfterValidator(_once_each), Tag("several phases")],
+    Annotated[Law, Tag("one time")]
+    | Annotated[tuple[RecoveryPhase, ...], AfterValidator(_once_each), Tag("several phases")],
     Discriminator(_form),
 ]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
-from ettrick.sim.policies.recovery.base import SampledTime, InPlace, RecoveryPath, RestartPhase, SpareWait
+from ettrick.sim.policies.recovery.base import InPlace, RecoveryPath, RestartPhase, SampledTime, SpareWait
 from ettrick.sim.policies.recovery.phases import Exposed
 from ettrick.sim.scenario.laws import Law
 
@@ -40,7 +40,9 @@ class Standby(InPlace):
     def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return the recovery time: a hot spare is at hand."""
         exposed = self.exposed == "both"
-        return (RecoveryPath("hosts", (RestartPhase(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),)
+        return (
+            RecoveryPath("hosts", (RestartPhase(self.recovery, exposed=exposed),), joiners=hit.takes, exposed=exposed),
+        )
 
     def _waits(self, hit: ExpectedFailure) -> SpareWait:
         """Return that hosts are looked for after the recovery time."""
