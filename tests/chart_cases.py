@@ -130,8 +130,12 @@ CASES: dict[str, Any] = {
     ),
     "intervals, equal": Intervals("A", "points", (Interval("x", 0.0, (0.0, 0.0)), Interval("y", 0.0))),
     "intervals, no rows": Intervals("A", "points", ()),
-    "stack": Stack("A", "s", (StackPart("x", 2.8, 0), StackPart("y", 0.4, 1), StackPart("z", 0.3, 1), StackPart("rest", 0.15, -1))),
-    "stack, below zero": Stack(LONG, "%", (StackPart("x", 120.0, 0), StackPart("y", -20.0, 1), StackPart("z", 1e-6, 2))),
+    "stack": Stack(
+        "A", "s", (StackPart("x", 2.8, 0), StackPart("y", 0.4, 1), StackPart("z", 0.3, 1), StackPart("rest", 0.15, -1))
+    ),
+    "stack, below zero": Stack(
+        LONG, "%", (StackPart("x", 120.0, 0), StackPart("y", -20.0, 1), StackPart("z", 1e-6, 2))
+    ),
     "stack, nothing": Stack("A", "s", (StackPart("x", 0.0, 0),)),
     "stack, many": Stack("A", "$", tuple(StackPart(f"{LONG} {number}", 1.0 + number, number) for number in range(20))),
     "tornado": TornadoChart(
@@ -144,9 +148,13 @@ CASES: dict[str, Any] = {
     ),
     "tornado, many": TornadoChart(
         LONG, "%", (LONG, 1.0),
-        tuple(TornadoBar(f"{LONG} {size}", (LONG, -size, (-2 * size, 1.0)), (LONG, size, None)) for size in SIZES[::-1]),
+        tuple(
+            TornadoBar(f"{LONG} {size}", (LONG, -size, (-2 * size, 1.0)), (LONG, size, None)) for size in SIZES[::-1]
+        ),
     ),
-    "tornado, nothing": TornadoChart("A", "points", ("x", 0.0), (TornadoBar("a", ("low", 0.0, None), ("high", 0.0, None)),)),
+    "tornado, nothing": TornadoChart(
+        "A", "points", ("x", 0.0), (TornadoBar("a", ("low", 0.0, None), ("high", 0.0, None)),)
+    ),
     "heat map": table(4, 3, "column"),
     "heat map, many": table(16, 12, "interval of many"),
     "heat map, upright": table(3, 12, "uninterruptible"),

@@ -306,9 +306,20 @@ def _snapshots(reading: ReaderContext) -> list[Exposure]:
         for kind, fault in now.conditions.items():
             if last is not None and (kind not in last.conditions or last.conditions[kind].since != fault.since):
                 reading.tables.events.append(
-                    NodeEvent("nodes", fault.since, fault.since, now.node, fault.cause, fault.basis, where.file, where.line,
-                          _part(reading.rules, fault.cause), severity=fault.severity, is_fault=True)
-                )  # fmt: skip
+                    NodeEvent(
+                        "nodes",
+                        fault.since,
+                        fault.since,
+                        now.node,
+                        fault.cause,
+                        fault.basis,
+                        where.file,
+                        where.line,
+                        _part(reading.rules, fault.cause),
+                        severity=fault.severity,
+                        is_fault=True,
+                    )
+                )
     end = max((each.t for each in before.values()), default=0.0)
     return [replace(each.seen_as, t_exit=math.inf if each.t == end else each.t) for each in before.values()]
 
@@ -538,9 +549,23 @@ def _faults_of(
             continue
         severity = "info" if code in reading.rules.harmless else rule.get("severity", "fatal")
         tables.events.append(
-            NodeEvent("prometheus", t, t, node, cause, f"xid {code}" if code else metric, run.file, run.line, "gpu", device,
-                  lo, severity=severity, raw_count=1 if is_code else max(int(rise), 1), is_fault=True)
-        )  # fmt: skip
+            NodeEvent(
+                "prometheus",
+                t,
+                t,
+                node,
+                cause,
+                f"xid {code}" if code else metric,
+                run.file,
+                run.line,
+                "gpu",
+                device,
+                lo,
+                severity=severity,
+                raw_count=1 if is_code else max(int(rise), 1),
+                is_fault=True,
+            )
+        )
 
 
 def _states_of(

@@ -122,7 +122,7 @@ def _make_runs(reading: ReaderContext) -> None:
     """Make phases of the entries of all files; a start of a job begins another run of it."""
     reading.entries.sort()
     for _, entries in itertools.groupby(reading.entries, key=lambda entry: entry.job):
-        run, last, begins = 0, (), {}  # type: int, tuple[object, ...], dict[str, Entry]
+        run, last, begins = 0, (), {}  # type: int, tuple[object, ...], dict[str, SpanEdge]
         for entry in entries:
             key = entry[:5]
             if key == last:

@@ -60,7 +60,7 @@ class Settled(NamedTuple):
     """The metrics of a fleet with the intervals that the data support, and how these were made."""
 
     metrics: dict[str, models.MetricSummary]  # all of them, those of slices too
-    # intervals, batches, correlated: as in `FleetFound`
+    # intervals, batches, correlated: as in `FleetSummary`
     intervals: str
     batches: int
     correlated: list[str]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.stream_job import Allocation
     from ettrick.sim.failures.trace import FailureTrace
 
-Inside = list[tuple["Group | Allocation", int]]
+Inside = list[tuple["ReplicaGroup | Allocation", int]]
 
 
 class Failures:

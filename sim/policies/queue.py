@@ -48,7 +48,7 @@ class SharedNode:
         self.node: Any = None
 
 
-Place: TypeAlias = "tuple[tuple[int, int], ...] | Share"
+Place: TypeAlias = "tuple[tuple[int, int], ...] | SharedNode"
 
 """Nodes of each pool, or the node that a job shares."""
 

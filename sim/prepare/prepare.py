@@ -18,7 +18,7 @@ from ettrick.sim.engine.prepared import Prepared, PreparedJob, SparePool, Target
 from ettrick.sim.failures.health import CHECK
 from ettrick.sim.failures.source import CONTENTION, OF_ONE_NODE, Domains, condition, slots_per_node
 from ettrick.sim.policies.checkpoint import Pause
-from ettrick.sim.policies.recovery import MultiLevelCheckpoint as LadderOfRungs
+from ettrick.sim.policies.recovery import Ladder as LadderOfRungs
 from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.prepare.cost import power_warnings, upkeep_of
 from ettrick.sim.prepare.failures import (

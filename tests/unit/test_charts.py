@@ -51,7 +51,6 @@ from ettrick.analysis.page.charts.sheet import (
     ON_LIGHT,
     QUIET,
     RAMP,
-    Rectangle,
     beside,
     block_width,
     cut,

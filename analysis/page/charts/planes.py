@@ -23,7 +23,7 @@ from ettrick.analysis.page.charts.sheet import (
     WIDTH,
     LegendEntry,
     Margins,
-    Rectangle,
+    SheetBox,
     beside,
     block_height,
     block_width,
@@ -291,7 +291,7 @@ def _draw_dots_of(plane: Plane, chart: Curves) -> int:
     return boxes.count(None)
 
 
-def _write_name(plane: Plane, text: str, spot: tuple[float, float], box: Rectangle | None, **look: object) -> None:
+def _write_name(plane: Plane, text: str, spot: tuple[float, float], box: SheetBox | None, **look: object) -> None:
     """Write the name of a point into a box, and join it to the point if it is far."""
     if box is None:
         return
@@ -309,7 +309,7 @@ def _named(dot: Dot) -> str:
     return text if dot.source and text.endswith(")") and "…" not in text else wrapped(dot.name, sized(_NAME))
 
 
-def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Rectangle]:
+def _on_lines(plane: Plane, series: Sequence[Series]) -> list[SheetBox]:
     found = []
     for each in series:
         spots = [plane.inches(x, y) for x, y in zip(each.x, each.y, strict=True) if y is not None]
@@ -317,7 +317,7 @@ def _on_lines(plane: Plane, series: Sequence[Series]) -> list[Rectangle]:
             count = min(max(int(math.hypot(end_x - x, end_y - y) / 0.08), 1), 60)
             for part in np.linspace(0.0, 1.0, count, endpoint=False).tolist():
                 middle = (x + part * (end_x - x), y + part * (end_y - y))
-                found.append(Rectangle(middle[0] - 0.03, middle[1] - 0.03, middle[0] + 0.03, middle[1] + 0.03))
+                found.append(SheetBox(middle[0] - 0.03, middle[1] - 0.03, middle[0] + 0.03, middle[1] + 0.03))
     return found
 
 
@@ -445,11 +445,11 @@ def _write_names(plane: Plane, named: Sequence[FrontPoint], others: Sequence[Fro
     texts = [wrapped(point.name, sized(_NAME)) for point in order]
     sizes = [(block_width(text) + 0.04, block_height(text)) for text in texts]
     dots = [plane.inches(point.x, point.y) for point in others]
-    filled = [Rectangle(x - 0.03, y - 0.03, x + 0.03, y + 0.03) for x, y in dots]
+    filled = [SheetBox(x - 0.03, y - 0.03, x + 0.03, y + 0.03) for x, y in dots]
     lines = [[plane.inches(x, y) for x, y in line] for point in named for line in _crosses(point)]
-    crosses = [Rectangle(left - 0.02, low - 0.02, right + 0.02, high + 0.02) for (left, low), (right, high) in lines]
+    crosses = [SheetBox(left - 0.02, low - 0.02, right + 0.02, high + 0.02) for (left, low), (right, high) in lines]
     spots = [plane.inches(point.x, point.y) for point in order]
-    boxes: list[Rectangle | None] = [None]
+    boxes: list[SheetBox | None] = [None]
     for kept_free in ([*filled, *crosses], filled, []):
         if None in boxes:  # rather a name on what matters less than no name
             boxes = beside(spots, sizes, plane.room, kept_free)
@@ -511,28 +511,28 @@ def _draw_heights(
     return [[np.asarray(line) for line in lines if len(line) > 1] for lines in drawn.allsegs]
 
 
-def _draw_here(plane: Plane, name: str, x: float, y: float) -> Rectangle:
+def _draw_here(plane: Plane, name: str, x: float, y: float) -> SheetBox:
     plane.axes.plot([x], [y], marker="o", markersize=8, color=ORANGE, markeredgecolor="white", clip_on=False, zorder=5)
     name = cut(name, plane.across / 2 - 0.3)
     spot = plane.inches(x, y)
-    room = Rectangle(0.03, 0.03, plane.across - 0.03, plane.up - 0.03)
+    room = SheetBox(0.03, 0.03, plane.across - 0.03, plane.up - 0.03)
     (box,) = beside([spot], [(width_of(name) + 0.06, _LINE)], room, [])
     if box is None:
-        return Rectangle(spot[0] - 0.1, spot[1] - 0.1, spot[0] + 0.1, spot[1] + 0.1)
+        return SheetBox(spot[0] - 0.1, spot[1] - 0.1, spot[0] + 0.1, spot[1] + 0.1)
     plane.write(box.left + 0.03, (box.bottom + box.top) / 2, name, weight="bold", zorder=6)
     x, y = spot
-    return Rectangle(min(box.left, x - 0.1), min(box.bottom, y - 0.1), max(box.right, x), max(box.top, y))
+    return SheetBox(min(box.left, x - 0.1), min(box.bottom, y - 0.1), max(box.right, x), max(box.top, y))
 
 
 def _write_levels(
-    plane: Plane, texts: Iterable[str], lines: Iterable[Sequence[NDArray[np.float64]]], taken: list[Rectangle]
+    plane: Plane, texts: Iterable[str], lines: Iterable[Sequence[NDArray[np.float64]]], taken: list[SheetBox]
 ) -> None:
     """Write each height on its line, as near to the middle of it as there is room."""
     for text, parts in zip(texts, lines, strict=True):
         half = width_of(text) / 2 + 0.04
         spots = _along(plane, max(parts, key=len, default=np.empty((0, 2))))
         for x, y in spots:
-            box = Rectangle(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
+            box = SheetBox(x - half, y - _LINE / 2, x + half, y + _LINE / 2)
             inside = box.left > 0 and box.bottom > 0 and box.right < plane.across and box.top < plane.up
             if inside and not any(box.overlaps(other) for other in taken):
                 plane.write(

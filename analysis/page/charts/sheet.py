@@ -311,13 +311,12 @@ def _rows_of(key: Sequence[LegendEntry], room: float) -> list[list[tuple[float, 
 
 def _draw_key(figure: Figure, row: Sequence[tuple[float, LegendEntry]], height: float) -> None:
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Rectangle
 
     inches = figure.dpi_scale_trans
     for start, entry in row:
         look: dict[str, Any] = {"color": entry.color, "alpha": entry.alpha, "transform": inches}
         if entry.mark == "bar":
-            figure.add_artist(Rectangle((start, height - 0.05), 0.13, 0.1, linewidth=0, **look))
+            figure.add_artist(SheetBox((start, height - 0.05), 0.13, 0.1, linewidth=0, **look))
         elif entry.mark in ("dot", "ring"):
             face = entry.color if entry.mark == "dot" else "white"
             figure.add_artist(Line2D([start + 0.07], [height], marker="o", markersize=5.5, mfc=face, **look))
@@ -351,7 +350,7 @@ _DOT = 0.05  # half the size of a point, which labels stay away from [in]
 _ANGLES = (0, 180, 45, -45, 135, -135, 90, -90, 22, -22, 158, -158, 68, -68, 112, -112)
 
 
-class Rectangle(NamedTuple):
+class SheetBox(NamedTuple):
     """A rectangle [in]."""
 
     left: float
@@ -359,7 +358,7 @@ class Rectangle(NamedTuple):
     right: float
     top: float
 
-    def overlaps(self, other: Rectangle) -> bool:
+    def overlaps(self, other: SheetBox) -> bool:
         """Whether two rectangles have an inside in common."""
         return bool(_overlap(np.array([self]), np.array([other]))[0, 0])
 
@@ -429,21 +428,21 @@ def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[
 def beside(
     points: Sequence[tuple[float, float]],
     sizes: Sequence[tuple[float, float]],
-    room: Rectangle,
-    filled: Sequence[Rectangle],
-) -> list[Rectangle | None]:
+    room: SheetBox,
+    filled: Sequence[SheetBox],
+) -> list[SheetBox | None]:
     """Return where the label of each point goes, or ``None`` where nothing near it is free.
 
     The places are evaluated from the nearest on, on the right first: a label is never on another one, on a point, or on
     what is filled. Sizes are width and height of labels [in], which are inside the room and not on what is filled.
     """
-    dots = [Rectangle(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
+    dots = [SheetBox(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
     taken = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
-    found: list[Rectangle | None] = []
+    found: list[SheetBox | None] = []
     for (x, y), (width, height) in zip(points, sizes, strict=True):
         tries = _tries(x, y, width, height, room)
         free = tries[~_overlap(tries, taken).any(axis=1)]
-        found.append(Rectangle(*free[0].tolist()) if len(free) else None)
+        found.append(SheetBox(*free[0].tolist()) if len(free) else None)
         taken = np.concatenate([taken, free[:1]])
     return found
 
@@ -455,7 +454,7 @@ def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np
     return np.asarray((below & above).all(axis=2))
 
 
-def _tries(x: float, y: float, width: float, height: float, room: Rectangle) -> NDArray[np.float64]:
+def _tries(x: float, y: float, width: float, height: float, room: SheetBox) -> NDArray[np.float64]:
     """Return where a label could be, the best place first, (n, 4)."""
     away = _DOT + 0.04 + 0.16 * np.arange(9.0)[:, None]
     across, up = np.cos(np.radians(_ANGLES)), np.sin(np.radians(_ANGLES))
@@ -613,9 +612,9 @@ class Plane(NamedTuple):
         return self.across * share(x, self.x_ends, self.x.is_log), self.up * share(y, self.y_ends, self.y.is_log)
 
     @property
-    def room(self) -> Rectangle:
+    def room(self) -> SheetBox:
         """The axes, from their lower left corner [in]."""
-        return Rectangle(0.0, 0.0, self.across, self.up)
+        return SheetBox(0.0, 0.0, self.across, self.up)
 
     def write(self, x: float, y: float, text: str, **look: object) -> None:
         """Write a text at a place from the lower left corner of the axes [in]."""

@@ -61,7 +61,7 @@ class Question(Model):
         Parameters
         ----------
         table
-            What came of all points: `StudyTable.running` are the cells that have results, each with its `values` by axis
+            Results of all points: `StudyTable.running` are the cells that have results, each with its `values` by axis
             and `stated`, whose `metrics` have a ratio for each replication; `mean_of` and `labels_of` read a cell.
         """
         raise NotImplementedError

@@ -68,7 +68,7 @@ _ONLY_FOR: dict[str, tuple[StoreName, ...]] = {
 
 
 class StoreTimes(NamedTuple):
-    """How long a write takes, a restore, one by a node whose own shard is gone [s]; and see :class:`StorePlan.transfer`."""
+    """Times of a write, of a restore, and of one by a node without its shard [s]; see also `StorePlan.transfer`."""
 
     write: float
     load: float
