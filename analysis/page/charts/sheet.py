@@ -311,12 +311,13 @@ def _rows_of(key: Sequence[LegendEntry], room: float) -> list[list[tuple[float, 
 
 def _draw_key(figure: Figure, row: Sequence[tuple[float, LegendEntry]], height: float) -> None:
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Rectangle
 
     inches = figure.dpi_scale_trans
     for start, entry in row:
         look: dict[str, Any] = {"color": entry.color, "alpha": entry.alpha, "transform": inches}
         if entry.mark == "bar":
-            figure.add_artist(SheetBox((start, height - 0.05), 0.13, 0.1, linewidth=0, **look))
+            figure.add_artist(Rectangle((start, height - 0.05), 0.13, 0.1, linewidth=0, **look))
         elif entry.mark in ("dot", "ring"):
             face = entry.color if entry.mark == "dot" else "white"
             figure.add_artist(Line2D([start + 0.07], [height], marker="o", markersize=5.5, mfc=face, **look))
