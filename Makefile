@@ -124,5 +124,5 @@ fresh: ## test and run a clone of HEAD in an empty environment
 	done
 
 clean: ## remove everything that can be made again
-	rm -rf .venv build dist docs/_build htmlcov .coverage* .benchmarks .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv build dist docs/_build .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

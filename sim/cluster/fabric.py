@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from ettrick.sim.cluster.topology import Edges, Hosts
-from ettrick.sim.scenario.fields import Bandwidth, Count, Model, RuleError, Strategy
+from ettrick.sim.scenario.fields import Bandwidth, Count, Model, RuleError, Strategy, default
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,7 @@ class FabricKind(Strategy, abc.ABC):
     """Parameters of one kind of fabric, and what can be made of them."""
 
     rails: Some = Field(8, description="NICs per host, one rail each.")
-    nic: Bandwidth = Field("400 Gb/s", gt=0, description="Bandwidth per NIC and direction.")  # type: ignore[assignment]
+    nic: Bandwidth = default("400 Gb/s", gt=0, description="Bandwidth per NIC and direction.")
     reroute: Literal["none", "scale_up"] = Field(
         "none",
         description="Where the traffic of a rail without a path goes: nowhere, and the job on its host crashes, or "

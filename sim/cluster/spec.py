@@ -13,7 +13,7 @@ from ettrick.sim import catalog
 from ettrick.sim.cluster.fabric import DualPlane, FatTree, Some, fitting_tree
 from ettrick.sim.cluster.graph_file import GraphFile
 from ettrick.sim.cluster.topology import CABLES, FABRIC_PARTS, Hosts, Topology
-from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError
+from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError, default
 from ettrick.sim.scenario.model import AnyAccelerator
 
 if TYPE_CHECKING:
@@ -109,7 +109,9 @@ class HostPool(Model):
 
     count: Some = Field(description="Nodes.")
     accelerator: AnyAccelerator = Field(description="Name in the catalog of accelerators, or what differs from one.")
-    age: Duration = Field("0 s", description="How long the nodes and their parts have run when the simulation starts.")  # type: ignore[assignment]
+    age: Duration = default(
+        "0 s", description="How long the nodes and their parts have run when the simulation starts."
+    )
 
 
 class Rack(Model):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Field
 from pydantic_core import core_schema
 
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf, default
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Spike(EffectModel):
     """
 
     use: Literal["spike"] = "spike"
-    rewind: Duration = Field("0 s", description="Work before it that is given up too.")  # type: ignore[assignment]
+    rewind: Duration = default("0 s", description="Work before it that is given up too.")
 
     @property
     def undone(self) -> float:

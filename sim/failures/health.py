@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from ettrick.sim import catalog
 from ettrick.sim.failures.effects import Fault
 from ettrick.sim.policies.detection.race import DetectionRace, Detector
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, default
 from ettrick.sim.scenario.laws import Law, Uniform
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Prediction(Model):
 class Preflight(Model):
     """A test of each node before it joins a job, for faults that have not shown yet."""
 
-    time: Duration = Field("0 s", description="How long a job stands still for it.")  # type: ignore[assignment]
+    time: Duration = default("0 s", description="How long a job stands still for it.")
     coverage: Fraction = Field(1.0, description="Share of the faults that it finds; the others it never finds.")
     faults: tuple[Fault, ...] | None = Field(
         None, description="Classes of faults that it looks for; without it, all of single nodes."

@@ -21,7 +21,7 @@ from ettrick.sim.failures.source import (
 )
 from ettrick.sim.failures.spread import IncidentSize
 from ettrick.sim.failures.variety import Covariate, Frailty, HazardModulation, UnitBatch, Variety
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy, default
 from ettrick.sim.scenario.laws import Exponential, Law
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class NodeSource(Cause):
         False, description="Whether a failure waits for the end of a phase that failures cannot hit, or never happens."
     )
     interrupts: Fraction = Field(1.0, description="Probability that a fault becomes a failure.")
-    effect: Effect = Field("crash", description="What the fault does: crash, hang, slow, degrade, corrupt.")  # type: ignore[assignment]
+    effect: Effect = default("crash", description="What the fault does: crash, hang, slow, degrade, corrupt.")
     repair: Law | None = Field(None, description="Repair time of this cause, in place of the scenario's.")
     tier: str = Field("", description="Tier of repair that begins, where there are tiers; without it, the first.")
     relapse: Relapse | None = Field(None, description="What follows if a repair leaves the fault in the node.")
@@ -393,10 +393,10 @@ class LossSpike(JobSource):
     """
 
     use: Literal["loss-spike"] = "loss-spike"
-    rewind: Duration = Field(
+    rewind: Duration = default(
         "0 s",
         description="How much work before the spike is given up too, as time of healthy stepping.",
-    )  # type: ignore[assignment]
+    )
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""
@@ -410,10 +410,10 @@ class Preemption(JobSource):
     """A job gives all its nodes back for a while; with enough notice it saves first."""
 
     use: Literal["preemption"] = "preemption"
-    notice: Duration = Field(
+    notice: Duration = default(
         "0 s",
         description="Time between notice and stop: the job saves if a save takes no longer.",
-    )  # type: ignore[assignment]
+    )
     away: Law = Field(description="How long its nodes are taken: it is eligible in the queue again after that.")
     planned: bool = Field(True, description="Whether its interruptions count as planned.")
 

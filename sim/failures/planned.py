@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ettrick.sim.failures.source import KNOWN, FailureSource, OutageLog, slots_per_node
-from ettrick.sim.scenario.fields import Duration, Model, RuleError, Strategy
+from ettrick.sim.scenario.fields import Duration, Model, RuleError, Strategy, default
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,7 +118,7 @@ class Rollout(Strategy):
 
     use: Literal["rollout"] = "rollout"
     name: str = Field(min_length=1, description="The cause, as it appears in the results.")
-    start: Duration = Field("0 s", description="When it begins, from the start of the simulation.")  # type: ignore[assignment]
+    start: Duration = default("0 s", description="When it begins, from the start of the simulation.")
     nodes_per_day: float = Field(gt=0, description="How many nodes a day.")
     batch: int = Field(1, ge=1, description="How many nodes at once.")
     duration: Duration = Field(gt=0, description="How long a node is out of service.")

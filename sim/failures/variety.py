@@ -28,7 +28,7 @@ from pydantic import Field, model_validator
 
 from ettrick.sim import rng
 from ettrick.sim.quantiles import age_at_hazard, biased_quantile, cumulative_hazard, hazard_number, quantile
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError, default
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -292,7 +292,7 @@ class PowerLawTrend(Model):
 
     exponent: float = Field(gt=0, le=10, description="Below 1 the rate falls, above 1 it grows [-].")
     reference: Duration = Field(gt=0, description="Age of the cluster up to which the mean rate is the stated one.")
-    age: Duration = Field("0 s", description="Age of the cluster at the start of the simulation.")  # type: ignore[assignment]
+    age: Duration = default("0 s", description="Age of the cluster at the start of the simulation.")
 
 
 class SeasonalFactor(Model):

@@ -22,7 +22,7 @@ from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.policies.recovery import RECOVERIES
 from ettrick.sim.policies.repair import REPAIRS, Stock
 from ettrick.sim.policies.scheduler import SCHEDULERS, Scheduler
-from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError
+from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError, default
 from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, CostSpec, JobSpec, PowerSpec, Spares, Target
 from ettrick.sim.scenario.services import ServiceSpec
 from ettrick.sim.scenario.streams import AnyStream, Partition, Tenant
@@ -113,7 +113,7 @@ class Scenario(Model):
     description: str = Field("", description="One or two sentences: the question that it answers.")
     cluster: ClusterSpec = Field(description="The cluster: a file of topologies/, or its parameters.")
     horizon: Duration = Field(gt=0, description="Time that is simulated after the warm-up.")
-    warmup: Duration = Field("0 s", description="Time that the cluster runs before the jobs' time zero.")  # type: ignore[assignment]
+    warmup: Duration = default("0 s", description="Time that the cluster runs before the jobs' time zero.")
     initial: Literal["new", "stationary"] = Field(
         "new", description="Ages of the parts at the start: all new, or as after a long time (repairs in progress too)."
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from ettrick.sim import catalog
-from ettrick.sim.scenario.fields import Count, Duration, Model, RuleError, Strategy
+from ettrick.sim.scenario.fields import Count, Duration, Model, RuleError, Strategy, default
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import QueuedJob
@@ -27,7 +27,7 @@ class Age(Model):
     """What waiting adds to a job's priority."""
 
     weight: Weight = Field(0, description="Priority of a job that has waited for `full`; less in proportion before.")
-    full: Duration = Field("7 d", gt=0, description="Wait after which it grows no more.")  # type: ignore[assignment]
+    full: Duration = default("7 d", gt=0, description="Wait after which it grows no more.")
 
 
 class JobSize(Model):
@@ -41,8 +41,8 @@ class FairShare(Model):
     """What the past use of its tenant takes from a job's priority: the factor 2^(-use / share) of Slurm."""
 
     weight: Weight = Field(0, description="Priority of a job whose tenant has used nothing.")
-    half_life: Duration = Field("7 d", gt=0, description="Time in which past use counts half.")  # type: ignore[assignment]
-    every: Duration = Field("5 min", gt=0, description="Time between two calculations, of full ages too.")  # type: ignore[assignment]
+    half_life: Duration = default("7 d", gt=0, description="Time in which past use counts half.")
+    every: Duration = default("5 min", gt=0, description="Time between two calculations, of full ages too.")
 
 
 class QueueOrder(Model):
@@ -68,8 +68,10 @@ class Preempt(Model):
         description="What has to be strictly higher: the job's priority, its partition's tier, or its qos; none: "
         "reclaim alone.",
     )
-    exempt: Duration = Field("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")  # type: ignore[assignment]
-    grace: Duration = Field("0 s", description="Time from the signal to the kill, in which a job may save (GraceTime).")  # type: ignore[assignment]
+    exempt: Duration = default("0 s", description="Time for which a job that started is safe (PreemptExemptTime).")
+    grace: Duration = default(
+        "0 s", description="Time from the signal to the kill, in which a job may save (GraceTime)."
+    )
     order: Literal["youngest", "oldest", "smallest"] = Field(
         "youngest", description="Which of the lowest is taken first: the last started, the first started, the smallest."
     )
@@ -94,7 +96,7 @@ class Preempt(Model):
 class RequeuePolicy(Model):
     """How a job that lost its nodes enters the queue again."""
 
-    delay: Duration = Field("0 s", description="Time until it is eligible.")  # type: ignore[assignment]
+    delay: Duration = default("0 s", description="Time until it is eligible.")
     age: Literal["reset", "keep"] = Field("reset", description="Whether its age and place begin anew.")
     holds_nodes: bool = Field(False, description="Whether it keeps the nodes that are left, for the delay.")
 
@@ -116,7 +118,7 @@ class Scheduler(Strategy):
         description="Whether jobs of streams, and jobs beside them, wait for a single domain for the time `wait`, or "
         "without end (required).",
     )
-    wait: Duration = Field("0 s", description="Time that a job waits for its preferred domain before it spreads.")  # type: ignore[assignment]
+    wait: Duration = default("0 s", description="Time that a job waits for its preferred domain before it spreads.")
     share_nodes: Literal["best-fit", "spread"] = Field(
         "best-fit", description="Where jobs below a node go: to the fullest node that has room, or the emptiest."
     )
@@ -137,11 +139,11 @@ class Scheduler(Strategy):
     extra: bool = Field(True, description="Whether EASY lets jobs outlast the reservation on nodes it does not need.")
     tested: Count | All = Field("all", description="Jobs that a backfill pass looks at (bf_max_job_test).")
     window: Duration | All = Field("all", description="Time ahead in which reservations are made (bf_window).")
-    resolution: Duration = Field("0 s", description="Expected ends are rounded up to it (bf_resolution).")  # type: ignore[assignment]
-    cycle: Duration = Field("0 s", description="Passes are at its multiples from time 0; 0: one after each event.")  # type: ignore[assignment]
-    backfill_cycle: Duration = Field("0 s", description="Time between backfill passes (bf_interval); 0: each pass.")  # type: ignore[assignment]
+    resolution: Duration = default("0 s", description="Expected ends are rounded up to it (bf_resolution).")
+    cycle: Duration = default("0 s", description="Passes are at its multiples from time 0; 0: one after each event.")
+    backfill_cycle: Duration = default("0 s", description="Time between backfill passes (bf_interval); 0: each pass.")
     at_limit: Literal["kill", "run on"] = Field("kill", description="What happens to a job at its time limit.")
-    overtime: Duration = Field("0 s", description="Time beyond the limit until it is killed (OverTimeLimit).")  # type: ignore[assignment]
+    overtime: Duration = default("0 s", description="Time beyond the limit until it is killed (OverTimeLimit).")
     preempt: Preempt = Field(default_factory=lambda: Preempt.model_validate({}), description="Preemption.")
     requeue: RequeuePolicy = Field(
         default_factory=lambda: RequeuePolicy.model_validate({}), description="Requeue of stopped jobs."

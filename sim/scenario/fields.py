@@ -17,13 +17,16 @@ from pydantic_core import core_schema
 from ettrick.sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import CoreSchema
 
     from ettrick.sim.yamlfile import Data, Table
+
+default: Callable[..., Any] = Field
+"""A field whose default stands as in a file (``"0 s"``): it is validated like input."""
 
 
 class RuleError(ValueError):

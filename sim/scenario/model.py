@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
 from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
 
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Flops, Fraction, Model, Power, RuleError, Size
+from ettrick.sim.scenario.fields import (
+    Bandwidth,
+    Count,
+    Duration,
+    Flops,
+    Fraction,
+    Model,
+    Power,
+    RuleError,
+    Size,
+    default,
+)
 from ettrick.sim.scenario.streams import Profile
 from ettrick.sim.steps.hardware import Precision
 from ettrick.sim.steps.shape import Experts, LatentAttention, ModelShape, StateSpace
@@ -218,8 +229,8 @@ class Ambient(Model):
     day: Profile | None = Field(None, description="What multiplies it in the course of a day.")
     season: Profile | None = Field(None, description="What multiplies it in the course of a year, beside that.")
     above: float = Field(25.0, gt=-60, lt=80, description="Up to which temperature clocks are full [°C]; assumed.")
-    slope: Fraction = Field(
-        "0.2 %",  # type: ignore[assignment]
+    slope: Fraction = default(
+        "0.2 %",
         description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees.",
     )
 
@@ -245,8 +256,8 @@ class PowerSpec(Model):
     """What the cluster draws, and may draw; what is not said is taken from the catalog of accelerators."""
 
     pue: float = Field(1.2, ge=1, le=10, description="Power usage effectiveness (PUE): facility power over IT power.")
-    switch: Power = Field("690 W", le=1e9, description="What one switch of the fabric draws.")  # type: ignore[assignment]
-    storage: Power = Field("0 W", le=1e12, description="What all storage draws.")  # type: ignore[assignment]
+    switch: Power = default("690 W", le=1e9, description="What one switch of the fabric draws.")
+    storage: Power = default("0 W", le=1e12, description="What all storage draws.")
     idle: Power | None = Field(None, description="What a node draws without work; omitted: that of the catalog.")
     training: Power | None = Field(None, description="What a node draws in training; omitted: that of the catalog.")
     cap: Power | None = Field(None, gt=0, description="What the facility may draw: clocks are lowered to stay below.")
@@ -670,7 +681,7 @@ class JobSpec(Model):
     periodic: tuple[PeriodicWork, ...] = Field(
         (), description="Periodic blocking work: evaluation, checks for corruption, loading of data."
     )
-    arrival: Duration = Field("0 s", description="When the job enters the queue.")  # type: ignore[assignment]
+    arrival: Duration = default("0 s", description="When the job enters the queue.")
     priority: int = Field(
         0, ge=-(2**31), lt=2**31, description="Priority beside the jobs of streams; higher goes first."
     )

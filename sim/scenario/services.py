@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic_core import core_schema
 
-from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, rate_of_whole
+from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, default, rate_of_whole
 from ettrick.sim.scenario.model import AnyModel
 from ettrick.sim.scenario.streams import Profile
 from ettrick.sim.steps.hardware import Precision
@@ -111,7 +111,7 @@ class Overload(Model):
     """What happens to requests beyond capacity."""
 
     use: Literal["reject", "queue"] = Field("reject", description="They are turned away at once, or wait.")
-    patience: Duration = Field("30 s", gt=0, description="Of a queue: how long a client waits before it gives up.")  # type: ignore[assignment]
+    patience: Duration = default("30 s", gt=0, description="Of a queue: how long a client waits before it gives up.")
     retries: Count = Field(0, le=1000, description="Of a queue: how often a client that gave up asks again at once.")
 
     cancel: bool = Field(
@@ -139,7 +139,7 @@ class Failover(Model):
 class Warm(Model):
     """A replica that has started is slower at first: its caches are empty."""
 
-    time: Duration = Field("0 s", description="How long.")  # type: ignore[assignment]
+    time: Duration = default("0 s", description="How long.")
     speed: Fraction = Field(1.0, gt=0, description="Its capacity meanwhile, as a share.")
 
 
@@ -155,7 +155,7 @@ class ServiceRecovery(Model):
     bandwidth: Bandwidth | None = Field(
         None, gt=0, description="At which a node reads weights; without it, that of the source in the catalog."
     )
-    start: Duration = Field("2 min", description="Processes, communicators, compilation and graphs.")  # type: ignore[assignment]
+    start: Duration = default("2 min", description="Processes, communicators, compilation and graphs.")
     interruption: Duration | None = Field(
         None, description="Until a standby or the nodes that are left serve; without it, that of the catalog."
     )
@@ -168,7 +168,7 @@ class AutoScale(Model):
     target: Fraction = Field(0.7, gt=0, description="Demand over the capacity of the replicas wanted.")
     min: Count = Field(1, gt=0, description="Fewest replicas.")
     max: Count = Field(gt=0, description="Most replicas.")
-    window: Duration = Field("60 s", description="After a change of demand, until the number is changed.")  # type: ignore[assignment]
+    window: Duration = default("60 s", description="After a change of demand, until the number is changed.")
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:

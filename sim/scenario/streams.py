@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag
 from pydantic_core import core_schema
 
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import Count, Duration, Model, OneOf, RuleError, rate_of_whole
+from ettrick.sim.scenario.fields import Count, Duration, Model, OneOf, RuleError, default, rate_of_whole
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Diurnal(Model):
     use: Literal["diurnal"] = "diurnal"
     peak: ArrivalRate = Field(description="Highest rate.")
     trough: ArrivalRate = Field(description="Lowest rate, half a day later.")
-    at: Duration = Field("14 h", description="Time of the day of the peak.")  # type: ignore[assignment]
+    at: Duration = default("14 h", description="Time of the day of the peak.")
 
     @model_validator(mode="after")
     def _peak_is_higher(self) -> Self:
@@ -256,7 +256,7 @@ class LimitFactor(Model):
         Annotated[float, Field(gt=0, le=1e6), Tag("one")] | Annotated[UniformFactor, Tag("weights")],
         Discriminator(lambda value: "weights" if isinstance(value, dict | UniformFactor) else "one"),
     ] = Field(description="Limit over run time; below 1 the limit ends the job.")
-    least: Duration = Field("0 s", description="Shortest limit.")  # type: ignore[assignment]
+    least: Duration = default("0 s", description="Shortest limit.")
     most: Duration | None = Field(None, gt=0, description="Longest limit.")
 
 
@@ -338,7 +338,7 @@ class Chain(Model):
     """Work in pieces: at its limit a job saves, ends, and queues again for the rest."""
 
     limit: Duration = Field(gt=0, description="Time limit of one run.")
-    notice: Duration = Field("0 s", description="How long before the limit the job gets a signal to save.")  # type: ignore[assignment]
+    notice: Duration = default("0 s", description="How long before the limit the job gets a signal to save.")
 
     @model_validator(mode="after")
     def _leaves_time(self) -> Self:

@@ -11,7 +11,7 @@ from ettrick.sim import units
 from ettrick.sim.policies.checkpoint.ladder import MultiLevelCheckpoint
 from ettrick.sim.policies.checkpoint.periodic import Periodic
 from ettrick.sim.policies.checkpoint.stores import StoreName, StorePlan
-from ettrick.sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy
+from ettrick.sim.scenario.fields import Bandwidth, Duration, Fraction, Model, RuleError, Size, Strategy, default
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,9 +93,9 @@ class Tier(Model):
         "failure rate that the scenario states. A live peer has none.",
     )
     mode: Literal["blocking", "async"] = Field("async", description="Whether training waits for the whole write.")
-    stall: Duration = Field("0 s", description="How long training stops for an asynchronous save.")  # type: ignore[assignment]
-    slowdown: Fraction = Field(
-        "0 %",  # type: ignore[assignment]
+    stall: Duration = default("0 s", description="How long training stops for an asynchronous save.")
+    slowdown: Fraction = default(
+        "0 %",
         lt=1,
         description="Share of its pace that training loses while an asynchronous save is written: checkpoint_stall, as "
         "if it stood still for this share of the write when that begins.",
@@ -114,7 +114,7 @@ class Tier(Model):
     aggregate: Bandwidth | None = Field(
         None, gt=0, description="What the remote store can take or give in all, however many nodes there are."
     )
-    save_share: Fraction = Field("100 %", gt=0, description="Share of the aggregate that saves may use.")  # type: ignore[assignment]
+    save_share: Fraction = default("100 %", gt=0, description="Share of the aggregate that saves may use.")
     shares: Literal["restores", "all"] = Field(
         "restores",
         description="What jobs share the aggregate for: restores alone, where each save has what is stated; or all, "
@@ -136,8 +136,8 @@ class Tier(Model):
         description="What a node reads with whose own shard is gone, from another one of its clique; without it, "
         "node_bandwidth.",
     )
-    read_in: Duration = Field(
-        "0 s",  # type: ignore[assignment]
+    read_in: Duration = default(
+        "0 s",
         description="What a restore takes beyond reading at these bandwidths: to unpack, and to put it onto GPUs.",
     )
     when_busy: Literal["wait", "skip"] = Field(
@@ -151,8 +151,8 @@ class Tier(Model):
         description="Complete checkpoints that are kept; the oldest goes when a new one is complete. By default the "
         "remote store keeps all and the others keep one.",
     )
-    corrupt: Fraction = Field(
-        "0 %",  # type: ignore[assignment]
+    corrupt: Fraction = default(
+        "0 %",
         lt=1,
         description="Probability that a checkpoint is found unreadable when a restore reads it; then the next best is "
         "read after it.",

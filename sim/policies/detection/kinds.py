@@ -20,7 +20,7 @@ from ettrick.sim.policies.detection.watchers import (
     Slurm,
     Straggler,
 )
-from ettrick.sim.scenario.fields import Model, OneOf, RuleError, Strategy
+from ettrick.sim.scenario.fields import Model, OneOf, RuleError, Strategy, default
 from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Latency(Detection):
     """
 
     use: Literal["latency"] = "latency"
-    time: Law = Field("0 s", description="From a failure to the moment when the job knows.")  # type: ignore[assignment]
+    time: Law = default("0 s", description="From a failure to the moment when the job knows.")
     hang: Law | None = Field(None, description="The same for a hang; without it, as for others.")
     slow: Law | None = Field(
         None, description="From a node becoming slow to somebody taking it out; without it, never."
@@ -87,13 +87,13 @@ class Human(Model):
     results; sigma = ln(p95 / median) / 1.645.
     """
 
-    latency: Law = Field(
-        {"use": "lognormal", "median": "15 min", "sigma": 1.685},  # type: ignore[assignment]
+    latency: Law = default(
+        {"use": "lognormal", "median": "15 min", "sigma": 1.685},
         description="Time until a job that stands still, or a loss that has left its course, is noticed. The default "
         "is an assumption: median 15 min, 95 % within 4 h.",
     )
-    silent: Law = Field(
-        {"use": "lognormal", "median": "8 h", "sigma": 1.646},  # type: ignore[assignment]
+    silent: Law = default(
+        {"use": "lognormal", "median": "8 h", "sigma": 1.646},
         description="Time until a node that is slow or computes wrongly is found; 100 year stands for never. The "
         "default is an assumption: median 8 h, 95 % within 5 d.",
     )

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from ettrick.sim import catalog
 from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.detection.race import Detector
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError, default
 from ettrick.sim.scenario.laws import Empirical, Fixed, Law, Uniform
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class InBand(Watcher):
     """
 
     use: Literal["in-band"] = "in-band"
-    latency: Law = Field("2 s", description="From the error to the moment when all know.")  # type: ignore[assignment]
-    covers: Shares = Field(
-        shares("process", "storage", gpu="50 %"),  # type: ignore[arg-type]
+    latency: Law = default("2 s", description="From the error to the moment when all know.")
+    covers: Shares = default(
+        shares("process", "storage", gpu="50 %"),
         description="Share of the faults that show as an error, by class; by default 100 % of process and storage, "
         "50 % of gpu.",
     )
@@ -122,10 +122,10 @@ class Heartbeat(Watcher):
     """
 
     use: Literal["heartbeat"] = "heartbeat"
-    timeout: Duration = Field("5 min", gt=0, description="Time without a report that is too long.")  # type: ignore[assignment]
-    period: Duration = Field("10 s", gt=0, description="Time between two reports.")  # type: ignore[assignment]
-    covers: Shares = Field(
-        shares(*ALL_THAT_STOP),  # type: ignore[arg-type]
+    timeout: Duration = default("5 min", gt=0, description="Time without a report that is too long.")
+    period: Duration = default("10 s", gt=0, description="Time between two reports.")
+    covers: Shares = default(
+        shares(*ALL_THAT_STOP),
         description=f"Share of the faults after which reports are missing, by class; by default {_ALL}.",
     )
 
@@ -149,10 +149,10 @@ class CollectiveTimeout(Watcher):
     """
 
     use: Literal["collective-timeout"] = "collective-timeout"
-    timeout: Duration = Field("10 min", gt=0, description="Time after which a collective is given up.")  # type: ignore[assignment]
-    dump: Duration = Field("15 s", description="Time for writing down what hangs.")  # type: ignore[assignment]
-    covers: Shares = Field(
-        shares(*ALL_THAT_STOP),  # type: ignore[arg-type]
+    timeout: Duration = default("10 min", gt=0, description="Time after which a collective is given up.")
+    dump: Duration = default("15 s", description="Time for writing down what hangs.")
+    covers: Shares = default(
+        shares(*ALL_THAT_STOP),
         description=f"Share of the faults that leave a collective waiting, by class; by default {_ALL}.",
     )
 
@@ -172,15 +172,15 @@ class Nvrx(Watcher):
     """
 
     use: Literal["nvrx"] = "nvrx"
-    soft: Duration = Field("60 s", gt=0, description="Time without progress after which a hang is interrupted.")  # type: ignore[assignment]
-    hard: Duration = Field(
+    soft: Duration = default("60 s", gt=0, description="Time without progress after which a hang is interrupted.")
+    hard: Duration = default(
         "90 s", description="The same for gpu and driver: a process that cannot be interrupted is killed."
-    )  # type: ignore[assignment]
-    missing: Duration = Field(
+    )
+    missing: Duration = default(
         "30 s", gt=0, description="The same for process and host: time without a sign of life of a rank."
-    )  # type: ignore[assignment]
-    covers: Shares = Field(
-        shares(*ALL_THAT_STOP),  # type: ignore[arg-type]
+    )
+    covers: Shares = default(
+        shares(*ALL_THAT_STOP),
         description=f"Share of the faults that end the progress of a rank, by class; by default {_ALL}.",
     )
 
@@ -211,13 +211,13 @@ class NodeAgent(Watcher):
     """
 
     use: Literal["node-agent"] = "node-agent"
-    latency: Annotated[dict[str, Law], ByClass] = Field(
-        {"gpu": "10 s", "driver": "10 s", "nic": "30 s", "switch": "60 s", "host": "2 s"},  # type: ignore[dict-item]
+    latency: Annotated[dict[str, Law], ByClass] = default(
+        {"gpu": "10 s", "driver": "10 s", "nic": "30 s", "switch": "60 s", "host": "2 s"},
         description="Time until a fault is found, by class; by default 10 s for gpu and driver, 30 s for nic, 60 s for "
         "switch, 2 s for host.",
     )
-    covers: Shares = Field(
-        shares("gpu", "driver", "nic", "switch", "host"),  # type: ignore[arg-type]
+    covers: Shares = default(
+        shares("gpu", "driver", "nic", "switch", "host"),
         description="Share of the faults that inspections find, by class; by default 100 % of those with a time.",
     )
     _needs_stop = False
@@ -243,9 +243,9 @@ class Slurm(Watcher):
     """
 
     use: Literal["slurm"] = "slurm"
-    timeout: Duration = Field("300 s", gt=0, description="SlurmdTimeout.")  # type: ignore[assignment]
-    covers: Shares = Field(
-        shares("host"),  # type: ignore[arg-type]
+    timeout: Duration = default("300 s", gt=0, description="SlurmdTimeout.")
+    covers: Shares = default(
+        shares("host"),
         description="Share of the faults after which a node does not answer, by class; by default 100 % of host.",
     )
 
@@ -264,12 +264,12 @@ class Kubernetes(Watcher):
     """
 
     use: Literal["kubernetes"] = "kubernetes"
-    renew: Duration = Field("10 s", description="Time between two renewals of a lease.")  # type: ignore[assignment]
-    grace: Duration = Field("50 s", gt=0, description="node-monitor-grace-period.")  # type: ignore[assignment]
-    monitor: Duration = Field("5 s", description="node-monitor-period.")  # type: ignore[assignment]
-    toleration: Duration = Field("300 s", description="tolerationSeconds of not-ready and unreachable nodes.")  # type: ignore[assignment]
-    covers: Shares = Field(
-        shares("host"),  # type: ignore[arg-type]
+    renew: Duration = default("10 s", description="Time between two renewals of a lease.")
+    grace: Duration = default("50 s", gt=0, description="node-monitor-grace-period.")
+    monitor: Duration = default("5 s", description="node-monitor-period.")
+    toleration: Duration = default("300 s", description="tolerationSeconds of not-ready and unreachable nodes.")
+    covers: Shares = default(
+        shares("host"),
         description="Share of the faults after which a node renews nothing, by class; by default 100 % of host.",
     )
 
@@ -314,10 +314,10 @@ class Straggler(Watcher):
     """
 
     use: Literal["straggler"] = "straggler"
-    period: Duration = Field("300 s", gt=0, description="Time between two reports.")  # type: ignore[assignment]
+    period: Duration = default("300 s", gt=0, description="Time between two reports.")
     confirmations: int = Field(3, ge=1, description="How many reports in a row it takes.")
-    covers: Shares = Field(
-        shares("slow"),  # type: ignore[arg-type]
+    covers: Shares = default(
+        shares("slow"),
         description="Share of the faults that reports show, by class; by default 100 % of slow.",
     )
     _needs_stop = False
@@ -336,9 +336,9 @@ class SdcCheck(Watcher):
     """
 
     use: Literal["sdc-check"] = "sdc-check"
-    latency: Law = Field("1 h", description="From the first wrong result to the find.")  # type: ignore[assignment]
-    covers: Shares = Field(
-        shares(corrupt="70 %"),  # type: ignore[arg-type]
+    latency: Law = default("1 h", description="From the first wrong result to the find.")
+    covers: Shares = default(
+        shares(corrupt="70 %"),
         description="Share of the faults that are ever found, by class; by default 70 % of corrupt.",
     )
     _needs_stop = False

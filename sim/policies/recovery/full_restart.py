@@ -15,7 +15,7 @@ from ettrick.sim.policies.recovery.base import (
     SpareWait,
     initialized,
 )
-from ettrick.sim.scenario.fields import Duration
+from ettrick.sim.scenario.fields import Duration, default
 from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class FullRestart(RecoveryStrategy):
     """Give every node back, wait until the queue has a whole gang again, initialize, restore."""
 
     use: Literal["full-restart"] = "full-restart"
-    delay: Duration = Field("0 s", description="From the failure being known to the job being eligible again.")  # type: ignore[assignment]
+    delay: Duration = default("0 s", description="From the failure being known to the job being eligible again.")
     initialize: Law = Field(description="From nodes to processes that are ready to restore.")
 
     @property

@@ -9,7 +9,7 @@ from pydantic import Field
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import InPlace, RecoveryPath, RestartPhase, SpareWait, initialized
 from ettrick.sim.policies.recovery.phases import Exposed
-from ettrick.sim.scenario.fields import Duration
+from ettrick.sim.scenario.fields import Duration, default
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class HotSpare(InPlace):
     """Take spares for failed nodes, restart in place and restore; without a spare the job waits for one."""
 
     use: Literal["hot-spare"] = "hot-spare"
-    reschedule: Law = Field("0 s", description="Teardown and swap, once the spares are there.")  # type: ignore[assignment]
+    reschedule: Law = default("0 s", description="Teardown and swap, once the spares are there.")
     initialize: Law = Field(description="From nodes to processes that are ready to restore.")
     pools: tuple[PoolName, ...] = Field(
         ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
@@ -29,7 +29,7 @@ class HotSpare(InPlace):
     patience: Duration | None = Field(
         None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
     )
-    requeue_delay: Duration = Field("0 s", description="From giving up to being eligible in the queue.")  # type: ignore[assignment]
+    requeue_delay: Duration = default("0 s", description="From giving up to being eligible in the queue.")
     exposed: Exposed = Field(
         "both",
         description="Who can fail while the job reschedules (teardown and swap): its processes, its nodes (hit like "

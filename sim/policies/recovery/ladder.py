@@ -28,7 +28,7 @@ from ettrick.sim.policies.recovery.phases import (
     some,
     steps,
 )
-from ettrick.sim.scenario.fields import Duration, Model, RuleError
+from ettrick.sim.scenario.fields import Duration, Model, RuleError, default
 from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ class Rung(Model):
         description="What is left of the job: its processes; its nodes, with new processes; or nothing: all nodes go "
         "back and the job enters the queue again."
     )
-    stop: Phases = Field("0 s", description="From the failure being known to everything being stopped (reschedule).")  # type: ignore[assignment]
-    launch: Phases = Field(
-        "0 s",  # type: ignore[assignment]
+    stop: Phases = default("0 s", description="From the failure being known to everything being stopped (reschedule).")
+    launch: Phases = default(
+        "0 s",
         description="From nodes to processes that are ready to restore (initialize); of the last rung also at a start.",
     )
     pools: tuple[PoolName, ...] = Field(
@@ -77,7 +77,7 @@ class Rung(Model):
     patience: Duration | None = Field(
         None, description="How long to wait for replacements before the next rung; without it, for ever."
     )
-    delay: Phases = Field("0 s", description="From the nodes going back to the job being eligible in the queue.")  # type: ignore[assignment]
+    delay: Phases = default("0 s", description="From the nodes going back to the job being eligible in the queue.")
     backoff: Backoff | None = Field(None, description="What the queue adds to the delay, more with every try in a row.")
     budget: int | None = Field(None, ge=0, description="Attempts in a row at most; without it, always.")
     handles: tuple[Fault, ...] | None = Field(
@@ -193,7 +193,7 @@ class Ladder(RecoveryStrategy):
     no_progress: int | None = Field(
         None, ge=1, description="Restarts in a row without new work until operator escalation; without it, any."
     )
-    exhausted: Law = Field(  # type: ignore[assignment]
+    exhausted: Law = default(
         {"use": "lognormal", "median": "15 min", "sigma": 1.6856},
         description="Time until an operator restarts the job, with all budgets new. The default is an assumption: "
         "median 15 min, 95 % within 4 h.",

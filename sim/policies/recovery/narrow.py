@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
 from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryPath, RecoveryStrategy, spans
 from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
-from ettrick.sim.scenario.fields import Duration, Fraction, RuleError
+from ettrick.sim.scenario.fields import Duration, Fraction, RuleError, default
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
@@ -48,7 +48,7 @@ class Narrow(RecoveryStrategy):
     reshard: Fraction = Field(
         0.0, lt=1, description="Share of the time that resharding takes while some domain is narrow."
     )
-    stop: Phases = Field("0 s", description="From the failure being known to everything being stopped (reschedule).")  # type: ignore[assignment]
+    stop: Phases = default("0 s", description="From the failure being known to everything being stopped (reschedule).")
     launch: Phases = Field(description="From nodes to processes that are ready to restore (initialize).")
     pools: tuple[PoolName, ...] = Field(
         ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
@@ -56,7 +56,7 @@ class Narrow(RecoveryStrategy):
     patience: Duration | None = Field(
         None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
     )
-    requeue: Phases = Field("0 s", description="From the job being given up to being eligible in the queue.")  # type: ignore[assignment]
+    requeue: Phases = default("0 s", description="From the job being given up to being eligible in the queue.")
 
     @model_validator(mode="after")
     def _widths_fit(self) -> Self:

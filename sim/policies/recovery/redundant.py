@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from ettrick.sim.policies.contracts import Acquire, Run
 from ettrick.sim.policies.recovery.shrink_rejoin import Leaving
-from ettrick.sim.scenario.fields import Fraction, RuleError
+from ettrick.sim.scenario.fields import Fraction, RuleError, default
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -51,7 +51,7 @@ class Redundant(Leaving):
         "do the same; next-stage: the stage before it, which computes for it too; peers: the same stage of other "
         "replicas, in bubbles of the pipeline first; templates: all that is left, in pipelines of fewer nodes."
     )
-    overhead: Fraction = Field("0 %", lt=1, description="Share of the pace that redundancy takes when nothing fails.")  # type: ignore[assignment]
+    overhead: Fraction = default("0 %", lt=1, description="Share of the pace that redundancy takes when nothing fails.")
     slowdown: float = Field(
         1.0, ge=1, description="Time of a step over the usual one while a stage does two stages' work (next-stage)."
     )

@@ -9,7 +9,7 @@ from pydantic import Field
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import RecoveryStrategy
 from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
-from ettrick.sim.scenario.fields import Duration
+from ettrick.sim.scenario.fields import Duration, default
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan, Step
@@ -31,7 +31,7 @@ class RestartSmaller(RecoveryStrategy):
     """
 
     use: Literal["restart-smaller"] = "restart-smaller"
-    stop: Phases = Field("0 s", description="From the failure being known to everything being stopped (reschedule).")  # type: ignore[assignment]
+    stop: Phases = default("0 s", description="From the failure being known to everything being stopped (reschedule).")
     launch: Phases = Field(description="From nodes to processes that are ready to restore (initialize).")
     rejoin: Phases | None = Field(
         None, description="The same when replicas are back and all start again; without it, stop and launch."
@@ -53,7 +53,7 @@ class RestartSmaller(RecoveryStrategy):
     patience: Duration | None = Field(
         None, description="How long too few replicas wait before the job goes back to the queue; without it, for ever."
     )
-    requeue: Phases = Field("0 s", description="From the job being given up to being eligible in the queue.")  # type: ignore[assignment]
+    requeue: Phases = default("0 s", description="From the job being given up to being eligible in the queue.")
     start_up: Phases | None = Field(
         None, description="From nodes that the queue gave to processes that are ready to restore; without it, launch."
     )

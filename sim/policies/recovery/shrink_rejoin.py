@@ -11,7 +11,7 @@ from pydantic import Field
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run
 from ettrick.sim.policies.recovery.base import Absence, RecoveryStrategy
 from ettrick.sim.policies.recovery.phases import Participants, Phases, exposures, is_fixed, mean, some, steps
-from ettrick.sim.scenario.fields import Duration
+from ettrick.sim.scenario.fields import Duration, default
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
@@ -22,8 +22,8 @@ class Leaving(RecoveryStrategy):
 
     reconfigure: Phases = Field(description="Stall of the survivors until they step without what was lost.")
     initialize: Phases = Field(description="From nodes to processes that are ready to take the state.")
-    catch_up: Phases = Field("0 s", description="Transfer of the state from a peer to who rejoins.")  # type: ignore[assignment]
-    rejoin: Phases = Field("0 s", description="Stall of everybody when somebody joins.")  # type: ignore[assignment]
+    catch_up: Phases = default("0 s", description="Transfer of the state from a peer to who rejoins.")
+    rejoin: Phases = default("0 s", description="Stall of everybody when somebody joins.")
     pools: tuple[PoolName, ...] = Field(
         ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
     )
@@ -133,7 +133,7 @@ class ShrinkRejoin(Leaving):
     )
     min_replicas: int = Field(1, ge=1, description="Fewest replicas that may step on.")
     majority: bool = Field(False, description="Whether more than half of the replicas must be left to step on.")
-    quorum_timeout: Duration = Field("0 s", description="How long too few replicas wait for others before they end.")  # type: ignore[assignment]
+    quorum_timeout: Duration = default("0 s", description="How long too few replicas wait for others before they end.")
 
     @property
     def reroutes(self) -> bool:

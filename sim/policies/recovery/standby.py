@@ -9,6 +9,7 @@ from pydantic import Field
 from ettrick.sim.policies.contracts import Acquire, Bucket, PoolName, Restore, Run
 from ettrick.sim.policies.recovery.base import InPlace, RecoveryPath, RestartPhase, SampledTime, SpareWait
 from ettrick.sim.policies.recovery.phases import Exposed
+from ettrick.sim.scenario.fields import default
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ class Standby(InPlace):
 
     use: Literal["standby"] = "standby"
     recovery: Law = Field(description="From the failure being known to a job that only needs its nodes.")
-    selection: Law = Field("0 s", description="Selection of hosts: at the start, and when no hot spare is left.")  # type: ignore[assignment]
+    selection: Law = default("0 s", description="Selection of hosts: at the start, and when no hot spare is left.")
     pools: tuple[PoolName, ...] = Field(
         ("idle", "warm", "cold", "spare"), min_length=1, description="Where a selection takes nodes, in this order."
     )
