@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import MetricFormat, capital, label_text, number_of, phrase, shown
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.charts.data import ChartAxis
 from ettrick.analysis.results.models import CellMetric
+from ettrick.analysis.study.amounts import AxisSlice, is_log_spaced
 from ettrick.sim import units
 from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ettrick.analysis.results.models import CellSummary, SweepDocument
 
-_Item = TypeVar("_Item")
 _FEW_TICKS = 9
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
 
@@ -44,12 +43,7 @@ class ChosenAxis(NamedTuple):
     @property
     def is_log(self) -> bool:
         """Whether its values are spaced more evenly by factors than by steps."""
-        numbers = sorted(number for number in self.numbers if number is not None)
-        if len(numbers) < 3 or numbers[0] <= 0:
-            return False
-        steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
-        factors = [math.log(later / earlier) for earlier, later in itertools.pairwise(numbers)]
-        return min(steps) > 0 and max(factors) / min(factors) < max(steps) / min(steps)
+        return is_log_spaced(sorted(number for number in self.numbers if number is not None))
 
     @property
     def size(self) -> float:
@@ -78,29 +72,19 @@ class ChosenAxis(NamedTuple):
         return phrase(self.title, label, self.noun)
 
 
-class AxisSlice(NamedTuple):
-    """Cells that differ in one axis alone."""
-
-    name: str  # their values of the other axes, in short; empty without any
-    at: Mapping[str, str]  # the same by axis
-    cells: tuple[CellSummary, ...]  # in order of the axis
-
-
 def axes_of(content: SweepDocument) -> list[ChosenAxis]:
     """Return the axes of a sweep that were chosen and have several values."""
-    found = []
-    for name, entry in content.axes.items():
-        values = entry.values
-        if not entry.unknown and len(values) > 1:
-            labels, numbers = zip(*((value.label, value.number) for value in values), strict=True)
-            found.append(ChosenAxis(name, entry.title, labels, numbers, entry.noun))
-    return found
-
-
-def evenly(items: Sequence[_Item], most: int) -> list[_Item]:
-    """Return as many of some things as there is room for, evenly chosen, both ends included."""
-    count = len(items)
-    return list(items) if count <= most else [items[round(at * (count - 1) / (most - 1))] for at in range(most)]
+    return [
+        ChosenAxis(
+            name,
+            axis.title,
+            tuple(value.label for value in axis.values),
+            tuple(value.number for value in axis.values),
+            axis.noun,
+        )
+        for name, axis in content.axes.items()
+        if not axis.unknown and len(axis.values) > 1
+    ]
 
 
 _NOTHING = CellMetric.model_construct(
@@ -127,8 +111,8 @@ def mean_of(cell: CellSummary, metric: str) -> float | None:
 def best_of(cells: Sequence[CellSummary], metric: str) -> list[CellSummary]:
     """Return the cells that have a mean of a metric, best first; of equal ones the first of the study first."""
     sign = 1 if lower_is_better(metric) else -1
-    known = [cell for cell in cells if mean_of(cell, metric) is not None]
-    return sorted(known, key=lambda cell: sign * (mean_of(cell, metric) or 0.0))
+    means = [(sign * mean, cell) for cell in cells if (mean := mean_of(cell, metric)) is not None]
+    return [cell for _, cell in sorted(means, key=lambda pair: pair[0])]
 
 
 def place_of(cell: CellSummary, axes: Sequence[ChosenAxis]) -> str:
@@ -155,22 +139,20 @@ def status_text(cell: CellSummary) -> str:
     return {"infeasible": "cannot run"}.get(cell.status, str(cell.status))
 
 
-def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[AxisSlice]:
+def lines_along(content: SweepDocument, axis: ChosenAxis) -> list[AxisSlice[CellSummary]]:
     """Return the lines along an axis that have two cells with results or more, in order of the study."""
-    others = [other for other in axes_of(content) if other.name != axis.name]
-    groups: dict[tuple[str, ...], list[CellSummary]] = {}
+    others = {other.name: other for other in axes_of(content) if other.name != axis.name}
+    groups: dict[tuple[str, ...], dict[str, CellSummary]] = {}
     for cell in running(content):
-        groups.setdefault(tuple(cell.values[other.name] for other in others), []).append(cell)
-    place = {label: index for index, label in enumerate(axis.labels)}
-    found = []
+        groups.setdefault(tuple(cell.values[name] for name in others), {})[cell.values[axis.name]] = cell
+    index = {label: position for position, label in enumerate(axis.labels)}
+    lines = []
     for labels, cells in groups.items():
-        name = ", ".join(other.worded(label) for other, label in zip(others, labels, strict=True))
-        at = {other.name: label for other, label in zip(others, labels, strict=True)}
-        mine = {cell.values[axis.name]: cell for cell in cells}.values()
-        order = sorted(mine, key=lambda cell: (cell.numbers[axis.name] or 0.0, place[cell.values[axis.name]]))
-        if len(order) > 1:
-            found.append(AxisSlice(name, at, tuple(order)))
-    return found
+        values = dict(zip(others, labels, strict=True))
+        order = sorted(cells.items(), key=lambda pair: (pair[1].numbers[axis.name] or 0.0, index[pair[0]]))
+        name = ", ".join(others[other].worded(label) for other, label in values.items())
+        lines.append(AxisSlice(values, tuple(cell for _, cell in order), name=name))
+    return [line for line in lines if len(line.cells) > 1]
 
 
 def share_of_lines(content: SweepDocument, axis: ChosenAxis) -> float:
@@ -184,20 +166,18 @@ def _written(axis: ChosenAxis) -> tuple[float, str]:
 
     What has several units is in the one in which times of this size are stated; what has none is as it is.
     """
-    found = []
-    for label, number in zip(axis.labels, axis.numbers, strict=True):
-        match = _NUMBER.match(label)
-        if match is None or number is None:
-            return 1.0, ""
-        found.append((float(match[0].replace(",", "")), number, label[match.end() :].strip()))
-    sizes = [number / written for written, number, _ in found if written]
-    names = {name for _, _, name in found}
+    matches = [_NUMBER.match(label) for label in axis.labels]
+    numbers = [number for number in axis.numbers if number is not None]
+    if None in matches or len(numbers) < len(matches):
+        return 1.0, ""
+    written = [(float(match[0].replace(",", "")), match.string[match.end() :].strip()) for match in matches if match]
+    sizes = [number / value for (value, _), number in zip(written, numbers, strict=True) if value]
+    names = {name for _, name in written}
     if sizes and len(names) == 1 and all(math.isclose(size, sizes[0], rel_tol=1e-3) for size in sizes):
         return sizes[0], names.pop()
-    largest = max(abs(number) for _, number, _ in found)
-    if names <= units.DURATION.units.keys():
-        return next(size for size in (DAY, HOUR, MINUTE, 1.0) if largest >= size or size == 1.0), ""
-    return 1.0, ""
+    if not names <= units.DURATION.units.keys():
+        return 1.0, ""
+    return next((size for size in (DAY, HOUR, MINUTE) if max(map(abs, numbers)) >= size), 1.0), ""
 
 
 # ----------------------------------------

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ettrick.sim import units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+_Item = TypeVar("_Item")
 
 SHORT = 4
 """Digits of a label, where they distinguish the values of an axis."""
@@ -237,6 +240,25 @@ class AxisPosition(NamedTuple):
     settings: tuple[tuple[str, Any], ...]
 
 
+class AxisSlice(NamedTuple, Generic[_Item]):
+    """Cells that differ in one axis alone, or in several together.
+
+    Parameters
+    ----------
+    others
+        Labels of the values that all of them have, by the other axes that vary.
+    cells, missing
+        Those that have results, in order of the axis, and those that have none.
+    name
+        What the slice is called in a legend; empty without other axes.
+    """
+
+    others: dict[str, str]
+    cells: tuple[_Item, ...]
+    missing: tuple[_Item, ...] = ()
+    name: str = ""
+
+
 class Point(NamedTuple):
     """One scenario of a study.
 
@@ -259,6 +281,23 @@ class Point(NamedTuple):
     def overrides(self) -> tuple[str, ...]:
         """Texts ``path=value`` that make the scenario of this point."""
         return tuple(settings_text(path, content) for value in self.values for path, content in value.settings)
+
+
+def is_log_spaced(numbers: Sequence[float]) -> bool:
+    """Return whether ascending numbers, three or more, are spaced more evenly by factors than by steps."""
+    if len(numbers) < 3 or numbers[0] <= 0:
+        return False
+    steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
+    factors = [math.log(later / earlier) for earlier, later in itertools.pairwise(numbers)]
+    return min(steps) > 0 and max(factors) / min(factors) < max(steps) / min(steps)
+
+
+def evenly(items: Sequence[_Item], maximum: int) -> list[_Item]:
+    """Return `maximum` items at most, evenly chosen, both ends among them."""
+    last = len(items) - 1
+    if last < maximum:
+        return list(items)
+    return [items[round(index * last / (maximum - 1))] for index in range(maximum)]
 
 
 def settings_text(path: str, content: Any) -> str:

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from ettrick import sim
 from ettrick.analysis.metrics import METRICS
-from ettrick.analysis.study.amounts import label_of, settings_text
+from ettrick.analysis.study.amounts import evenly, label_of, settings_text
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.inputs import Inputs
 from ettrick.analysis.study.model import Study
@@ -469,12 +469,12 @@ class _FirstLook:
         labels = list(numbers)
         if all(number is not None for number in numbers.values()):
             labels.sort(key=lambda label: numbers[label] or 0.0)
-        return {label: [] for label in _spread(labels, max(_LOADS // len(self.axes), _TRIES))}
+        return {label: [] for label in evenly(labels, max(_LOADS // len(self.axes), _TRIES))}
 
     def _find_points(self) -> None:
         """Find the points in which values are checked: of each the first, the last, and one between them."""
         wanted = [
-            {label: set(_spread(range(count[label]), _TRIES)) for label in values}
+            {label: set(evenly(range(count[label]), _TRIES)) for label in values}
             for count, values in zip(self.counts, self.looked_at, strict=True)
         ]
         seen = [dict.fromkeys(values, 0) for values in self.looked_at]
@@ -599,13 +599,6 @@ def _place(document: yamlfile.YamlDocument, name: str, axis: Axis, value: AxisPo
         ends = dict(zip(axis.range.ends, ("min", "max"), strict=True))
         return (*at, "range", ends[value.number]) if value.number in ends else (*at, "range")
     return (*at, "distribution")
-
-
-def _spread(items: Sequence[Any], count: int) -> list[Any]:
-    """Return so many items at most, evenly spread, the first and the last among them."""
-    if len(items) <= count:
-        return list(items)
-    return [items[round(index * (len(items) - 1) / (count - 1))] for index in range(count)]
 
 
 # What a file is: a scenario, or a study of one.

@@ -432,7 +432,7 @@ def curves(asked: AnsweredQuestion, along: str, *, edges: Sequence[tuple[float, 
     def picture(title: str) -> Figure | None:
         axis, content, metric = asked.axis(along), asked.places.content, asked.shown()
         lines = known_lines(content, axis, metric) if axis is not None and axis.is_numeric else []
-        named = [line._replace(name=line.at[between]) if list(line.at) == [between] else line for line in lines]
+        named = [line._replace(name=line.others[between]) if list(line.others) == [between] else line for line in lines]
         return curves_picture(content, axis, metric, named, KEY, title=title, edges=edges) if axis and lines else None
 
     return picture

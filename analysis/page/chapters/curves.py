@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING
 from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text, number_of, verb
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import (
-    AxisSlice,
     ChosenAxis,
     axes_of,
     band_text,
     best_of,
     cell_mean,
-    evenly,
     has_bands,
     levels_of,
     lines_along,
@@ -24,20 +22,24 @@ from ettrick.analysis.page.cells import (
 )
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.model import Figure, grid
+from ettrick.analysis.study.amounts import evenly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.study.amounts import AxisSlice
+
+    Lines = Sequence[AxisSlice[CellSummary]]
 
 
-def known_lines(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> list[AxisSlice]:
+def known_lines(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) -> list[AxisSlice[CellSummary]]:
     """Return the lines along an axis with two means or more."""
     return [line for line in lines_along(content, axis) if len(_known(line, metric)) > 1]
 
 
-def _known(line: AxisSlice, metric: MetricFormat) -> list[CellSummary]:
+def _known(line: AxisSlice[CellSummary], metric: MetricFormat) -> list[CellSummary]:
     return [cell for cell in line.cells if mean_of(cell, metric.metric) is not None]
 
 
@@ -45,14 +47,14 @@ def curves_picture(
     content: SweepDocument,
     axis: ChosenAxis,
     metric: MetricFormat,
-    lines: Sequence[AxisSlice],
+    lines: Lines,
     key: str,
     *,
     title: str = "",
     edges: Sequence[tuple[float, str]] = (),
 ) -> Figure:
     """Return a metric along an axis, a curve for each of some lines; edges are places on it [SI], with names."""
-    others = [other for other in axes_of(content) if other.name in lines[0].at]
+    others = [other for other in axes_of(content) if other.name in lines[0].others]
     kept, which = few_lines(lines, others, metric.metric)
     formula = _formula(kept[0], axis, metric) if len(lines) == 1 else None
     title = title or curves_title(kept, axis, metric)
@@ -80,7 +82,7 @@ def curves_picture(
     return Figure(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
 
 
-def _series(line: AxisSlice, axis: ChosenAxis, metric: MetricFormat, hue: int) -> Series:
+def _series(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat, hue: int) -> Series:
     found = [summary_of(cell, metric.metric) for cell in line.cells]
     numbers = [cell.numbers[axis.name] for cell in line.cells]
     bands = tuple(metric.ends(one.band90) for one in found)
@@ -94,7 +96,7 @@ def _series(line: AxisSlice, axis: ChosenAxis, metric: MetricFormat, hue: int) -
     )
 
 
-def _formula(line: AxisSlice, axis: ChosenAxis, metric: MetricFormat) -> Series | None:
+def _formula(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat) -> Series | None:
     """Return what the closed form says along a line; ``None`` where it says nothing, and for all but ETTR."""
     values = [cell.closed_form.ettr if cell.closed_form else None for cell in line.cells]
     if metric.metric != "ettr" or all(value is None for value in values):
@@ -103,7 +105,7 @@ def _formula(line: AxisSlice, axis: ChosenAxis, metric: MetricFormat) -> Series 
     return Series("formula", places, tuple(metric.of(value) for value in values), look="dashed", hue=-1)
 
 
-def _table(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat, title: str) -> TableBlock:
+def _table(lines: Lines, axis: ChosenAxis, metric: MetricFormat, title: str) -> TableBlock:
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
     order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
@@ -148,7 +150,7 @@ def missing_means(content: SweepDocument, metric: MetricFormat) -> str:
 MOST_LINES = 8  # lines that can be distinguished in a picture
 
 
-def few_lines(lines: Sequence[AxisSlice], others: Sequence[ChosenAxis], metric: str) -> tuple[list[AxisSlice], str]:
+def few_lines(lines: Lines, others: Sequence[ChosenAxis], metric: str) -> tuple[Lines, str]:
     """Return as many lines as a picture has room for, and in words which ones these are; empty words for all.
 
     Where lines differ in several axes those are shown that differ from the best line in one of them alone: in that
@@ -164,33 +166,33 @@ def few_lines(lines: Sequence[AxisSlice], others: Sequence[ChosenAxis], metric: 
                 [
                     line
                     for line in lines
-                    if all(line.at[name] == ranked[0].at[name] for name in line.at if name != axis.name)
+                    if all(line.others[name] == ranked[0].others[name] for name in line.others if name != axis.name)
                 ],
             )
             for axis in others
         ]
         axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
         if len(found) > 1:
-            fixed = ", ".join(other.phrase(ranked[0].at[other.name]) for other in others if other is not axis)
+            fixed = ", ".join(other.phrase(ranked[0].others[other.name]) for other in others if other is not axis)
             kept = evenly(found, MOST_LINES)
             part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
-            named = [line._replace(name=axis.worded(line.at[axis.name])) for line in kept]
+            named = [line._replace(name=axis.worded(line.others[axis.name])) for line in kept]
             return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
     best = ranked[:MOST_LINES]
     return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
 
 
-def _ranked(lines: Sequence[AxisSlice], metric: str) -> list[AxisSlice]:
+def _ranked(lines: Lines, metric: str) -> list[AxisSlice[CellSummary]]:
     cells = [cell for line in lines for cell in line.cells]
     rank = {id(cell): position for position, cell in enumerate(best_of(cells, metric))}
 
-    def place(line: AxisSlice) -> float:
+    def place(line: AxisSlice[CellSummary]) -> float:
         return sum(rank.get(id(cell), len(rank)) for cell in line.cells) / len(line.cells)
 
     return sorted(lines, key=place)
 
 
-def _spread(lines: Sequence[AxisSlice], metric: str) -> float:
+def _spread(lines: Lines, metric: str) -> float:
     """Return how far lines are apart, by their means over all places."""
     means = []
     for curve in lines:
@@ -205,7 +207,7 @@ def _spread(lines: Sequence[AxisSlice], metric: str) -> float:
 _SAME = 1e-9
 
 
-def curves_title(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat) -> str:
+def curves_title(lines: Lines, axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return what the curves of a metric along an axis say. Each line has two means or more."""
     cells = [cell for line in lines for cell in line.cells if mean_of(cell, metric.metric) is not None]
     means = [mean_of(cell, metric.metric) or 0.0 for cell in cells]
@@ -240,7 +242,7 @@ def _one_line(cells: Sequence[CellSummary], axis: ChosenAxis, metric: MetricForm
     return f"{name} {goes} from {means[0]} to {means[1]} over {axis.title}; the intervals overlap"
 
 
-def _ahead(lines: Sequence[AxisSlice], axis: ChosenAxis, metric: MetricFormat) -> str:
+def _ahead(lines: Lines, axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return which line is best at the last value that all have, if its interval is clear of all others'."""
     key = metric.metric
     common = set.intersection(*({cell.values[axis.name] for cell in line.cells} for line in lines))

@@ -7,11 +7,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import PERCENT, capital, number_of
-from ettrick.analysis.page.cells import axes_of, evenly
+from ettrick.analysis.page.cells import axes_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.statistics.intervals import binomial_interval
+from ettrick.analysis.study.amounts import evenly
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:

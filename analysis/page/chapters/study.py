@@ -26,7 +26,6 @@ from ettrick.analysis.page.cells import (
     axes_of,
     best_of,
     cell_mean,
-    evenly,
     has_bands,
     mean_of,
     missing_text,
@@ -57,6 +56,7 @@ from ettrick.analysis.page.sourced import (
     sentence,
     worded,
 )
+from ettrick.analysis.study.amounts import evenly
 from ettrick.sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.statistics.differences import Difference, Ranking
     from ettrick.analysis.statistics.estimates import Interval
+    from ettrick.analysis.study.amounts import AxisSlice
     from ettrick.analysis.study.axis import Axis
-    from ettrick.analysis.study.questions.question import QuestionSlice
     from ettrick.analysis.study.table import Cell, StudyTable
 
 # Where a curve that is known at some values, each with its interval, crosses a level.
@@ -204,7 +204,7 @@ class ConditionVerdict:
         }
 
 
-def rows_of(line: QuestionSlice, position: int, metric: str) -> tuple[tuple[AxisPoint, ...], dict[str, str]]:
+def rows_of(line: AxisSlice[Cell], position: int, metric: str) -> tuple[tuple[AxisPoint, ...], dict[str, str]]:
     """Return the values of a line that have a mean of a metric, and of the others why they have none."""
     rows, silent = [], {cell.values[position].label: reason_of(cell, metric) for cell in line.missing}
     for cell in line.cells:
@@ -228,7 +228,7 @@ def reason_of(cell: Cell, metric: str) -> str:
 
 def verdict_of(
     table: StudyTable,
-    line: QuestionSlice,
+    line: AxisSlice[Cell],
     along: str,
     metric: str,
     level: float,
@@ -360,7 +360,7 @@ class Trend(Question):
         is_known = any("whole" in content for content in data)
         return Answer(self.use, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
 
-    def _course(self, table: StudyTable, line: QuestionSlice, metric: str) -> dict[str, Any]:
+    def _course(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> dict[str, Any]:
         """Return the course along one line as plain data."""
         rows, silent = rows_of(line, table.position(self.along), metric)
         steps = [step for pair in itertools.pairwise(rows) if (step := _Step.of(*pair, metric)) is not None]
@@ -695,7 +695,7 @@ class Crossover(Question):
         data: dict[str, Any] = {"metric": metric, "between": self.between, "along": self.along, "lines": []}
         return Answer(self.use, data | {"lines": [race.data() for race in races]}, silent)
 
-    def _race(self, table: StudyTable, line: QuestionSlice, metric: str, *, is_lowest: bool, is_log: bool) -> Race:
+    def _race(self, table: StudyTable, line: AxisSlice[Cell], metric: str, *, is_lowest: bool, is_log: bool) -> Race:
         """Return who is best at each value of the axis."""
         who, where = table.position(self.between), table.position(self.along)
         fields: dict[tuple[float, str], dict[str, Cell]] = {}

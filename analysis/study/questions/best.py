@@ -10,12 +10,12 @@ from pydantic import Field, model_validator
 from ettrick.analysis.amounts import listed, name_of
 from ettrick.analysis.statistics.differences import difference_data, ranking_of
 from ettrick.analysis.statistics.estimates import contributions, t_quantile, with_width
+from ettrick.analysis.study.amounts import AxisSlice
 from ettrick.analysis.study.questions.along import reason_of
 from ettrick.analysis.study.questions.question import (
     METRIC,
     Answer,
     Question,
-    QuestionSlice,
     common_rows,
     is_lowest_best,
     labels_of,
@@ -64,7 +64,7 @@ class Best(Question):
             return Answer(self.use, {"metric": metric, "groups": []}, silent)
         is_lowest = is_lowest_best(metric, self.direction or "")
         others = [name for name in table.axes if name not in self.for_each]
-        groups = lines_of(table, *others) if self.for_each else [QuestionSlice({}, table.running, ())]
+        groups = lines_of(table, *others) if self.for_each else [AxisSlice({}, table.running)]
         found = [_Group.of(line, metric, is_lowest=is_lowest) for line in groups]
         data = {
             "metric": metric,
@@ -87,7 +87,7 @@ class _Group(NamedTuple):
     replications: int
 
     @classmethod
-    def of(cls, line: QuestionSlice, metric: str, *, is_lowest: bool) -> _Group:
+    def of(cls, line: AxisSlice[Cell], metric: str, *, is_lowest: bool) -> _Group:
         """Return the ranking of the cells of a line."""
         cells = tuple(cell for cell in line.cells if cell.stated.metrics.get(metric))
         rows = common_rows(cells, metric)
@@ -431,7 +431,7 @@ class Compare(Question):
         why = reasons[0] if reasons and is_silent else ""
         return Answer(self.use, {"metric": metric, "axis": self.axis, "lines": data}, why)
 
-    def _compared(self, table: StudyTable, line: QuestionSlice, metric: str) -> tuple[dict[str, Any], str]:
+    def _compared(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> tuple[dict[str, Any], str]:
         """Return the differences of one line as plain data, and why the first that is missing is; empty without one."""
         position, title = table.position(self.axis), table.title(self.axis)
         cells = {cell.values[position].label: cell for cell in (*line.cells, *line.missing)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +9,7 @@ from pydantic import Field
 
 from ettrick.analysis.metrics import METRICS, lower_is_better
 from ettrick.analysis.statistics.differences import difference, of_pair
+from ettrick.analysis.study.amounts import AxisSlice, is_log_spaced
 from ettrick.sim.scenario.fields import Model, RuleError
 from ettrick.sim.yamlfile import suggest
 
@@ -110,22 +110,6 @@ METRIC = Field("", description="The metric; omitted: the first one of the study.
 # Cells in order: those that differ in one axis alone, and what places on an axis are called.
 
 
-class QuestionSlice(NamedTuple):
-    """Cells that differ in one axis alone.
-
-    Parameters
-    ----------
-    others
-        Names of the other axes that vary in the study, with the labels of their values.
-    missing
-        Those without.
-    """
-
-    others: dict[str, str]
-    cells: tuple[Cell, ...]
-    missing: tuple[Cell, ...]
-
-
 def labels_of(table: StudyTable, cell: Cell) -> dict[str, str]:
     """Return the labels of a cell by the names of the axes."""
     return {name: value.label for name, value in zip(table.axes, cell.values, strict=True)}
@@ -140,32 +124,34 @@ def varying(table: StudyTable) -> list[str]:
     ]
 
 
-def lines_of(table: StudyTable, *along: str) -> list[QuestionSlice]:
+def lines_of(table: StudyTable, *along: str) -> list[AxisSlice[Cell]]:
     """Return for every combination of the other axes the cells in order of one axis, or of several together."""
     positions = [table.position(name) for name in along]
     others = [name for name in varying(table) if name not in along]
-    found: dict[tuple[str, ...], list[Cell]] = {}
+    groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in table.cells:
-        key = tuple(value.label for place, value in enumerate(cell.values) if place not in positions)
-        found.setdefault(key, []).append(cell)
+        key = tuple(value.label for index, value in enumerate(cell.values) if index not in positions)
+        groups.setdefault(key, []).append(cell)
     lines = []
-    for cells in found.values():
-        if all(cell.values[place].number is not None for place in positions for cell in cells):
-            cells.sort(key=lambda cell: [cell.values[place].number or 0.0 for place in positions])
+    for cells in groups.values():
         labels = labels_of(table, cells[0])
-        lines.append(
-            QuestionSlice(
-                {name: labels[name] for name in others},
-                tuple(cell for cell in cells if not cell.trouble),
-                tuple(cell for cell in cells if cell.trouble),
-            )
-        )
-    # Of a design that is no grid, many points have no neighbour.
-    whole = [line for line in lines if len(line.cells) + len(line.missing) > 1]
-    return whole or lines
+        ordered = _ordered(cells, positions)
+        running = tuple(cell for cell in ordered if not cell.trouble)
+        missing = tuple(cell for cell in ordered if cell.trouble)
+        lines.append(AxisSlice({name: labels[name] for name in others}, running, missing))
+    # Many points of a design that is no grid have no neighbour.
+    return [line for line in lines if len(line.cells) + len(line.missing) > 1] or lines
 
 
-def no_lines(table: StudyTable, lines: Sequence[QuestionSlice], along: str) -> str:
+def _ordered(cells: Sequence[Cell], positions: Sequence[int]) -> Sequence[Cell]:
+    """Return cells by the numbers of some axes; as they are where one has no number."""
+    numbers = [[cell.values[position].number for position in positions] for cell in cells]
+    if any(None in row for row in numbers):
+        return cells
+    return [cells[index] for index in sorted(range(len(cells)), key=lambda index: [x or 0.0 for x in numbers[index]])]
+
+
+def no_lines(table: StudyTable, lines: Sequence[AxisSlice[Cell]], along: str) -> str:
     """Return why nothing can be said along an axis, in a sentence; empty if something can."""
     if any(len(line.cells) > 1 for line in lines):
         return ""
@@ -180,12 +166,7 @@ def is_log(table: StudyTable, axis: str) -> bool:
     spec = table.axes[axis].range
     if spec is not None:
         return spec.scale == "log"
-    numbers = sorted({cell.values[position].number or 0.0 for cell in table.cells})
-    if len(numbers) < 3 or numbers[0] <= 0:
-        return False
-    steps = [later - earlier for earlier, later in itertools.pairwise(numbers)]
-    factors = [math.log(later / earlier) for earlier, later in itertools.pairwise(numbers)]
-    return min(steps) > 0 and max(factors) / min(factors) < max(steps) / min(steps)
+    return is_log_spaced(sorted({cell.values[position].number or 0.0 for cell in table.cells}))
 
 
 # How far two cells are apart on the same failures, with control variates where they are known.
