@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ettrick.sim.failures import draw_trace
-from ettrick.sim.failures.source import Domains
-from ettrick.sim.failures.spread import Victims, hidden_at_start
-from ettrick.sim.failures.trace import PARTS, life_key
-from ettrick.sim.failures.variety import fleet_of
+from ettrick.sim.failures.spread import Domains, Victims
+from ettrick.sim.failures.trace import PARTS, fleet_of, hidden_at_start, life_key
 from tests.intervals import LEAST, Z, agree, rival_seed
 from tests.pace import sample
 
@@ -26,8 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.failures import FailureSource
-    from ettrick.sim.failures.source import BlastRadius
-    from ettrick.sim.failures.spread import IncidentSize
+    from ettrick.sim.failures.spread import BlastRadius, IncidentSize
     from ettrick.sim.failures.variety import Frailty, HazardModulation
     from ettrick.sim.scenario.law_model import LawModel
 

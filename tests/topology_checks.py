@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, to_networkx
-from ettrick.sim.cluster.topology import VERTEX_PARTS, Topology, edges
+from ettrick.sim.cluster.switches import VERTEX_PARTS
+from ettrick.sim.cluster.topology import Topology, edges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,4 +8,5 @@ from __future__ import annotations
 from ettrick.sim.cluster.fabric import DualPlane, FabricKind, FatTree
 from ettrick.sim.cluster.graph_file import GRAPH_FORMATS, GraphFile, to_networkx
 from ettrick.sim.cluster.spec import FABRICS, ClusterSpec, HostPool
-from ettrick.sim.cluster.topology import FABRIC_PARTS, Edges, Hosts, Topology, UnitMembers, edges
+from ettrick.sim.cluster.switches import FABRIC_PARTS, Edges, UnitMembers
+from ettrick.sim.cluster.topology import Hosts, Topology, edges

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from ettrick.sim.cluster.topology import Edges, Hosts
+from ettrick.sim.cluster.switches import Edges
 from ettrick.sim.scenario.fields import Bandwidth, Count, Model, RuleError, Strategy, default
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from ettrick.sim.cluster.topology import Hosts
 
 Some = Annotated[Count, Field(ge=1, le=1_000_000_000)]
 Ratio = Annotated[float, Field(ge=1, le=1e4)]
@@ -478,7 +480,7 @@ def fitting_tree(hosts: Hosts) -> FatTree:
     --------
     Three tiers of ``k`` ports end at ``k**3 / 4`` NICs, those of 64 ports at 8,192 hosts of eight.
 
-    >>> from sim.cluster.topology import Hosts
+    >>> from ettrick.sim.cluster.topology import Hosts
     >>> [fitting_tree(Hosts(nodes, 8)).radix for nodes in (256, 8192, 8193, 131072)]
     [64, 64, 128, 256]
     """

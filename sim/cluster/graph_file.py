@@ -16,8 +16,8 @@ from pydantic import Field
 
 from ettrick.sim import units
 from ettrick.sim.cluster.fabric import FabricKind, check_rails
-from ettrick.sim.cluster.switches import components
-from ettrick.sim.cluster.topology import CABLES, VERTEX_PARTS, Edges, Hosts, Topology, edges
+from ettrick.sim.cluster.switches import CABLES, VERTEX_PARTS, Edges, components
+from ettrick.sim.cluster.topology import Hosts, Topology, edges
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.yamlfile import content_of
 

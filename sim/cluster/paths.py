@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim.cluster.switches import (
+    CABLES,
+    FABRIC_PARTS,
     CsrRows,
     Flow,
     Reach,
     ReadOnly,
+    UnitMembers,
     offsets_of,
     ranges,
     rows,
@@ -20,15 +23,13 @@ from ettrick.sim.cluster.switches import (
     units_of,
     whole_units,
 )
-from ettrick.sim.cluster.topology import CABLES, FABRIC_PARTS, UnitMembers, edges
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.cluster.switches import Span, Switches
-    from ettrick.sim.cluster.topology import Edges, Topology
+    from ettrick.sim.cluster.switches import Edges, Span, Switches
 
 # The access cables of the hosts, sorted by who can stand in for whom.
 #
@@ -144,19 +145,19 @@ class Lines(ReadOnly):
         return first[alone], np.nonzero(alone)[1]
 
 
-def lines(topology: Topology, cables: Edges) -> Lines:
+def lines(cables: Edges, counts: Mapping[str, int], rails: int, *, reroute: bool) -> Lines:
     """Sort the access cables of a topology."""
     access = int(np.searchsorted(cables.tier, 1))
-    leaves, nodes, rails = topology.counts["leaf"], topology.nodes, topology.rails
+    leaves, nodes = counts["leaf"], counts["node"]
     node = cables.lower[:access].astype(np.int64)
     endpoint = node * rails + cables.rail[:access]
-    leaf = cables.upper[:access].astype(np.int64) - topology.vertices("leaf").start
+    leaf = cables.upper[:access].astype(np.int64) - nodes
     units = whole_units(cables.bandwidth)[:access]
     of_endpoint = rows(endpoint, nodes * rails)
     assert (np.diff(of_endpoint.offsets) > 0).all(), "every NIC has a cable"
     weight = units / np.bincount(endpoint, units)[endpoint]
     number, line = rails, endpoint
-    if topology.reroute:
+    if reroute:
         number, line, weight = 1, node, weight / rails
 
     order = np.lexsort((units, leaf, endpoint))
@@ -411,18 +412,26 @@ class Paths(ReadOnly):
         return left
 
 
-def paths(topology: Topology) -> Paths:
-    """Work out the paths of a topology from its cables."""
-    cables = edges(topology)
-    hosts = lines(topology, cables)
+def paths(
+    cables: Edges,
+    counts: Mapping[str, int],
+    pods: NDArray[np.int32],
+    *,
+    rails: int,
+    reroute: bool,
+    optical: Sequence[int],
+    disjoint_paths: int,
+) -> Paths:
+    """Work out the paths of a topology (`Topology`) from its cables and the pod of each node, (nodes,) [-]."""
+    hosts = lines(cables, counts, rails, reroute=reroute)
     example = hosts.members.nodes[hosts.members.offsets[:-1]]
-    optical = np.zeros(4, dtype=np.bool_)
-    optical[list(topology.optical)] = True
+    is_optical = np.zeros(4, dtype=np.bool_)
+    is_optical[list(optical)] = True
     return Paths(
         lines=hosts,
-        switches=switches(topology, cables),
-        pod_of_class=topology.domains["pod"][example],
-        optical=np.flatnonzero(optical[cables.tier]),
+        switches=switches(cables, counts, disjoint_paths),
+        pod_of_class=pods[example],
+        optical=np.flatnonzero(is_optical[cables.tier]),
     )
 
 

@@ -12,7 +12,8 @@ from pydantic import Field, model_validator
 from ettrick.sim import catalog
 from ettrick.sim.cluster.fabric import DualPlane, FatTree, Some, fitting_tree
 from ettrick.sim.cluster.graph_file import GraphFile
-from ettrick.sim.cluster.topology import CABLES, FABRIC_PARTS, Hosts, Topology
+from ettrick.sim.cluster.switches import CABLES, FABRIC_PARTS
+from ettrick.sim.cluster.topology import Hosts, Topology
 from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError, default
 from ettrick.sim.scenario.model import AnyAccelerator
 

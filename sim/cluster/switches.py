@@ -12,14 +12,59 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.cluster.topology import Edges, Topology
+CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
+
+FABRIC_PARTS = ("nic", "transceiver", *CABLES, "leaf", "spine", "core")
+"""Part classes whose blast radius follows from the cables."""
+
+VERTEX_PARTS = ("node", "leaf", "spine", "core")
+"""Part classes that are vertices of the graph, in the order of their numbers. GPUs are not vertices."""
 
 Span: TypeAlias = "slice | NDArray[np.int64]"
 """Positions in an array: a slice where they follow each other, because that is faster."""
+
+
+class UnitMembers(NamedTuple):
+    """Which nodes each unit of a part class takes with it, in compressed sparse rows.
+
+    Unit ``i`` takes ``nodes[offsets[i]:offsets[i + 1]]``.
+
+    Attributes
+    ----------
+    offsets : (units + 1,) int64
+        First position of each unit [-].
+    nodes : (offsets[-1],) int32
+        Node numbers [-].
+    """
+
+    offsets: NDArray[np.int64]
+    nodes: NDArray[np.int32]
+
+
+class Edges(NamedTuple):
+    """Cables, one entry each; parallel cables are separate entries.
+
+    Attributes
+    ----------
+    lower, upper : (cables,) int32
+        Vertex numbers of the two ends; `lower` is the one nearer to the hosts [-].
+    tier : (cables,) int8
+        0 node to leaf, 1 leaf to spine, 2 spine to core [-].
+    rail : (cables,) int16
+        Rail of the host's endpoint, -1 between switches [-].
+    bandwidth : (cables,) float64
+        Per direction [B/s].
+    """
+
+    lower: NDArray[np.int32]
+    upper: NDArray[np.int32]
+    tier: NDArray[np.int8]
+    rail: NDArray[np.int16]
+    bandwidth: NDArray[np.float64]
 
 
 class CsrRows(NamedTuple):
@@ -359,10 +404,9 @@ def units_of(network: Switches, part: str) -> range:
     }[part]
 
 
-def switches(topology: Topology, cables: Edges) -> Switches:
+def switches(cables: Edges, counts: Mapping[str, int], disjoint_paths: int) -> Switches:
     """Take the switches out of the cables of a topology."""
-    first = topology.vertices("leaf").start
-    leaves, spines, cores = (len(topology.vertices(part)) for part in ("leaf", "spine", "core"))
+    first, leaves, spines, cores = (counts[part] for part in VERTEX_PARTS)
     number = leaves + spines + cores
     units = whole_units(cables.bandwidth)
     access = int(np.searchsorted(cables.tier, 1))
@@ -389,7 +433,7 @@ def switches(topology: Topology, cables: Edges) -> Switches:
         spines=spines,
         cores=cores,
         blocks=blocks,
-        disjoint_paths=topology.disjoint_paths,
+        disjoint_paths=disjoint_paths,
         leaf_cables=leaf_cables,
         lower=lower,
         upper=upper,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick.sim.cluster.switches import FABRIC_PARTS, VERTEX_PARTS, Edges, UnitMembers
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -16,59 +18,12 @@ if TYPE_CHECKING:
 
     from ettrick.sim.cluster.paths import Paths
 
-CABLES = ("cable_node_leaf", "cable_leaf_spine", "cable_spine_core")
-
-FABRIC_PARTS = ("nic", "transceiver", *CABLES, "leaf", "spine", "core")
-"""Part classes whose blast radius follows from the cables."""
-
-VERTEX_PARTS = ("node", "leaf", "spine", "core")
-"""Part classes that are vertices of the graph, in the order of their numbers. GPUs are not vertices."""
-
 
 class Hosts(NamedTuple):
     """What a fabric joins: how many nodes, and GPUs of each [-]."""
 
     nodes: int
     gpus: int
-
-
-class UnitMembers(NamedTuple):
-    """Which nodes each unit of a part class takes with it, in compressed sparse rows.
-
-    Unit ``i`` takes ``nodes[offsets[i]:offsets[i + 1]]``.
-
-    Attributes
-    ----------
-    offsets : (units + 1,) int64
-        First position of each unit [-].
-    nodes : (offsets[-1],) int32
-        Node numbers [-].
-    """
-
-    offsets: NDArray[np.int64]
-    nodes: NDArray[np.int32]
-
-
-class Edges(NamedTuple):
-    """Cables, one entry each; parallel cables are separate entries.
-
-    Attributes
-    ----------
-    lower, upper : (cables,) int32
-        Vertex numbers of the two ends; `lower` is the one nearer to the hosts [-].
-    tier : (cables,) int8
-        0 node to leaf, 1 leaf to spine, 2 spine to core [-].
-    rail : (cables,) int16
-        Rail of the host's endpoint, -1 between switches [-].
-    bandwidth : (cables,) float64
-        Per direction [B/s].
-    """
-
-    lower: NDArray[np.int32]
-    upper: NDArray[np.int32]
-    tier: NDArray[np.int8]
-    rail: NDArray[np.int16]
-    bandwidth: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +96,15 @@ class Topology:
         """The cables, reduced to who is cut off and how much bandwidth is left."""
         from ettrick.sim.cluster.paths import paths
 
-        return paths(self)
+        return paths(
+            edges(self),
+            self.counts,
+            self.domains["pod"],
+            rails=self.rails,
+            reroute=self.reroute,
+            optical=self.optical,
+            disjoint_paths=self.disjoint_paths,
+        )
 
     def members(self, part: str) -> UnitMembers:
         """Return the nodes that lose service when a unit of `part`, alone, fails.

@@ -25,8 +25,7 @@ from ettrick.sim.engine.lives import FailureCounts
 from ettrick.sim.engine.nodes import PLACES, POOLS, NodeState
 from ettrick.sim.engine.prepared import EngineError
 from ettrick.sim.engine.result import JobResult, Outage, Result
-from ettrick.sim.failures.spread import first_onsets, hidden_at_start
-from ettrick.sim.failures.trace import FailureTrace, draw_trace, with_notices
+from ettrick.sim.failures.trace import FailureTrace, draw_trace, first_onsets, hidden_at_start, with_notices
 from ettrick.sim.policies.checkpoint import Periodic
 from ettrick.sim.policies.contracts import Bucket
 

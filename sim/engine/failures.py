@@ -23,8 +23,7 @@ from ettrick.sim.engine.lives import (
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
-from ettrick.sim.failures.trace import NOTICE, life_key, with_notices
-from ettrick.sim.failures.variety import fleet_of
+from ettrick.sim.failures.trace import NOTICE, fleet_of, life_key, with_notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.lives import SourceInfo
-    from ettrick.sim.failures.planned import Rollout
+    from ettrick.sim.failures.source import Rollout
     from ettrick.sim.policies.contracts import Plan
 
 

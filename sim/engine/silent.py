@@ -13,8 +13,7 @@ from ettrick.sim import rng
 from ettrick.sim.engine.job import ReplicaGroup, Taint
 from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import RELAPSE, FailureEvent, Lifetime
-from ettrick.sim.failures.spread import first_onsets, hidden_at_start
-from ettrick.sim.failures.trace import PARTS, ROUNDS
+from ettrick.sim.failures.trace import PARTS, ROUNDS, first_onsets, hidden_at_start
 from ettrick.sim.policies.checkpoint import Periodic
 from ettrick.sim.policies.checkpoint.stores import whole
 from ettrick.sim.scenario.laws import draw

@@ -11,7 +11,6 @@ from pydantic import Field, model_validator
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
 from ettrick.sim.failures.source import (
     KNOWN,
-    BlastRadius,
     Clock,
     FailureSource,
     HiddenFault,
@@ -19,7 +18,7 @@ from ettrick.sim.failures.source import (
     Renews,
     slots_per_node,
 )
-from ettrick.sim.failures.spread import IncidentSize
+from ettrick.sim.failures.spread import BlastRadius, IncidentSize
 from ettrick.sim.failures.variety import Covariate, Frailty, HazardModulation, UnitBatch, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy, default
 from ettrick.sim.scenario.laws import Exponential, Law

@@ -1,9 +1,10 @@
-"""How many nodes of a domain one incident takes."""
+"""Which nodes of a domain one incident takes, and how many."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,7 +15,7 @@ from ettrick.sim.scenario.fields import Fraction, Model, RuleError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures.source import BlastRadius, FailureSource
+    from ettrick.sim.scenario.law_model import LawModel
 
 
 class IncidentSize(Model):
@@ -87,7 +88,44 @@ class IncidentSize(Model):
         return float(np.minimum(self.values, members) @ weights / weights.sum())
 
 
-# Which nodes: those that an incident takes, and those that have a hidden fault at the start.
+# Which nodes an incident takes.
+
+
+class Domains(NamedTuple):
+    """Nodes behind each unit of a part: those of unit i are ``nodes[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: NDArray[np.signedinteger]
+    nodes: NDArray[np.signedinteger]
+
+
+@dataclass(frozen=True)
+class BlastRadius:
+    """What one failure of a shared part takes.
+
+    Parameters
+    ----------
+    members
+        Nodes of one domain; those of the whole cluster until the topology has been asked.
+    domains
+        Which they are; ``None`` until the topology is built.
+    size
+        Law of the number of nodes; ``None`` takes all.
+    spread
+        Law of each node's delay, each then being a failure of its own; ``None`` takes them at once, as one failure.
+    repair
+        Whether the shared part is repaired, or each node by itself.
+    """
+
+    members: int
+    size: IncidentSize | None = None
+    spread: LawModel | None = None
+    repair: Literal["part", "nodes"] = "part"
+    domains: Domains | None = None
+
+    @property
+    def mean_size(self) -> float:
+        """Mean number of nodes that are taken [-]."""
+        return float(self.members) if self.size is None else self.size.mean_of(self.members)
 
 
 class Victims:
@@ -118,31 +156,3 @@ class Victims:
             chosen = int(rng.uniform_one(self._victim_key, part, (number << 24) + position) * (position + 1))
             taken.add(position if chosen in taken else chosen)
         return tuple(self._nodes[first + index] for index in sorted(taken))
-
-
-def hidden_at_start(source: FailureSource, seed: int, replication: int) -> NDArray[np.bool_]:
-    """Return which nodes have a hidden fault at the start, shape (units,).
-
-    An exact share belongs to the whole cluster: a larger one does not keep it.
-    """
-    assert source.hidden is not None
-    number = rng.uniform(rng.stream(seed, replication, "hidden", source.name), range(source.units))
-    if not source.hidden.exact:
-        return number < source.hidden.share
-    found = np.zeros(source.units, dtype=np.bool_)
-    count = int(source.units * source.hidden.share + 1e-9)
-    found[np.argpartition(number, count)[:count] if count < source.units else slice(None)] = True
-    return found
-
-
-def first_onsets(source: FailureSource, key: int, end: float) -> list[tuple[int, float]]:
-    """Return when nodes catch a hidden fault for the first time, before `end` [s]: node and time [s].
-
-    `key` is that of the stream "onset" of the source.
-    """
-    assert source.hidden is not None
-    onset = source.hidden.onset
-    assert onset is not None
-    nodes, numbers = rng.below(key, source.units, 0, onset.reach(end))
-    times = ((node, onset.ppf_one(number)) for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True))
-    return [(node, time) for node, time in times if time < end]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from ettrick.sim import rng
-from ettrick.sim.failures.spread import Victims, hidden_at_start
-from ettrick.sim.failures.variety import BANDS, UnitPopulation, fleet_of
+from ettrick.sim.failures.spread import Victims
+from ettrick.sim.failures.variety import BANDS, UnitPopulation, frailties
 from ettrick.sim.quantiles import biased_quantile
 
 if TYPE_CHECKING:
@@ -32,6 +32,74 @@ PARTS = 1 << 24
 
 _FEW = 40
 """Look-ups that are sooner made one by one."""
+
+
+# The units of a source in one replication.
+
+
+def fleet_of(source: FailureSource, seed: int, replication: int) -> UnitPopulation:
+    """Return the units of a source in one replication."""
+    law, variety = source.law, source.variety
+    assert law is not None
+    if not variety:
+        return UnitPopulation((law,), None, None)
+    slots = np.arange(source.units, dtype=np.int64)
+    # A rack is no node: where a part belongs to no single node, it shares no frailty with the node of its number.
+    kind = "node" if source.slots_per_node else source.part
+    nodes = slots // max(source.slots_per_node, 1)
+    ratio = np.ones(source.units)
+    which = np.zeros(source.units, dtype=np.int64)
+    frailty = variety.frailty
+    if frailty is not None:
+        whose, units = (kind, nodes) if frailty.of == "node" else (source.part, slots)
+        key = rng.stream(seed, replication, "frailty", whose, frailty.shared)
+        ratio *= frailties(frailty.shape, key, int(units[-1]) + 1)[units]
+    for covariate in variety.covariates:
+        ratio *= np.asarray(covariate.ratios)[(nodes // covariate.stride) % len(covariate.ratios)]
+    if variety.batches:
+        number = rng.uniform(rng.stream(seed, replication, "batch", kind), range(int(nodes[-1]) + 1))[nodes]
+        edge = 0.0
+        law_number = 0
+        for batch in variety.batches:
+            mine = (number >= edge) & (number < edge + batch.share)
+            edge += batch.share
+            if batch.ratio is not None:
+                ratio[mine] *= batch.ratio
+            else:
+                law_number += 1
+                which[mine] = law_number
+    return UnitPopulation(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
+
+
+def hidden_at_start(source: FailureSource, seed: int, replication: int) -> NDArray[np.bool_]:
+    """Return which nodes have a hidden fault at the start, shape (units,).
+
+    An exact share belongs to the whole cluster: a larger one does not keep it.
+    """
+    assert source.hidden is not None
+    number = rng.uniform(rng.stream(seed, replication, "hidden", source.name), range(source.units))
+    if not source.hidden.exact:
+        return number < source.hidden.share
+    found = np.zeros(source.units, dtype=np.bool_)
+    count = int(source.units * source.hidden.share + 1e-9)
+    found[np.argpartition(number, count)[:count] if count < source.units else slice(None)] = True
+    return found
+
+
+def first_onsets(source: FailureSource, key: int, end: float) -> list[tuple[int, float]]:
+    """Return when nodes catch a hidden fault for the first time, before `end` [s]: node and time [s].
+
+    `key` is that of the stream "onset" of the source.
+    """
+    assert source.hidden is not None
+    onset = source.hidden.onset
+    assert onset is not None
+    nodes, numbers = rng.below(key, source.units, 0, onset.reach(end))
+    times = ((node, onset.ppf_one(number)) for node, number in zip(nodes.tolist(), numbers.tolist(), strict=True))
+    return [(node, time) for node, time in times if time < end]
+
+
+# Their lives.
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,6 @@ from ettrick.sim.scenario.laws import Law
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures.source import FailureSource
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -238,42 +237,8 @@ class UnitPopulation:
 BANDS = [*(2.0**-power for power in range(16, 0, -1)), *(1 - 2.0**-power for power in range(2, 9))]
 
 
-def fleet_of(source: FailureSource, seed: int, replication: int) -> UnitPopulation:
-    """Return the units of a source in one replication."""
-    law, variety = source.law, source.variety
-    assert law is not None
-    if not variety:
-        return UnitPopulation((law,), None, None)
-    slots = np.arange(source.units, dtype=np.int64)
-    # A rack is no node: where a part belongs to no single node, it shares no frailty with the node of its number.
-    kind = "node" if source.slots_per_node else source.part
-    nodes = slots // max(source.slots_per_node, 1)
-    ratio = np.ones(source.units)
-    which = np.zeros(source.units, dtype=np.int64)
-    frailty = variety.frailty
-    if frailty is not None:
-        whose, units = (kind, nodes) if frailty.of == "node" else (source.part, slots)
-        key = rng.stream(seed, replication, "frailty", whose, frailty.shared)
-        ratio *= _frailties(frailty.shape, key, int(units[-1]) + 1)[units]
-    for covariate in variety.covariates:
-        ratio *= np.asarray(covariate.ratios)[(nodes // covariate.stride) % len(covariate.ratios)]
-    if variety.batches:
-        number = rng.uniform(rng.stream(seed, replication, "batch", kind), range(int(nodes[-1]) + 1))[nodes]
-        edge = 0.0
-        law_number = 0
-        for batch in variety.batches:
-            mine = (number >= edge) & (number < edge + batch.share)
-            edge += batch.share
-            if batch.ratio is not None:
-                ratio[mine] *= batch.ratio
-            else:
-                law_number += 1
-                which[mine] = law_number
-    return UnitPopulation(variety.laws(law), which if which.any() else None, None if (ratio == 1).all() else ratio)
-
-
 @functools.lru_cache(maxsize=8)
-def _frailties(shape: float, key: int, count: int) -> NDArray[np.float64]:
+def frailties(shape: float, key: int, count: int) -> NDArray[np.float64]:
     """Return the hazard ratios of units [-], shape (count,); never zero, which would be a unit that lives for ever.
 
     Sources that share a frailty ask for the same ones, and the inverse is dear: a microsecond a unit.

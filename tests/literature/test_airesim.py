@@ -15,7 +15,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim.engine.simulation import Simulation
-from ettrick.sim.failures.spread import hidden_at_start
+from ettrick.sim.failures.trace import hidden_at_start
 from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.scenario.laws import Lognormal, Weibull
 from tests.cases import cases

@@ -14,7 +14,6 @@ import pytest
 from ettrick import sim
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from ettrick.sim.cluster.degraded import FabricState, ReachabilityChange
-from ettrick.sim.cluster.paths import Paths, paths
 from ettrick.sim.cluster.switches import Reach
 from ettrick.sim.engine.simulation import Simulation
 from tests.cases import cases
@@ -29,6 +28,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from numpy.typing import NDArray
+
+    from ettrick.sim.cluster.paths import Paths
 
 # ----------------------------------------
 # The fabric in the engine against theory: parts that are out by chance, whom that stops, and what it costs.
@@ -318,7 +319,7 @@ def test_cut_off_nodes_are_those_of_the_components(seed: int) -> None:
     """Nodes that the state calls cut off have a rail that networkx finds outside the main component, and no others."""
     topology = drawn(seed)
     generator = np.random.default_rng(seed)
-    fresh = paths(topology)
+    fresh = topology.paths
     for _ in range(4):
         state, failures = FabricState(fresh), some(topology, generator)
         cut = after(state, failures)
@@ -334,7 +335,7 @@ def test_shares_are_maximum_flows(seed: int) -> None:
     """
     topology = drawn(seed, saturated=seed % 2 == 0)
     generator = np.random.default_rng(seed)
-    fresh = paths(topology)
+    fresh = topology.paths
     for _ in range(3):
         state, failures = FabricState(fresh), some(topology, generator)
         after(state, failures)
@@ -355,7 +356,7 @@ def test_a_part_of_a_pod_that_is_cut_off_neither_offers_nor_passes() -> None:
     links = [(1, leaf, spine, 4.0) for leaf, spine in ((0, 0), (1, 1), (2, 0), (2, 1), (3, 2))]
     links += [(2, 0, 0, 8.0), (2, 1, 1, 3.0), (2, 2, 1, 4.0)]
     topology = by_hand((16, 4, 3, 2), ends, links, [0] * 12 + [1] * 4)
-    fresh = paths(topology)
+    fresh = topology.paths
     state = FabricState(fresh)
     assert after(state, [("leaf", 2)]) == {*range(4), *range(8, 12)}
     share = share_of(state, fresh.class_of_node, fresh.classes, {4, 12})
@@ -365,7 +366,7 @@ def test_a_part_of_a_pod_that_is_cut_off_neither_offers_nor_passes() -> None:
 
 def passes(topology: Topology, failures: list[tuple[str, int]]) -> list[tuple[float, float]]:
     """Return (what a block passes to the cores, its maximum flow) for every leaf switch, in bandwidth of the cables."""
-    fresh = paths(topology)
+    fresh = topology.paths
     network, capacity = fresh.switches, fresh.switches.capacity()
     for part, unit in dict.fromkeys(failures):
         number = fresh.units(part)[unit]
@@ -417,7 +418,7 @@ def test_nothing_is_left_of_failures_that_were_mended(seed: int) -> None:
     """Failures and repairs in any order lead to the state of what is out now, and in the end exactly to the first."""
     topology = drawn(seed)
     generator = np.random.default_rng(seed)
-    fresh = paths(topology)
+    fresh = topology.paths
     state = FabricState(fresh)
     waiting, out = some(topology, generator) + some(topology, generator), []
     cut: set[int] = set()
@@ -443,7 +444,7 @@ def test_enough_disjoint_paths_spare_the_search(seed: int) -> None:
     trusting = replace(topology, disjoint_paths=Rival(topology).disjoint_paths)
     for _ in range(3):
         failures = some(topology, generator)
-        assert after(FabricState(paths(trusting)), failures) == after(FabricState(paths(topology)), failures)
+        assert after(FabricState(trusting.paths), failures) == after(FabricState(topology.paths), failures)
 
 
 def wide(nodes: int, **fabric: object) -> Topology:
@@ -475,7 +476,7 @@ def test_what_is_kept_up_to_date_is_what_is_worked_out_anew(name: str) -> None:
     """
     topology = LONG[name]
     generator = np.random.default_rng(0)
-    source = paths(topology)
+    source = topology.paths
     state, out = FabricState(source), list[tuple[str, int]]()
     jobs = [np.flatnonzero(generator.random(topology.nodes) < part) for part in (0.1, 0.5, 1)]
     parts = [part for part in FABRIC_PARTS if topology.counts[part]]

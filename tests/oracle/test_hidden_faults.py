@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from ettrick import sim
-from ettrick.sim.failures.spread import hidden_at_start
+from ettrick.sim.failures.trace import hidden_at_start
 from tests.cases import cases
 from tests.harness import play, prepared, trace
 from tests.intervals import LEAST, Z, agree, close, rival_seed

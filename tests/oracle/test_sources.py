@@ -15,9 +15,9 @@ from ettrick import sim
 from ettrick.sim import rng
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures import SOURCES, BlastRadius, Component, draw_trace
-from ettrick.sim.failures.source import Domains
-from ettrick.sim.failures.spread import IncidentSize, Victims
-from ettrick.sim.failures.variety import HazardModulation, fleet_of
+from ettrick.sim.failures.spread import Domains, IncidentSize, Victims
+from ettrick.sim.failures.trace import fleet_of
+from ettrick.sim.failures.variety import HazardModulation
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Weibull
 from tests.cases import cases
 from tests.harness import play, prepared, trace

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ettrick import sim
-from ettrick.sim.cluster import ClusterSpec, Edges, Topology, to_networkx
+from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Edges, Topology, to_networkx
 from ettrick.sim.cluster.fabric import DualPlane, downlinks, fewest_switches, uplinks
-from ettrick.sim.cluster.topology import FABRIC_PARTS, Hosts, edges
+from ettrick.sim.cluster.topology import Hosts, edges
 from tests.cases import cases
 from tests.harness import play, prepared, seconds
 from tests.intervals import Z

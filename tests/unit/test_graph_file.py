@@ -14,9 +14,18 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from ettrick.sim.cluster import GRAPH_FORMATS, ClusterSpec, FatTree, Hosts, Topology, edges, graph_file, to_networkx
+from ettrick.sim.cluster import (
+    FABRIC_PARTS,
+    GRAPH_FORMATS,
+    ClusterSpec,
+    FatTree,
+    Hosts,
+    Topology,
+    edges,
+    graph_file,
+    to_networkx,
+)
 from ettrick.sim.cluster.fabric import DualPlane
-from ettrick.sim.cluster.topology import FABRIC_PARTS
 from ettrick.sim.scenario.fields import RuleError
 from tests.cases import cases
 from tests.report_sample import (

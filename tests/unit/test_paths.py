@@ -10,7 +10,6 @@ import pytest
 
 from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology
 from ettrick.sim.cluster.degraded import FabricState, ReachabilityChange
-from ettrick.sim.cluster.paths import paths
 from tests.pace import one_in
 from tests.random_fabrics import Rival, by_hand, drawn, units
 
@@ -49,7 +48,7 @@ def share(state: FabricState, source: Paths, nodes: Collection[int]) -> float:
 def test_one_failure_does_what_the_state_says(name: str) -> None:
     """For every unit: ``cut`` and ``left`` are what a state says that is whole but for it; mending undoes that."""
     topology = CASES[name]
-    source = paths(topology)
+    source = topology.paths
     state = FabricState(source)
     everybody = range(topology.nodes)
     for part in FABRIC_PARTS:
@@ -69,7 +68,7 @@ def test_one_failure_does_what_the_state_says(name: str) -> None:
 def test_one_failure_cuts_off_whom_networkx_says(name: str) -> None:
     """For every unit of every class."""
     topology = CASES[name]
-    source = paths(topology)
+    source = topology.paths
     rows = {part: source.cut(part) for part in FABRIC_PARTS}
     for part, unit in units(topology):
         offsets, nodes = rows[part]
@@ -80,7 +79,7 @@ def test_one_failure_cuts_off_whom_networkx_says(name: str) -> None:
 def test_one_failure_is_to_blame_if_it_is_felt(name: str) -> None:
     """A single failure hurts a job exactly when it leaves it less; one that is not out hurts nobody."""
     topology = CASES[name]
-    source = paths(topology)
+    source = topology.paths
     state = FabricState(source)
     generator = np.random.default_rng(0)
     for part, unit in units(topology):
@@ -98,7 +97,7 @@ def test_one_failure_is_to_blame_if_it_is_felt(name: str) -> None:
 def test_classes_of_a_fat_tree_are_its_leaf_groups() -> None:
     """They are found from the cables alone, and pods follow."""
     topology = CASES["tree"]
-    source = paths(topology)
+    source = topology.paths
     assert np.array_equal(source.class_of_node, topology.domains["leaf"])
     assert np.array_equal(source.pod_of_class[source.class_of_node], topology.domains["pod"])
     assert source.classes == 5
@@ -106,7 +105,7 @@ def test_classes_of_a_fat_tree_are_its_leaf_groups() -> None:
 
 def test_paths_are_read_only_and_travel() -> None:
     """A copy in another process says the same and cannot be written either."""
-    source = paths(CASES["tree"])
+    source = CASES["tree"].paths
     copy = pickle.loads(pickle.dumps(source))
     for each in (source, copy):
         for array in (each.pod_of_class, each.lines.leaf, each.switches.healthy.up, each.switches.up_cables.items):
@@ -136,7 +135,7 @@ def dual_homed(*, planes: int = 2, reroute: bool = False) -> Topology:
 
 def test_a_dead_cable_and_a_dead_leaf_switch_meet() -> None:
     """A host that lost its cable to one of a pair is cut off with the other one, alone."""
-    source = paths(dual_homed())
+    source = dual_homed().paths
     state = FabricState(source)
     assert state.fail("cable_node_leaf", 4) == ReachabilityChange([], [])  # node 1, rail 0, first home
     assert share(state, source, {1}) == 0.5
@@ -149,7 +148,7 @@ def test_a_dead_cable_and_a_dead_leaf_switch_meet() -> None:
 
 def test_rerouted_rails_share_what_is_left() -> None:
     """A dead NIC of two leaves half, a dead cable of four three quarters; only both NICs cut the host off."""
-    source = paths(dual_homed(reroute=True))
+    source = dual_homed(reroute=True).paths
     state = FabricState(source)
     assert state.fail("nic", 6) == ReachabilityChange([], [])
     assert share(state, source, range(8)) == 0.5
@@ -164,7 +163,7 @@ def test_rerouted_rails_share_what_is_left() -> None:
 
 def test_reasons_for_a_dead_cable_add_up() -> None:
     """A cable lives again when it, both its transceivers and its NIC do; what fails twice is mended twice."""
-    source = paths(built(4, leaf={"nodes": 4}))
+    source = built(4, leaf={"nodes": 4}).paths
     state = FabricState(source)
     assert state.fail("cable_node_leaf", 5) == ReachabilityChange([2], [])
     for reason in (("transceiver", 10), ("transceiver", 11), ("nic", 5), ("nic", 5)):
@@ -181,7 +180,7 @@ def test_uplinks_to_spare_are_not_missed() -> None:
     """A leaf switch with twice the bandwidth up that its hosts use leaves them all of it when half is gone."""
     ends = [(node, 0, node // 2, 1.0) for node in range(4)]
     links = [(1, leaf, spine, 1.0) for leaf in range(2) for spine in range(4)]
-    source = paths(by_hand((4, 2, 4, 0), ends, links, disjoint_paths=4))
+    source = by_hand((4, 2, 4, 0), ends, links, disjoint_paths=4).paths
     state = FabricState(source)
     state.fail("spine", 0)
     state.fail("spine", 1)
@@ -194,7 +193,7 @@ def test_the_last_way_out_of_a_pod() -> None:
     """Of two pods with one core each way, the one with fewer access cables is cut off when the core is gone."""
     ends = [(node, 0, 0 if node < 3 else 1, 1.0) for node in range(5)]
     links = [(1, 0, 0, 1.0), (1, 1, 1, 1.0), (2, 0, 0, 1.0), (2, 1, 0, 1.0)]
-    source = paths(by_hand((5, 2, 2, 1), ends, links, [0, 0, 0, 1, 1]))
+    source = by_hand((5, 2, 2, 1), ends, links, [0, 0, 0, 1, 1]).paths
     for part in ("core", "cable_spine_core", "cable_leaf_spine", "spine"):
         offsets, nodes = source.cut(part)
         assert nodes[: offsets[1]].tolist() == [3, 4], part
@@ -218,7 +217,7 @@ def after(source: Paths, *failures: tuple[str, int]) -> list[float]:
 
 def test_those_who_still_send_share_what_a_pod_passes() -> None:
     """Who offers less to the spines takes nothing from the others, and a lost way to the cores is lost to all alike."""
-    source = paths(two_pods(2.0))
+    source = two_pods(2.0).paths
     assert after(source, ("cable_leaf_spine", 0)) == [0.5, 1]
     assert after(source, ("leaf", 0)) == [1, 1], "those behind it are cut off and do not count"
     assert after(source, ("spine", 0)) == [0.5, 0.5]
@@ -231,7 +230,7 @@ def test_those_who_still_send_share_what_a_pod_passes() -> None:
 
 def test_few_ways_to_the_cores_are_enough_for_few() -> None:
     """A pod that passes half of what it is offered gives each who still sends its part, up to all that it had."""
-    source = paths(two_pods(1.0))
+    source = two_pods(1.0).paths
     assert after(source, ("core", 0)) == [0.5, 0.5]
     assert after(source, ("cable_spine_core", 0), ("leaf", 0)) == [1, 1]
     # Half of what each offers gets out in any case, and half is what a leaf switch with half its cables has.

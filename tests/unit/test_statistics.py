@@ -34,8 +34,8 @@ from ettrick.analysis.statistics.intervals import (
 from ettrick.sim import Ratio, rng
 from ettrick.sim.engine.lives import UniformStream
 from ettrick.sim.failures import FailureSource
-from ettrick.sim.failures.trace import life_key
-from ettrick.sim.failures.variety import Frailty, Variety, fleet_of
+from ettrick.sim.failures.trace import fleet_of, life_key
+from ettrick.sim.failures.variety import Frailty, Variety
 from ettrick.sim.scenario.laws import Weibull
 from tests import report_sample
 from tests.cases import cases
