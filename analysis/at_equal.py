@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ettrick import sim
 from ettrick.analysis.amounts import amount_text
-from ettrick.analysis.metrics import METRICS, provisioned
+from ettrick.analysis.metrics import METRICS
+from ettrick.analysis.ratios import provisioned
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.sim.units import DAY
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ettrick import sim
 from ettrick.analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
-from ettrick.analysis.fleet import ON_QUEUE
 from ettrick.analysis.metrics import METRICS, is_exact, is_share, lower_is_better
 from ettrick.analysis.results.fleet import growth_of
 from ettrick.analysis.results.models import (
@@ -316,7 +315,7 @@ def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None
     grows = _grows(ours, theirs)
     return {
         name: None
-        if grows and name.partition("@")[0] in ON_QUEUE
+        if grows and METRICS[name].is_of_queue
         else difference(
             [row[name] for row in mine],
             [row[name] for row in first],

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick.analysis.metrics import BY, WEIGHTED, Slice, metrics_of
 from ettrick.sim import (
     BIN_EDGES,
     HISTOGRAMS,
@@ -33,84 +34,7 @@ if TYPE_CHECKING:
 
     FloatArray = npt.NDArray[np.float64]
 
-Weight = Literal["job", "gpu_time"]
-
-# Slices: jobs that have something in common, and how a metric of them is called.
-
-BY = ("size", "stream", "tenant", "priority", "partition")
-"""What jobs are divided by; `size` in classes of powers of two, ``1024+`` of that class and larger ones."""
-
-WEIGHTED = ("wait_first", "wait_total", "jct", "bounded_slowdown", "bounded_slowdown_10min")
-"""Means over jobs that also exist with each job weighted by its GPU-time."""
-
-SLICED = ("ettr", "ettr_no_queue", "ettr_above_90", *WEIGHTED, "preemptions", "second_order_preemptions", "mttf")
-"""Metrics that slices have."""
-
-OF_SERVICES = (
-    "slo_attainment", "served_share", "slo_goodput", "capacity_availability", "capacity_share", "all_serving",
-    "minutes_below_demand", "failed_share", "wasted_work", "busy_share", "tokens_per_s_user",
-)  # fmt: skip
-"""Metrics of services; with several of them also of each: ``slo_attainment@service=chat``."""
-
-OF_TARGETS = ("missed_windows", "worst_window", "error_budget_left", "credit_share", "credits")
-"""Metrics of targets; of each too: ``missed_windows@target=chat-month``."""
-
-ON_QUEUE = frozenset({"ettr", "ettr_above_90", "queue_length", *WEIGHTED})
-"""Metrics that have no long-run mean where the queue grows without end."""
-
-
-class Slice(NamedTuple):
-    """A metric of some jobs: ``wait_first@size=1024+@weight=gpu_time``."""
-
-    metric: str
-    by: str = ""
-    group: str = ""
-    weight: Weight = "job"
-
-    @property
-    def name(self) -> str:
-        """How it is written."""
-        group = f"@{self.by}={self.group}" if self.by else ""
-        return self.metric + group + ("@weight=gpu_time" if self.weight == "gpu_time" else "")
-
-    @property
-    def least(self) -> int:
-        """The fewest GPUs of the jobs of a size."""
-        return int(self.group.removesuffix("+"))
-
-    @property
-    def words(self) -> str:
-        """What stands behind the label of the metric."""
-        of = f" of {self.by} {self.group}" if self.by else ""
-        of = f" ({self.group})" if self.by == "target" else of
-        if self.by == "size":
-            of = f" of jobs of {self.least:,} GPU{'s' * (self.least > 1)}{' or more' * self.group.endswith('+')}"
-        return of + (", weighted by GPU-time" if self.weight == "gpu_time" else "")
-
-    @classmethod
-    def parse(cls, name: str) -> Slice | None:
-        """Return what a name means; ``None`` if it is not written like this."""
-        metric, *parts = name.split("@")
-        found = cls(metric)
-        for part in parts:
-            by, _, group = part.partition("=")
-            if part == "weight=gpu_time" and metric in WEIGHTED:
-                found = found._replace(weight="gpu_time")
-            elif group and not found.by and metric in _sliced_by(by) and (by != "size" or _is_size(group)):
-                found = found._replace(by=by, group=group)
-            else:
-                return None
-        return found if found.name == name else None
-
-
-def _sliced_by(by: str) -> tuple[str, ...]:
-    """Return the metrics that groups of a kind have."""
-    return SLICED if by in BY else {"service": OF_SERVICES, "target": OF_TARGETS}.get(by, ())
-
-
-def _is_size(group: str) -> bool:
-    text = group.removesuffix("+")
-    return text.isdecimal() and int(text) > 0 and int(text) & (int(text) - 1) == 0
+# Slices: jobs that have something in common.
 
 
 def group_of(prepared: Prepared, by: str, account: FleetAccount | Arrival) -> str:
@@ -261,7 +185,7 @@ def _of_services(prepared: Prepared, fleet: FleetResult, windows: slice) -> dict
             "tokens_per_s_user": Ratio(sums["served"] * plan.output, sums["user"]),
         }
     found: dict[str, Ratio] = {}
-    for name in OF_SERVICES if rows else ():
+    for name in metrics_of("service") if rows else ():
         mine = [row[name] for row in rows.values()]
         base = mine[0].base if name in ("slo_goodput", "minutes_below_demand") else sum(one.base for one in mine)
         found[name] = Ratio(sum(one.amount for one in mine), base, sum(one.doubt for one in mine))

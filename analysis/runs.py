@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 
 from ettrick.analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
-from ettrick.analysis.metrics import add_times, amounts_of, headline, is_exact, job_ratios, job_spending, ratios
+from ettrick.analysis.metrics import headline, is_exact
+from ettrick.analysis.ratios import add_times, amounts_of, job_ratios, job_spending, ratios
 from ettrick.analysis.statistics.differences import CONTROL_COUNT, ControlVariates, controlled
 from ettrick.analysis.statistics.estimates import means
 from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, widened

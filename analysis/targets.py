@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ettrick.analysis.fleet import OF_TARGETS, Slice
+from ettrick.analysis.metrics import Slice, metrics_of
 from ettrick.sim import JOB_BUCKETS, SCHEDULING, SERVICE_SUMS, Bucket, Ratio, window_width
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def target_ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     """
     rows = {target.name: _metrics(target, kept(prepared, target, result)) for target in prepared.targets}
     found: dict[str, Ratio] = {}
-    for name in OF_TARGETS:
+    for name in metrics_of("target"):
         mine = [row[name] for row in rows.values() if name in row]
         if name in ("worst_window", "error_budget_left") and len(mine) > 1:
             shares = (Ratio(one.amount / one.base, 1, one.doubt / one.base) for one in mine if one.base)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from typer.testing import CliRunner
 
 from ettrick import sim
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.study.load import load_study
 from ettrick.cli import app
 from tests.cases import SIMULATED

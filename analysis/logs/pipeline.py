@@ -262,7 +262,7 @@ def _simulations(
 
 def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostSummary | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
-    from ettrick.analysis.metrics import ratios
+    from ettrick.analysis.ratios import ratios
     from ettrick.analysis.statistics.precision import ReplicationsError
 
     found: dict[str, Any] = {}

@@ -25,7 +25,7 @@ from ettrick.analysis.logs.estimate import SOME, Estimate
 from ettrick.analysis.logs.events import attempts_of
 from ettrick.analysis.logs.fit import duration
 from ettrick.analysis.logs.tables import utc
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.results.files import csv_text
 from ettrick.analysis.results.fitted import BacktestSummary, Estimated, StreamSummary
 from ettrick.analysis.statistics.estimates import t_quantile

@@ -10,13 +10,8 @@ import numpy as np
 from ettrick.analysis.amounts import count_text, number_of, ranges, short_text
 from ettrick.analysis.fleet import (
     BATCHES,
-    BY,
     FEWEST_REPLICATIONS,
-    OF_SERVICES,
-    ON_QUEUE,
-    WEIGHTED,
     QueueLine,
-    Slice,
     are_correlated,
     batches,
     fleet_ratios,
@@ -25,7 +20,7 @@ from ettrick.analysis.fleet import (
     slices,
     tenant_shares,
 )
-from ettrick.analysis.metrics import METRICS
+from ettrick.analysis.metrics import BY, METRICS, WEIGHTED, Slice, metrics_of
 from ettrick.analysis.results import models
 from ettrick.analysis.results.files import csv_text
 from ettrick.analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile, with_width
@@ -49,7 +44,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.fleet import Weight
+    from ettrick.analysis.metrics import Weight
     from ettrick.analysis.runs import Ensemble
     from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
 
@@ -100,7 +95,7 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> 
             found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
     if growth is not None and growth.is_saturated:
         empty = models.MetricSummary(mean=None, mean_ci95=None)
-        found = {name: empty if name.partition("@")[0] in ON_QUEUE else summary for name, summary in found.items()}
+        found = {name: empty if METRICS[name].is_of_queue else summary for name, summary in found.items()}
     intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
     return Settled(found, intervals, count, correlated, growth)
 
@@ -344,7 +339,7 @@ def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummar
             capacity_per_s=plan.capacity,
             metrics={
                 name: metrics[key]
-                for name in OF_SERVICES
+                for name in metrics_of("service")
                 for key in (Slice(name, "service", plan.name).name if several else name,)
                 if key in metrics
             },

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ettrick.analysis.fleet import OF_TARGETS, Slice
-from ettrick.analysis.metrics import METRICS, is_exact, nodes_down
+from ettrick.analysis.metrics import METRICS, Slice, is_exact, metrics_of
+from ettrick.analysis.ratios import nodes_down
 from ettrick.analysis.results import models
 from ettrick.analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
 from ettrick.analysis.results.step import describe_step, slower
@@ -226,7 +226,9 @@ def _target(
         window_s=width,
         windows=int(prepared.horizon / width * (1 + 1e-12)),
         metrics={
-            name: metrics[key] for name in OF_TARGETS if (key := Slice(name, "target", target.name).name) in metrics
+            name: metrics[key]
+            for name in metrics_of("target")
+            if (key := Slice(name, "target", target.name).name) in metrics
         },
     )
 
@@ -263,9 +265,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-_TIMES = ("mtti", "mtti_running", "mttf")  # times between events, of which a run may see none
-
-
 def _metrics(
     prepared: Prepared,
     rows: Sequence[Mapping[str, Ratio]],
@@ -278,7 +277,7 @@ def _metrics(
         # Few runs that all finished are no proof that every run does.
         estimate = mean_estimate(ratios, name, is_exact=is_exact(prepared, name), follows_tail=False)
         found = controlled(ratios, controls) if controls else None
-        is_time = name.partition("@")[0] in _TIMES and not prepared.is_deterministic
+        is_time = METRICS[name].is_between_events and not prepared.is_deterministic
         bound = {"lower_bound95": lower_bound(rows, name)} if is_time else {}
         taken = found and models.ControlledSummary(
             mean=found.mean, mean_ci95=widened(found.mean, possible(name, found.ci95), ratios, name), worth=found.worth

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from ettrick import sim
-from ettrick.analysis.metrics import is_exact, ratios, time_shares
+from ettrick.analysis.metrics import is_exact
+from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.analysis.statistics.differences import ControlVariates
 from ettrick.analysis.study.inputs import Inputs, names_files
 from ettrick.sim import plugins, units
@@ -35,6 +36,7 @@ BLOCK = 10
 MAKERS = (
     "fleet.py",
     "metrics.py",
+    "ratios.py",
     "statistics/differences.py",
     "statistics/estimates.py",
     "statistics/intervals.py",

@@ -16,9 +16,9 @@ import yaml
 
 from docs.pictures.crossover import STORES, at_scale, fewest_replicas, main
 from ettrick import sim
-from ettrick.analysis.metrics import job_ratios
 from ettrick.analysis.optimize.optimize import OptimizationResult, optimize
 from ettrick.analysis.optimize.search import place
+from ettrick.analysis.ratios import job_ratios
 from ettrick.analysis.results.run import plain
 from ettrick.analysis.sensitivity import sensitivity, sensitivity_document
 from ettrick.analysis.statistics.estimates import t_quantile

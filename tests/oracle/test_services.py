@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.sim.engine.prepared import RequestRates
 from ettrick.sim.engine.requests import Request, replay
 from tests.cases import cases

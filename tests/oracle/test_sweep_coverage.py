@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from ettrick import sim
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.statistics.differences import ControlVariates, controlled, ranking_of
 from ettrick.analysis.statistics.estimates import contributions, mean_interval
 from ettrick.analysis.statistics.intervals import mean_estimate

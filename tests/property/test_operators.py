@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ettrick import sim
-from ettrick.analysis.metrics import spending
+from ettrick.analysis.ratios import spending
 from ettrick.sim.policies.contracts import Bucket
 from tests.engine_watch import Watch
 from tests.property.common import MOST_EVENTS, Scenario, examples

@@ -11,8 +11,9 @@ from ettrick import cli, sim
 from ettrick.analysis.at_equal import Equal, headline_at_equal, study_headline, table_lines
 from ettrick.analysis.compare import Variant, compare
 from ettrick.analysis.compare import compare_document as typed_compare_document
-from ettrick.analysis.metrics import METRICS, job_ratios, job_spending, ratios
+from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
+from ettrick.analysis.ratios import job_ratios, job_spending, ratios
 from ettrick.analysis.results.models import CompareDocument
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import AxisPosition, Point

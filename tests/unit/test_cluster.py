@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ettrick import sim
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.sim.cluster import FABRICS, ClusterSpec, edges, to_networkx
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample

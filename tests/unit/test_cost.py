@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ettrick import sim
-from ettrick.analysis.metrics import job_spending, ratios, spending
 from ettrick.analysis.page.chapters.run import format_run as typed_format_run
+from ettrick.analysis.ratios import job_spending, ratios, spending
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import cost_content, energy_content
 from ettrick.analysis.results.run import document as typed_document

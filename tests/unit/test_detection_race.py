@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.statistics.estimates import means
 from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.policies.detection.race import DetectionRace, Detector

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.statistics.estimates import means
 from ettrick.sim.policies.contracts import Acquire, Background, Bucket, Evict, Plan, Requeue, Restore, Run, Stall
 from tests.cases import cases

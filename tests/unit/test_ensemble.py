@@ -24,7 +24,7 @@ from scipy import stats
 from ettrick import sim
 from ettrick.analysis import runs
 from ettrick.analysis.compare import Variant, compare
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.results.run import render
 from ettrick.analysis.runs import Ensemble, band, replicate

@@ -19,9 +19,7 @@ from ettrick.analysis import timeline
 from ettrick.analysis.compare import Variant, compare
 from ettrick.analysis.fleet import (
     BATCHES,
-    ON_QUEUE,
     QueueLine,
-    Slice,
     are_correlated,
     batches,
     fleet_ratios,
@@ -29,7 +27,7 @@ from ettrick.analysis.fleet import (
     queue_line,
     tenant_shares,
 )
-from ettrick.analysis.metrics import METRICS
+from ettrick.analysis.metrics import METRICS, Slice
 from ettrick.analysis.page.build import report_of
 from ettrick.analysis.page.chapters.run import format_run
 from ettrick.analysis.results.fleet import growth_of
@@ -524,7 +522,7 @@ def test_saturation_has_no_means(scenario: str) -> None:
     assert run.fleet is not None
     assert run.fleet.growth is not None
     assert run.fleet.growth.saturated
-    assert all(run.metrics[name].mean is None for name in run.metrics.keys() & ON_QUEUE)
+    assert all(summary.mean is None for name, summary in run.metrics.items() if METRICS[name].is_of_queue)
     assert run.metrics["occupancy"].mean is not None
     assert run.fleet.by["size"]["8"].metrics["wait_first"].mean is None
     assert any("the queue grows by" in note for note in run.notes)

@@ -30,10 +30,11 @@ from ettrick.analysis.amounts import (
     signed_text,
 )
 from ettrick.analysis.compare import Variant, compare, compare_document
-from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, job_ratios, nodes_down, ratios, time_shares
+from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE
 from ettrick.analysis.page.chapters.compare import _metrics
 from ettrick.analysis.page.charts.tables import color_of
 from ettrick.analysis.page.glossary import bucket_words, metric_words
+from ettrick.analysis.ratios import job_ratios, nodes_down, ratios, time_shares
 from ettrick.analysis.results.models import CompareDocument
 from ettrick.analysis.results.run import render
 from ettrick.analysis.statistics.estimates import lower_bound, means, summaries

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.metrics import provisioned, spending
+from ettrick.analysis.ratios import provisioned, spending
 from ettrick.sim.failures.source import CAP, HEAT
 from tests.cases import cases
 from tests.harness import losses, play, prepared, seconds

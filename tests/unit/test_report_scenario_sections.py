@@ -14,7 +14,6 @@ from scipy import stats
 
 from ettrick import sim
 from ettrick.analysis.cluster import describe
-from ettrick.analysis.metrics import nodes_down
 from ettrick.analysis.page.account import account_of
 from ettrick.analysis.page.chapters import cluster as step
 from ettrick.analysis.page.chapters import run, typical
@@ -22,6 +21,7 @@ from ettrick.analysis.page.chapters.typical import DAY, phases_of
 from ettrick.analysis.page.charts.data import Calendar, CalendarPhase, Curves, HeatMap
 from ettrick.analysis.page.model import Figure, Section, plain
 from ettrick.analysis.page.report_data import ReplayedScenario
+from ettrick.analysis.ratios import nodes_down
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import StepSummary
 from ettrick.analysis.statistics.estimates import mean_interval

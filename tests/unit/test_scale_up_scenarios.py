@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.policies.contracts import Bucket
 from tests import report_sample

@@ -55,8 +55,8 @@ from ettrick.analysis.calibrate.rows import (
     read_mixed,
     read_steps,
 )
-from ettrick.analysis.metrics import ratios
 from ettrick.analysis.page import charts
+from ettrick.analysis.ratios import ratios
 from ettrick.sim import catalog
 from ettrick.sim.catalog import accelerators, models, steps
 from ettrick.sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links

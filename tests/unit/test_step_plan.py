@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.sim import catalog
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import (

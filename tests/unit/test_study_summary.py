@@ -15,7 +15,7 @@ from scipy.special import ndtri
 
 from ettrick import sim
 from ettrick.analysis.at_equal import study_headline
-from ettrick.analysis.metrics import ratios
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.statistics.estimates import mean_interval, quantile
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.load import load_study

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import sim
-from ettrick.analysis.metrics import METRICS, ratios
+from ettrick.analysis.metrics import METRICS
+from ettrick.analysis.ratios import ratios
 from ettrick.analysis.statistics.intervals import binomial_interval, exact_interval
 from ettrick.analysis.study.model import condition_of
 from ettrick.analysis.targets import kept

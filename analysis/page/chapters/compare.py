@@ -28,7 +28,7 @@ from ettrick.analysis.amounts import (
     text_or_dash,
 )
 from ettrick.analysis.compare import by_value
-from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, ratios, time_shares
+from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, rows_of
 from ettrick.analysis.page.account import requested_share
 from ettrick.analysis.page.cells import axes_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
@@ -38,6 +38,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
 from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
 from ettrick.analysis.page.sourced import SourceDocument, number, span, worded
+from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.analysis.statistics.differences import MANY, Difference, difference
 from ettrick.analysis.statistics.intervals import unseen
 from ettrick.sim import JOB_BUCKETS, Ratio
@@ -335,9 +336,6 @@ def _glance(contest: _Contest) -> Figure | None:
 _MOST_BUCKETS = 7
 _LEAST_SHARE = 5e-5  # a share that rounds to 0.01 %; what is less in all variants is not shown
 
-_OF_FLEETS = ("occupancy", "cluster_goodput", "ettr", "jct", "bounded_slowdown", "preemptions")
-# Metrics beside the headline of the first table, in its order.
-_BESIDE = ("slo_attainment", "missed_windows", "goodput", "tokens_per_day", "cost_per_token", "cost", "interruptions")
 _SMALLEST_DIFFERENCE = 1e-6  # part of a metric below which a difference is not in a table
 
 
@@ -408,12 +406,14 @@ def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> Ta
     """Return the headline of each variant, how far it is from the first's, and what else a decision needs."""
     ranks = {name: str(place) for place, name in enumerate(document.order, start=1)}
     title = f"{METRICS[document.headline].title} on the same failures"
-    return _beside_first(document, head, names, document.headline, _BESIDE, title, ranks)
+    return _beside_first(document, head, names, document.headline, rows_of("variants"), title, ranks)
 
 
 def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> TableBlock:
     """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
-    return _beside_first(document, head, names, "wait_first", _OF_FLEETS, "Waits of the same jobs", {})
+    return _beside_first(
+        document, head, names, "wait_first", rows_of("variants of streams"), "Waits of the same jobs", {}
+    )
 
 
 def _beside_first(

@@ -24,8 +24,7 @@ from ettrick.analysis.amounts import (
     time_text,
 )
 from ettrick.analysis.compare import differences
-from ettrick.analysis.fleet import Slice
-from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label
+from ettrick.analysis.metrics import BUCKETS, METRICS, Slice, bucket_label, rows_of
 from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
@@ -57,12 +56,6 @@ if TYPE_CHECKING:
 
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 
-_HEADLINE = (
-    "occupancy", "allocation", "cluster_goodput", "ettr", "ettr_no_queue", "wait_first", "wait_total", "jct",
-    "bounded_slowdown", "bounded_slowdown_10min", "queue_length", "fragmentation", "fragmentation_in_need", "stranded",
-    "preemptions", "second_order_share", "fairness",
-)  # fmt: skip
-
 # Why healthy GPUs had no job.
 _IDLE_WORDS = {
     "no_queue": "no job waits",
@@ -79,7 +72,7 @@ _IDLE_WORDS = {
 def delivered(document: RunDocument) -> TableBlock:
     """Return the metrics that a fleet is judged by: mean and interval, and the mean where jobs count by GPU-time."""
     rows = []
-    for name in _HEADLINE:
+    for name in rows_of("streams"):
         summary, weighted = document.metrics.get(name), document.metrics.get(Slice(name, weight="gpu_time").name)
         if summary is not None and summary.mean is not None:
             form = cell_forms(name).value
@@ -588,7 +581,7 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
 def _delivered_beside(fleets: Sequence[_Fleet]) -> TableBlock:
     heads = ("", *(each.name for each in fleets), *(f"{each.name} − {fleets[0].name}" for each in fleets[1:]))
     rows = []
-    for metric in _HEADLINE:
+    for metric in rows_of("streams"):
         found = [each.document.metrics.get(metric) for each in fleets]
         form = shown(metric, [None if summary is None else summary.mean for summary in found])
         if any(summary is not None and summary.mean is not None for summary in found):

@@ -37,7 +37,7 @@ from ettrick.analysis.amounts import (
     time_form,
     time_text,
 )  # fmt: skip
-from ettrick.analysis.metrics import BUCKETS, LEVELS, METRICS, RESTART, bucket_label, nodes_down
+from ettrick.analysis.metrics import BUCKETS, METRICS, RESTART, bucket_label, rows_of
 from ettrick.analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
 from ettrick.analysis.page.charts.data import (
     Bar,
@@ -55,6 +55,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_words, glossed
 from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
 from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, number, ranged, total, worded
+from ettrick.analysis.ratios import LEVELS, nodes_down
 from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.run import replays_a_log
 from ettrick.analysis.results.step import stores_of
@@ -334,33 +335,20 @@ def _glance(run: _Run) -> Figure:
 
 _MWH = units.ENERGY.units["MWh"]
 
-# Metrics that a run is judged by: what says that one is the product of others, and what it is.
-_HEADLINE = {
-    "ettr": ("", "effective training time ratio: share of the requested GPU-time that became training which was kept"),
-    "scheduling_goodput": ("  ", "share of the requested GPU-time in which the jobs had their nodes"),
-    "runtime_goodput": ("  x ", "share of that time which became training whose result was kept"),
-    "program_goodput": ("  x ", "share of the arithmetic that the GPUs could do which a healthy step uses"),
-    "goodput": ("  = ", "share of the arithmetic that was asked for which became training"),
-} | dict.fromkeys(
-    ("cluster_goodput", "tokens_per_day", "time_to_work", "p_finish_by", "mtti", "interruptions",
-     "false_alarms_per_day", "alarm_precision", "alarm_recall", "fill_rate", "stock_outs", "parts_wait", "energy",
-     "carbon", "cost", "cost_per_token"), ("", ""),
-)  # fmt: skip
-
 
 def goodput(document: RunDocument) -> TableBlock:
     """Return the metrics that a run is judged by: mean, interval, spread of single runs."""
-    metrics = {name: document.metrics[name] for name in _HEADLINE if name in document.metrics}
+    metrics = {name: document.metrics[name] for name in rows_of("run") if name in document.metrics}
     # Quantiles need many replications; a column of dashes says nothing.
     has_quantiles = any(metric.p05 is not None and metric.p95 is not None for metric in metrics.values())
     rows = []
     for name, metric in metrics.items():
         form = cell_forms(name, "" if document.cost is None else document.cost.currency).value
-        bound, (sign, gloss) = metric.lower_bound95, _HEADLINE[name]
+        bound, entry = metric.lower_bound95, METRICS[name]
         mean = text_or_dash(metric.mean, form) if bound is None else f"> {form(bound)}"
         cells = [mean, interval_text(metric, form), text_or_dash(metric.std, form)]
         cells += [range_text((metric.p05, metric.p95), form)] if has_quantiles else []
-        rows.append((f"{sign}{METRICS[name].title}", *cells, gloss))
+        rows.append((f"{entry.sign}{entry.title}", *cells, entry.gloss))
     heads = ["", "mean", "95 % interval", "std. dev.", *(["5 %..95 % of runs"] if has_quantiles else [])]
     return grid("Goodput", heads, rows, gloss="what it is", note=" ".join(_on_intervals(document)))
 

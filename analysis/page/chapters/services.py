@@ -18,7 +18,7 @@ from ettrick.analysis.amounts import (
     text_or_dash,
     time_text,
 )
-from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label
+from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label, rows_of
 from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 
 # What a run of services came to: tables for the terminal and for pages.
 
-_OF_ALL = ("tokens_per_day", "tokens_per_gpu_day", "tokens_per_mw_day", "energy_per_token", "cost_per_token", "energy",
-           "cost", "node_availability")  # fmt: skip
-
 
 def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
     """Yield what the terminal shows of services, the answer first."""
@@ -57,7 +54,7 @@ def delivered(document: RunDocument, name: str, service: ServiceSummary) -> Tabl
     """Return the metrics that a service is judged by: mean and interval."""
     found = dict(service.metrics)
     if len(document.per_service) == 1:
-        found |= {key: document.metrics[key] for key in _OF_ALL if key in document.metrics}
+        found |= {key: document.metrics[key] for key in rows_of("service") if key in document.metrics}
     rows = []
     for key, summary in found.items():
         metric = METRICS[key.partition("@")[0]]

@@ -1,0 +1,393 @@
+"""From what a replication counted and took to amounts over bases: the metrics of `ettrick.analysis.metrics`.
+
+`ratios` has those of a scenario, `job_ratios` those of a job, `spending` energy, CO2 and cost.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ettrick.analysis.fleet import fleet_ratios
+from ettrick.analysis.metrics import METRICS, TIME_SHARE, serves_alone
+from ettrick.analysis.targets import target_ratios
+from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, Ratio
+from ettrick.sim.formulas.arrays import quantile
+from ettrick.sim.formulas.nodes import missing_nodes_pmf
+from ettrick.sim.steps.power import energy_by_bucket, facility_energy
+from ettrick.sim.units import DAY, ENERGY, HOUR, YEAR
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ettrick.sim import JobResult, Prepared, PreparedJob, Result
+    from ettrick.sim.steps.power import FacilityEnergy
+
+# What a run took: energy by what drew it, and money by what it was paid for.
+
+_KWH, _MW = ENERGY.units["kWh"], 1e6
+
+
+def spending(prepared: Prepared, result: Result) -> dict[str, Ratio]:
+    """Return what a replication took as metrics of the whole cluster; nothing that is not known.
+
+    ``energy`` [J] and ``cost`` are those of the facility in the accounting window, idle nodes and repairs included;
+    ``carbon`` [kg of CO2] is that of this energy; these three ``_per_token`` are over the tokens that survived, of all
+    jobs;
+    ``tokens_per_gpu_day`` and ``tokens_per_mw_day`` are these tokens over what is there to make them, used or not: the
+    GPUs, and the power that the facility is built for.
+    """
+    tokens = math.fsum(_tokens(prepared, result, index) for index in range(len(prepared.jobs)))
+    if serves_alone(prepared):
+        tokens = _tokens_served(prepared, result)
+    return _metrics(
+        _amounts(prepared, result),
+        _endowment(prepared, result),
+        tokens,
+        has_tokens=METRICS["tokens_per_day"].lacks(prepared) is None,
+    )
+
+
+def job_spending(prepared: Prepared, result: Result) -> list[dict[str, Ratio]]:
+    """Return the same for each job: its share of what the cluster took, as the scenario shares it out."""
+    shares = _shares(prepared, result)
+    if shares is None:
+        return [{} for _ in prepared.jobs]
+    amounts, endowment = _amounts(prepared, result), _endowment(prepared, result)
+    return [
+        _metrics(
+            {name: share * amount for name, amount in amounts.items()},
+            {name: share * amount for name, amount in endowment.items()},
+            _tokens(prepared, result, index),
+            has_tokens=known,
+        )
+        for index, (share, known) in enumerate(zip(shares, _has_tokens(prepared), strict=True))
+    ]
+
+
+def amounts_of(prepared: Prepared, result: Result) -> tuple[dict[str, float], dict[str, int]]:
+    """Return what a replication took, by name, and its repairs that are paid for, by class of part [-].
+
+    ``seconds`` [s]; ``energy.<bucket>`` [J], where it is known what a node draws; ``cost.<what for>``, with prices.
+    """
+    found = {"seconds": _seconds(result)}
+    if prepared.upkeep.facility is not None:
+        found |= {f"energy.{bucket}": amount for bucket, amount in _of_nodes(prepared, result).items()}
+    if prepared.upkeep.cost is None:
+        return found, {}
+    found |= {f"cost.{what}": amount for what, amount in _cost(prepared, result).items()}
+    return found, _repairs(prepared, result)
+
+
+def _metrics(
+    amounts: Mapping[str, float], endowment: Mapping[str, float], tokens: float, *, has_tokens: bool
+) -> dict[str, Ratio]:
+    found = {name: Ratio(amount, 1) for name, amount in amounts.items()}
+    if has_tokens:
+        found |= {f"{name}_per_token": Ratio(amount, tokens) for name, amount in amounts.items()}
+        found |= {f"tokens_per_{name}": Ratio(tokens, amount) for name, amount in endowment.items()}
+    return found
+
+
+def _amounts(prepared: Prepared, result: Result) -> dict[str, float]:
+    """Return what is known of the energy of a replication [J] and of its cost."""
+    amounts = {}
+    energy = _energy(prepared, result)
+    if energy is not None:
+        amounts["energy"] = energy.total
+        if METRICS["carbon"].lacks(prepared) is None:
+            amounts["carbon"] = (
+                result.drawn.carbon
+                if result.drawn is not None
+                else energy.total * prepared.upkeep.mean(lambda level: level.carbon, _seconds(result))
+            )
+    if prepared.upkeep.cost is not None:
+        amounts["cost"] = math.fsum(_cost(prepared, result).values())
+    return amounts
+
+
+def _endowment(prepared: Prepared, result: Result) -> dict[str, float]:
+    """Return what a replication had at hand, used or not: GPU-days, and MW-days where the power of a node is known."""
+    found = {"gpu_day": result.owned / DAY}
+    power = provisioned(prepared)
+    if power is not None:
+        found["mw_day"] = power / _MW * _seconds(result) / DAY
+    return found
+
+
+def provisioned(prepared: Prepared) -> float | None:
+    """Return the power that the facility has to be built for [W]; ``None`` if it is not known what a node draws.
+
+    ``P = (N P_training + P_network + P_storage) x PUE``, or its cap: all nodes train at once, spares among them.
+    """
+    facility = prepared.upkeep.facility
+    if facility is None:
+        return None
+    full = facility_energy(
+        prepared.nodes * facility.node.training, facility.network, facility.storage, facility.pue
+    ).total
+    return min(full, prepared.upkeep.cap)
+
+
+def _has_tokens(prepared: Prepared) -> list[bool]:
+    return [plan.tokens_per_second > 0 for plan in prepared.jobs]
+
+
+def _tokens(prepared: Prepared, result: Result, index: int) -> float:
+    """Return the tokens of a job that survived [-]."""
+    return result.jobs[index].work * prepared.jobs[index].tokens_per_second
+
+
+def _tokens_served(prepared: Prepared, result: Result) -> float:
+    """Return the tokens of all answers of services [-]."""
+    assert result.fleet is not None, "services have one"
+    return math.fsum(
+        float(result.fleet.service_sum(plan.index, "served").sum()) * plan.output for plan in prepared.services
+    )
+
+
+def _shares(prepared: Prepared, result: Result) -> list[float] | None:
+    """Return the share of each job in what the cluster takes [-]; ``None`` if it is not stated how they share it."""
+    cost = prepared.upkeep.cost
+    rule = cost.allocation if cost is not None else None
+    if len(prepared.jobs) == 1:
+        return [1.0]
+    if rule is None:
+        return None
+    asked = [job.requested if rule == "requested" else float(job.gpus) for job in result.jobs]
+    total = sum(asked)
+    return [amount / total if total else 0.0 for amount in asked]
+
+
+def _seconds(result: Result) -> float:
+    """Return the length of the accounting window [s]."""
+    return float(result.edges[-1] - result.edges[0])
+
+
+def _of_nodes(prepared: Prepared, result: Result) -> dict[str, float]:
+    """Return the energy of the nodes by bucket of the cluster [J]."""
+    facility = prepared.upkeep.facility
+    assert facility is not None
+    if result.drawn is not None:
+        return dict(zip(CLUSTER_BUCKETS, result.drawn.nodes.tolist(), strict=True))
+    return energy_by_bucket(dict(zip(CLUSTER_BUCKETS, result.cluster.tolist(), strict=True)), facility.node)
+
+
+def _energy(prepared: Prepared, result: Result) -> FacilityEnergy | None:
+    """Return the energy of the facility by part [J]; ``None`` if it is not known."""
+    facility = prepared.upkeep.facility
+    if facility is None:
+        return None
+    seconds = _seconds(result)
+    nodes = sum(_of_nodes(prepared, result).values())
+    return facility_energy(nodes, facility.network * seconds, facility.storage * seconds, facility.pue)
+
+
+def _repairs(prepared: Prepared, result: Result) -> dict[str, int]:
+    """Return the repairs that are paid for, by class of part [-]."""
+    found: dict[str, int] = {}
+    for part, number in ((prepared.upkeep.repaired[cause - 1], number) for cause, number in result.repairs.items()):
+        if part:
+            found[part] = found.get(part, 0) + number
+    return found
+
+
+def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
+    """Return the cost of a replication by what it is paid for, in the currency of the scenario."""
+    cost = prepared.upkeep.cost
+    assert cost is not None
+    repairs = _repairs(prepared, result)
+    energy = _energy(prepared, result)
+    priced = energy.total if energy is not None else 0.0
+    if result.drawn is not None:
+        priced = result.drawn.priced
+    elif prepared.upkeep.levels:
+        priced *= prepared.upkeep.mean(lambda level: level.price, _seconds(result))
+    years = _seconds(result) / YEAR
+    gpu_years = result.owned / YEAR
+    found = {
+        "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
+        "energy": (cost.energy or 0.0) * priced / _KWH,
+        "storage": (cost.storage or 0.0) * years,
+        "repair": math.fsum(cost.repair.get(part, 0.0) * number for part, number in repairs.items()),
+        "labour": (cost.labour or 0.0) * sum(repairs.values()),
+        "rent": (cost.gpu_hour or 0.0) * result.owned / HOUR,
+    }
+    if prepared.parts:
+        found["parts"] = math.fsum(
+            (prepared.parts[name].stock.price or 0.0) * use.bought
+            + (prepared.parts[name].stock.holding or 0.0) * use.part_seconds / YEAR
+            for name, use in result.parts.items()
+        )
+    return found
+
+
+# From what a replication counted to metrics.
+
+
+def job_ratios(plan: PreparedJob, job: JobResult, causes: Sequence[bool]) -> dict[str, Ratio]:
+    """Return the metrics of one job in one replication.
+
+    Returns
+    -------
+    dict
+        An amount and a base for each metric; bases add up over jobs and replications.
+    """
+    requested, productive = job.requested, float(job.buckets[Bucket.PRODUCTIVE])
+    scheduling = job.waiting_for_nodes
+    queued = float(job.buckets[Bucket.QUEUED])
+    hits = sum(job.interruptions.values())
+    planned = sum(count for cause, count in job.interruptions.items() if causes[cause - 1])
+    # A job that arrives after the horizon is neither there nor late.
+    since_arrival = max(job.end - job.arrival, 0.0)
+    metrics = {
+        "ettr": Ratio(productive, requested),
+        "ettr_no_queue": Ratio(productive, requested - queued),
+        "scheduling_goodput": Ratio(requested - scheduling, requested),
+        "runtime_goodput": Ratio(productive, requested - scheduling),
+        "job_availability": Ratio(job.running, job.elapsed),
+        "at_risk_at_end": Ratio(job.at_risk * job.gpus, requested),
+        "interruptions": Ratio(hits, 1),
+        "interruptions_planned": Ratio(planned, 1),
+        "interruptions_unplanned": Ratio(hits - planned, 1),
+        "disruptions": Ratio(sum(job.disruptions.values()), 1),
+        "mtti": Ratio(job.elapsed, hits),
+        "mtti_running": Ratio(job.running, hits),
+    }
+    if plan.mfu is not None:
+        # Weighed by productive time, so that goodput is ettr times this over several jobs too.
+        metrics["program_goodput"] = Ratio(plan.mfu * productive, productive)
+        metrics["goodput"] = metrics["effective_mfu"] = Ratio(plan.mfu * productive, requested)
+    if plan.tokens_per_second:
+        metrics["tokens_per_day"] = Ratio(job.work * plan.tokens_per_second, since_arrival / DAY)
+    if plan.step_time > 0:
+        metrics["steps_per_day"] = Ratio(job.steps, since_arrival / DAY)
+    if math.isfinite(plan.target):
+        # Unfinished is later than anything that was seen, not a number of its own.
+        metrics["time_to_work"] = Ratio(since_arrival if job.finished else math.inf, 1)
+        if plan.deadline is not None:
+            metrics["p_finish_by"] = Ratio(float(job.finished and since_arrival <= plan.deadline), 1)
+    return metrics
+
+
+def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
+    """Return the metrics of one replication, over all its jobs.
+
+    Amounts and bases are summed over the jobs, with two exceptions: counts stay counts of the scenario, and tokens and
+    steps per day are those of all jobs in the time from the first arrival to the last end. Energy and cost are those of
+    the cluster.
+    """
+    planned = [source.planned for source in prepared.sources]
+    jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
+    pooled: dict[str, Ratio] = {}
+    for name in dict.fromkeys(name for row in jobs for name in row):
+        mine = [row[name] for row in jobs if name in row]
+        if len(mine) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
+            continue
+        unit = METRICS[name].unit
+        base = sum(ratio.base for ratio in mine)
+        if unit in ("count", "1/d"):
+            base = 1.0 if unit == "count" else max(_last_end(result) - _first_arrival(result), 0.0) / DAY
+        pooled[name] = Ratio(sum(ratio.amount for ratio in mine), base)
+    if not serves_alone(prepared):
+        productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
+        pooled["cluster_goodput"] = Ratio(productive, result.capacity)
+    else:
+        pooled["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
+    if result.fleet is not None:
+        pooled |= fleet_ratios(prepared, result.fleet)
+    pooled |= target_ratios(prepared, result)
+    pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
+    if METRICS["alarm_recall"].lacks(prepared) is None:
+        right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))
+        pooled["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
+        pooled["alarm_precision"] = Ratio(right, right + wrong)
+        pooled["alarm_recall"] = Ratio(right, right + missed)
+    if prepared.parts:
+        asked, waited = (sum(use[place] for use in result.parts.values()) for place in (0, 1))
+        pooled["fill_rate"] = Ratio(asked - waited, asked)
+        pooled["stock_outs"] = Ratio(waited, 1)
+        pooled["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
+    if result.unit_seconds:
+        pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
+    return pooled | spending(prepared, result)
+
+
+def _first_arrival(result: Result) -> float:
+    return min(job.arrival for job in result.jobs)
+
+
+def _last_end(result: Result) -> float:
+    return max(job.end for job in result.jobs)
+
+
+def time_shares(result: Result) -> dict[str, Ratio]:
+    """Return the share of the jobs' requested GPU-time in each bucket, as metrics ``time_shares.<bucket>``."""
+    requested = sum(job.requested for job in result.jobs)
+    spent = sum((job.buckets for job in result.jobs), np.zeros(len(JOB_BUCKETS)))
+    if result.fleet is not None:
+        spent = spent + result.fleet.buckets
+        requested += float(result.fleet.buckets.sum())
+    return {
+        f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.tolist(), strict=True)
+    }
+
+
+# How many nodes are missing at once, and how far that is from what independent nodes would do.
+
+LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+
+
+def add_times(times: dict[int, float], more: Mapping[int, float]) -> None:
+    """Add for how long a count had each value in a replication to what is in `times` [s]."""
+    for count, seconds in more.items():
+        times[count] = times.get(count, 0.0) + seconds
+
+
+def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: int = 0) -> dict[str, Any]:
+    """Return the distribution over time of the number of nodes, or domains, that are down, pooled over replications.
+
+    Parameters
+    ----------
+    times
+        For how long how many were down, in all replications of a scenario [s].
+    spares
+        A number that `more_than` has in any case.
+
+    Returns
+    -------
+    dict
+        ``mean`` [-], the smallest numbers that are enough for 50, 90, 99 and 99.9 % of the time, ``max``, the variance
+        over that of independent nodes (``dispersion``; null if no node was ever down), under ``independent`` what
+        independent nodes with the same mean would need, and under ``more_than`` the share of the time with more than 0,
+        1, 2, 4, 8, ... down.
+    """
+    counts = np.array(sorted(times), dtype=np.int64)
+    share = np.array([times[count] for count in counts])
+    if not share.sum():
+        return {}
+    share /= share.sum()
+    mean = float(counts @ share)
+    unavailability = mean / nodes
+    variance = float((counts - mean) ** 2 @ share)
+    reached = np.cumsum(share)
+    # A rounding error must not ask for one node more.
+    found = {name: int(counts[np.searchsorted(reached, level * (1 - 1e-12))]) for name, level in LEVELS.items()}
+    law = missing_nodes_pmf(nodes, unavailability)  # its quantiles in closed form would need scipy
+    chance = nodes * unavailability * (1 - unavailability)
+    most = int(counts[share > 0][-1])
+    steps = sorted({0, spares, *(2**power for power in range(most.bit_length()))})
+    return {
+        "mean": mean,
+        **found,
+        "max": most,
+        "dispersion": variance / chance if chance > 0 else None,
+        "independent": {name: quantile(law, level) for name, level in LEVELS.items()},
+        "more_than": [
+            {"count": step, "gpus": step * gpus, "time_share": float(share[counts > step].sum())}
+            for step in steps
+            if step < most or step == spares
+        ],
+    }
