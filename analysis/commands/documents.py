@@ -47,7 +47,7 @@ def report(
     ] = None,
     format_: Annotated[
         Literal["html", "md", "pptx"] | None,
-        typer.Option("--format", help="A page (html), Markdown, or five slides; without it, by the ending of --out."),
+        typer.Option("--format", help="A page (html), Markdown, or slides; without it, by the ending of --out."),
     ] = None,
     overwrite: options.ReplaceOption = False,
     quiet: options.QuietOption = False,
@@ -128,7 +128,7 @@ def _size(made: Report, kind: str) -> str:
     from ettrick.analysis.amounts import number_of
 
     if kind == "pptx":
-        return "5 slides"
+        return "slides"
     sections, pictures = number_of(len(made.sections), "section"), number_of(len(made.pictures), "picture")
     return f"{sections}, {pictures} as tables" if kind == "md" else f"{sections}, {pictures}"
 

@@ -12,7 +12,6 @@ import json
 import re
 import sys
 import zipfile
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from pptx import Presentation
 from pptx.util import Length
 
 from ettrick.analysis.amounts import form_of
+from ettrick.analysis.page import charts
 from ettrick.analysis.page.build import explorer_data
 from ettrick.analysis.page.charts import data
 from ettrick.analysis.page.charts.data import Bar, Bars
@@ -32,7 +32,7 @@ from ettrick.analysis.page.formats import html as page
 from ettrick.analysis.page.formats import markdown, slides
 from ettrick.analysis.page.formats.html import PAGE_DARK, inline_svg, paints
 from ettrick.analysis.page.formats.markdown import escaped
-from ettrick.analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
+from ettrick.analysis.page.formats.slides import REST, fitted, lines_of
 from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock, plain
 from ettrick.analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
@@ -515,10 +515,15 @@ def texts(slide: Any) -> list[str]:
     return [shape.text_frame.text for shape in slide.shapes if shape.has_text_frame]
 
 
-def chart(slide: Any) -> dict[str, list[float | None]]:
-    """Return the values of the one chart of a slide, by series."""
-    (shape,) = (shape for shape in slide.shapes if shape.has_chart)
-    return {series.name: list(series.values) for series in shape.chart.plots[0].series}
+def shown(slide: Any) -> Any:
+    """Return the one picture of a slide."""
+    (shape,) = (shape for shape in slide.shapes if hasattr(shape, "image"))
+    return shape
+
+
+def described(slide: Any) -> str:
+    """Return the alternative text of the one picture of a slide."""
+    return str(shown(slide)._element.nvPicPr.cNvPr.get("descr"))
 
 
 @pytest.fixture(scope="module")
@@ -527,20 +532,12 @@ def deck() -> Any:
     return opened(report())
 
 
-@pytest.fixture(scope="module")
-def shown() -> dict[str, Any]:
-    """Return a slide with each kind of picture, as it is read back."""
-    made = Deck.empty("charts")
-    for name in CHARTS:
-        show_picture(made, made.slide(name, ""), BODY, picture(name))
-    read = Presentation(io.BytesIO(made.content()))
-    return dict(zip(CHARTS, read.slides, strict=True))
-
-
-def test_there_are_five_wide_slides_with_a_message_each(deck: Any) -> None:
-    """Five slides of 16:9, of which the titles differ."""
+def test_slides_are_wide_and_have_a_message_each(deck: Any) -> None:
+    """Slides of 16:9, of which the titles differ: the answer, each further picture, and what the answer rests on."""
     titles = [slide.shapes.title.text for slide in deck.slides]
-    assert len(titles) == len(set(titles)) == 5
+    answer = plain(report().first_screen.answer)
+    rest = "What drives this answer, and what it rests on"
+    assert titles == [answer, CHARTS["intervals"].title, CHARTS["tornado"].title, rest]
     assert deck.slide_width / deck.slide_height == pytest.approx(16 / 9, rel=1e-3)
 
 
@@ -548,8 +545,7 @@ def test_the_answer_is_the_first_title(deck: Any) -> None:
     """The first slide has question, answer and doubt as the report does, and the answer is the largest."""
     first_screen = report().first_screen
     first = deck.slides[0]
-    assert first.shapes.title.text == plain(first_screen.answer)
-    assert {first_screen.question, plain(first_screen.doubt), report().title} <= set(texts(first))
+    assert {first_screen.question, plain(first_screen.doubt)} <= set(texts(first))
     sizes = {
         shape.text_frame.text: shape.text_frame.paragraphs[0].runs[0].font.size
         for shape in first.shapes
@@ -558,94 +554,31 @@ def test_the_answer_is_the_first_title(deck: Any) -> None:
     assert max(sizes, key=lambda text: sizes[text]) == plain(first_screen.answer)
 
 
-def test_pictures_say_what_they_show(deck: Any) -> None:
-    """Titles of the second and third slide are those of the pictures; drivers and what is left out are all there."""
+def test_slides_show_the_pictures_of_the_page(deck: Any) -> None:
+    """The first pictures of the report, as the page draws them, each with its alternative text and its shape."""
+    for slide, name in zip(deck.slides, ("waterfall", "intervals", "tornado"), strict=False):
+        assert described(slide) == picture(name).alt
+        pixels = shown(slide).image.size
+        assert shown(slide).width / shown(slide).height == pytest.approx(pixels[0] / pixels[1], rel=0.01)
+    first = charts.render(charts.draw(CHARTS["waterfall"]), ".png")
+    assert shown(deck.slides[0]).image.blob == first
+    assert picture("intervals").caption in texts(deck.slides[1])
+
+
+def test_pictures_of_every_kind_have_a_slide() -> None:
+    """Whatever the page shows can be shown; after the third picture the report says more than slides should."""
+    many = opened(report("contours", tuple(CHARTS)))
+    assert [described(slide) for slide in list(many.slides)[:3]] == [
+        picture(name).alt for name in ("contours", *[name for name in CHARTS if name != "contours"][:2])
+    ]
+    assert len(many.slides) == 4
+
+
+def test_what_the_answer_rests_on_is_the_last_slide(deck: Any) -> None:
+    """Drivers and what is left out are all there."""
     first_screen = report().first_screen
-    assert deck.slides[1].shapes.title.text == CHARTS["waterfall"].title
-    assert deck.slides[2].shapes.title.text == CHARTS["intervals"].title
-    assert deck.slides[3].shapes.title.text == CHARTS["tornado"].title
-    driven = "\n".join(texts(deck.slides[3]))
-    assert all(plain(words) in driven for words in first_screen.drivers)
-    last = "\n".join(texts(deck.slides[4]))
-    assert all(plain(words) in last for words in first_screen.not_covered)
-    assert "\n".join(report().footer) in last
-
-
-def test_steps_of_a_waterfall_stand_on_each_other(shown: dict[str, Any]) -> None:
-    """Base plus loss is where the step before ended, and gains and losses are those of the picture."""
-    found = chart(shown["waterfall"])
-    sample = CHARTS["waterfall"]
-    level = sample.start[1]
-    assert found["total"] == [level, None, None, None, sample.end[1]]
-    for place, change in enumerate(sample.changes, start=1):
-        low = found["base"][place]
-        assert low == min(level, level + change.amount)
-        level += change.amount
-        signed = (found["gain"][place] or 0.0) - (found["loss"][place] or 0.0)
-        assert signed == change.amount
-    assert level == sample.end[1]
-
-
-def test_values_of_charts_are_those_of_the_pictures(shown: dict[str, Any]) -> None:
-    """Bars, points and curves have the numbers of the report to the last digit; what is not known is left out."""
-    assert chart(shown["intervals"]) == {"mean": [91.5, 93.0], "target": [92.0, 92.0]}
-    assert chart(shown["bars"]) == {"lost work": [1200.0, 300.25], "restarts": [800.5, None]}
-    assert chart(shown["tornado"]) == {"at the low end": [1.5, 0.25], "at the high end": [-2.5, -0.5]}
-    assert chart(shown["stack"]) == {"attention": [3.5], "network": [6.25], "bubble": [0.25]}
-    assert chart(shown["named places"]) == {"goodput [%]": [92.0, 94.5]}
-    assert chart(shown["front"]) == {"not beaten": [60.0, 55.0], "beaten": [56.0]}
-    curves = chart(shown["curves"])
-    assert curves["simulated"] == [98.5, 96.25, 91.0]
-    assert curves["formula"] == [98.75, 91.5]
-    assert curves["Llama 3 (arXiv 2407.21783)"] == [90.0]
-
-
-def test_intervals_are_whiskers(shown: dict[str, Any]) -> None:
-    """Means of 91.5 and 93.0 with bands of 3 points have whiskers of 1.5; bars those of their own intervals."""
-
-    def whiskers(name: str, side: str) -> list[float]:
-        (shape,) = (shape for shape in shown[name].shapes if shape.has_chart)
-        space = shape.chart._chartSpace
-        return [float(text) for text in space.xpath(f".//c:errBars/c:{side}//c:v/text()")]
-
-    assert whiskers("intervals", "plus") == whiskers("intervals", "minus") == [1.5, 1.5]
-    assert whiskers("bars", "plus") == [100.0, 49.75]
-    assert whiskers("tornado", "minus") == [0.25, 0.25]
-    assert whiskers("curves", "minus") == [0.5, 1.0]
-    assert whiskers("named places", "plus") == [1.0, 0.5]
-    assert whiskers("waterfall", "plus") == [0.25]
-
-
-def test_whiskers_of_a_waterfall_are_where_its_steps_end(shown: dict[str, Any]) -> None:
-    """A loss ends at the top of the invisible base, so the base has its whisker: 100 - 4.25, from 95.5 to 96.0."""
-    (shape,) = (shape for shape in shown["waterfall"].shapes if shape.has_chart)
-    (bars,) = shape.chart._chartSpace.xpath(".//c:errBars")
-    assert bars.getparent() is shape.chart.plots[0].series[0]._element
-    assert shape.chart._chartSpace.xpath(".//c:errBars/c:plus//c:pt/@idx") == ["1"]
-
-
-def test_long_curves_have_few_whiskers_and_steps_have_them_at_their_tops() -> None:
-    """Of a hundred intervals some are drawn, at their own points; the foot of a step has none."""
-    places = tuple(float(place) for place in range(100))
-    ranges = tuple((place - 1.0, place + 2.0) for place in places)
-    for look in ("line", "step"):
-        curve = data.Series("many", places, places, ranges, look=look)
-        made = Deck.empty("curve")
-        slide = made.slide("curve", "")
-        sample = data.Curves("many", data.ChartAxis("x"), data.ChartAxis("y"), (curve,))
-        show_picture(made, slide, BODY, Figure("curve", sample, "many"))
-        (shape,) = (shape for shape in slide.shapes if shape.has_chart)
-        found = shape.chart._chartSpace.xpath(".//c:errBars/c:plus//c:pt/c:v/text()")
-        assert 5 <= len(found) <= 24
-        assert set(found) == {"2.0"}
-
-
-def test_an_axis_that_does_not_begin_at_zero_is_told(shown: dict[str, Any], deck: Any) -> None:
-    """The caption of the slide names the place at which the axis of the waterfall begins."""
-    (shape,) = (shape for shape in shown["waterfall"].shapes if shape.has_chart)
-    begin = shape.chart.value_axis.minimum_scale
-    assert begin > 50
-    assert f"The axis begins at {begin:g}, so the full columns are cut off." in "\n".join(texts(deck.slides[1]))
+    last = "\n".join(texts(deck.slides[3]))
+    assert all(plain(words) in last for words in (*first_screen.drivers, *first_screen.not_covered))
 
 
 def test_signs_that_no_file_can_hold_are_replaced() -> None:
@@ -655,34 +588,7 @@ def test_signs_that_no_file_can_hold_are_replaced() -> None:
     shown = Figure("bars", bars, odd, odd)
     first_screen = FirstScreen(odd, (odd,), (odd,), shown, ((odd,),), ((odd,),))
     made = opened(Report(odd, first_screen, (), None, (odd,)))
-    assert made.slides[1].shapes.title.text == "hot\ufffd \ufffdspares\ufffd\ufffd"
-
-
-def test_what_was_lost_is_stacked_by_cause(shown: dict[str, Any]) -> None:
-    """A bar for each row is made of its columns; of many rows the last ones are added up, and nothing is left out."""
-    assert chart(shown["heat map"]) == {"detection": [5000.0, 0.0], "restart": [100.0, 2500.0]}
-    rows = tuple(str(number) for number in range(20))
-    many = CHARTS["heat map"]._replace(rows=rows, values=[(float(number), 1.0) for number in range(20)])
-    made = Deck.empty("charts")
-    show_picture(made, made.slide("many", ""), BODY, replace(picture("heat map"), chart=many))
-    found = chart(next(iter(Presentation(io.BytesIO(made.content())).slides)))
-    assert [sum(value or 0.0 for value in values) for values in found.values()] == [sum(range(20)), 20.0]
-    assert len(found["detection"]) < len(rows)
-
-
-def test_what_no_chart_can_show_is_a_table(shown: dict[str, Any]) -> None:
-    """Heat maps of shares, and contours, become tables with their texts, in which the worst cell is the darkest."""
-    made = Deck.empty("charts")
-    good = replace(picture("heat map"), chart=CHARTS["heat map"]._replace(high_is_good=True))
-    show_picture(made, made.slide("shares", ""), BODY, good)
-    slide = next(iter(Presentation(io.BytesIO(made.content())).slides))
-    (shape,) = (shape for shape in slide.shapes if shape.has_table)
-    cells = [[cell.text for cell in row.cells] for row in shape.table.rows]
-    assert cells[1:] == [["hang", "5,000", "100"], ["crash", "none", "2,500"]]
-    red = {cell.text: cell.fill.fore_color.rgb[2] for cell in list(shape.table.rows)[1].cells}
-    assert red["100"] < red["5,000"]
-    (shape,) = (shape for shape in shown["contours"].shapes if shape.has_table)
-    assert [cell.text for cell in list(shape.table.rows)[2].cells] == ["10.00", "80.50", "90.50", "94.50"]
+    assert made.slides[0].shapes.title.text == described(made.slides[0]) == "hot\ufffd \ufffdspares\ufffd\ufffd"
 
 
 def test_notes_say_where_numbers_come_from(deck: Any) -> None:
@@ -690,7 +596,7 @@ def test_notes_say_where_numbers_come_from(deck: Any) -> None:
     notes = [slide.notes_slide.notes_text_frame.text for slide in deck.slides]
     assert "93.1 %: run.json#/metrics/ettr/mean" in notes[0]
     assert "210 GPU-years: (b - a) * 8760 of run.json#/a, run.json#/b" in notes[3]
-    assert "lost work | −4.25 | −4.50 to −4.00" in notes[1]
+    assert "lost work | −4.25 | −4.50 to −4.00" in notes[0]
     assert all("sha256 ab" in text for text in notes)
 
 
@@ -761,25 +667,19 @@ def test_the_largest_size_that_fits_is_taken() -> None:
 
 
 def test_the_same_report_gives_the_same_bytes() -> None:
-    """No part of the file, nor of the sheets in it, has a time of today."""
+    """No part of the file has a time of today."""
     content = slides.write(report())
     assert content == slides.write(report())
     with zipfile.ZipFile(io.BytesIO(content)) as file:
-        sheets = [name for name in file.namelist() if name.endswith(".xlsx")]
-        parts = [file, *(zipfile.ZipFile(io.BytesIO(file.read(name))) for name in sheets)]
-        assert len(parts) == 4
-        for part in parts:
-            assert {entry.date_time[0] for entry in part.infolist()} == {1980}
-            assert part.read("docProps/core.xml").count(b"1980-01-01T00:00:00Z") == 2
+        assert {entry.date_time[0] for entry in file.infolist()} == {1980}
+        assert file.read("docProps/core.xml").count(b"1980-01-01T00:00:00Z") == 2
 
 
 def test_reports_without_pictures_have_slides_too() -> None:
-    """Tables stand in for pictures, words for tables; there are five slides even of an empty report."""
-    made = opened(report(None, ()))
-    assert [any(shape.has_table for shape in slide.shapes) for slide in made.slides] == [0, 1, 0, 0, 0]
-    assert made.slides[1].shapes.title.text == "Every cause"
+    """Without pictures the answer and what it rests on are left, even of an empty report."""
+    assert len(opened(report(None, ())).slides) == 2
     empty = opened(Report("nothing", FirstScreen("", (), (), None, (), ()), ()))
-    assert len(empty.slides) == 5
+    assert len(empty.slides) == 2
     assert empty.slides[0].shapes.title.text == "nothing"
 
 

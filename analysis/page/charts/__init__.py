@@ -1,6 +1,6 @@
 """Charts: `draw` returns the matplotlib figure of plain data; `CHARTS` has an entry for each kind.
 
-A new kind of chart is a type in `data`, which says what it is as a table and on a slide, and a function that draws it,
+A new kind of chart is a type in `data`, which says what it is as a table, and a function that draws it,
 marked with `chart_kind`.
 """
 

@@ -1,10 +1,10 @@
-"""What the pictures of reports show, as plain data: no matplotlib in here, and no python-pptx.
+"""What the pictures of reports show, as plain data: no matplotlib in here.
 
 Numbers are in the units that the reader sees, and ``unit`` says which: ``%``, ``GPU-hours``, ``days``. ``None`` stands
 for what the data do not support. A title is an assertion, not the name of an axis.
 
 Each kind of picture says what it is as a table (`table`), for formats that hold no pictures and for who cannot see
-them, and, where Office has such a chart, what it is as one that can be edited on a slide (`slide_chart`).
+them.
 """
 
 from __future__ import annotations
@@ -54,38 +54,6 @@ class ChartAxis(NamedTuple):
     ticks: tuple[tuple[float, str], ...] = ()
 
 
-class SlideSeries(NamedTuple):
-    """A series of a chart of Office."""
-
-    name: str
-    # values, ranges: its values, and the interval of each, which are whiskers
-    values: Sequence[float | None]
-    ranges: Sequence[Range | None] = ()
-    # Its colour (-1 is grey, -2 that of type); ``None`` for one that is not seen, because others stand on it.
-    hue: int | None = 0
-    sign: str | None = None  # what stands before the number at each value; ``None`` for no numbers
-    # places, names: of points over a plane, and what they are called there
-    places: Sequence[float] = ()
-    names: Sequence[str] = ()
-    width: float = 2.0  # of its line [pt]; 0 for points alone
-    has_marks: bool = True  # whether each value of a line has a mark
-
-
-class SlideChart(NamedTuple):
-    """A chart of Office."""
-
-    kind: str  # a name of ``pptx.enum.chart.XL_CHART_TYPE``
-    series: Sequence[SlideSeries]  # what it shows
-    # value, category: the axes
-    value: ChartAxis
-    category: ChartAxis = ChartAxis("")
-    names: Sequence[str] = ()  # the categories; empty over a plane
-    floor: float = 0.0  # where the axis of values begins; 0 for Office's own choice
-    is_overlaid: bool = False  # whether the bars of a category lie on each other
-
-
-# What a chart of a slide has room for.
-_MOST_ROWS, _MOST_BARS, _MOST_SERIES, _MOST_NAMES, _MOST_WHISKERS = 14, 9, 8, 12, 24
 _MOST_PLACES, _MOST_CONTOURS = 40, 9  # rows of a table of curves, and rows and columns of one of heights, at most
 
 
@@ -104,20 +72,6 @@ class Series(NamedTuple):
     band90: tuple[Range | None, ...] = ()
     look: str = "line"  # ``line``; ``dashed`` for theory; ``step`` for counts and distribution functions
     hue: int = 0  # number of its colour; -1 for grey
-
-    def points(self) -> list[tuple[float, float, Range | None]]:
-        """Return known places, heights and intervals of a line on a slide.
-
-        A step goes along first, then up, and its foot has no interval; of long curves only so many have one that they
-        can be distinguished.
-        """
-        found: list[tuple[float, float, Range | None]] = []
-        for x, y, span in itertools.zip_longest(self.x, self.y, self.ci95):
-            if y is not None:
-                found += [(x, found[-1][1], None)] if found and self.look == "step" else []
-                found.append((x, y, span))
-        every = -(-len(found) // _MOST_WHISKERS)
-        return [(x, y, span if number % every == 0 else None) for number, (x, y, span) in enumerate(found)]
 
 
 class Dot(NamedTuple):
@@ -159,46 +113,6 @@ class Curves(NamedTuple):
         left_out = f" {len(rows)} of {len(places):,} places are shown." if len(places) > len(rows) else ""
         heads = [self.x.title, *(one.name or self.y.title for one in self.series)]
         return ChartTable(heads, rows, f"{self.y.title}.{left_out}")
-
-    def slide_chart(self) -> SlideChart | None:
-        """Return the curves, with their intervals, and what they are held against."""
-        drawn = [(one, points) for one in self.series if (points := one.points())]
-        if not drawn or len(drawn) > _MOST_SERIES:
-            return None
-        names = dict(self.x.ticks)
-        places = sorted({x for one in self.series for x in one.x})
-        if names and names.keys() >= set(places) and not all(name[:1].isdigit() for name in names.values()):
-            return self._over_choices([names[x] for x in places], places)  # they have names, and are no numbers
-        xs = [x for _, points in drawn for x, _, _ in points]
-        ys = [y for _, points in drawn for _, y, _ in points]
-        series = [
-            SlideSeries(
-                one.name or self.y.title, [y for _, y, _ in points], [span for _, _, span in points], one.hue,
-                places=[x for x, _, _ in points], width=1.25 if one.look == "dashed" else 2.25, has_marks=False,
-            )
-            for one, points in drawn
-        ]  # fmt: skip
-        rulers = [(name, (min(xs), max(xs)), (level, level)) for level, name in self.levels]
-        rulers += [(name, (place, place), (min(ys), max(ys))) for place, name in self.edges]
-        series += [SlideSeries(name, y, (), -1, places=x, width=1.0, has_marks=False) for name, x, y in rulers]
-        series += [
-            SlideSeries(
-                f"{dot.name} ({dot.source})" if dot.source else dot.name, [dot.y], (), -2, places=[dot.x], width=0
-            )
-            for dot in self.dots
-        ]  # fmt: skip
-        beyond = f"; {self.shaded_from[1]} from {self.shaded_from[0]:,g} on" if self.shaded_from is not None else ""
-        x = self.x._replace(title=f"{self.x.title}{beyond}")
-        return SlideChart("XY_SCATTER_LINES_NO_MARKERS", series, self.y, x)
-
-    def _over_choices(self, names: Sequence[str], places: Sequence[float]) -> SlideChart:
-        series = []
-        for one in self.series:
-            known = {x: (y, span) for x, y, span in itertools.zip_longest(one.x, one.y, one.ci95)}
-            values, ranges = zip(*(known.get(x, (None, None)) for x in places), strict=True)
-            sign = "" if len(self.series) == 1 else None
-            series.append(SlideSeries(one.name or self.y.title, values, ranges, one.hue, sign))
-        return SlideChart("LINE_MARKERS", series, self.y._replace(is_log=False), ChartAxis(self.x.title), names)
 
 
 class Contours(NamedTuple):
@@ -259,23 +173,6 @@ class FrontChart(NamedTuple):
         rows = [(point.name, point.x, point.y, STANDINGS[point.ranking]) for point in order]
         return ChartTable(["", self.x.title, self.y.title, "in both together"], rows, has_one_unit=False)
 
-    def slide_chart(self) -> SlideChart | None:
-        """Return the candidates; those that are not beaten are joined and, if they are few, named."""
-        series = []
-        for ranking, hue in (("front", 0), ("perhaps", 5), ("behind", -1)):
-            points = sorted((point for point in self.points if point.ranking == ranking), key=lambda point: point.x)
-            names = [point.name for point in points if ranking == "front" and len(points) <= _MOST_NAMES]
-            one = SlideSeries(
-                STANDINGS[ranking], [point.y for point in points], [point.y_ci95 for point in points], hue,
-                places=[point.x for point in points], names=names, width=1.25 if ranking == "front" else 0,
-            )  # fmt: skip
-            series += [one] if points else []
-        x, y = (
-            scale._replace(title=f"{scale.title} ({'less' if is_lowest else 'more'} is better)")
-            for scale, is_lowest in ((self.x, self.lowest_x_is_best), (self.y, self.lowest_y_is_best))
-        )
-        return SlideChart("XY_SCATTER_LINES_NO_MARKERS", series, y, x) if series else None
-
 
 class WaterfallStep(NamedTuple):
     """One step of a waterfall: what it is called, its signed size, and its 95 % interval."""
@@ -303,38 +200,6 @@ class Waterfall(NamedTuple):
         """Return a row for each total and change."""
         changes = [(one.name, CellValue(one.amount, is_change=True), one.ci95 or "") for one in self.changes]
         return ChartTable(["", self.unit, "95 % interval"], [(*self.start, ""), *changes, (*self.end, "")])
-
-    def slide_chart(self) -> SlideChart | None:
-        """Return columns that stand on an invisible base; ``None`` where they would cross zero or are too many."""
-        levels = self.levels()
-        if len(levels) > _MOST_ROWS + 1 or min(levels) < 0:
-            return None
-
-        def stacked(
-            name: str, values: list[float | None], hue: int | None, sign: str | None, is_gain: bool
-        ) -> SlideSeries:
-            ranges = [
-                (value + change.ci95[0] - change.amount, value + change.ci95[1] - change.amount)
-                if value is not None and change.ci95 is not None and (change.amount > 0) is is_gain
-                else None
-                for value, change in zip(values, self.changes, strict=True)
-            ]
-            return SlideSeries(name, [None, *values, None], [None, *ranges, None], hue, sign)
-
-        amounts = [change.amount for change in self.changes]
-        losses = stacked("loss", [-amount if amount < 0 else None for amount in amounts], 1, "−", False)
-        series = [
-            stacked("base", [min(pair) for pair in itertools.pairwise(levels)], None, None, False),
-            SlideSeries("total", [self.start[1], *[None] * len(amounts), self.end[1]], (), 0, ""),
-            stacked("gain", [amount if amount > 0 else None for amount in amounts], 2, "+", True),
-            losses._replace(ranges=()),  # a loss ends where its base ends, which has the interval
-        ]
-        names = [self.start[0], *(change.name for change in self.changes), self.end[0]]
-        # Small steps between large heights are seen on an axis that begins above 0.
-        low, high = min(levels), max(levels)
-        size = 10.0 ** (len(str(int(high - low))) - 1) if high - low >= 1 else 0.1
-        floor = max(((low - 0.3 * (high - low)) // size) * size, 0.0) if low > 0.5 * high else 0.0
-        return SlideChart("COLUMN_STACKED", series, ChartAxis(self.unit), names=names, floor=floor)
 
 
 class HeatMap(NamedTuple):
@@ -379,20 +244,6 @@ class HeatMap(NamedTuple):
         shades = [[None, *(row if worst != best else [None] * len(row))] for row in self.shades()]
         return ChartTable([corner, *self.columns], rows, f"in {self.unit}" if self.unit else "", shades)
 
-    def slide_chart(self) -> SlideChart | None:
-        """Return what was lost as a stacked bar for each row; the values of other maps do not add up."""
-        known = [[value or 0.0 for value in row] for row in self.values]
-        if self.high_is_good or not known or min(map(min, known)) < 0:
-            return None
-        kept = _MOST_BARS if len(known) <= _MOST_BARS else _MOST_BARS - 1
-        rest = [[sum(column) for column in zip(*known[kept:], strict=True)]] if known[kept:] else []
-        rows = [*known[:kept], *rest]
-        columns = [(name, [row[place] for row in rows]) for place, name in enumerate(self.columns)]
-        shown = [(name, values) for name, values in columns if any(values)]
-        series = [SlideSeries(name, values, (), number) for number, (name, values) in enumerate(shown)]
-        names = [*self.rows[:kept], *["all others"] * len(rest)]
-        return SlideChart("BAR_STACKED", series, ChartAxis(self.unit), names=names)
-
 
 class Interval(NamedTuple):
     """A row of a comparison: mean, Monte Carlo error, what is not known, and a word beside it."""
@@ -423,20 +274,6 @@ class Intervals(NamedTuple):
         rows += [(self.reference[1], self.reference[0], "", "", "")] if self.reference is not None else []
         return ChartTable(heads, rows)
 
-    def slide_chart(self) -> SlideChart | None:
-        """Return a point for each row, with its interval: points need no zero."""
-        rows = [row for row in self.rows if row.mean is not None]
-        if not rows or len(rows) > _MOST_ROWS:
-            return None
-        ranges = [row.band90 or row.ci95 for row in rows]
-        series = [SlideSeries("mean", [row.mean for row in rows], ranges, 0, "", width=0)]
-        if self.reference is not None:
-            level, name = self.reference
-            series.append(SlideSeries(name, [level] * len(rows), (), -1, has_marks=False))
-        whiskers = "90 % band of what is not known" if any(row.band90 for row in rows) else "95 % interval"
-        title = f"{self.unit} (whiskers: {whiskers})" if any(ranges) else self.unit
-        return SlideChart("LINE_MARKERS", series, ChartAxis(title), names=[row.name for row in rows])
-
 
 class StackPart(NamedTuple):
     """A part of a whole: its name and size; parts of one hue belong together (-1: grey)."""
@@ -456,15 +293,6 @@ class Stack(NamedTuple):
     def table(self) -> ChartTable:
         """Return a row for each part."""
         return ChartTable(["", self.unit], [(part.name, part.amount) for part in self.parts])
-
-    def slide_chart(self) -> SlideChart | None:
-        """Return one bar; parts that are too small for a number have none."""
-        least = 0.04 * sum(part.amount for part in self.parts)
-        series = [
-            SlideSeries(part.name, [part.amount], (), part.hue, "" if part.amount > least else None)
-            for part in self.parts
-        ]
-        return SlideChart("BAR_STACKED", series, ChartAxis(self.unit), names=[""]) if series else None
 
 
 class Bar(NamedTuple):
@@ -497,15 +325,6 @@ class Bars(NamedTuple):
                 cells += [row.values[number], row.span(number) or ""]
         return ChartTable(heads, rows)
 
-    def slide_chart(self) -> SlideChart | None:
-        """Return the same bars; ``None`` for too many."""
-        series = [
-            SlideSeries(name, [row.values[at] for row in self.rows], [row.span(at) for row in self.rows], at, "")
-            for at, name in enumerate(self.series)
-        ]
-        chart = SlideChart("BAR_CLUSTERED", series, ChartAxis(self.unit), names=[row.name for row in self.rows])
-        return chart if 0 < len(self.rows) <= _MOST_ROWS else None
-
 
 class TornadoBar(NamedTuple):
     """A row of a tornado: an input, and what each of its ends changes (label, change, 95 % interval)."""
@@ -531,17 +350,6 @@ class TornadoChart(NamedTuple):
             for one in self.swings
         ]
         return ChartTable(heads, rows)
-
-    def slide_chart(self) -> SlideChart | None:
-        """Return the largest swings, both ends in one row."""
-        swings = self.swings[:_MOST_ROWS]
-        series = []
-        for number, name in enumerate(("at the low end", "at the high end")):
-            ends = [(swing.low, swing.high)[number] for swing in swings]
-            series.append(SlideSeries(name, [end[1] for end in ends], [end[2] for end in ends], number, ""))
-        names = [f"{swing.name} ({swing.low[0]} to {swing.high[0]})" for swing in swings]
-        title = f"change from {self.center[0]} [{self.unit}]"
-        return SlideChart("BAR_CLUSTERED", series, ChartAxis(title), names=names, is_overlaid=True) if swings else None
 
 
 class CalendarPhase(NamedTuple):

@@ -73,7 +73,7 @@ _DASHED: Any = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (4, 2))}
 _DOTTED: Any = {"color": INK, "linewidth": 1.0, "linestyle": (0, (1, 1.5))}
 
 
-@chart_kind(Curves, breakdown=6, drivers=7)
+@chart_kind(Curves)
 def draw_curves(chart: Curves) -> Figure:
     """Draw curves with their intervals and bands; names stand at their right ends.
 
@@ -394,7 +394,7 @@ _KEYS = {
 }
 
 
-@chart_kind(FrontChart, breakdown=5)
+@chart_kind(FrontChart)
 def draw_front(chart: FrontChart) -> Figure:
     """Draw candidates as dots, with names and 95 % intervals where they matter, and a line along the front."""
     points = [one for one in chart.points if (one.x > 0 or not chart.x.is_log) and (one.y > 0 or not chart.y.is_log)]

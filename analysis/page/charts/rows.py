@@ -91,7 +91,7 @@ def _draw_span(axes: Axes, place: float, span: Iterable[float] | None, color: st
 _FILLED = 0.74  # part of a row that its bars take
 
 
-@chart_kind(Bars, breakdown=3, drivers=2)
+@chart_kind(Bars)
 def draw_bars(chart: Bars) -> Figure:
     """Draw a bar for each value, its 95 % interval as a line across its end, and the value at the right."""
     count = max(len(chart.series), 1)
@@ -124,7 +124,7 @@ def draw_bars(chart: Bars) -> Figure:
 _WORDS = 2.1  # width of a value and its note at most [in]
 
 
-@chart_kind(Intervals, breakdown=2, drivers=5)
+@chart_kind(Intervals)
 def draw_intervals(chart: Intervals) -> Figure:
     """Draw a dot for each mean, a dark line for its 95 % interval, and a light band for what is not known exactly."""
     spots = [spot for row in chart.rows for spot in (row.mean, *(row.ci95 or ()), *(row.band90 or ()))]
@@ -202,7 +202,7 @@ class _Arm(NamedTuple):
         return self.end[1] < 0
 
 
-@chart_kind(TornadoChart, drivers=1)
+@chart_kind(TornadoChart)
 def draw_tornado(chart: TornadoChart) -> Figure:
     """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes."""
     arms = [arm for row, swing in enumerate(chart.swings) for arm in _arms(row, swing)]
@@ -247,7 +247,7 @@ def _arms(row: int, swing: TornadoBar) -> list[_Arm]:
 _FADED = (1.0, 0.7, 0.45, 0.3)
 
 
-@chart_kind(Stack, breakdown=4, drivers=4)
+@chart_kind(Stack)
 def draw_stack(chart: Stack) -> Figure:
     """Draw the parts side by side from 0 on, negative ones at its left, and name each with its size above."""
     decimals = decimals_of([part.amount for part in chart.parts])
@@ -279,7 +279,7 @@ _HALF = 0.31  # half the height of a bar, in rows
 _SMALL = 0.4  # changes that together take less of a full axis than this are drawn on one that begins above 0
 
 
-@chart_kind(Waterfall, breakdown=1, drivers=6)
+@chart_kind(Waterfall)
 def draw_waterfall(chart: Waterfall) -> Figure:
     """Draw a full bar for the first total, a floating one for each change, and a full one for the last total.
 

@@ -63,26 +63,15 @@ def on(shade: int) -> str:
 # The kinds of pictures, and the one style of all.
 
 
-class ChartKind(NamedTuple):
-    """A kind of picture: how it is drawn, and its rank, from 1 on, among those that a slide shows where it fits.
-
-    ``breakdown`` is for where the time goes or what was compared, ``drivers`` for what drives it; 0 for not at all.
-    """
-
-    draw: Callable[[Any], Figure]
-    breakdown: int
-    drivers: int
-
-
 _Draw = TypeVar("_Draw", bound="Callable[[Any], Figure]")
-CHARTS: dict[type, ChartKind] = {}  # the kinds of pictures, by the type of their data
+CHARTS: dict[type, Callable[[Any], Figure]] = {}  # how each kind of picture is drawn, by the type of its data
 
 
-def chart_kind(data: type, breakdown: int = 0, drivers: int = 0) -> Callable[[_Draw], _Draw]:
+def chart_kind(data: type) -> Callable[[_Draw], _Draw]:
     """Make a function the one that draws a type of data."""
 
     def register(draw: _Draw) -> _Draw:
-        CHARTS[data] = ChartKind(draw, breakdown, drivers)
+        CHARTS[data] = draw
         return draw
 
     return register
@@ -94,7 +83,7 @@ WIDTH, NARROW = 7.0, 4.6  # width of a picture, and of one for the screen of a p
 def draw(chart: Any, width: float = WIDTH) -> Figure:
     """Return the picture of plain data, whose type is one of `CHARTS`; of clusters the width is what they need."""
     with style(width):
-        return CHARTS[type(chart)].draw(chart)
+        return CHARTS[type(chart)](chart)
 
 
 def sized(inches: float) -> float:

@@ -48,7 +48,7 @@ _WIDEST = 1.4  # width of a cell at most [in]
 _LONGEST = 3.0  # length of a label that stands upright at most [in]
 
 
-@chart_kind(HeatMap, drivers=3)
+@chart_kind(HeatMap)
 def draw_heat_map(chart: HeatMap) -> Figure:
     """Draw a table: dark cells are those to look at, and every cell says its number."""
     from matplotlib.patches import Rectangle
