@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis.page.charts import data
-from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock
+from ettrick.analysis.page.model import Figure, FirstScreen, Header, Number, Report, Section, TableBlock
 from ettrick.analysis.runs import RunAccumulator
 from ettrick.sim import rng
 from ettrick.sim.cluster.graph_file import GraphFile
@@ -311,7 +311,7 @@ def report(
     )
     table = TableBlock(
         "Every cause",
-        (Column("cause", is_number=False), Column("a|b")),
+        (Header("cause", is_number=False), Header("a|b")),
         (("gpu_*", "1,200"), ("switch", "300")),
         note="In GPU-hours.",
     )

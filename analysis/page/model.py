@@ -6,18 +6,31 @@ A report holds no markup and no drawings: each format of `ettrick.analysis.page.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+_Row = TypeVar("_Row")
 
 
-class Column(NamedTuple):
-    """A column of a table: its head, whether it holds numbers (at the right), whether only pages have room for it."""
+class Header(NamedTuple):
+    """The head of a column, whether it holds numbers (at the right), whether only pages have room for it."""
 
     head: str
     is_number: bool = True
     is_gloss: bool = False
+
+
+class Column(NamedTuple, Generic[_Row]):
+    """A column of a table as data: its title, the text of a cell by its row, and whether the table has it at all."""
+
+    title: str
+    text: Callable[[_Row], str]
+    shown: bool = True
+    is_number: bool = True
+    is_gloss: bool = False
+    shade: Callable[[_Row], float | None] | None = None  # how dark a cell is; ``None`` for a column without shades
 
 
 @dataclass(frozen=True)
@@ -25,7 +38,7 @@ class TableBlock:
     """A table."""
 
     title: str  # what it shows, for those who do not see where it stands
-    columns: Sequence[Column]  # what each column is; the first one names the row
+    columns: Sequence[Header]  # what each column is; the first one names the row
     rows: Sequence[Sequence[str]]  # texts of the cells
     # Of each cell how dark it is, 0 to 1, or ``None``; empty without shades.
     shades: Sequence[Sequence[float | None]] = ()
@@ -43,8 +56,18 @@ def grid(
     shades: Sequence[Sequence[float | None]] = (),
 ) -> TableBlock:
     """Return a table; columns at some positions (`words`) hold words, and so does the last one with a gloss."""
-    columns = [Column(head, at not in words) for at, head in enumerate(heads)]
-    return TableBlock(title, [*columns, *([Column(gloss, False, True)] if gloss else [])], rows, shades, note)
+    headers = [Header(head, index not in words) for index, head in enumerate(heads)]
+    return TableBlock(title, [*headers, *([Header(gloss, False, True)] if gloss else [])], rows, shades, note)
+
+
+def table_of(title: str, rows: Sequence[_Row], columns: Iterable[Column[_Row]], *, note: str = "") -> TableBlock:
+    """Return a table of the columns that are shown; the first one holds words."""
+    columns = [column for column in columns if column.shown]
+    headers = [Header(column.title, column.is_number and index > 0, column.is_gloss)
+               for index, column in enumerate(columns)]  # fmt: skip
+    texts = [tuple(column.text(row) for column in columns) for row in rows]
+    shades = [tuple(None if column.shade is None else column.shade(row) for column in columns) for row in rows]
+    return TableBlock(title, headers, texts, shades if any(column.shade for column in columns) else (), note)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ettrick.analysis.page.charts import data
-from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock
+from ettrick.analysis.page.model import Figure, FirstScreen, Header, Number, Report, Section, TableBlock
 
 EVIL = 'A & B <script>alert(1)</script> "quoted" </style> $x$ é'
 
@@ -85,7 +85,7 @@ def _charts() -> dict[str, object]:
 
 def example_report(explorer: bool = True) -> Report:
     """Return a report with every kind of picture, tables short and long, and words that try to break a page."""
-    columns = (Column("cause", is_number=False), Column("GPU-hours"), Column("why", is_number=False))
+    columns = (Header("cause", is_number=False), Header("GPU-hours"), Header("why", is_number=False))
     long_number = "30.811 GWh [30.794, 30.828]; +0.336 GWh [0.317, 0.355] against the first of all"
     rows = [
         (f"cause {number} {EVIL}", f"{number * 1000:,}" if number else long_number, "because of this and that " * 3)

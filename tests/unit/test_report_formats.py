@@ -32,8 +32,13 @@ from ettrick.analysis.page.formats import html as page
 from ettrick.analysis.page.formats import markdown, slides
 from ettrick.analysis.page.formats.html import PAGE_DARK, inline_svg, paints
 from ettrick.analysis.page.formats.markdown import escaped
+<<<<<<< HEAD
 from ettrick.analysis.page.formats.slides import REST, fitted, lines_of
 from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock, plain
+=======
+from ettrick.analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
+from ettrick.analysis.page.model import Figure, FirstScreen, Header, Number, Report, Section, TableBlock, plain
+>>>>>>> ea806ee0 (Columns of tables are data: title, text of a cell, shown if; the terminal's table in steps)
 from ettrick.analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
@@ -480,12 +485,12 @@ def test_each_picture_is_there_as_a_table() -> None:
 def test_a_table_of_many_places_says_how_many_it_shows() -> None:
     """A curve of a thousand places is an even choice of them with both ends, and says so."""
     from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
-    from ettrick.analysis.page.formats.markdown import table_of
+    from ettrick.analysis.page.formats.markdown import figure_table
     from ettrick.analysis.page.model import Figure
 
     x = tuple(float(place) for place in range(1000))
     chart = Curves("It grows", ChartAxis("x"), ChartAxis("y"), (Series("", x, x),))
-    table = table_of(Figure("key", chart, "alt"))
+    table = figure_table(Figure("key", chart, "alt"))
     assert table is not None
     assert table.rows[0][0] == "0.0"
     assert table.rows[-1][0] == "999.0"
@@ -496,7 +501,7 @@ def test_a_table_of_many_places_says_how_many_it_shows() -> None:
 def test_an_empty_table_is_left_out() -> None:
     """A table without columns leaves nothing; one without rows its head."""
     empty = markdown.write(
-        report(None, (), (TableBlock("none", (), ()), TableBlock("head", (Column("only"),), ())))
+        report(None, (), (TableBlock("none", (), ()), TableBlock("head", (Header("only"),), ())))
     ).decode()
     assert "none" not in inline(empty)
     assert ["only"] in [row for table in tables(empty) for row in table]

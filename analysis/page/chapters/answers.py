@@ -51,7 +51,7 @@ from ettrick.analysis.page.chapters.answer import (
 )
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Column, Figure, Number, Section, TableBlock, grid, joined, plain
+from ettrick.analysis.page.model import Figure, Header, Number, Section, TableBlock, grid, joined, plain
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
     SourcedEstimate,
@@ -160,20 +160,20 @@ def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:
     shown = [shown_of_cells(running(content), metric, content.currency) for metric in metrics]
     chosen = [name for name, axis in content.axes.items() if len({cell.values[name] for cell in cells}) > 1]
     rows, note = _chosen_rows(content, cells)
-    columns = [Column(capital(str(content.axes[name].title)), is_number=False) for name in chosen]
-    columns = columns or [Column("Study", is_number=False)]
+    columns = [Header(capital(str(content.axes[name].title)), is_number=False) for name in chosen]
+    columns = columns or [Header("Study", is_number=False)]
     bands = [has_bands(rows, metric) for metric in metrics]
     for metric, has_band in zip(shown, bands, strict=True):
-        columns += [Column(capital(metric.name))]
-        columns += [Column("90 % band of unknown inputs")] if has_band else []
+        columns += [Header(capital(metric.name))]
+        columns += [Header("90 % band of unknown inputs")] if has_band else []
     has_spread = any(_spread(cell, shown[0]) for cell in rows)
-    columns += [Column(f"One run: {shown[0].name}")] if has_spread else []
+    columns += [Header(f"One run: {shown[0].name}")] if has_spread else []
     has_unfinished = any(cell.censored for cell in rows)
-    columns += [Column("Runs finished")] if has_unfinished else []
+    columns += [Header("Runs finished")] if has_unfinished else []
     is_mixed, is_precise = len(content.replications) > 1, content.precision is not None
-    columns += [Column("Runs")] if is_mixed or is_precise else []
+    columns += [Header("Runs")] if is_mixed or is_precise else []
     has_trouble = any(cell.status != "ok" for cell in rows)
-    columns += [Column("Status", is_number=False)] if has_trouble else []
+    columns += [Header("Status", is_number=False)] if has_trouble else []
     texts = []
     for cell in rows:
         row = [label_text(cell.values[name]) for name in chosen] or [content.study]

@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import COUNT, PERCENT, NumberFormat, listed
 from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import Column, Figure, FirstScreen, Section, TableBlock, grid, joined
+from ettrick.analysis.page.model import Figure, FirstScreen, Header, Section, TableBlock, grid, joined
 from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, total
 from ettrick.analysis.results.models import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
@@ -79,9 +79,9 @@ def _rows(group: ValidationGroup, *, briefly: bool = False) -> TableBlock:
     shared = dict.fromkeys(conventions(row.conventions) for row in group.rows)
     letters = dict(zip(shared, string.ascii_letters, strict=False)) if len(shared) > 1 else {}
     shown = [head for head in HEADS if head != _CONVENTIONS or letters]
-    heads = [Column("row", False)] if briefly else [Column("row", False), Column("quantity", False)]
-    heads += [Column(head, index < _NUMBERS) for index, head in enumerate(shown)]
-    heads += [Column("reason", False)] if has_reasons else []
+    heads = [Header("row", False)] if briefly else [Header("row", False), Header("quantity", False)]
+    heads += [Header(head, index < _NUMBERS) for index, head in enumerate(shown)]
+    heads += [Header("reason", False)] if has_reasons else []
     rows = []
     for row in group.rows:
         cells = dict(zip(HEADS, cells_of(row), strict=True))

@@ -17,7 +17,7 @@ from ettrick.analysis.amounts import (
     time_form,
 )
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Column, Section, TableBlock
+from ettrick.analysis.page.model import Header, Section, TableBlock
 from ettrick.analysis.statistics.differences import MANY
 from ettrick.sim.units import HOUR
 
@@ -80,7 +80,7 @@ def _table(content: WorthDocument, group: WorthGroup) -> TableBlock:
     rows = [*group.rows, *(row for row in (group.together, group.added, group.residual) if row is not None)]
     texts = [(_label(row, is_cause=group is content.causes), *_cells(row, content, has_tokens=has_tokens),
               _status(row, content)) for row in rows]  # fmt: skip
-    columns = (Column("", is_number=False), *map(Column, heads), Column("not resolved: replications"))
+    columns = (Header("", is_number=False), *map(Header, heads), Header("not resolved: replications"))
     return TableBlock("", columns, texts)
 
 

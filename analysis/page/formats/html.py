@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.page.charts import CONTROLS, NARROW, draw, render
 from ettrick.analysis.page.charts.sheet import FAINT, GREY, HUES, INK, ON_DARK, ON_LIGHT, RAMP, WIDTH
-from ettrick.analysis.page.formats.markdown import table_of
+from ettrick.analysis.page.formats.markdown import figure_table
 from ettrick.analysis.page.model import Figure, Number
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def write(report: Report) -> bytes:
     environment = _environment()
     terms = dict(report.first_screen.glossary)
     environment.filters |= {
-        "tabulated": table_of,
+        "tabulated": figure_table,
         "words": _markup,
         "glossed": lambda words: _markup(words, terms),
         "css": _css_text,

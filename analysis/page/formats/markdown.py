@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import number_text
 from ettrick.analysis.page.charts.data import CellValue
-from ettrick.analysis.page.model import Column, TableBlock, plain
+from ettrick.analysis.page.model import Header, TableBlock, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,23 +20,33 @@ if TYPE_CHECKING:
 # What a picture shows, as a table: for formats that hold no pictures, and for pictures that have no table.
 
 
-def table_of(picture: Figure) -> TableBlock | None:
-    """Return the numbers of a picture as a table; ``None`` for what has none, such as a plan of a cluster."""
-    if picture.table is not None or not hasattr(picture.chart, "table"):
-        return picture.table
-    table: ChartTable = picture.chart.table()
-    columns = [[row[place] for row in table.rows] for place in range(len(table.heads))]
-    shown = [place for place, cells in enumerate(columns) if place < 2 or any(cell != "" for cell in cells)]
-    digits = [digits_of(map(_amount, cells)) for cells in columns]
-    if table.has_one_unit:
-        digits[1:] = [digits_of(_amount(cell) for cells in columns[1:] for cell in cells)] * len(columns[1:])
+def figure_table(figure: Figure) -> TableBlock | None:
+    """Return the numbers of a figure as a table; ``None`` for what has none, such as a plan of a cluster."""
+    if figure.table is not None or not hasattr(figure.chart, "table"):
+        return figure.table
+    table: ChartTable = figure.chart.table()
+    columns = [[row[index] for row in table.rows] for index in range(len(table.heads))]
+    shown = [index for index, cells in enumerate(columns) if index < 2 or any(cell != "" for cell in cells)]
+    digits = _digits_of_columns(table, columns)
     of_heads = digits_of(map(_amount, table.heads))
-    heads = []
-    for place in shown:
-        is_words = not table.shades and place > 1 and all(isinstance(cell, str) for cell in columns[place])
-        heads.append(Column(_cell_text(table.heads[place], of_heads), place > 0 and not is_words))
-    rows = [tuple(_cell_text(row[place], digits[place]) for place in shown) for row in table.rows]
-    return TableBlock(picture.chart.title, heads, rows, table.shades, table.note)
+    headers = [Header(_cell_text(table.heads[index], of_heads), _has_numbers(table, index)) for index in shown]
+    rows = [tuple(_cell_text(row[index], digits[index]) for index in shown) for row in table.rows]
+    return TableBlock(figure.chart.title, headers, rows, table.shades, table.note)
+
+
+def _digits_of_columns(table: ChartTable, columns: Sequence[Sequence[Cell]]) -> list[int]:
+    """Return the digits of each column; of numbers in one unit those that all of them need."""
+    if not table.has_one_unit:
+        return [digits_of(map(_amount, cells)) for cells in columns]
+    of_all = digits_of(_amount(cell) for cells in columns[1:] for cell in cells)
+    return [digits_of(map(_amount, columns[0])), *[of_all] * len(columns[1:])]
+
+
+def _has_numbers(table: ChartTable, index: int) -> bool:
+    """Return whether a column holds numbers; the first one names the row, and the second one always has some."""
+    if index < 2 or table.shades:
+        return index > 0
+    return not all(isinstance(row[index], str) for row in table.rows)
 
 
 def _amount(cell: Cell) -> float | None:
@@ -112,7 +122,7 @@ def _picture(picture: Figure, level: int) -> list[str]:
     title = getattr(picture.chart, "title", "")
     blocks = [f"{'#' * level} {escaped(title)}"] if title else []
     blocks += [escaped(picture.alt), escaped(picture.caption)]
-    table = table_of(picture)
+    table = figure_table(picture)
     if table is not None:
         blocks += _table(table, is_titled=table.title != title)
     return [*blocks, f"The picture: `ettrick plot DIR {picture.key} -o {picture.key}.svg`, DIR being the results."]

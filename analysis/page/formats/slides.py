@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ettrick.analysis.page.charts import draw, render
 from ettrick.analysis.page.charts.sheet import BLUE, INK
-from ettrick.analysis.page.formats.markdown import table_of
+from ettrick.analysis.page.formats.markdown import figure_table
 from ettrick.analysis.page.model import plain
 from ettrick.analysis.page.report_data import ReportError
 
@@ -91,7 +91,7 @@ def _sources(texts: Iterable[Words]) -> list[str]:
 
 def _about(picture: Figure) -> list[str]:
     """Return what a picture shows, its table, and how it is drawn alone."""
-    table = table_of(picture)
+    table = figure_table(picture)
     lines = [] if table is None else [[column.head for column in table.columns], *table.rows[:_MAX_LINES]]
     command = f"The picture is '{picture.key}' of the report: ettrick plot DIR {picture.key} -o FILE."
     return [picture.alt, *(" | ".join(line) for line in lines), command]

@@ -8,12 +8,12 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import bar_text, empty_table, label_grid
-from ettrick.analysis.page.formats.markdown import table_of
-from ettrick.analysis.page.model import Column, TableBlock, plain
+from ettrick.analysis.page.formats.markdown import figure_table
+from ettrick.analysis.page.model import Header, TableBlock, plain
 from ettrick.analysis.terminal import Page, console
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.table import Table
 
@@ -38,7 +38,7 @@ def write(sections: Iterable[Section], *, width: int | None = None, otherwise: i
         for text in section.text:
             sheet.tell(plain(text))
         for number, item in enumerate(section.items):
-            grid = item if isinstance(item, TableBlock) else table_of(item)
+            grid = item if isinstance(item, TableBlock) else figure_table(item)
             if grid is not None and grid.rows:
                 if number and grid.columns[0].head:
                     sheet.blank()
@@ -81,57 +81,47 @@ class _Sheet:
     def table(self, grid: TableBlock) -> None:
         """Write a table: where there is little room, its labels take several lines, and numbers stay whole.
 
-        One that cannot be so narrow is wider, for it must not be cut. Shades of a single column are bars behind it; a
-        table without heads is a list of labels with texts.
+        One that cannot be so narrow is wider, for it must not be cut. A table without heads is a list of labels with
+        texts.
         """
         if not any(column.head for column in grid.columns):
             self._out.print(label_grid([(label, text) for label, text in grid.rows]))
             return
-        kept = [place for place, column in enumerate(grid.columns) if not column.is_gloss]
-        columns = [grid.columns[place] for place in kept]
-        rows = [[row[place] for place in kept] for row in grid.rows]
-        shaded = {place for row in grid.shades for place, shade in enumerate(row) if shade is not None}
-        if len(shaded) == 1:
-            (place,) = shaded
-            columns.insert(place + 1, Column("", is_number=False))
-            for row, shades in zip(rows, grid.shades, strict=True):
-                row.insert(place + 1, bar_text(shades[place] or 0.0))
+        columns, rows = _with_bars(grid)
         table = empty_table(*(folded(column.head) for column in columns))
         for row in rows:
             table.add_row(*row)
-        labels = [place == 0 or not column.is_number for place, column in enumerate(columns)]
-        natural, least, between = self._widths(table, labels)
-        widths = list(least)
-        spare = self.width - between - sum(least)
-        while spare > 0 and widths != natural:
-            narrowest = min((width, at) for at, width in enumerate(widths) if width < natural[at])[1]
-            widths[narrowest] += 1
-            spare -= 1
-        for position, (column, width) in enumerate(zip(table.columns, widths, strict=True)):
-            column.width = width
-            column.no_wrap = not labels[position]
-            column.overflow = "fold"
-            column.justify = "left" if labels[position] else "right"
+        labels = [index == 0 or not column.is_number for index, column in enumerate(columns)]
+        widths, between = self._widths(table, labels)
+        for column, width, is_label in zip(table.columns, widths, labels, strict=True):
+            column.width, column.no_wrap, column.overflow = width, not is_label, "fold"
+            column.justify = "left" if is_label else "right"
         self._out.width = max(self.width, between + sum(widths))
         self._out.print(table)
         self._out.width = self.width
         if grid.note:
             self.tell(grid.note)
 
-    def _widths(self, table: Table, labels: list[bool]) -> tuple[list[int], list[int], int]:
-        """Return how wide the columns of a table would be, how wide they must be, and what is between them."""
+    def _widths(self, table: Table, labels: Sequence[bool]) -> tuple[list[int], int]:
+        """Return how wide the columns of a table are, and what is between them: the narrowest grow first."""
         from rich.cells import cell_len
         from rich.measure import Measurement
 
         texts = [[str(column.header), *map(str, column.cells)] for column in table.columns]
         natural = [max(cell_len(line) for text in column for line in (text.splitlines() or [""])) for column in texts]
         words = [max((cell_len(word) for text in column for word in text.split()), default=0) for column in texts]
-        least = [
-            min(word, _LONGEST_WORD) if labels[at] else width
-            for at, (width, word) in enumerate(zip(natural, words, strict=True))
+        widths = [
+            min(word, _LONGEST_WORD) if is_label else width
+            for width, word, is_label in zip(natural, words, labels, strict=True)
         ]
         whole = Measurement.get(self._out, self._out.options.update(width=10_000), table).maximum
-        return natural, least, whole - sum(natural)
+        between = whole - sum(natural)
+        for _ in range(self.width - between - sum(widths)):
+            growing = [(width, index) for index, width in enumerate(widths) if width < natural[index]]
+            if not growing:
+                break
+            widths[min(growing)[1]] += 1
+        return widths, between
 
     def text(self) -> str:
         return self._page.text()
@@ -151,6 +141,20 @@ class _Sheet:
             break_on_hyphens=False,
         )
         return [line.replace(_KEPT, " ") for line in lines]
+
+
+def _with_bars(grid: TableBlock) -> tuple[list[Header], list[list[str]]]:
+    """Return columns and rows without glosses; shades of a single column are bars behind it."""
+    shown = [index for index, column in enumerate(grid.columns) if not column.is_gloss]
+    columns = [grid.columns[index] for index in shown]
+    rows = [[row[index] for index in shown] for row in grid.rows]
+    shaded = {index for row in grid.shades for index, shade in enumerate(row) if shade is not None}
+    if len(shaded) == 1:
+        (index,) = shaded
+        columns.insert(index + 1, Header("", is_number=False))
+        for row, shades in zip(rows, grid.shades, strict=True):
+            row.insert(index + 1, bar_text(shades[index] or 0.0))
+    return columns, rows
 
 
 def _columns(page: Page) -> int | None:
