@@ -32,13 +32,8 @@ from ettrick.analysis.page.formats import html as page
 from ettrick.analysis.page.formats import markdown, slides
 from ettrick.analysis.page.formats.html import PAGE_DARK, inline_svg, paints
 from ettrick.analysis.page.formats.markdown import escaped
-<<<<<<< HEAD
 from ettrick.analysis.page.formats.slides import REST, fitted, lines_of
-from ettrick.analysis.page.model import Column, Figure, FirstScreen, Number, Report, Section, TableBlock, plain
-=======
-from ettrick.analysis.page.formats.slides import BODY, REST, Deck, fitted, lines_of, show_picture
 from ettrick.analysis.page.model import Figure, FirstScreen, Header, Number, Report, Section, TableBlock, plain
->>>>>>> ea806ee0 (Columns of tables are data: title, text of a cell, shown if; the terminal's table in steps)
 from ettrick.analysis.page.report_data import ReportError
 from tests.browser.example import EVIL, EXPLORER, example_report
 from tests.cases import cases
