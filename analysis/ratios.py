@@ -142,7 +142,6 @@ def _tokens(prepared: Prepared, result: Result, index: int) -> float:
 
 def _tokens_served(prepared: Prepared, result: Result) -> float:
     """Return the tokens of all answers of services [-]."""
-    assert result.fleet is not None, "services have one"
     return math.fsum(
         float(result.fleet.service_sum(plan.index, "served").sum()) * plan.output for plan in prepared.services
     )
@@ -296,8 +295,7 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
         pooled["cluster_goodput"] = Ratio(productive, result.capacity)
     else:
         pooled["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
-    if result.fleet is not None:
-        pooled |= fleet_ratios(prepared, result.fleet)
+    pooled |= fleet_ratios(prepared, result.fleet)
     pooled |= target_ratios(prepared, result)
     pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
     if METRICS["alarm_recall"].lacks(prepared) is None:
@@ -325,11 +323,9 @@ def _last_end(result: Result) -> float:
 
 def time_shares(result: Result) -> dict[str, Ratio]:
     """Return the share of the jobs' requested GPU-time in each bucket, as metrics ``time_shares.<bucket>``."""
-    requested = sum(job.requested for job in result.jobs)
-    spent = sum((job.buckets for job in result.jobs), np.zeros(len(JOB_BUCKETS)))
-    if result.fleet is not None:
-        spent = spent + result.fleet.buckets
-        requested += float(result.fleet.buckets.sum())
+    of_streams = result.fleet.buckets
+    requested = sum(job.requested for job in result.jobs) + float(of_streams.sum())
+    spent = sum((job.buckets for job in result.jobs), np.zeros(len(JOB_BUCKETS))) + of_streams
     return {
         f"{TIME_SHARE}{name}": Ratio(time, requested) for name, time in zip(JOB_BUCKETS, spent.tolist(), strict=True)
     }

@@ -33,6 +33,7 @@ from ettrick.sim import (
     JOB_BUCKETS,
     MOST_EVENTS,
     NAMED,
+    NO_FLEET,
     ROOTS,
     Bucket,
     Prepared,
@@ -366,7 +367,7 @@ class RunAccumulator:
     reached
         For each window, how many reached it, where it begins in the first of them, and where it ends in the last [s].
     fleet
-        What streams of jobs and services came to in all replications; ``None`` without them.
+        What streams of jobs and services came to in all replications.
     first_fleets
         The same of each of the first replications, of which batches are made while there are few.
     queues
@@ -392,7 +393,7 @@ class RunAccumulator:
         self.repairs: dict[str, int] = {}
         self.windows: FloatArray = np.zeros((0, len(JOB_BUCKETS)))
         self.reached: list[tuple[int, float, float]] = []
-        self.fleet: FleetResult | None = None
+        self.fleet = NO_FLEET
         self.first_fleets: list[FleetResult] = []
         self.queues: list[QueueLine] = []
 
@@ -425,13 +426,12 @@ class RunAccumulator:
             self.amounts.setdefault(name, array("d")).append(amount)
         for part, number in repairs.items():
             self.repairs[part] = self.repairs.get(part, 0) + number
-        if result.fleet is not None:
-            self._add_fleet(result.fleet)
+        self._add_fleet(result.fleet)
         if self.prepared.windows is not None:
             self._add_windows(result)
 
     def _add_fleet(self, fleet: FleetResult) -> None:
-        self.fleet = fleet if self.fleet is None else added((self.fleet, fleet))
+        self.fleet = added((self.fleet, fleet))
         if self.replications < FEWEST_REPLICATIONS:
             self.first_fleets.append(fleet)
         line = queue_line(self.prepared, fleet)

@@ -67,7 +67,6 @@ def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, 
     """Return what there was of the metric of a target, all that was asked for, and the doubt, by window."""
     fleet = result.fleet
     if target.kind == "services":
-        assert fleet is not None, "services have one"
         sums = dict(zip(SERVICE_SUMS, fleet.services[target.place].T, strict=True))
         offered, seconds = sums["offered"], sums["seconds"]
         sure = np.zeros(len(offered))
@@ -81,7 +80,6 @@ def _asked(target: TargetPlan, result: Result) -> tuple[FloatArray, FloatArray, 
         buckets = np.zeros((len(result.edges) - 1, len(JOB_BUCKETS)))
         buckets[: len(totals)] = totals[:, : len(JOB_BUCKETS)].sum(axis=2)
     else:
-        assert fleet is not None, "streams have one"
         buckets = np.zeros((len(fleet.seconds), len(JOB_BUCKETS)))
         for key, row in fleet.ledger.items():
             if key.account.stream == target.place:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         JOB_SUMS,
         LEVELS,
         NAMED,
+        NO_FLEET,
         OUTCOMES,
         PREEMPTION,
         ROOTS,
@@ -76,7 +77,7 @@ import_on_use(
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS NAMED"
-        " OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_width",
+        " NO_FLEET OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_width",
         "engine.kernel": "WorkError",
         "engine.prepared": "EngineError Prepared PreparedJob RequestRates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",

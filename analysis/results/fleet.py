@@ -179,7 +179,6 @@ def _has_spread(ratios: Sequence[Ratio]) -> bool:
 def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetSummary:
     """Return the part of a document that is about streams of jobs."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
-    assert fleet is not None, "a run with streams"
     count, growth = fleet.replications, found.growth
     groups: dict[str, dict[str, models.GroupSummary]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
@@ -317,7 +316,6 @@ def _stops(fleet: FleetResult) -> list[models.StopsSummary]:
 def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> dict[str, models.ServiceSummary]:
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
-    assert fleet is not None, "a run with services"
     count, found, several = fleet.replications, {}, len(prepared.services) > 1
     for plan, examined in zip(prepared.services, services_of(prepared), strict=True):
         sums = dict(zip(SERVICE_SUMS, (fleet.services[plan.index] / count).T, strict=True))
@@ -408,7 +406,6 @@ def fleet_notes(found: models.FleetSummary, replications: int) -> Iterator[str]:
 
 
 def _metrics_table(ensemble: Ensemble, document: models.RunDocument) -> Iterator[Sequence[object]]:
-    assert document.fleet is not None, "a run with streams"
     metrics = dict(document.metrics)
     for by, groups in document.fleet.by.items():
         for group, found in groups.items():
@@ -443,7 +440,6 @@ def _blank(value: float | None) -> float | str:
 
 def _ledger_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
-    assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "account", *BY, "bucket", "cause", "via", "gpu_s")
     for key, row in fleet.ledger.items():
         groups = [""] * len(BY) if key.account == CLUSTER else [group_of(prepared, by, key.account) for by in BY]
@@ -456,7 +452,6 @@ def _ledger_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequenc
 
 def _series_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
-    assert fleet is not None, "a run with streams"
     yield ("variant", "replication", "t0", "t1", "entity", "quantity", "value")
     rows = {("cluster", name): row for name, row in _series(fleet).items()}
     for key, spent in fleet.ledger.items() if len(prepared.tenants) > 1 else ():

@@ -10,10 +10,11 @@ reading; one with a default may be missing.
 # Annotations are not postponed: pydantic would compile each at the start, a fifth of what these models cost.
 import json
 import math
-from typing import Annotated, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 import numpy as np
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -21,6 +22,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     ValidationError,
     WithJsonSchema,
+    WrapSerializer,
     model_serializer,
     model_validator,
 )
@@ -501,6 +503,28 @@ class FleetSummary(Part):
     tenants: dict[str, TenantSummary] = Field({}, description="By name, where there are several.")
     windows: list[FleetWindow] = Field(description="The cluster over time.")
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the run had no streams; the document has null then."""
+        return not self.gpus
+
+
+# Not validated: that would compile the model at the start.
+NO_STREAMS = FleetSummary.model_construct(
+    gpus=0, jobs=0.0, owned_gpu_s=0.0, intervals="", batches=0, correlated=[], growth=None, outcomes={}, single_jobs={},
+    by={}, ledger=[], stops=[], windows=[],
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    Streams: TypeAlias = FleetSummary
+else:
+    # Null in a document without streams.
+    Streams = Annotated[
+        FleetSummary | None,
+        AfterValidator(lambda fleet: fleet or NO_STREAMS),
+        WrapSerializer(lambda fleet, serialize: None if fleet.is_empty else serialize(fleet)),
+    ]
+
 
 class ServiceWindow(Part):
     """A service in a window of time, mean over the replications."""
@@ -596,7 +620,7 @@ class RunDocument(Document):
     per_job: dict[str, JobSummary] = Field(description="By name of the job; empty where all are of streams.")
     per_service: dict[str, ServiceSummary] = Field({}, description="By name of the service.")
     per_target: dict[str, TargetSummary] = Field({}, description="By name of the target.")
-    fleet: FleetSummary | None = Field(None, description="What streams of jobs came to; null without any.")
+    fleet: Streams = Field(NO_STREAMS, description="What streams of jobs came to; null without any.")
     measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="What in a valid scenario costs more than it need.")
@@ -643,7 +667,7 @@ class VariantSummary(Part):
     energy: Energy | None = Field(description="As of a run.")
     cost: Cost | None = Field(description="As of a run.")
     per_job: dict[str, JobSummary] = Field(description="As of a run.")
-    fleet: FleetSummary | None = Field(None, description="As of a run.")
+    fleet: Streams = Field(NO_STREAMS, description="As of a run.")
     assumptions: Texts = Field(description="As of a run.")
     warnings: Texts = Field(description="As of a run.")
     notes: Texts = Field(description="As of a run.")

@@ -163,13 +163,9 @@ def document(
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
     energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
-    metrics = _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls)
-    fleet, services = None, {}
-    if tally.fleet is not None:
-        found = settled(ensemble, metrics)
-        fleet = fleet_found(ensemble, found) if prepared.streams else None
-        services = services_found(ensemble, found.metrics) if prepared.services else {}
-        metrics = found.metrics
+    found = settled(ensemble, _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls))
+    fleet = fleet_found(ensemble, found) if prepared.streams else models.NO_STREAMS
+    metrics = found.metrics
     targets = {target.name: _target(target, metrics, prepared) for target in prepared.targets}
     metrics = {name: summary for name, summary in metrics.items() if not (Slice.parse(name) or Slice(name)).by}
     down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
@@ -205,7 +201,7 @@ def document(
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
         per_job=_per_job(ensemble),
-        per_service=services,
+        per_service=services_found(ensemble, metrics),
         per_target=targets,
         fleet=fleet,
         assumptions=list(prepared.scenario.assumptions),
@@ -386,12 +382,10 @@ def _ends(name: str, mine: JobTally, count: int) -> Iterator[str]:
         )
 
 
-def _notes(
-    ensemble: Ensemble, fleet: models.FleetSummary | None, metrics: Mapping[str, models.MetricSummary]
-) -> list[str]:
+def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str, models.MetricSummary]) -> list[str]:
     prepared = ensemble.prepared
     count = len(ensemble.rows)
-    notes = [] if fleet is None else list(fleet_notes(fleet, count))
+    notes = list(fleet_notes(fleet, count))
     for plan, mine in zip(prepared.jobs, ensemble.tally.jobs, strict=True):
         if mine.waiting:
             notes.append(f"job '{plan.name}' never got its nodes in {mine.waiting} of {count} replications")

@@ -268,18 +268,24 @@ class FleetResult:
         return sum(found, np.zeros(len(BIN_EDGES)))
 
 
+NO_FLEET = FleetResult(np.zeros(1), np.zeros(0), 0, (), {}, {}, {}, {}, {}, np.zeros((0, len(LEVELS))), {}, {}, 0)
+"""The fleet of a scenario without streams and services: no window, no account."""
+
+
 def added(results: Iterable[FleetResult]) -> FleetResult:
-    """Return results of the same windows, added up.
+    """Return results of the same windows, added up; one of no fleet adds nothing.
 
     Raises
     ------
     ValueError
-        If there is none, or their windows are not the same.
+        If their windows are not the same.
     """
-    first, *rest = results
-    if any(not np.array_equal(first.edges, each.edges) for each in rest):
+    every = [result for result in results if result.replications]
+    if not every:
+        return NO_FLEET
+    first = every[0]
+    if any(not np.array_equal(first.edges, result.edges) for result in every):
         raise ValueError("results of different windows do not add up")
-    every = (first, *rest)
     return FleetResult(
         first.edges,
         np.sum([each.seconds for each in every], axis=0),

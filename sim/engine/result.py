@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick.sim.engine.fleet_result import NO_FLEET, FleetResult
 from ettrick.sim.policies.contracts import JOB_BUCKETS, SCHEDULING, Bucket
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.power import EnergyMeter
@@ -228,7 +228,7 @@ class Result:
     parts: Mapping[str, PartUse] = field(default_factory=dict)
     outages: tuple[Outage, ...] = ()
     timeline: Timeline | None = None
-    fleet: FleetResult | None = None
+    fleet: FleetResult = NO_FLEET
     attempts: tuple[Attempt, ...] = ()
     drawn: EnergyMeter | None = None
 

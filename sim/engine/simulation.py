@@ -9,6 +9,7 @@ import numpy as np
 
 from ettrick.sim import rng
 from ettrick.sim.engine.failures import Failures
+from ettrick.sim.engine.fleet_result import NO_FLEET
 from ettrick.sim.engine.jobs import JobPhases
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
@@ -250,11 +251,12 @@ class Simulation:
         units = len(prepared.units.nodes) if prepared.units is not None else 0
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
-        fleet = None if self.fleet is None else self.fleet.result(end, outside)
-        if fleet is None:
-            self.outside.close(owned - float(held.sum()), "the cluster", owned)
-        else:
+        fleet = NO_FLEET
+        if self.fleet:
+            fleet = self.fleet.result(end, outside)
             cluster = fleet.cluster
+        else:
+            self.outside.close(owned - float(held.sum()), "the cluster", owned)
         return Result(
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,

@@ -103,7 +103,6 @@ def _log_rows() -> Iterable[str]:
         prepared = sim.prepare(sim.parse(content))
         results = [_timed(prepared) for _ in range(3)]
         fleet = results[0][0].fleet
-        assert fleet is not None
         wait = fleet.job_sum("wait_first_job").sum() / fleet.job_sum("started_job").sum()
         seconds = statistics.median(each for _, each in results)
         yield f"{f'{use}, limits x {factor}':34} {seconds:8.3f} {2993 / seconds:8,.0f} {wait:12.1f}  {target}"
@@ -124,7 +123,6 @@ def _research_rows() -> Iterable[str]:
         scheduler = type(scenario.scheduler).model_validate(keys)
         prepared = sim.prepare(scenario.model_copy(update={"scheduler": scheduler}))
         result, seconds = _timed(prepared)
-        assert result.fleet is not None
         days = (prepared.warmup + prepared.horizon) / prepared.horizon
         jobs = result.fleet.job_sum("submitted_job").sum() * days
         yield f"{name:34} {jobs:8,.0f} {1e6 * seconds / jobs:8.1f} {1.3e6 * seconds / jobs:12.0f}  {target}"

@@ -57,7 +57,6 @@ def ready(content: dict[str, Any], folder: Path | None = None, **changes: Any) -
 
 def sums(result: Result, service: int = 0) -> dict[str, float]:
     """Return the sums over the requests of a service."""
-    assert result.fleet is not None
     return dict(zip(sim.SERVICE_SUMS, result.fleet.services[service].sum(axis=0).tolist(), strict=True))
 
 
@@ -189,7 +188,6 @@ def test_work_for_clients_that_gave_up(tmp_path: Path, patience: int, retries: i
     # What came before is served first: 450 of them wait when it begins.
     wasted = 47 * vain if not retries else max(45 * 75 + 50 * 3600 - 450, 0) * (vain > 0)
     assert found["wasted"] == pytest.approx(wasted, rel=1e-6)
-    assert result.fleet is not None
     lost = sum(float(row.sum()) for key, row in result.fleet.ledger.items() if key.bucket == sim.Bucket.LOST_WORK)
     assert lost == pytest.approx(8 * wasted / 5, rel=1e-6)
     # It is charged to the failure that began it.
@@ -307,7 +305,6 @@ def test_wide_replicas_lose_as_much_and_vary_more() -> None:
         )  # fmt: skip
         prepared = ready(content, load=0.0, start=0.0)
         result = sim.run(prepared, 0, most_events=math.inf)
-        assert result.fleet is not None
         up = result.fleet.service_sum(0, "replicas") / result.fleet.service_sum(0, "wanted")
         shares[pipeline], spreads[pipeline] = float(up.mean()), float(up.std())
     assert shares[1] - 1 / 32 < shares[2] < shares[1]

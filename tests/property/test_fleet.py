@@ -181,7 +181,6 @@ def _check(result: sim.Result, nodes: int, gpus: int) -> None:
 def _check_account(result: sim.Result) -> None:
     """Check that jobs hold no more than works, and that named jobs are in the ledger as in their own accounts."""
     fleet = result.fleet
-    assert fleet is not None
     for part, whole in ((fleet.allocated, fleet.healthy), (fleet.healthy, fleet.owned)):
         assert (part <= whole * (1 + 1e-9) + 1e-6).all()
     assert fleet.cluster == pytest.approx(result.cluster)
@@ -203,7 +202,6 @@ def _check_windows(prepared: sim.Prepared, result: sim.Result, gpus: int) -> Non
     Work that is lost is taken from the windows in which it was done, however much later the failure comes.
     """
     fleet = result.fleet
-    assert fleet is not None
     tiny = 1e-9 * fleet.gpus * HORIZON
     assert min(float(row.min()) for row in fleet.ledger.values()) >= -tiny
     assert _rows_of(fleet, lambda _: True) == pytest.approx(fleet.owned, abs=tiny)
@@ -229,7 +227,6 @@ def _check_windows(prepared: sim.Prepared, result: sim.Result, gpus: int) -> Non
 
 def _check_ratios(prepared: sim.Prepared, result: sim.Result, cut: int) -> None:
     """Check that shares of two parts of a run are from 0 to 1, and that amounts and bases add up to its own."""
-    assert result.fleet is not None
     first, second, run = (fleet_ratios(prepared, result.fleet, part) for part in (slice(cut), slice(cut, None), ALL))
     for name, whole in run.items():
         parts = [ratios[name] for ratios in (first, second) if name in ratios]
@@ -243,8 +240,6 @@ def _check_ratios(prepared: sim.Prepared, result: sim.Result, cut: int) -> None:
 
 def _check_sums(first: sim.Result, second: sim.Result) -> None:
     """Check that other windows have the same sums."""
-    assert first.fleet is not None
-    assert second.fleet is not None
     assert first.cluster == pytest.approx(second.cluster)
     tables: list[tuple[Any, Any]] = [(first.fleet.ledger, second.fleet.ledger), (first.fleet.jobs, second.fleet.jobs)]
     for one, other in tables:
@@ -274,7 +269,6 @@ def _rows_of(fleet: FleetResult, is_such: Callable[[LedgerKey], bool]) -> npt.ND
 def _check_lost_work(result: sim.Result, gpus: int) -> None:
     """Check that stops have lost what the ledger has by cause, and attempts the same in all [GPU s]."""
     fleet = result.fleet
-    assert fleet is not None
     lost: dict[tuple[int, int], float] = {}
     for key, row in fleet.ledger.items():
         if key.bucket == Bucket.LOST_WORK and key.account.stream < NAMED:

@@ -779,7 +779,6 @@ def streams_case(shares: str, **changes: Any) -> sim.Prepared:
 def table_of_streams(one: sim.Prepared) -> dict[tuple[str, str], float]:
     """Return the GPU-seconds of a replication by bucket and cause."""
     fleet = sim.run(one, 0).fleet
-    assert fleet is not None
     found: dict[tuple[str, str], float] = {}
     for key, amounts in fleet.ledger.items():
         bucket = Bucket(key.bucket).name.lower()

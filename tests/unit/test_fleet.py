@@ -90,7 +90,6 @@ def starts(result: sim.Result) -> dict[int, list[float]]:
 
 def charged(result: sim.Result) -> dict[tuple[str, int, int], float]:
     """Return the GPU-seconds of the jobs by bucket, root cause and via [GPU s]."""
-    assert result.fleet is not None
     found: dict[tuple[str, int, int], float] = {}
     for key, seconds in result.fleet.ledger.items():
         if key.account.stream >= 0:
@@ -101,7 +100,6 @@ def charged(result: sim.Result) -> dict[tuple[str, int, int], float]:
 
 def idle(result: sim.Result) -> dict[str, float]:
     """Return the idle GPU-seconds by reason [GPU s]."""
-    assert result.fleet is not None
     return {
         IDLE[key.cause]: float(seconds.sum())
         for key, seconds in result.fleet.ledger.items()
@@ -194,7 +192,6 @@ def test_cascade(scheduler: dict[str, Any], nodes: int, delay: float, victims: i
     """A large job that is requeued evicts what has taken its nodes: preemptions of second order, with their root."""
     result = cascade(scheduler, nodes=nodes, losses=LOSSES)
     fleet, job = result.fleet, result.jobs[0]
-    assert fleet is not None
     stops = {(key.cause, key.via, key.by): rows.sum(axis=0) for key, rows in fleet.stops.items()}
     of_the_large_job = {(1, 0, -1): len(LOSSES)}
     assert {key: count for key, (count, _, _) in stops.items()} == of_the_large_job | (
@@ -250,8 +247,6 @@ def test_reclaim() -> None:
     rows.append(arrival(16, 100, 3, 50, 50, tenant=1))
     keys = {"use": "fifo", "preempt": {"mode": "requeue", "who": "none", "reclaim": "any"}}
     result = play(rows, nodes=16, scheduler=keys, tenants=tenants)
-    fleet = result.fleet
-    assert fleet is not None
     stopped = {each.job: each.cause for each in result.attempts if each.state == "preempted"}
     assert stopped == dict.fromkeys((13, 14, 15), 1 + 2 + ROOTS.index("reclaim"))
     assert starts(result)[16] == [100.0]
@@ -318,7 +313,6 @@ def test_a_job_keeps_its_own_failures_under_another_policy() -> None:
     for nodes in (4, 80):
         result = play(rows, nodes=nodes, causes=[cause], horizon="1 d", of_stream={"interval": 100.0})
         assert len(result.attempts) == 40
-        assert result.fleet is not None
         lost.append({each.job: each.end - each.start for each in result.attempts})
         (stops,) = [rows.sum(axis=0) for key, rows in result.fleet.stops.items() if key.account.size == 1]
     assert lost[0] == pytest.approx(lost[1])
@@ -514,7 +508,6 @@ def test_a_named_job_that_is_preempted_is_counted() -> None:
     rows = [arrival(0, 170, 4, 10, priority=1)]
     result = play(rows, jobs=[job], checkpoint=SAVES, scheduler={"use": "fifo", "preempt": {"mode": "requeue"}})
     fleet = result.fleet
-    assert fleet is not None
     ((key, found),) = fleet.stops.items()
     assert (key.account.stream, key.account.size, key.via, key.by) == (NAMED, 2, 1, 4)
     assert fleet.causes[key.cause] == "demand"

@@ -374,7 +374,6 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
 
 def _summaries(run: RunDocument) -> Iterator[tuple[str, MetricSummary]]:
     """Yield all summaries of a document: of the cluster, each slice, job, service and target."""
-    assert run.fleet is not None
     yield from run.metrics.items()
     parts = {**run.per_job, **run.per_service, **run.per_target}
     groups = {f"{by} {name}": group for by, groups in run.fleet.by.items() for name, group in groups.items()}
@@ -400,7 +399,6 @@ def test_named_jobs_are_jobs_of_the_fleet(beside: Prepared) -> None:
     """A job with a name is in totals, slices and shares of tenants like one of a stream, with the ETTR of its own."""
     run = document(replicate(beside, 1, processes=1), command="")
     fleet, own = run.fleet, run.per_job["train"]
-    assert fleet is not None
     held = sum(row.gpu_s for row in fleet.ledger if row.bucket != "queued")
     assert held == pytest.approx(fleet.owned_gpu_s)
     of_buckets = dict.fromkeys(run.cluster_shares, 0.0)
@@ -424,7 +422,6 @@ def test_named_jobs_are_jobs_of_the_fleet(beside: Prepared) -> None:
 def test_document_closes(scenario: str) -> None:
     """The ledger adds up to the cluster, jobs by size to all jobs, and time shares to one."""
     run = found(scenario, 2)
-    assert run.fleet is not None
     fleet = run.fleet
     assert fleet.owned_gpu_s == 64 * 4 * 24 * HOUR
     assert sum(row.gpu_s for row in fleet.ledger if row.bucket != "queued") == pytest.approx(
@@ -447,7 +444,6 @@ def test_document_closes(scenario: str) -> None:
 def test_failures_of_jobs_by_size(scenario: str) -> None:
     """An MTTF stands beside 1/(N r) of its N nodes, with the Gamma interval of a rate, or is longer than a bound."""
     run = found(scenario, 2, "horizon=20 d")
-    assert run.fleet is not None
     sizes = run.fleet.by["size"]
     per_node = 20 * 86_400
     assert {name: sizes[name].mttf_expected_s for name in ("1", "8", "32")} == pytest.approx(
@@ -469,7 +465,6 @@ def test_failures_of_jobs_by_size(scenario: str) -> None:
 def test_ledger_closes_in_each_window(scenario: str) -> None:
     """What each window owns is what is charged to it, repair and idle nodes too."""
     fleet = sim.run(sim.prepare(sim.load(scenario)), 0).fleet
-    assert fleet is not None
     spent = np.sum([row for key, row in fleet.ledger.items() if key.bucket != Bucket.QUEUED], axis=0)
     assert spent == pytest.approx(fleet.owned, rel=1e-9)
     assert len(spent) == 120
@@ -479,7 +474,6 @@ def test_ledger_closes_in_each_window(scenario: str) -> None:
 def test_intervals(scenario: str, replications: int, method: str, intervals: str) -> None:
     """Eight replications are a sample; of one, its batches are, where they are not too alike."""
     run = found(scenario, replications, "horizon=10 d")
-    assert run.fleet is not None
     assert run.fleet.intervals == intervals
     known = {name: summary for name, summary in run.metrics.items() if summary.mean_ci95 is not None}
     assert "ettr" in known
@@ -502,7 +496,6 @@ checkpoint: {{tiers: [{{interval: 20 min, write: 0 s, restore: 0 s}}]}}
 recovery: {{use: full-restart, initialize: 0 s}}
 """)
     run = found(str(tmp_path / "log.yaml"), 1)
-    assert run.fleet is not None
     assert run.fleet.outcomes["completed"].jobs == 500
     assert run.fleet.growth is None
     assert run.metrics["wait_first"].mean is not None
@@ -519,7 +512,6 @@ recovery: {{use: full-restart, initialize: 0 s}}
 def test_saturation_has_no_means(scenario: str) -> None:
     """Where more work arrives than is done there is a rate of growth, and nothing that depends on the queue."""
     run = found(scenario, 1, "streams.0.load=8", "scheduler={use: fifo}")
-    assert run.fleet is not None
     assert run.fleet.growth is not None
     assert run.fleet.growth.saturated
     assert all(summary.mean is None for name, summary in run.metrics.items() if METRICS[name].is_of_queue)

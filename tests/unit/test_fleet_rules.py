@@ -250,7 +250,6 @@ def test_who_is_leaving_for_one_job_leaves_once() -> None:
     result = play(rows, nodes=2, jobs=named, checkpoint={"tiers": tiers}, scheduler=scheduler, horizon="200 s")
     assert [start for _, start, _, _ in runs(result)] == [0, 130, 150]
     assert result.jobs[0].buckets[sim.Bucket.LOST_WORK] == 0
-    assert result.fleet is not None
     assert sum(float(rows[:, 0].sum()) for rows in result.fleet.stops.values()) == 1
 
 

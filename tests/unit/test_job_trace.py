@@ -129,7 +129,6 @@ def test_a_cluster_is_not_empty_at_the_origin(tmp_path: Path) -> None:
         (-1000, 26000, 26600),
         (8000, 26600, 30200),
     ]
-    assert result.fleet is not None
     assert result.fleet.job_sum("submitted_job").sum() == 1
 
 

@@ -48,7 +48,7 @@ from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import SensitivityDocument
 from ettrick.analysis.results.run import plain as plain_data
 from ettrick.analysis.statistics.differences import difference
-from ettrick.sim import JOB_BUCKETS
+from ettrick.sim import JOB_BUCKETS, NO_FLEET
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import PROVENANCE, sweep_of
@@ -400,7 +400,7 @@ def test_variants_that_are_equal_in_every_run_are_not_called_close(materials: di
 
 def runs(shares: np.ndarray) -> list[Any]:
     """Return replications that stand for results: (n, buckets) GPU-seconds of one job each."""
-    return [SimpleNamespace(jobs=[SimpleNamespace(requested=row.sum(), buckets=row)], fleet=None) for row in shares]
+    return [SimpleNamespace(jobs=[SimpleNamespace(requested=row.sum(), buckets=row)], fleet=NO_FLEET) for row in shares]
 
 
 def drawn(generator: np.random.Generator, count: int) -> tuple[list[Any], list[Any], np.ndarray]:

@@ -116,7 +116,6 @@ def test_a_job_of_a_stream_saves_as_a_named_one(when_busy: str, time: float) -> 
     named = seconds(sim.run(prepared(**shape), 0, rows))
     stream = {"name": "many", "arrivals": {"use": "backlog", "pending": 1}, "gpus": 2, "work": "horizon"}
     fleet = sim.run(prepared(**shape, jobs=[], streams=[stream]), 0, rows).fleet
-    assert fleet is not None
     lost = sum(float(row.sum()) for key, row in fleet.ledger.items() if key.bucket == Bucket.LOST_WORK)
     assert lost == pytest.approx(2 * named["lost_work"], abs=1e-6)
 

@@ -413,7 +413,6 @@ def ran_by_events(folder: Path, rows: tuple[str, ...], horizon: str, **changes: 
 
 def sums_of(result: sim.Result) -> dict[str, float]:
     """Return the sums over the requests of the only service."""
-    assert result.fleet is not None
     return dict(zip(sim.SERVICE_SUMS, result.fleet.services[0].sum(axis=0).tolist(), strict=True))
 
 
@@ -529,7 +528,6 @@ def test_a_service_preempts_training_to_grow(tmp_path: Path) -> None:
     # Five more replicas ten times, each on a node that a training job had.
     assert found["wanted"] - found["replicas"] == pytest.approx(10 * 5 * 150)
     fleet = result.fleet
-    assert fleet is not None
     demand = fleet.causes.index("demand")
     mine = (rows for stop, rows in fleet.stops.items() if (stop.cause, stop.via) == (demand, 1))
     # Now and then a training job ends just then, and its node is free.

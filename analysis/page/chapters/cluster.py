@@ -263,11 +263,11 @@ def _explained(content: explained.ExplainDocument) -> Iterator[Section]:
             yield from _recovery(job.recovery, is_first=not before)
         else:
             yield _labels("Recovery", [("as", twin)])
-    if content.fleet is not None:
+    if content.fleet:
         yield from _fleet(content.fleet)
     for name, service in content.services.items():
         yield from service_sections(name, service)
-    if content.jobs or content.fleet is not None:
+    if content.jobs or content.fleet:
         yield from explained_formula(content.closed_form)
         reason = content.provenance.engine_reason
         engine = f"events: {reason}" if reason else "machine code, where many replications are wanted"

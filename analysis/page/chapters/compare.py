@@ -374,7 +374,7 @@ def _compared(document: CompareDocument) -> Section:
             left_out += f"; the others are compared with {first}, since {missing} is one of them"
         texts.append(f"{left_out}.")
     items = [_ranks(document, head, names)]
-    if all(variant.fleet is not None for variant in document.variants.values()):
+    if not any(variant.fleet.is_empty for variant in document.variants.values()):
         items.append(_waits(document, head, names))
     items.append(_where(document, head, names))
     keys = _other_keys(document, names)

@@ -34,7 +34,7 @@ from ettrick.analysis.page.glossary import glossed
 from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
-from ettrick.analysis.results.models import RunDocument
+from ettrick.analysis.results.models import NO_STREAMS, RunDocument
 from ettrick.sim import JOB_BUCKETS, NO_FAILURE
 from ettrick.sim.units import DAY, HOUR
 
@@ -78,7 +78,6 @@ def delivered(document: RunDocument) -> TableBlock:
             form = cell_forms(name).value
             beside = "" if weighted is None else _mean(weighted, form)
             rows.append((METRICS[name].title, form(summary.mean), interval_text(summary, form), beside))
-    assert document.fleet is not None, "a run with streams"
     how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
     return grid("What the fleet delivers", ("", "mean", "95 % interval", "by GPU-time"), rows, note=how)
 
@@ -227,7 +226,6 @@ def ends(fleet: FleetSummary) -> TableBlock:
 def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
     """Yield what the terminal shows of a fleet, the answer first."""
     fleet = document.fleet
-    assert fleet is not None, "a run with streams"
     yield delivered(document)
     tables = (by_size(fleet), jobs_table(document), tenants(fleet), where(fleet), cascades(fleet), ends(fleet))
     yield from (table for table in tables if table is not None)
@@ -240,7 +238,6 @@ def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
 def first_screen(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run with streams: what the cluster delivers, who waits, and what failures pass on."""
     document, fleet = report_data.run, report_data.run.fleet
-    assert fleet is not None, "a run with streams"
     places = SourceDocument("run.json", document)
     scenario = report_data.scenario
     assert scenario is not None, "a run has one"
@@ -337,7 +334,7 @@ def section(report_data: ReportData) -> Section | None:
     if fleets[1:]:
         return _over_time_beside(fleets)
     document = fleets[0].document if fleets else None
-    if not isinstance(document, RunDocument) or document.fleet is None or not document.fleet.windows:
+    if not isinstance(document, RunDocument) or not document.fleet.windows:
         return None
     fleet = document.fleet
     occupancy = document.metrics["occupancy"].mean or 0.0
@@ -408,9 +405,9 @@ def by_size_section(report_data: ReportData) -> Section | None:
     fleets = _fleets(report_data)
     if fleets[1:]:
         return _by_size_beside(fleets)
-    fleet = fleets[0].document.fleet if fleets else None
-    table = None if fleet is None else by_size(fleet)
-    if fleet is None or table is None:
+    fleet = fleets[0].document.fleet if fleets else NO_STREAMS
+    table = by_size(fleet)
+    if table is None:
         return None
     sizes = _sizes(fleet)
     items: list[Figure | TableBlock] = []
@@ -513,7 +510,6 @@ class _Fleet(NamedTuple):
     @property
     def fleet(self) -> FleetSummary:
         """What its streams came to."""
-        assert self.document.fleet is not None, "a document of streams"
         return self.document.fleet
 
     def of_size(self, metric: str, size: int) -> MetricSummary | None:
@@ -531,13 +527,13 @@ def _fleets(report_data: ReportData) -> list[_Fleet]:
     """
     if report_data.kind == "run":
         document = report_data.run
-        return [] if document.fleet is None else [_Fleet(document.scenario, document, {})]
+        return [] if document.fleet.is_empty else [_Fleet(document.scenario, document, {})]
     if report_data.kind == "compare":
         comparison = report_data.comparison
         labels = variant_labels(list(comparison.variants))
         order = dict.fromkeys((comparison.first, *comparison.order, *comparison.variants))
         found = ((labels[name], comparison.variants[name]) for name in [*order][:_MOST_BESIDE])
-        return [_Fleet(name, variant, variant.difference) for name, variant in found if variant.fleet is not None]
+        return [_Fleet(name, variant, variant.difference) for name, variant in found if not variant.fleet.is_empty]
     after, before = report_data.looked_at, report_data.against
     if after is None or not after.scenario.streams:
         return []

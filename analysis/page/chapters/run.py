@@ -141,7 +141,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     from ettrick.analysis.page.chapters import fleet, services
     from ettrick.analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
 
-    if report_data.run.fleet is not None:
+    if not report_data.run.fleet.is_empty:
         return fleet.first_screen(report_data)
     if not report_data.run.per_job:
         return services.first_screen(report_data)
@@ -1143,7 +1143,7 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     asked = grid("", ("", ""), list(_asked(document, prepared)))
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
     tables: list[TableBlock | None] = []
-    promised, is_fleet = None, document.fleet is not None
+    promised, is_fleet = None, not document.fleet.is_empty
     if is_fleet:
         from ettrick.analysis.page.chapters import fleet
 
@@ -1249,7 +1249,7 @@ def jobs_table(document: RunDocument) -> TableBlock | None:
     """Return a line for each named job, if there are several, any that can finish, or streams beside them."""
     jobs = document.per_job
     ends = any(job.finished or job.censored for job in jobs.values())
-    if not jobs or (len(jobs) == 1 and not ends and document.fleet is None):
+    if not jobs or (len(jobs) == 1 and not ends and document.fleet.is_empty):
         return None
     rows = [
         (
@@ -1262,7 +1262,7 @@ def jobs_table(document: RunDocument) -> TableBlock | None:
         )
         for name, job in jobs.items()
     ]
-    title = "Jobs" if document.fleet is None else "Named jobs"
+    title = "Jobs" if document.fleet.is_empty else "Named jobs"
     return grid(title, ("", "GPUs", "ETTR", "queued", "interruptions", *(["finished"] if ends else [])), rows)
 
 

@@ -46,7 +46,7 @@ def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
         yield _requests(name, service)
         if service.closed_form is not None:
             yield _beside_formula(name, service)
-    if document.fleet is None:
+    if document.fleet.is_empty:
         yield _where(document)
 
 
@@ -190,7 +190,7 @@ def section(report_data: ReportData) -> Section | None:
         "requests are replayed one by one; between two changes of replicas or demand the rest is a closed form."
     )
     # A run of services alone opens with the picture.
-    pictures = () if document.fleet is None else (_over_time(document),)
+    pictures = () if document.fleet.is_empty else (_over_time(document),)
     return Section("services", title, (), (*pictures, *tables), (note,))
 
 

@@ -195,7 +195,6 @@ def _two_levels(prepared: Prepared, replication: int) -> list[FloatArray]:
 def _with_control(prepared: Prepared, replication: int) -> tuple[float, float]:
     """Return the mean wait, and that of the same jobs by the plain recursion, where nothing fails [mean run time]."""
     fleet = sim.run(prepared, replication).fleet
-    assert fleet is not None
     wait = fleet.job_sum("wait_first_job").sum() / fleet.job_sum("started_job").sum()
     jobs, starts, _ = plain_queue(prepared, replication, prepared.warmup + prepared.horizon)
     plain = (starts - jobs.submit)[jobs.submit >= prepared.warmup].mean()
@@ -280,7 +279,6 @@ def _completion(prepared: Prepared, replication: int) -> float:
 
 def _occupancy(prepared: Prepared, replication: int) -> float:
     fleet = sim.run(prepared, replication).fleet
-    assert fleet is not None
     return float(fleet.allocated.sum() / fleet.healthy.sum())
 
 
@@ -318,7 +316,6 @@ def large_job_ettr(
 
 def _ettr_no_queue(prepared: Prepared, replication: int) -> float:
     fleet = sim.run(prepared, replication).fleet
-    assert fleet is not None
     useful, requested, queued = (fleet.job_sum(name).sum() for name in ("useful", "requested", "queued"))
     return float(useful / (requested - queued))
 
@@ -461,7 +458,6 @@ def cascade(
     large = {"name": "large", "gpus": 8, "priority": 1}
     data = _fleet("cascade", nodes, [filler], "10 d", jobs=[large], failures=[crash], recovery=recovery)
     result = sim.run(lab.scenario(data | {"scheduler": {"use": "fifo", **scheduler}}), 0)
-    assert result.fleet is not None
     job = result.jobs[0]
     losses = sum(job.interruptions.values())
     if of == "delay":

@@ -242,7 +242,6 @@ def serving_backlog(lab: ScenarioRunner, _: int) -> MeasuredQuantity:
         prepared = lab.scenario(_replicas(10, failover="restore", Failures=failures, Horizon="1000 s", Warmup="0 s"))
     none = {"load": 0.0, "start": 0.0, "batch": (0.0,) * 51}
     result = sim.run(_asked(prepared, 47.0, capacity=5.0, patience=1e6, **none), 0)
-    assert result.fleet is not None
     return MeasuredQuantity(float(result.fleet.service_sum(0, "waited").sum()))
 
 
