@@ -41,6 +41,12 @@ class ChosenAxis(NamedTuple):
         return None not in self.numbers and len(set(self.numbers)) == len(self.numbers)
 
     @property
+    def values(self) -> list[tuple[str, float]]:
+        """Its labels with their numbers, ascending; in order of the study without numbers."""
+        numbers = (number or 0.0 for number in self.numbers)
+        return sorted(zip(self.labels, numbers, strict=True), key=lambda pair: pair[1])
+
+    @property
     def is_log(self) -> bool:
         """Whether its values are spaced more evenly by factors than by steps."""
         return is_log_spaced(sorted(number for number in self.numbers if number is not None))
@@ -54,9 +60,8 @@ class ChosenAxis(NamedTuple):
     def scale(self) -> ChartAxis:
         """Its axis of a picture: labelled as the study writes its values."""
         size, unit = _written(self)
-        order = sorted(zip(self.numbers, map(label_text, self.labels), strict=True), key=lambda pair: pair[0] or 0.0)
-        every = max(1, math.ceil(len(order) / _FEW_TICKS))
-        ticks = tuple(((number or 0.0) / size, label) for number, label in order[::every])
+        every = max(1, math.ceil(len(self.labels) / _FEW_TICKS))
+        ticks = tuple((number / size, label_text(label)) for label, number in self.values[::every])
         title = capital(self.title)
         if unit and all(label.endswith(f" {unit}") for _, label in ticks):
             ticks = tuple((place, label.removesuffix(f" {unit}")) for place, label in ticks)

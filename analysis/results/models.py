@@ -87,6 +87,13 @@ Pair: TypeAlias = Annotated[
     WithJsonSchema({"type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2}),
 ]
 
+# As `Pair`, where an end may lie beyond what is known.
+OpenPair: TypeAlias = Annotated[
+    tuple[float | None, float | None] | None,
+    PlainValidator(_pair),
+    WithJsonSchema({"type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2}),
+]
+
 # As `Pair`, of what always has an interval in documents that this version writes.
 Ends: TypeAlias = Annotated[
     tuple[float, float],

@@ -348,13 +348,6 @@ def difference(
     return Difference(mean, interval, not interval[0] <= 0 <= interval[1], needed, controlled)
 
 
-def difference_data(found: Difference | None) -> dict[str, Any] | None:
-    """Return a difference as plain data."""
-    if found is None:
-        return None
-    return found._asdict() | {"controlled": None if found.controlled is None else found.controlled._asdict()}
-
-
 def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95) -> int | None:
     """Return the smallest number of replications n with ``t s / sqrt(n) < |d|``.
 

@@ -6,7 +6,7 @@ import functools
 import re
 import statistics
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 from ettrick.analysis.amounts import (
     COUNT,
@@ -39,15 +39,16 @@ from ettrick.analysis.page.sourced import (
     sentence,
     span,
 )
+from ettrick.analysis.results.answers import answer_of
 from ettrick.analysis.statistics.estimates import contributions
 from ettrick.sim import Ratio
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.charts.data import Range
-    from ettrick.analysis.page.model import TableBlock, Words
+    from ettrick.analysis.page.model import Column, TableBlock, Words
     from ettrick.analysis.results.models import SweepDocument
 
     Draw = Callable[[str], Figure | None]
@@ -65,14 +66,14 @@ class AnswerText(NamedTuple):
 
     answer: Words  # a sentence for who decides
     title: Words  # the same in short: what the picture says
-    picture: Draw  # what draws it, given its title; ``None`` where there is nothing to show
-    table: TableBlock | None = None  # all combinations, where the sentence leaves some out or says less of them
     # cell, other: the combination that it comes down to, and the one to hold it against; ``None`` where there is no
     # such
     cell: int | None = None
     other: int | None = None
     band: Words = ()  # how far what is not known exactly moves it; empty where the answer does not tell
     doubt: Words = ()  # how sure it is, where that is not stated as of others; empty elsewhere
+    picture: Draw = lambda _: None  # what draws it, given its title; ``None`` where there is nothing to show
+    table: TableBlock | None = None  # all combinations, where the sentence leaves some out or says less of them
 
     @property
     def point(self) -> Words:
@@ -96,7 +97,7 @@ _ASKED = {
 }
 
 
-def asked_text(asked: AnsweredQuestion) -> str:
+def asked_text(asked: AnsweredQuestion[Any]) -> str:
     """Return what was asked, in a few words."""
     content, data = asked.content, asked.data
     if content["use"] not in _ASKED:  # of another package
@@ -159,8 +160,12 @@ class CellRows:
 _MOST_OR = 4
 
 
+_Data = TypeVar("_Data")
+_Row = TypeVar("_Row")
+
+
 @dataclass(frozen=True)
-class AnsweredQuestion:
+class AnsweredQuestion(Generic[_Data]):
     """An answer of the document of a sweep, and what its words are."""
 
     places: SourceDocument
@@ -181,8 +186,13 @@ class AnsweredQuestion:
 
     @property
     def data(self) -> Mapping[str, Any]:
-        """The numbers behind it."""
+        """The numbers behind it, as JSON has them."""
         return self.document.answers[self.position].data
+
+    @functools.cached_property
+    def answer(self) -> _Data:
+        """The numbers behind it."""
+        return cast("_Data", answer_of(self.document.answers[self.position]))
 
     @property
     def metric(self) -> str:
@@ -251,6 +261,10 @@ class AnsweredQuestion:
     def at(self, *keys: str | int) -> SourcedNumber | None:
         """Return a number of the answer; ``None`` where there is none."""
         return self.places.at("answers", self.position, "data", *keys)
+
+    def ends(self, *keys: str | int) -> tuple[SourcedNumber, SourcedNumber] | None:
+        """Return the ends of an interval of the answer; ``None`` where there is none."""
+        return self.places.ends("answers", self.position, "data", *keys)
 
     def difference(self, *keys: str | int, interval: str = "ci95") -> SourcedEstimate | None:
         """Return a difference of the answer; ``None`` where there is none."""
@@ -369,18 +383,22 @@ class AnsweredQuestion:
         """Return all cells as rows of a picture."""
         return [IntervalRow(self.short([cell.values]), cell.cell) for cell in self.document.cells]
 
-    def grid(
-        self, axes: Sequence[str], heads: Sequence[str], rows: Sequence[tuple[Mapping[str, str], Sequence[str]]],
-        words: Sequence[int] = (),
-    ) -> TableBlock:  # fmt: skip
-        """Return a table of the answer: the values of some axes, and texts, of which some (`words`) are no numbers."""
+    def table(
+        self, axes: Sequence[str], rows: Sequence[tuple[Mapping[str, str], _Row]], columns: Iterable[Column[_Row]]
+    ) -> TableBlock:
+        """Return a table of the answer, a row for some labels each: their values of some axes, and columns."""
         names = [name for name in axes if name in self.varying]
-        columns = [*(capital(self.title(name)) for name in names), *heads]
-        no_numbers = [*range(len(names)), *(len(names) + place for place in words)]
-        texts = [[*(label_text(at[name]) for name in names), *(text or "none" for text in row)] for at, row in rows]
-        more = len(texts) - MOST_ROWS
-        note = f"{number_of(more, 'more row')}: see run.json." if more > 0 else ""
-        return grid(asked_text(self), columns, texts[:MOST_ROWS], no_numbers, note=note)
+        columns = [column for column in columns if column.shown]
+        heads = [*(capital(self.title(name)) for name in names), *(column.title for column in columns)]
+        words = [
+            *range(len(names)),
+            *(index for index, column in enumerate(columns, len(names)) if not column.is_number),
+        ]
+        texts = [[*(label_text(at[name]) for name in names), *(column.text(row) or "none" for column in columns)]
+                 for at, row in rows[:MOST_ROWS]]  # fmt: skip
+        more = len(rows) - MOST_ROWS
+        return grid(asked_text(self), heads, texts, words,
+                    note=f"{number_of(more, 'more row')}: see run.json." if more > 0 else "")  # fmt: skip
 
 
 # ----------------------------------------
@@ -399,12 +417,7 @@ class IntervalRow(NamedTuple):
     note: str = ""
 
 
-def nothing(_title: str) -> None:
-    """Return no picture."""
-    return
-
-
-def intervals(asked: AnsweredQuestion, rows: Sequence[IntervalRow]) -> Draw:
+def intervals(asked: AnsweredQuestion[Any], rows: Sequence[IntervalRow]) -> Draw:
     """Return what draws some means below each other."""
 
     def picture(title: str) -> Figure | None:
@@ -423,7 +436,9 @@ def intervals(asked: AnsweredQuestion, rows: Sequence[IntervalRow]) -> Draw:
     return picture
 
 
-def curves(asked: AnsweredQuestion, along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = "") -> Draw:
+def curves(
+    asked: AnsweredQuestion[Any], along: str, *, edges: Sequence[tuple[float, str]] = (), between: str = ""
+) -> Draw:
     """Return what draws the metric along an axis, a curve for each combination of the others.
 
     Edges are places on the axis [SI] with names; the values of `between` name the curves, where that is an axis.
@@ -438,7 +453,7 @@ def curves(asked: AnsweredQuestion, along: str, *, edges: Sequence[tuple[float, 
     return picture
 
 
-def front(asked: AnsweredQuestion, aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
+def front(asked: AnsweredQuestion[Any], aims: tuple[str, str], ranking: Mapping[int, str]) -> Draw:
     """Return what draws two aims, metrics or axes, against each other; rankings are as in `FrontPoint`."""
 
     def picture(title: str) -> Figure | None:
@@ -473,7 +488,7 @@ _FRONT = (
 )
 
 
-def _place(asked: AnsweredQuestion, cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
+def _place(asked: AnsweredQuestion[Any], cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
     axis = asked.axis(aim)
     if axis is None:
         return (_scaled(asked, cell, aim, asked.form_of(aim)) or (None, None))[:2]
@@ -482,7 +497,7 @@ def _place(asked: AnsweredQuestion, cell: int, aim: str) -> tuple[float | None, 
 
 
 def _scaled(
-    asked: AnsweredQuestion, cell: int, metric: str, form: NumberFormat
+    asked: AnsweredQuestion[Any], cell: int, metric: str, form: NumberFormat
 ) -> tuple[float, Range | None, Range | None] | None:
     """Return a mean, its interval and the band of unknown inputs as people see them; ``None`` without a mean."""
     found = summary_of(asked.document.cells[cell], metric)
@@ -492,7 +507,7 @@ def _scaled(
     return found.mean / form.size, ends, band
 
 
-def _text(asked: AnsweredQuestion, cell: int | None, metric: str = "") -> str:
+def _text(asked: AnsweredQuestion[Any], cell: int | None, metric: str = "") -> str:
     found = asked.mean(cell, metric)
     return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
 

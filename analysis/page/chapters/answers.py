@@ -51,7 +51,7 @@ from ettrick.analysis.page.chapters.answer import (
 )
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Figure, Header, Number, Section, TableBlock, grid, joined, plain
+from ettrick.analysis.page.model import Column, Figure, Number, Section, TableBlock, grid, joined, plain, table_of
 from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
     SourcedEstimate,
@@ -67,26 +67,49 @@ from ettrick.analysis.page.sourced import (
     whole,
     worded,
 )
+from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer
 from ettrick.analysis.results.models import AnswerSummary
 from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.page.cells import ChosenAxis
+    from ettrick.analysis.page.chapters.answer import AnsweredQuestion as Asked
     from ettrick.analysis.page.chapters.answer import Draw
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.results.answers import (
+        BestAnswer,
+        CompareAnswer,
+        ConditionLine,
+        CrossingSummary,
+        CrossoverAnswer,
+        FrontCell,
+        IndexAnswer,
+        MoveAnswer,
+        ParetoAnswer,
+        RaceSummary,
+        RankedCell,
+        RankedGroup,
+        SensitivityAnswer,
+        StageSummary,
+        SwingAnswer,
+        ThresholdAnswer,
+        TrendAnswer,
+        TrendLine,
+        TrendPoint,
+        TrendStep,
+    )
+    from ettrick.analysis.results.models import CellSummary, ControlledDifference, DifferenceSummary, SweepDocument
 
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
 
 
-def answers_of(places: SourceDocument, rows: CellRows | None = None) -> list[tuple[AnsweredQuestion, AnswerText]]:
+def answers_of(places: SourceDocument, rows: CellRows | None = None) -> list[tuple[Asked[Any], AnswerText]]:
     """Return what the answers of a study say, in order; those that say nothing are left out."""
-    asked = [AnsweredQuestion(places, position, rows or CellRows()) for position in range(len(places.content.answers))]
-    found = [(one, ANSWERS.get(one.content["use"], of_plugin)(one)) for one in asked]
-    return [(one, worded) for one, worded in found if worded is not None]
+    count = len(places.content.answers)
+    questions: list[Asked[Any]] = [AnsweredQuestion(places, index, rows or CellRows()) for index in range(count)]
+    return [(asked, text) for asked in questions if (text := _told(asked)) is not None]
 
 
 def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
@@ -100,19 +123,18 @@ def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
     if not cells:
         return None
     for _, answer in answers_of(SourceDocument(RUN, content)):
-        if answer.cell in cells and answer.other in cells and answer.cell != answer.other:
-            assert answer.cell is not None
+        if answer.cell is not None and answer.cell != answer.other and {answer.cell, answer.other} <= cells.keys():
             return answer.cell, answer.other
     best = (best_of(list(cells.values()), content.metrics[0]) or list(cells.values()))[0]
-    others = [cell for cell in cells.values() if cell is not best]
-    near = [cell for cell in others if len(cell.values.items() - best.values.items()) == 1]
-    return best.cell, next((cell.cell for cell in (*near, *others)), None)
+    rivals = [cell for cell in cells.values() if cell is not best]
+    rivals.sort(key=lambda cell: len(cell.values.items() - best.values.items()) != 1)
+    return best.cell, rivals[0].cell if rivals else None
 
 
 def sentences_of(content: SweepDocument) -> list[list[str]]:
     """Return each answer of the document of a sweep in words; one that says nothing keeps the reason why."""
-    said = {asked.position: [plain(worded.answer)] for asked, worded in answers_of(SourceDocument(RUN, content))}
-    return [said.get(place, answer.sentences) for place, answer in enumerate(content.answers)]
+    sentences = {asked.position: [plain(text.answer)] for asked, text in answers_of(SourceDocument(RUN, content))}
+    return [sentences.get(index, answer.sentences) for index, answer in enumerate(content.answers)]
 
 
 _DRAWN = ("best", "compare", "pareto")  # questions whose picture no other section has
@@ -126,20 +148,29 @@ def section(report_data: ReportData) -> Section | None:
     answers = answers_of(
         SourceDocument(RUN, content), CellRows(report_data.table) if _METRIC in content.metrics else None
     )
-    text = [line(f"{asked_text(asked)}. ", one.answer) for asked, one in answers]
-    items: list[Figure | TableBlock] = []
-    for place, (asked, one) in enumerate(answers):
-        is_shown = place == 0 and report_data.kind == "sweep"
-        picture = one.drawn(f"answer-{place + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
-        if picture is not None and not isinstance(picture.chart, Curves):
-            items.append(picture if one.table is None else replace(picture, table=one.table))
-        elif one.table is not None:
-            items.append(one.table)
-    if not any(asked.content["use"] == "pareto" for asked, _ in answers):
-        items += _unasked_front(content, report_data.table)
     count = number_of(len(content.cells), "combination")
-    title = f"All answers, and the results of {count}" if answers else f"The results of {count}"
-    return Section("answers", title, tuple(text), (*items, all_results(content)), tuple(_notes(content)))
+    return Section(
+        "answers",
+        f"All answers, and the results of {count}" if answers else f"The results of {count}",
+        tuple(line(f"{asked_text(asked)}. ", text.answer) for asked, text in answers),
+        (*_items(report_data, content, answers), all_results(content)),
+        tuple(_notes(content)),
+    )
+
+
+def _items(
+    report_data: ReportData, content: SweepDocument, answers: Sequence[tuple[Asked[Any], AnswerText]]
+) -> Iterator[Figure | TableBlock]:
+    """Yield the picture or the table of each answer, and the front of two metrics if no question is about one."""
+    for index, (asked, text) in enumerate(answers):
+        is_shown = index == 0 and report_data.kind == "sweep"
+        picture = text.drawn(f"answer-{index + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
+        if picture is not None and not isinstance(picture.chart, Curves):
+            yield picture if text.table is None else replace(picture, table=text.table)
+        elif text.table is not None:
+            yield text.table
+    if not any(asked.content["use"] == "pareto" for asked, _ in answers):
+        yield from _unasked_front(content, report_data.table)
 
 
 def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
@@ -147,68 +178,72 @@ def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) ->
     data = front_data(content, rows)
     if data is not None:
         answer = AnswerSummary(use="pareto", sentences=[], data=data)
-        asked = AnsweredQuestion(SourceDocument(RUN, content.model_copy(update={"answers": [answer]})), 0)
-        found = pareto(asked)
-        picture = None if found is None else found.drawn("front")
-        if found is not None and picture is not None:
-            yield replace(picture, table=found.table)
+        document = SourceDocument(RUN, content.model_copy(update={"answers": [answer]}))
+        for _, text in answers_of(document):
+            picture = text.drawn("front")
+            if picture is not None:
+                yield replace(picture, table=text.table)
 
 
 def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:
     """Return all cells of a sweep, or the best ones, as a table; briefly, only the first metric has intervals."""
-    cells, metrics = running(content) if briefly else content.cells, content.metrics
-    shown = [shown_of_cells(running(content), metric, content.currency) for metric in metrics]
-    chosen = [name for name, axis in content.axes.items() if len({cell.values[name] for cell in cells}) > 1]
+    cells = running(content) if briefly else content.cells
     rows, note = _chosen_rows(content, cells)
-    columns = [Header(capital(str(content.axes[name].title)), is_number=False) for name in chosen]
-    columns = columns or [Header("Study", is_number=False)]
-    bands = [has_bands(rows, metric) for metric in metrics]
-    for metric, has_band in zip(shown, bands, strict=True):
-        columns += [Header(capital(metric.name))]
-        columns += [Header("90 % band of unknown inputs")] if has_band else []
-    has_spread = any(_spread(cell, shown[0]) for cell in rows)
-    columns += [Header(f"One run: {shown[0].name}")] if has_spread else []
-    has_unfinished = any(cell.censored for cell in rows)
-    columns += [Header("Runs finished")] if has_unfinished else []
-    is_mixed, is_precise = len(content.replications) > 1, content.precision is not None
-    columns += [Header("Runs")] if is_mixed or is_precise else []
-    has_trouble = any(cell.status != "ok" for cell in rows)
-    columns += [Header("Status", is_number=False)] if has_trouble else []
-    texts = []
-    for cell in rows:
-        row = [label_text(cell.values[name]) for name in chosen] or [content.study]
-        for metric, has_band in zip(shown, bands, strict=True):
-            found, is_first = summary_of(cell, metric.metric), metric is shown[0]
-            text = metric.mean(found) if briefly and not is_first else metric.worded(found)
-            row.append(text or ("-" if briefly else missing_text(cell, metric.metric)))
-            row += [band_text(cell, metric)] if has_band else []
-        row += [_spread(cell, shown[0]) or "not known"] if has_spread else []
-        row += [f"{cell.replications - cell.censored} of {cell.replications}"] if has_unfinished else []
-        too_few = ": too few" if is_precise and cell.precise is False else ""
-        row += [f"{cell.replications:,}{too_few}"] if is_mixed or is_precise else []
-        row += ["ran" if cell.status == "ok" else f"{status_text(cell)}: {cell.trouble}"] if has_trouble else []
-        texts.append(row)
-    return TableBlock(f"All results of {content.study}", columns, texts, note=note)
+    varying = [name for name in content.axes if len({cell.values[name] for cell in cells}) > 1]
+    metrics = [shown_of_cells(running(content), metric, content.currency) for metric in content.metrics]
+    columns: list[Column[CellSummary]] = [
+        *(_axis_column(content, name) for name in varying),
+        Column("Study", lambda _: content.study, not varying, is_number=False),
+        *(column for metric in metrics
+          for column in _metric_columns(metric, rows, is_brief=briefly, is_first=metric is metrics[0])),
+        Column(f"One run: {metrics[0].name}", lambda cell: _spread(cell, metrics[0]) or "not known",
+               any(_spread(cell, metrics[0]) for cell in rows)),
+        Column("Runs finished", lambda cell: f"{cell.replications - cell.censored} of {cell.replications}",
+               any(cell.censored for cell in rows)),
+        Column("Runs", lambda cell: f"{cell.replications:,}{': too few' if cell.precise is False else ''}",
+               len(content.replications) > 1 or content.precision is not None),
+        Column("Status", lambda cell: "ran" if cell.status == "ok" else f"{status_text(cell)}: {cell.trouble}",
+               any(cell.status != "ok" for cell in rows), is_number=False),
+    ]  # fmt: skip
+    return table_of(f"All results of {content.study}", rows, columns, note=note)
+
+
+def _axis_column(content: SweepDocument, name: str) -> Column[CellSummary]:
+    return Column(capital(content.axes[name].title), lambda cell: label_text(cell.values[name]), is_number=False)
+
+
+def _metric_columns(
+    metric: MetricFormat, rows: Sequence[CellSummary], *, is_brief: bool, is_first: bool
+) -> Iterator[Column[CellSummary]]:
+    """Yield the means of a metric, or why there is none; briefly, the first metric alone has intervals."""
+
+    def mean(cell: CellSummary) -> str:
+        summary = summary_of(cell, metric.metric)
+        text = metric.mean(summary) if is_brief and not is_first else metric.worded(summary)
+        return text or ("-" if is_brief else missing_text(cell, metric.metric))
+
+    yield Column(capital(metric.name), mean)
+    yield Column("90 % band of unknown inputs", lambda cell: band_text(cell, metric), has_bands(rows, metric.metric))
 
 
 def _chosen_rows(content: SweepDocument, cells: Sequence[CellSummary]) -> tuple[Sequence[CellSummary], str]:
     """Return the cells of the table: all in order of the study, or the best; and what to know of that."""
-    words = "In brackets the 95 % confidence interval of the mean: what more replications would make smaller."
+    note = "In brackets the 95 % confidence interval of the mean: what more replications would make smaller."
     if len(cells) <= MOST_ROWS:
-        return cells, words
+        return cells, note
     metric = content.metrics[0]
     best = best_of(running(content), metric)
     rows = best[:MOST_ROWS] or cells[:MOST_ROWS]
     which = "lowest" if lower_is_better(metric) else "highest"
-    kept = f"the {len(rows)} with the {which} {name_of(metric)}, best first" if best else f"the first {len(rows)}"
-    return rows, f"{words} These are {kept}; all {len(cells):,} are in points.csv."
+    shown = f"the {len(rows)} with the {which} {name_of(metric)}, best first" if best else f"the first {len(rows)}"
+    return rows, f"{note} These are {shown}; all {len(cells):,} are in points.csv."
 
 
 def _spread(cell: CellSummary, metric: MetricFormat) -> str:
-    found = summary_of(cell, metric.metric)
-    if found.p05 is not None and found.p95 is not None:
-        return metric.range((found.p05, found.p95)) or "all runs are equal"
-    spread, form = found.std, metric.form
+    summary = summary_of(cell, metric.metric)
+    if summary.p05 is not None and summary.p95 is not None:
+        return metric.range((summary.p05, summary.p95)) or "all runs are equal"
+    spread, form = summary.std, metric.form
     if spread is None:
         return ""
     return f"± {form.plain(spread, (0.0, 2 * spread), metric.step if form.unit else '')}" if spread else "none"
@@ -229,10 +264,10 @@ def _notes(content: SweepDocument) -> Iterator[str]:
 
 def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
     """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one."""
-    for kept in (list(rest), [*rest[:1], *rest[-1:]], rest[-1:]):
-        found = (first, *((before, listed(kept, before)) if kept else ()), end)
-        if len(plain(line(*found)).split()) <= WORDS:
-            return found
+    for chosen in (list(rest), [*rest[:1], *rest[-1:]], rest[-1:]):
+        parts = (first, *((before, listed(chosen, before)) if chosen else ()), end)
+        if len(plain(line(*parts)).split()) <= WORDS:
+            return parts
     return first, end
 
 
@@ -243,129 +278,155 @@ _MOST_PARTS = 6  # rivals that a row of a table names
 _MOST_NAMED = 2  # rivals that a sentence names; of more it tells how many
 
 
-def best(asked: AnsweredQuestion) -> AnswerText | None:
+def _best(asked: Asked[BestAnswer]) -> AnswerText | None:
     """Return which combination is best: of all, or for each value of some axes; ``None`` where none is."""
-    groups: Sequence[Mapping[str, Any]] = asked.data.get("groups", [])
-    known = [place for place, group in enumerate(groups) if group["best"]]
-    if not known:
+    leader = _leading_group(asked)
+    if leader is None:
         return None
-    each = tuple(name for name in asked.content.get("for_each", ()) if name in asked.varying)
-    # Failure rates as stated come first, of all other values the one with the best mean.
-    sign = -1 if asked.is_lowest else 1
-    stated = [place for place in known if each and all(
-        asked.is_factor(name) and groups[place]["at"][name] == "1" for name in each)]  # fmt: skip
-    lead = stated[0] if stated else max(known, key=lambda place: sign * groups[place]["order"][0]["mean"])
-    inner = [name for name in asked.varying if name not in each]
-    where = line("with ", asked.where(groups[lead]["at"], *each), ", ") if each else ()
-    mean, who = worded(_group_mean(asked, lead), asked.form), asked.some([groups[lead]["best"]], *inner)
-    rivals = groups[lead]["may_be_best"]
-    if _is_tie(groups[lead]):
-        first = line(where, "all settings have the same ", asked.what, " in every run: ", mean)
-        title = line(where, "all settings have the same ", asked.what)
-    elif rivals:
-        start = line(where, "the ", asked.most, " ", asked.what, ", ", mean, ", comes with ", who, "; ")
-        end = line(" may be as good, ", asked.more_runs("groups", lead))
-        others = asked.some(rivals, *inner) if len(rivals) <= _MOST_NAMED else ()
-        if not others or len(plain(line(start, others, end)).split()) > WORDS:
-            others = ("another one",) if len(rivals) == 1 else ("others",)
-        first = line(start, others, end)
-        title = line(where, who, " or ", others, f" may have the {asked.most} ", asked.what)
-    else:
-        ahead = () if each else _lead(asked, lead)
-        first = line(where, "the ", asked.most, " ", asked.what, ", ", mean, ", comes with ", who, ahead)
-        title = line(where, who, f" has the {asked.most} ", asked.what)
-    same: dict[tuple[str, bool], list[int]] = {}
-    for place in known:
-        if place != lead:
-            key = (plain(asked.where(groups[place]["best"], *inner)), bool(groups[place]["may_be_best"]))
-            same.setdefault(key, []).append(place)
-    rest = []
-    for (name, is_open), places in same.items():
-        is_same = name == plain(asked.where(groups[lead]["best"], *inner))
-        winner = ("the same",) if is_same else asked.some([groups[places[0]]["best"]], *inner)
-        there = asked.some([groups[place]["at"] for place in places], *each)
-        rest.append(line("with ", there, " ", *((winner, " or others may be best") if is_open else ("it is ", winner))))
+    group = asked.answer.groups[leader]
+    first, title = _best_words(asked, leader)
     return AnswerText(
-        sentence(*brief(first, rest)),
+        sentence(*brief(first, _other_groups(asked, leader))),
         title,
-        _best_picture(asked, lead, each),
-        _best_table(asked, known, each) if each else _ranking_table(asked, groups[lead], inner),
-        asked.cell(groups[lead]["best"]),
-        next((asked.cell(entry["at"]) for entry in groups[lead]["order"][1:]), None),
+        asked.cell(group.best or {}),
+        next((asked.cell(entry.at) for entry in group.order[1:]), None),
     )
 
 
-def _is_tie(group: Mapping[str, Any]) -> bool:
-    order = group["order"]
-    return len(order) > 1 and not any(entry["behind"] or any(entry["behind_ci95"] or ()) for entry in order)
+def _for_each(asked: Asked[BestAnswer]) -> list[str]:
+    return [name for name in asked.content.get("for_each", ()) if name in asked.varying]
 
 
-def _group_mean(asked: AnsweredQuestion, place: int) -> SourcedEstimate:
-    mean = asked.at("groups", place, "order", 0, "mean")
-    found = asked.mean(asked.cell(asked.data["groups"][place]["best"]))
-    assert mean is not None
+def _inner(asked: Asked[BestAnswer]) -> list[str]:
+    """Return the axes among whose values the best one is sought."""
+    return [name for name in asked.varying if name not in _for_each(asked)]
+
+
+def _leading_group(asked: Asked[BestAnswer]) -> int | None:
+    """Return the index of the group with failure rates as stated, else of that with the best mean."""
+    groups, each = asked.answer.groups, _for_each(asked)
+    ranked = [index for index, group in enumerate(groups) if group.best]
+    if each and all(map(asked.is_factor, each)):
+        stated = [index for index in ranked if all(groups[index].at[name] == "1" for name in each)]
+        ranked = stated[:1] or ranked
+    sign = -1 if asked.is_lowest else 1
+    return max(ranked, key=lambda index: sign * groups[index].order[0].mean, default=None)
+
+
+def _best_words(asked: Asked[BestAnswer], index: int) -> tuple[Words, Words]:
+    """Return what is best in a group, and the same in short."""
+    group, each, inner = asked.answer.groups[index], _for_each(asked), _inner(asked)
+    where = line("with ", asked.where(group.at, *each), ", ") if each else ()
+    mean, who = worded(_group_mean(asked, index), asked.form), asked.some([group.best or {}], *inner)
+    if _is_tie(group):
+        title = line(where, "all settings have the same ", asked.what)
+        return line(title, " in every run: ", mean), title
+    start = line(where, "the ", asked.most, " ", asked.what, ", ", mean, ", comes with ", who)
+    rivals = group.may_be_best
+    if not rivals:
+        return line(start, () if each else _lead(asked, index)), line(where, who, f" has the {asked.most} ", asked.what)
+    end = line(" may be as good, ", asked.more_runs("groups", index))
+    names = asked.some(rivals, *inner) if len(rivals) <= _MOST_NAMED else ()
+    if not names or len(plain(line(start, "; ", names, end)).split()) > WORDS:
+        names = ("another one",) if len(rivals) == 1 else ("others",)
+    return line(start, "; ", names, end), line(where, who, " or ", names, f" may have the {asked.most} ", asked.what)
+
+
+def _other_groups(asked: Asked[BestAnswer], leader: int) -> list[Words]:
+    """Return what is best in the other groups, those with the same answer together."""
+    groups, inner = asked.answer.groups, _inner(asked)
+    names = [plain(asked.where(group.best or {}, *inner)) for group in groups]
+    alike: dict[tuple[str, bool], list[RankedGroup]] = {}
+    for index, group in enumerate(groups):
+        if group.best and index != leader:
+            alike.setdefault((names[index], bool(group.may_be_best)), []).append(group)
+    texts = []
+    for (name, is_open), members in alike.items():
+        winner = ("the same",) if name == names[leader] else asked.some([members[0].best or {}], *inner)
+        where = asked.some([group.at for group in members], *_for_each(asked))
+        verdict = line(winner, " or others may be best") if is_open else line("it is ", winner)
+        texts.append(line("with ", where, " ", verdict))
+    return texts
+
+
+def _is_tie(group: RankedGroup) -> bool:
+    order = group.order
+    return len(order) > 1 and not any(entry.behind or any(entry.behind_ci95 or ()) for entry in order)
+
+
+def _group_mean(asked: Asked[BestAnswer], index: int) -> SourcedEstimate:
+    mean = asked.at("groups", index, "order", 0, "mean")
+    of_cell = asked.mean(asked.cell(asked.answer.groups[index].best or {}))
+    assert mean is not None, "a group that has a best cell is ranked"
     # Where numbers of runs differ the ranking is over those that all have, and the interval of the cell is not of it.
-    is_same = found is not None and abs(found.mean.value - mean.value) <= 1e-9 * abs(mean.value)
-    return found if found is not None and is_same else SourcedEstimate(mean)
+    is_same = of_cell is not None and abs(of_cell.mean.value - mean.value) <= 1e-9 * abs(mean.value)
+    return of_cell if of_cell is not None and is_same else SourcedEstimate(mean)
 
 
-def _lead(asked: AnsweredQuestion, place: int) -> Words:
+def _lead(asked: Asked[BestAnswer], index: int) -> Words:
     """Return how far the best of a group is ahead of the second; empty where it is alone."""
-    order = asked.data["groups"][place]["order"]
-    behind = asked.at("groups", place, "order", 1, "behind")
+    group, keys = asked.answer.groups[index], ("groups", index, "order", 1)
+    behind = asked.at(*keys, "behind")
     if behind is None:
         return ()
-    inner = [name for name in asked.varying if name not in asked.data["groups"][place]["at"]]
-    second = asked.some([order[1]["at"]], *inner)
+    second = asked.some([group.order[1].at], *(name for name in asked.varying if name not in group.at))
     if not behind.value:
         return line("; ", second, " comes to the same in every run")
-    ends = asked.places.ends("answers", asked.position, "data", "groups", place, "order", 1, "behind_ci95")
-    size = asked.apart(SourcedEstimate(behind, *(ends or ())), asked.at("groups", place, "order", 1, "mean"))
-    years = asked.gpu_years(SourcedEstimate(behind, *(ends or ())), *(asked.cell(entry["at"]) for entry in order[:2]))
+    distance = SourcedEstimate(behind, *(asked.ends(*keys, "behind_ci95") or ()))
+    years = asked.gpu_years(distance, *(asked.cell(entry.at) for entry in group.order[:2]))
+    size = asked.apart(distance, asked.at(*keys, "mean"))
     return line(": ", size, years, " less than " if asked.is_lowest else " more than ", second)
 
 
-def _best_table(asked: AnsweredQuestion, known: Sequence[int], each: Sequence[str]) -> TableBlock:
-    inner = [name for name in asked.varying if name not in each]
-    rows = []
-    for place in known:
-        group = asked.data["groups"][place]
-        rivals = ", ".join(plain(asked.some([one], *inner)) for one in group["may_be_best"][:_MOST_PARTS])
-        doubt = f"may be as good: {rivals}" if rivals else plain(_lead(asked, place)).lstrip(":; ")
-        who = plain(asked.some([group["best"]], *inner))
-        rows.append((group["at"], [who, asked.text(_group_mean(asked, place)), doubt]))
-    return asked.grid(each, ("Best", capital(name_of(asked.metric)), "How sure"), rows, (0, 2))
-
-
-def _ranking_table(asked: AnsweredQuestion, group: Mapping[str, Any], inner: Sequence[str]) -> TableBlock:
-    """Return how far each setting is behind the best, with intervals that hold together."""
+def _best_table(asked: Asked[BestAnswer]) -> TableBlock | None:
+    """Return the best of each group, or how far each setting is behind the best, with intervals that hold together."""
+    metric, each = capital(name_of(asked.metric)), _for_each(asked)
+    if each:
+        ranked = [(group.at, index) for index, group in enumerate(asked.answer.groups) if group.best]
+        return asked.table(each, ranked, (
+            Column("Best", lambda index: plain(asked.some([asked.answer.groups[index].best or {}], *_inner(asked))),
+                   is_number=False),
+            Column(metric, lambda index: asked.text(_group_mean(asked, index))),
+            Column("How sure", lambda index: _rivals_text(asked, index), is_number=False),
+        ))  # fmt: skip
+    group = asked.answer.groups[_leading_group(asked) or 0]
     shown = asked.shown()
-    rows = []
-    for position, entry in enumerate(group["order"]):
-        sure = "behind" if position else "the best"
-        if position and not entry["behind"] and not any(entry["behind_ci95"] or ()):
-            sure = "the same in every run"
-        elif entry["at"] in group["may_be_best"] or (group["may_be_best"] and not position):
-            sure = "may be the best"
-        behind = shown.distance(entry["behind"], entry["behind_ci95"]) if position else "0"
-        rows.append((entry["at"], [asked.text(asked.mean(asked.cell(entry["at"]))), behind, sure]))
-    heads = (capital(name_of(asked.metric)), "Behind the best, 95 % together", "How sure")
-    return asked.grid(inner, heads, rows, (2,))
+    return asked.table(_inner(asked), [(entry.at, entry) for entry in group.order], (
+        Column(metric, lambda entry: asked.text(asked.mean(asked.cell(entry.at)))),
+        Column("Behind the best, 95 % together", lambda entry: "0" if entry is group.order[0] else shown.distance(
+            entry.behind, entry.behind_ci95)),
+        Column("How sure", lambda entry: _standing(group, entry), is_number=False),
+    ))  # fmt: skip
 
 
-def _best_picture(asked: AnsweredQuestion, lead: int, each: tuple[str, ...]) -> Draw:
-    inner = [name for name in asked.varying if name not in each]
+def _rivals_text(asked: Asked[BestAnswer], index: int) -> str:
+    """Return what may be as good as the best of a group, or how far that is ahead."""
+    names = [plain(asked.some([at], *_inner(asked))) for at in asked.answer.groups[index].may_be_best[:_MOST_PARTS]]
+    return f"may be as good: {', '.join(names)}" if names else plain(_lead(asked, index)).lstrip(":; ")
+
+
+def _standing(group: RankedGroup, entry: RankedCell) -> str:
+    """Return how sure it is that a cell is the best of its group, or is not."""
+    is_first = entry is group.order[0]
+    if not is_first and not entry.behind and not any(entry.behind_ci95 or ()):
+        return "the same in every run"
+    if entry.at in group.may_be_best or (is_first and group.may_be_best):
+        return "may be the best"
+    return "the best" if is_first else "behind"
+
+
+def _best_picture(asked: Asked[BestAnswer]) -> Draw:
+    each, inner = _for_each(asked), _inner(asked)
     if each and len(inner) == 1 and asked.is_numeric(inner[0]):
         return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
-    group = asked.data["groups"][lead]
-    rivals = {asked.cell(labels) for labels in group["may_be_best"]}
+    group = asked.answer.groups[_leading_group(asked) or 0]
+    rivals = {asked.cell(labels) for labels in group.may_be_best}
     rows = []
-    for position, entry in enumerate(group["order"]):
-        cell = asked.cell(entry["at"])
-        if cell is not None:
-            may_be = bool(rivals) and (not position or cell in rivals)
-            note = "" if _is_tie(group) else "may be best" if may_be else "" if position else "best"
-            rows.append(IntervalRow(asked.short([entry["at"]], *inner), cell, note))
+    for index, entry in enumerate(group.order):
+        cell = asked.cell(entry.at)
+        may_be_best = bool(rivals) and (not index or cell in rivals)
+        note = "" if _is_tie(group) else "may be best" if may_be_best else "" if index else "best"
+        rows += [] if cell is None else [IntervalRow(asked.short([entry.at], *inner), cell, note)]
     return intervals(asked, rows)
 
 
@@ -373,69 +434,105 @@ def _best_picture(asked: AnsweredQuestion, lead: int, each: tuple[str, ...]) -> 
 # What each value of an axis changes.
 
 
-def compare(asked: AnsweredQuestion) -> AnswerText | None:
-    """Return what the values of an axis change, the largest change first; ``None`` where nothing can be compared."""
-    axis, lines = asked.data["axis"], asked.data["lines"]
-    found = [
-        (place, label, difference)
-        for place, content in enumerate(lines)
-        for label in content["differences"]
-        if (difference := asked.difference("lines", place, "differences", label)) is not None
+class _ValueChange(NamedTuple):
+    """What a value of the axis changes: the position of its line, its label, and how much."""
+
+    position: int
+    label: str
+    change: SourcedEstimate
+
+
+def _changes(asked: Asked[CompareAnswer]) -> list[_ValueChange]:
+    """Return what is known of the changes, the largest first, those that are resolved alone if there are any."""
+    changes = [
+        _ValueChange(index, label, change)
+        for index, compared in enumerate(asked.answer.lines)
+        for label in compared.differences
+        if (change := asked.difference("lines", index, "differences", label)) is not None
     ]
-    if not found:
+    changes.sort(key=lambda change: -abs(change.change.mean.value))
+    return [change for change in changes if _difference(asked, change).resolved] or changes[:1]
+
+
+def _difference(asked: Asked[CompareAnswer], change: _ValueChange) -> DifferenceSummary:
+    difference = asked.answer.lines[change.position].differences[change.label]
+    assert difference is not None, "an estimate has been read of it"
+    return difference
+
+
+def _compare(asked: Asked[CompareAnswer]) -> AnswerText | None:
+    """Return what the values of an axis change, the largest change first; ``None`` where nothing can be compared."""
+    changes = _changes(asked)
+    if not changes:
         return None
-    against = lines[0]["against"]
+    axis, lines = asked.answer.axis, asked.answer.lines
+    against, at = lines[0].against, lines[changes[0].position].at
     start = line("compared with ", asked.named(axis, against), ", ", asked.subject, " ")
-    order = sorted(found, key=lambda one: -abs(one[2].mean.value))
-    firm = [one for one in order if lines[one[0]]["differences"][one[1]]["resolved"]]
-    texts = [_changed(asked, *one) for one in firm or order[:1]]
-    place, label, _ = (firm or order)[0]
-    rows = []
-    for one, content in enumerate(lines):
-        for value, entry in content["differences"].items():
-            labels = {**content["at"], axis: value}
-            if entry is None:
-                cell = asked.cell(labels)
-                why = "not run" if cell is None else missing_text(asked.document.cells[cell], asked.metric)
-                rows.append((labels, ["no mean", why]))
-                continue
-            is_same = not entry["mean"] and not any(entry["ci95"] or ())
-            more = plain(asked.more_runs("lines", one, "differences", value))
-            doubt = "resolved" if entry["resolved"] else "the same in every run" if is_same else more
-            taken = entry.get("controlled")
-            if not entry["resolved"] and taken and not taken["ci95"][0] <= 0 <= taken["ci95"][1]:
-                doubt = f"without the sampling error of failures {_change_text(asked, {**taken, 'resolved': True})}"
-            rows.append((labels, [asked.shown().form.change(entry["mean"], ends_of(entry["ci95"])), doubt]))
-    heads = (f"Change from {label_text(against)}", "How sure")
-    others = [name for name in asked.varying if name != axis]
-    numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
-    picture = intervals(asked, asked.all_rows())
-    if numeric is not None and others:
-        picture = curves(asked, numeric, between=axis if len(others) == 1 and numeric != axis else "")
+    texts = [_changed(asked, change) for change in changes]
     return AnswerText(
         sentence(*brief(line(start, texts[0]), texts[1:], before=" and ")),
         line(start, texts[0]),
-        picture,
-        asked.grid([*others, axis], heads, rows, (1,)) if len(rows) > 1 else None,
-        asked.cell({**lines[place]["at"], axis: label}),
-        asked.cell({**lines[place]["at"], axis: against}),
+        asked.cell({**at, axis: changes[0].label}),
+        asked.cell({**at, axis: against}),
     )
 
 
-def _changed(asked: AnsweredQuestion, place: int, label: str, found: SourcedEstimate) -> Words:
-    content, axis = asked.data["lines"][place], asked.data["axis"]
-    others = content["at"] if len(asked.data["lines"]) > 1 else {}
-    where = line(" with ", asked.where({**others, axis: label}))
-    base_cell = asked.cell({**content["at"], axis: content["against"]})
-    base = asked.mean(base_cell)
-    if not found.mean.value:
+def _changed(asked: Asked[CompareAnswer], change: _ValueChange) -> Words:
+    compared, axis, mean = asked.answer.lines[change.position], asked.answer.axis, change.change.mean.value
+    others = compared.at if len(asked.answer.lines) > 1 else {}
+    where = line(" with ", asked.where({**others, axis: change.label}))
+    if not mean:
         return line("is the same in every run", where)
-    if not content["differences"][label]["resolved"]:
-        more = asked.more_runs("lines", place, "differences", label)
+    if not _difference(asked, change).resolved:
+        more = asked.more_runs("lines", change.position, "differences", change.label)
         return line("cannot be distinguished", where, " (", more, ")")
-    size = asked.apart(found, None if base is None else base.mean)
-    years = asked.gpu_years(found, base_cell, asked.cell({**content["at"], axis: label}))
-    return line("rises by " if found.mean.value > 0 else "falls by ", size, years, where)
+    cells = [asked.cell({**compared.at, axis: label}) for label in (compared.against, change.label)]
+    base = asked.mean(cells[0])
+    size = asked.apart(change.change, None if base is None else base.mean)
+    return line("rises by " if mean > 0 else "falls by ", size, asked.gpu_years(change.change, *cells), where)
+
+
+def _compare_table(asked: Asked[CompareAnswer]) -> TableBlock | None:
+    axis, lines = asked.answer.axis, asked.answer.lines
+    rows = [({**compared.at, axis: label}, (index, label))
+            for index, compared in enumerate(lines) for label in compared.differences]  # fmt: skip
+    others = [name for name in asked.varying if name != axis]
+    return None if len(rows) < 2 else asked.table([*others, axis], rows, (
+        Column(f"Change from {label_text(lines[0].against)}",
+               lambda row: "no mean" if (change := lines[row[0]].differences[row[1]]) is None
+               else _change_text(asked, change)),
+        Column("How sure", lambda row: _doubt(asked, *row), is_number=False),
+    ))  # fmt: skip
+
+
+def _doubt(asked: Asked[CompareAnswer], index: int, label: str) -> str:
+    """Return how sure a change is, or why it is not known."""
+    compared = asked.answer.lines[index]
+    change = compared.differences[label]
+    if change is None:
+        cell = asked.cell({**compared.at, asked.answer.axis: label})
+        return "not run" if cell is None else missing_text(asked.document.cells[cell], asked.metric)
+    controlled = change.controlled
+    if change.resolved:
+        return "resolved"
+    if controlled is not None and not controlled.ci95[0] <= 0 <= controlled.ci95[1]:
+        return f"without the sampling error of failures {_change_text(asked, controlled)}"
+    if not change.mean and not any(change.ci95 or ()):
+        return "the same in every run"
+    return plain(asked.more_runs("lines", index, "differences", label))
+
+
+def _change_text(asked: Asked[Any], change: DifferenceSummary | ControlledDifference) -> str:
+    return asked.shown().form.change(change.mean, ends_of(change.ci95))
+
+
+def _compare_picture(asked: Asked[CompareAnswer]) -> Draw:
+    axis = asked.answer.axis
+    others = [name for name in asked.varying if name != axis]
+    numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
+    if numeric is None or not others:
+        return intervals(asked, asked.all_rows())
+    return curves(asked, numeric, between=axis if len(others) == 1 and numeric != axis else "")
 
 
 # ----------------------------------------
@@ -444,38 +541,42 @@ def _changed(asked: AnsweredQuestion, place: int, label: str, found: SourcedEsti
 _LARGE = 1000.0  # what is counted from which on it is not stated to the last one
 
 
-def crossover(asked: AnsweredQuestion) -> AnswerText | None:
+def _crossover(asked: Asked[CrossoverAnswer]) -> AnswerText | None:
     """Return who is best where; ``None`` where nobody is."""
-    lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
-    if not lines:
+    races = asked.answer.lines
+    if not races:
         return None
-    along, who = asked.data["along"], asked.data["between"]
     texts = []
-    for place, content in enumerate(lines):
-        where, course = asked.where(content["at"]), _course(asked, place)
+    for index, race in enumerate(races):
+        where, course = asked.where(race.at), _course(asked, index)
         texts.append(line("with ", where, " ", course) if where else course)
-    last = len(lines) - 1
-    edges = [(one["at"], f"{one['to']} ahead") for one in lines[last]["crossings"] if one["at"] is not None]
-    stage = lines[last]["best"][-1]
-    rows = []
-    for place, content in enumerate(lines):
-        for index, entry in enumerate(content["best"]):
-            lead = plain(_stage_lead(asked, place, index)) if len(entry["may_be_best"]) == 1 else "not resolved"
-            others = [name for name in entry["may_be_best"] if name != entry["best"]]
-            rows.append(({**content["at"], along: entry["value"]},
-                         [label_text(entry["best"]), lead, ", ".join(map(label_text, others))]))  # fmt: skip
-    heads = ("Best", "Ahead of the second", "May be as good")
-    where = asked.where(lines[last]["at"])
+    last, stage = races[-1], races[-1].best[-1]
+    where, at = asked.where(last.at), {**last.at, asked.answer.along: stage.value}
     return AnswerText(
-        sentence(*brief(texts[last], texts[:last])),
-        line("with " if where else "", where, " " if where else "", _in_short(asked, last)),
-        curves(asked, along, between=who, edges=edges if len(lines) == 1 else ()),
-        asked.grid([*lines[last]["at"], along], heads, rows, (0, 2)),
-        asked.cell({**lines[last]["at"], along: stage["value"], who: stage["best"]}),
-        next(
-            (asked.cell({**lines[last]["at"], along: stage["value"], who: name}) for name in stage["order"][1:]), None
-        ),
+        sentence(*brief(texts[-1], texts[:-1])),
+        line("with " if where else "", where, " " if where else "", _in_short(asked, len(races) - 1)),
+        asked.cell({**at, asked.answer.between: stage.best}),
+        next((asked.cell({**at, asked.answer.between: name}) for name in stage.order[1:]), None),
     )
+
+
+def _crossover_table(asked: Asked[CrossoverAnswer]) -> TableBlock:
+    races, along = asked.answer.lines, asked.answer.along
+    rows = [({**race.at, along: stage.value}, (stage, index, position))
+            for index, race in enumerate(races) for position, stage in enumerate(race.best)]  # fmt: skip
+    return asked.table([*races[-1].at, along], rows, (
+        Column("Best", lambda row: label_text(row[0].best), is_number=False),
+        Column("Ahead of the second", lambda row: plain(_stage_lead(asked, *row[1:]))
+               if len(row[0].may_be_best) == 1 else "not resolved"),
+        Column("May be as good", lambda row: ", ".join(
+            label_text(name) for name in row[0].may_be_best if name != row[0].best), is_number=False),
+    ))  # fmt: skip
+
+
+def _crossover_picture(asked: Asked[CrossoverAnswer]) -> Draw:
+    races = asked.answer.lines
+    edges = [(handover.at, f"{handover.latter} ahead") for handover in races[-1].crossings if handover.at is not None]
+    return curves(asked, asked.answer.along, between=asked.answer.between, edges=edges if len(races) == 1 else ())
 
 
 _MOST_SPANS = 3  # parts of an axis that a sentence tells
@@ -484,140 +585,148 @@ _MOST_SPANS = 3  # parts of an axis that a sentence tells
 class _Span(NamedTuple):
     """Neighbouring values at which the same may be best."""
 
-    stages: list[int]
+    stages: list[StageSummary]
     names: list[str]
 
 
-def _spans(asked: AnsweredQuestion, place: int) -> list[_Span]:
+def _spans(race: RaceSummary) -> list[_Span]:
     """Return the axis in parts in which the same may be best."""
-    stages = asked.data["lines"][place]["best"]
-    grouped = itertools.groupby(range(len(stages)), key=lambda one: frozenset(stages[one]["may_be_best"]))
-    found = [_Span(list(numbers), list(names)) for names, numbers in grouped]
-    found = [_Span(span.stages, stages[span.stages[0]]["may_be_best"]) for span in found]
-    firm = [span for span in found if len(span.names) == 1]
-    if len(found) <= _MOST_SPANS or not firm:
-        return found
+    groups = [
+        list(stages) for _, stages in itertools.groupby(race.best, key=lambda stage: frozenset(stage.may_be_best))
+    ]
+    spans = [_Span(stages, stages[0].may_be_best) for stages in groups]
+    resolved = [span for span in spans if len(span.names) == 1]
+    if len(spans) <= _MOST_SPANS or not resolved:
+        return spans
     # Of many parts those are stated in which it is resolved who is best.
-    merged = [list(spans) for _, spans in itertools.groupby(firm, key=lambda span: span.names)]
-    return [_Span([stage for span in spans for stage in span.stages], spans[0].names) for spans in merged]
+    merged = [list(alike) for _, alike in itertools.groupby(resolved, key=lambda span: span.names)]
+    return [_Span([stage for span in alike for stage in span.stages], alike[0].names) for alike in merged]
 
 
-def _span_who(asked: AnsweredQuestion, span: _Span) -> Words:
-    axis, most = asked.data["between"], _MOST_NAMED + 1
+def _span_who(asked: Asked[CrossoverAnswer], span: _Span) -> Words:
+    axis, most = asked.answer.between, _MOST_NAMED + 1
     names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
     who = either(names if len(names) == len(span.names) else [*names, ("others",)])
     return who if plain(names[0]).startswith("“") else asked.with_name(axis, who)
 
 
-def _course(asked: AnsweredQuestion, place: int) -> Words:
+def _course(asked: Asked[CrossoverAnswer], index: int) -> Words:
     """Return who is best from where to where, by how much at the end, and where the best changes at last."""
-    spans = _spans(asked, place)
+    race = asked.answer.lines[index]
+    spans = _spans(race)
     parts: list[Words] = []
     for span in spans if len(spans) <= _MOST_SPANS else (spans[0], spans[-1]):
         is_open = len(span.names) > 1
         verb = " (not distinguished)" if is_open and parts else ""
         if not parts:
             verb = f" {'may have' if is_open else 'has'} the {asked.most} {asked.what}"
-        parts.append(line("then " if parts else "", _span_who(asked, span), verb, " ", _from_to(asked, place, span)))
-    lead = _stage_lead(asked, place, -1) if len(spans[-1].names) == 1 else ()
-    where = asked.named(asked.data["along"], asked.data["lines"][place]["best"][-1]["value"])
-    ahead = line(", ahead by ", lead, " with ", where) if lead else ()
-    at = _crossing(asked, place)
-    return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at and len(spans) > 1 else ()))
+        parts.append(line("then " if parts else "", _span_who(asked, span), verb, " ", _from_to(asked, span)))
+    lead = _stage_lead(asked, index, len(race.best) - 1) if len(spans[-1].names) == 1 else ()
+    ahead = line(", ahead by ", lead, " with ", asked.named(asked.answer.along, race.best[-1].value)) if lead else ()
+    at = _handover_place(asked, index) if len(spans) > 1 else ()
+    return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at else ()))
 
 
-def _from_to(asked: AnsweredQuestion, place: int, span: _Span) -> Words:
-    stages, along = asked.data["lines"][place]["best"], asked.data["along"]
-    first, last = (stages[span.stages[end]]["value"] for end in (0, -1))
+def _from_to(asked: Asked[CrossoverAnswer], span: _Span) -> Words:
+    along, first, last = asked.answer.along, span.stages[0].value, span.stages[-1].value
     return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
 
 
-def _crossing(asked: AnsweredQuestion, place: int) -> Words:
+def _handover_place(asked: Asked[CrossoverAnswer], index: int) -> Words:
     """Return about where the best changes at last, on a straight line between two values; empty where it does not."""
-    crossings = asked.data["lines"][place]["crossings"]
-    known = [index for index, one in enumerate(crossings) if one["at"] is not None]
-    at = asked.at("lines", place, "crossings", known[-1], "at") if known else None
+    placed = [(position, handover) for position, handover in enumerate(asked.answer.lines[index].crossings)
+              if handover.at is not None]  # fmt: skip
+    at = asked.at("lines", index, "crossings", placed[-1][0], "at") if placed else None
     if at is None:
         return ()
-    along, form = asked.data["along"], asked.axis_form(asked.data["along"], at.value)
+    form = asked.axis_form(asked.answer.along, at.value)
     # Of what is counted no decimals, and no more digits than what is between two values deserves.
     digits = form._replace(is_whole=False) if form.is_whole and at.value >= _LARGE else form
-    about = number(at, digits, ends_of(crossings[known[-1]]["at_ci95"]))
-    return line("about ", asked.with_name(along, (about,)))
+    about = number(at, digits, ends_of(placed[-1][1].at_ci95))
+    return line("about ", asked.with_name(asked.answer.along, (about,)))
 
 
-def _stage_lead(asked: AnsweredQuestion, place: int, stage: int) -> Words:
+def _stage_lead(asked: Asked[CrossoverAnswer], index: int, position: int) -> Words:
     """Return by how much the best is ahead of the second at a value, in GPU-years too; empty without a second."""
-    content = asked.data["lines"][place]
-    stage %= len(content["best"])
-    found = asked.difference("lines", place, "best", stage, "ahead_of_second")
-    if found is None:
+    race, keys = asked.answer.lines[index], ("lines", index, "best", position)
+    lead = asked.difference(*keys, "ahead_of_second")
+    if lead is None:
         return ()
-    entry = content["best"][stage]
-    here = {**content["at"], asked.data["along"]: entry["value"]}
-    cells = [asked.cell({**here, asked.data["between"]: name}) for name in entry.get("order", ())[:2]]
-    years = asked.gpu_years(found, *cells) if len(cells) == 2 else ()
-    return line(asked.apart(found, asked.at("lines", place, "best", stage, "mean")), years)
+    at = {**race.at, asked.answer.along: race.best[position].value}
+    cells = [asked.cell({**at, asked.answer.between: name}) for name in race.best[position].order[:2]]
+    years = asked.gpu_years(lead, *cells) if len(cells) == 2 else ()
+    return line(asked.apart(lead, asked.at(*keys, "mean")), years)
 
 
-def _in_short(asked: AnsweredQuestion, place: int) -> Words:
-    spans, at = _spans(asked, place), _crossing(asked, place)
+def _in_short(asked: Asked[CrossoverAnswer], index: int) -> Words:
+    spans, at = _spans(asked.answer.lines[index]), _handover_place(asked, index)
     first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
     highest = f" the {asked.most} {asked.what}"
     if at and len(spans) > 1 and len(spans[-1].names) == 1:
         return line("beyond ", at, " ", last, " has", highest)
     verb = " has" if len(spans) == 1 and len(spans[0].names) == 1 else " may have"
-    rest = line(", ", last, " ", _from_to(asked, place, spans[-1])) if len(spans) > 1 else ()
-    return line(first, verb, highest, " ", _from_to(asked, place, spans[0]), rest)
+    rest = line(", ", last, " ", _from_to(asked, spans[-1])) if len(spans) > 1 else ()
+    return line(first, verb, highest, " ", _from_to(asked, spans[0]), rest)
 
 
 # ----------------------------------------
 # What cannot be had together.
 
 
-def pareto(asked: AnsweredQuestion) -> AnswerText | None:
+def _front_order(asked: Asked[ParetoAnswer]) -> list[FrontCell]:
+    """Return the combinations on the front that have a mean of the first metric, the best first."""
+    metric = asked.answer.metrics[0]
+    means = [(entry, asked.mean(asked.cell(entry.at), metric)) for entry in asked.answer.front]
+    known = [(mean.mean.value, entry) for entry, mean in means if mean is not None]
+    known.sort(key=lambda pair: pair[0], reverse=not asked.is_lowest_best(metric))
+    return [entry for _, entry in known]
+
+
+def _pareto(asked: Asked[ParetoAnswer]) -> AnswerText | None:
     """Return which combinations no other one beats in everything; ``None`` where nothing is known."""
-    entries: Sequence[Mapping[str, Any]] = asked.data["front"]
-    metrics = asked.data["metrics"]
-    means = {place: asked.mean(asked.cell(entry["at"]), metrics[0]) for place, entry in enumerate(entries)}
-    known = {place: found.mean.value for place, found in means.items() if found is not None}
-    if not known:
+    order, axes = _front_order(asked), asked.answer.axes
+    if not order:
         return None
-    order = sorted(known, key=known.__getitem__, reverse=not asked.is_lowest_best(metrics[0]))
-    names = [asked.title(name) if name in asked.data["axes"] else f"the {metric_words(name).removeprefix('the ')}"
-             for name in (*metrics, *asked.data["axes"])]  # fmt: skip
-    aims = listed([(name,) for name in names])
+    names = [asked.title(name) if name in axes else f"the {metric_words(name).removeprefix('the ')}"
+             for name in (*asked.answer.metrics, *axes)]  # fmt: skip
+    goals = listed([(name,) for name in names])
     ends = [order[0], order[-1]] if len(order) > 1 else order
-    best = [asked.some([entries[place]["at"]]) for place in ends]
-    texts = [line(one, " with ", _reached(asked, entries[at]["at"])) for one, at in zip(best, ends, strict=True)]
-    ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
-    rows = []
-    for entry in (*(entries[place] for place in order), *asked.data["may_be_too"]):
-        word = "front" if entry.get("certain") else "perhaps"
-        cell = asked.cell(entry["at"])
-        ranking |= {} if cell is None else {cell: word}
-        standing = "on the front" if word == "front" else "perhaps on the front"
-        rows.append((entry["at"], [*(asked.text(asked.mean(cell, name), name) for name in metrics), standing]))
-    start = line("in ", aims, " at once, no other setting beats ")
-    count = SourcedNumber(float(len(entries)), (f"{asked.places.file}#/answers/{asked.position}/data/front/*?",)) - 2.0
+    best = [asked.some([entry.at]) for entry in ends]
+    texts = [line(name, " with ", _reached(asked, entry.at)) for name, entry in zip(best, ends, strict=True)]
+    start = line("in ", goals, " at once, no other setting beats ")
+    source = f"{asked.places.file}#/answers/{asked.position}/data/front/*?"
+    count = SourcedNumber(float(len(asked.answer.front)), (source,)) - 2.0
     more = line(" (", number(count, COUNT), " more between them)") if len(order) > 2 else ()
     answer = sentence(start, listed(texts), more)
     if len(plain(answer).split()) > WORDS:
         answer = sentence(start, listed(best))
-    heads = (*(capital(name_of(name)) for name in metrics), "Standing")
-    drawn = (*metrics, *asked.data["axes"])
-    return AnswerText(
-        answer,
-        line("no other setting beats ", listed(best), " in ", aims, " at once"),
-        front(asked, (drawn[0], drawn[1]), ranking),
-        asked.grid(asked.varying, heads, rows, (len(metrics),)),
-        asked.cell(entries[order[0]]["at"]),
+    title = line("no other setting beats ", listed(best), " in ", goals, " at once")
+    return AnswerText(answer, title, asked.cell(order[0].at))
+
+
+def _reached(asked: Asked[ParetoAnswer], labels: Mapping[str, str]) -> Words:
+    means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.answer.metrics]
+    return listed([worded(mean, form) for mean, form in means if mean is not None])
+
+
+def _pareto_table(asked: Asked[ParetoAnswer]) -> TableBlock:
+    def mean(name: str) -> Column[FrontCell]:
+        return Column(capital(name_of(name)), lambda entry: asked.text(asked.mean(asked.cell(entry.at), name), name))
+
+    standing: Column[FrontCell] = Column(
+        "Standing", lambda entry: "on the front" if entry.certain else "perhaps on the front", is_number=False
     )
+    rows = [(entry.at, entry) for entry in (*_front_order(asked), *asked.answer.may_be_too)]
+    return asked.table(asked.varying, rows, (*map(mean, asked.answer.metrics), standing))
 
 
-def _reached(asked: AnsweredQuestion, labels: Mapping[str, str]) -> Words:
-    means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.data["metrics"]]
-    return listed([worded(found, form) for found, form in means if found is not None])
+def _pareto_picture(asked: Asked[ParetoAnswer]) -> Draw:
+    ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
+    for entry in (*_front_order(asked), *asked.answer.may_be_too):
+        cell = asked.cell(entry.at)
+        ranking |= {} if cell is None else {cell: "front" if entry.certain else "perhaps"}
+    first, second, *_ = (*asked.answer.metrics, *asked.answer.axes)
+    return front(asked, (first, second), ranking)
 
 
 # ----------------------------------------
@@ -627,260 +736,276 @@ _LEAST = 0.001  # a share of the variance that is stated
 _MOST_SHARES = 3
 
 
-def sensitivity(asked: AnsweredQuestion) -> AnswerText | None:
+def _sensitivity(asked: Asked[SensitivityAnswer]) -> AnswerText | None:
     """Return what matters most; ``None`` where the points do not tell."""
-    kind = asked.data.get("kind")
-    return _tornado(asked) if kind == "tornado" else _indices(asked) if kind == "sobol" else None
+    if isinstance(asked.answer, TornadoAnswer):
+        return _tornado(asked, asked.answer.axes)
+    return _indices(asked, asked.answer.axes) if isinstance(asked.answer, SobolAnswer) else None
 
 
-def _tornado(asked: AnsweredQuestion) -> AnswerText | None:
-    axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
-    if not axes or not axes[0]["swing"]:
+def _tornado(asked: Asked[Any], swings: Sequence[SwingAnswer]) -> AnswerText | None:
+    if not swings or not swings[0].swing:
         return None
-    moves = [_move(asked, place) for place in range(len(axes[0]["moves"]))]
-    start = line("what moves ", asked.subject, " most is ", asked.title(axes[0]["axis"]), ": ")
-    rows = []
-    for entry in axes:
-        for move in entry["moves"]:
-            change = move["difference"]
-            text = move["trouble"]
-            if change is not None:
-                text = asked.shown().form.change(change["mean"], ends_of(change["ci95"]))
-            rows.append([capital(asked.title(entry["axis"])), label_text(move["value"]), text])
-    table = grid(asked_text(asked), ("ChosenAxis", "Value", f"Change of {name_of(asked.metric)}"), rows, (0, 1))
-    title = line(asked.title(axes[0]["axis"]), " moves ", asked.subject, " most")
-    known = [text for text in moves if text]
-    answer = sentence(*brief(line(start, known[0]), known[1:], before=" and "))
-    return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
+    moves = [text for index, move in enumerate(swings[0].moves) if (text := _move(asked, swings[0].axis, index, move))]
+    name = asked.title(swings[0].axis)
+    start = line("what moves ", asked.subject, " most is ", name, ": ")
+    answer = sentence(*brief(line(start, moves[0]), moves[1:], before=" and "))
+    return AnswerText(answer, line(name, " moves ", asked.subject, " most"), 0)
 
 
-def _move(asked: AnsweredQuestion, place: int) -> Words:
-    entry = asked.data["axes"][0]
-    move = entry["moves"][place]
-    found = None if move["difference"] is None else asked.difference("axes", 0, "moves", place, "difference")
-    if found is None:
+def _move(asked: Asked[Any], axis: str, index: int, move: MoveAnswer) -> Words:
+    change = asked.difference("axes", 0, "moves", index, "difference")
+    if change is None or move.difference is None:
         return ()
-    where = line("with ", asked.named(entry["axis"], move["value"]), " it ")
-    if not found.mean.value:
+    where = line("with ", asked.named(axis, move.value), " it ")
+    if not change.mean.value:
         return line(where, "is the same in every run")
-    if not move["difference"]["resolved"]:
+    if not move.difference.resolved:
         return line(where, "changes by no more than sampling error")
-    word = "rises by " if found.mean.value > 0 else "falls by "
-    return line(where, word, asked.apart(found, asked.at("center")))
+    verb = "rises by " if change.mean.value > 0 else "falls by "
+    return line(where, verb, asked.apart(change, asked.at("center")))
 
 
-def _indices(asked: AnsweredQuestion) -> AnswerText | None:
-    axes: Sequence[Mapping[str, Any]] = asked.data["axes"]
-    order = sorted(range(len(axes)), key=lambda place: -axes[place]["total"]["value"])
-    shares = [(place, _index(asked, place)) for place in order]
-    texts = [line(asked.title(axes[place]["axis"]), " with ", worded(share, PERCENT))
-             for place, share in shares[:_MOST_SHARES] if share is not None and share.mean.value >= _LEAST]  # fmt: skip
+def _shares(asked: Asked[Any], axes: Sequence[IndexAnswer]) -> list[tuple[str, SourcedEstimate]]:
+    """Return which share of the variance each axis makes, with what it does together with others, largest first."""
+    order = sorted(range(len(axes)), key=lambda index: -(axes[index].total.value or 0.0))
+    shares = [(asked.title(axes[index].axis), _share(asked, index)) for index in order]
+    return [(title, share) for title, share in shares if share is not None]
+
+
+def _share(asked: Asked[Any], index: int) -> SourcedEstimate | None:
+    share, ends = asked.at("axes", index, "total", "value"), asked.ends("axes", index, "total", "ci95")
+    if share is None:
+        return None
+    has_width = ends is not None and ends[1].value - ends[0].value > _LEAST
+    return SourcedEstimate(share, *ends) if ends is not None and has_width else SourcedEstimate(share)
+
+
+def _indices(asked: Asked[Any], axes: Sequence[IndexAnswer]) -> AnswerText | None:
+    shares = _shares(asked, axes)
+    texts = [line(title, " with ", worded(share, PERCENT))
+             for title, share in shares[:_MOST_SHARES] if share.mean.value >= _LEAST]  # fmt: skip
     if not texts:
         return None
-    rows = [[capital(asked.title(axes[place]["axis"])),
-             "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
-            for place, share in shares if share is not None]  # fmt: skip
-    table = grid(asked_text(asked), ("ChosenAxis", "Share of the variance, with interactions"), rows)
+    title = line(shares[0][0], " moves ", asked.subject, " most")
     answer = sentence(
         "what makes most of the differences in ", asked.subject, " is ", listed(texts), " of the variance"
     )
-    title = line(asked.title(axes[order[0]]["axis"]), " moves ", asked.subject, " most")
-    if shares[0][1] is not None and is_wide(shares[0][1].interval):
+    if is_wide(shares[0][1].interval):
         title = line("which axis moves ", asked.subject, " most is not resolved: more samples would tell")
         answer = sentence(title)
-    return AnswerText(answer, title, intervals(asked, asked.all_rows()), table, 0)
+    return AnswerText(answer, title, 0)
 
 
-def _index(asked: AnsweredQuestion, place: int) -> SourcedEstimate | None:
-    """Return which share of the variance an axis makes, with what it does together with others."""
-    share = asked.at("axes", place, "total", "value")
-    ends = asked.places.ends("answers", asked.position, "data", "axes", place, "total", "ci95")
-    has_width = ends is not None and ends[1].value - ends[0].value > _LEAST
-    return (
-        None
-        if share is None
-        else SourcedEstimate(share, *ends)
-        if ends is not None and has_width
-        else SourcedEstimate(share)
-    )
+def _sensitivity_table(asked: Asked[SensitivityAnswer]) -> TableBlock | None:
+    answer = asked.answer
+    if isinstance(answer, TornadoAnswer):
+        form, change = asked.shown().form, f"Change of {name_of(asked.metric)}"
+        rows = [
+            [capital(asked.title(swing.axis)), label_text(move.value), move.trouble if move.difference is None else
+             form.change(move.difference.mean, ends_of(move.difference.ci95))]
+            for swing in answer.axes for move in swing.moves
+        ]  # fmt: skip
+        return grid(asked_text(asked), ("ChosenAxis", "Value", change), rows, (0, 1))
+    rows = [
+        [capital(title), "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
+        for title, share in (_shares(asked, answer.axes) if isinstance(answer, SobolAnswer) else ())
+    ]
+    return grid(asked_text(asked), ("ChosenAxis", "Share of the variance, with interactions"), rows)
 
 
 # ----------------------------------------
 # What it takes for a metric to pass a value.
 
 _ONE = SourcedNumber(1.0, (), "1")
-_TIMES, _BARE = NumberFormat("times"), NumberFormat("")
+_TIMES, _BARE, _HOURS = NumberFormat("times"), NumberFormat(""), NumberFormat("h", HOUR)
 
 
 class _Need(NamedTuple):
     """What one line takes."""
 
-    place: int  # position of the line
-    # Position of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
+    position: int  # of the line
+    line: ConditionLine
+    # Index of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
     crossing: int | None
     holds: bool  # whether it holds at the first value
 
+    @property
+    def keys(self) -> tuple[str | int, ...]:
+        """Where the crossing stands in the answer."""
+        return "lines", self.position, "crossings", self.crossing or 0
 
-def threshold(asked: AnsweredQuestion) -> AnswerText | None:
+    @property
+    def hardness(self) -> tuple[int, float]:
+        """What the line takes, to be compared with others."""
+        if self.crossing is None:
+            return (0 if self.holds else 2), 0.0
+        at = self.line.crossings[self.crossing].at
+        return 1, -at if self.holds else at
+
+
+def _needs(asked: Asked[ThresholdAnswer]) -> list[_Need]:
+    """Return what each line takes, least first."""
+    needs = [_need(index, line) for index, line in enumerate(asked.answer.lines) if line.points]
+    return sorted(needs, key=lambda need: need.hardness)
+
+
+def _need(index: int, line: ConditionLine) -> _Need:
+    """Return what a line takes; of several crossings the last one that begins, or the first one that ends."""
+    begin = [position for position, crossing in enumerate(line.crossings) if crossing.begins]
+    end = [position for position, crossing in enumerate(line.crossings) if not crossing.begins]
+    holds = line.points[0].holds
+    return _Need(index, line, end[0] if holds and end else begin[-1] if begin else None, holds)
+
+
+def _threshold(asked: Asked[ThresholdAnswer]) -> AnswerText | None:
     """Return what it takes, the combination that takes least first; ``None`` where nothing is known along the axis."""
-    drawn = likely(asked)
-    if drawn is not None:
-        return drawn
-    lines = asked.data["lines"]
-    needs = [_need_of(place, content) for place, content in enumerate(lines) if content["points"]]
+    settings = _settings(asked)
+    if settings:
+        return _likely(asked, settings)
+    needs = _needs(asked)
     if not needs:
         return None
-    along, needs = asked.data["along"], sorted(needs, key=lambda need: _hardness(asked, need))
-    easiest, hardest = needs[0], needs[-1]
+    answer, title = _one_need(asked, needs[0]) if len(needs) == 1 else _many_needs(asked, needs)
+    chosen = next((need for need in needs if need.crossing is not None), needs[0])
+    cells = _need_cell(asked, chosen), _need_cell(asked, chosen, holds=False)
+    return AnswerText(answer, title, *cells, band=_need_band(asked, chosen))
+
+
+def _one_need(asked: Asked[ThresholdAnswer], need: _Need) -> tuple[Words, Words]:
+    what, condition = _need_words(asked, need, is_first=True), _condition(asked)
+    goal = line("for ", asked.subject, " to be ", condition, ", ")
+    return sentence(goal, what, _reliability(asked, need), _unsure(asked, need)), line(what, " for ", condition)
+
+
+def _many_needs(asked: Asked[ThresholdAnswer], needs: Sequence[_Need]) -> tuple[Words, Words]:
+    where = [asked.where(need.line.at) for need in needs]
+    today = _today(asked)
+    if today:
+        shorts = [line(place, ": ", _rate_short(asked, need)) for place, need in zip(where, needs, strict=True)]
+        shorts[-1] = line("hardest is ", shorts[-1])
+        return sentence(*brief(line(today, "; best is ", shorts[0]), shorts[1:])), today
+    texts = [line("with ", place, ", ", _need_words(asked, need, is_first=need is needs[0]))
+             for place, need in zip(where, needs, strict=True)]  # fmt: skip
     goal = line("for ", asked.subject, " to be ", _condition(asked), ", ")
-    tell = _rate if asked.is_factor(along) else _amount
-    if len(needs) == 1:
-        answer = sentence(
-            goal, tell(asked, easiest, is_first=True), _reliability(asked, easiest), _unsure(asked, easiest)
-        )
-        title = line(tell(asked, easiest, is_first=True), " for ", _condition(asked))
-    else:
-        today = _today(asked)
-        where = [asked.where(lines[need.place]["at"]) for need in needs]
-        if today:
-            shorts = [line(place, ": ", _rate_short(asked, need)) for place, need in zip(where, needs, strict=True)]
-            shorts[-1] = line("hardest is ", shorts[-1])
-            answer = sentence(*brief(line(today, "; best is ", shorts[0]), shorts[1:]))
-            title = today
-        else:
-            texts = [line("with ", place, ", ", tell(asked, need, is_first=need is easiest))
-                     for place, need in zip(where, needs, strict=True)]  # fmt: skip
-            answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
-            title = line(texts[0], "; ", texts[-1], " for ", _condition(asked))
-    chosen = hardest if len(needs) == 1 else easiest if easiest.crossing is not None else next(
-        (need for need in needs if need.crossing is not None), easiest)  # fmt: skip
-    return AnswerText(
-        answer,
-        title,
-        curves(asked, along),
-        _threshold_table(asked, needs),
-        _need_cell(asked, chosen),
-        _need_cell(asked, chosen, holds=False),
-        band=_need_band(asked, chosen),
-    )
+    answer = sentence(*brief(line(goal, texts[0]), texts[1:]))
+    return answer, line(texts[0], "; ", texts[-1], " for ", _condition(asked))
 
 
-def _today(asked: AnsweredQuestion) -> Words:
+def _need_words(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
+    """Return what a line takes; what is the same for all lines is said of the first one alone."""
+    if need.crossing is None:
+        points = need.line.points
+        extent = asked.extent(asked.answer.along, points[0].value, points[-1].value)
+        amount = "any" if need.holds else "no"
+        return line(amount, " evaluated value is enough", *((" (", extent, ")") if is_first else ()))
+    words = _rate if asked.is_factor(asked.answer.along) else _amount
+    return words(asked, need, is_first=is_first)
+
+
+def _today(asked: Asked[ThresholdAnswer]) -> Words:
     """Return in how many combinations the condition holds at the stated failure rate; empty along another axis."""
-    if not asked.is_factor(asked.data["along"]):
-        return ()
-    points = [point for content in asked.data["lines"] for point in content["points"] if point["value"] == "1"]
-    if not points:
+    points = [point for line in asked.answer.lines for point in line.points if point.value == "1"]
+    if not points or not asked.is_factor(asked.answer.along):
         return ()
     source = f"{asked.places.file}#/answers/{asked.position}/data/lines/*/points/*?value=1"
-    held = SourcedNumber(float(sum(point["holds"] for point in points)), (f"{source}&holds=true",))
-    return line(asked.subject, " is ", _condition(asked), " today in ", number(held, COUNT), " of ",
+    holding = SourcedNumber(float(sum(point.holds for point in points)), (f"{source}&holds=true",))
+    return line(asked.subject, " is ", _condition(asked), " today in ", number(holding, COUNT), " of ",
                 number(SourcedNumber(float(len(points)), (source,)), COUNT), " combinations")  # fmt: skip
 
 
-def _rate_short(asked: AnsweredQuestion, need: _Need) -> Words:
+def _rate_short(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     if need.crossing is None:
         return ("any evaluated rate" if need.holds else "no evaluated rate",)
     is_higher, times = _times(asked, need)
     if is_higher:
-        mtti = asked.at("lines", need.place, "crossings", need.crossing, "mtti_s")
+        mtti = asked.at(*need.keys, "mtti_s")
         hours = () if mtti is None else (" (MTTI ", number(mtti, time_form(mtti.value)), ")")
         return line("MTBF ", times, " as high", hours)
     return line("up to " if need.holds else "from ", times, " the rate")
 
 
-_HOURS = NumberFormat("h", HOUR)
 _RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
 
 
-def _reliability(asked: AnsweredQuestion, need: _Need) -> Words:
+def _reliability(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     """Return the MTTI and the MTBF that a line takes; empty along an axis that is no failure rate."""
-    place = ("lines", need.place, "crossings", need.crossing or 0)
-    mtti, *mtbf = (asked.at(*place, key) for key, _ in _RELIABILITY)
-    if mtti is None or None in mtbf:
+    mtti, per_gpu, per_node = (asked.at(*need.keys, key) for key, _ in _RELIABILITY)
+    if mtti is None or per_gpu is None or per_node is None:
         return ()
-    per_gpu, per_node = (number(found, _HOURS) for found in mtbf if found is not None)
-    return line("; that is an MTTI of ", number(mtti, time_form(mtti.value)), ", or an MTBF of ", per_gpu,
-                " per GPU and ", per_node, " per node")  # fmt: skip
+    return line("; that is an MTTI of ", number(mtti, time_form(mtti.value)), ", or an MTBF of ",
+                number(per_gpu, _HOURS), " per GPU and ", number(per_node, _HOURS), " per node")  # fmt: skip
 
 
-def _threshold_table(asked: AnsweredQuestion, needs: Sequence[_Need]) -> TableBlock:
+def _threshold_table(asked: Asked[ThresholdAnswer]) -> TableBlock | None:
     """Return where the condition holds in each combination of the other axes, and how sure that is."""
-    along = asked.data["along"]
-    heads = (
-        f"{capital(asked.title(along))} for {plain(_condition(asked))}", "95 % interval", "90 % band of unknown inputs",
-        "With 95 % confidence", *(head for _, head in _RELIABILITY),
-    )  # fmt: skip
-    rows = []
-    for need in needs:
-        content = asked.data["lines"][need.place]
-        points, found = content["points"], content["crossings"]
-        parts = [f"{'from' if one['begins'] else 'up to' if not place else 'to'} {_place_text(asked, one, one['at'])}"
-                 for place, one in enumerate(found)]  # fmt: skip
-        ends = [
-            ", ".join(_ends_text(asked, points, one, one[key]) for one in found if one[key] is not None)
-            for key in ("at_ci95", "band90")
-        ]
-        sure = [label_text(point["value"]) for point in points if point["holds_with_certainty"]]
-        span = f"{sure[0]} to {sure[-1]}" if len(sure) > 1 else "".join(sure) or "nowhere"
-        alone = "any evaluated value" if need.holds else "no evaluated value"
-        hours = [", ".join(_HOURS.brief(one[key]) for one in found if key in one) for key, _ in _RELIABILITY]
-        rows.append((content["at"], [" ".join(parts) or alone, *ends, span, *hours]))
-    kept = [place for place in range(len(heads)) if not place or any(row[1][place] for row in rows)]
-    texts = [(at, [row[place] for place in kept]) for at, row in rows]
-    return asked.grid(list(asked.data["lines"][0]["at"]), [heads[place] for place in kept], texts)
+    if _settings(asked):
+        return None
+    needs = _needs(asked)
+
+    def column(title: str, text: Callable[[_Need], str]) -> Column[_Need]:
+        return Column(title, text, any(map(text, needs)))
+
+    def times(key: str, title: str) -> Column[_Need]:
+        return column(title, lambda need: ", ".join(
+            _HOURS.brief(time) for crossing in need.line.crossings if (time := getattr(crossing, key)) is not None
+        ))  # fmt: skip
+
+    where = f"{capital(asked.title(asked.answer.along))} for {plain(_condition(asked))}"
+    return asked.table(list(asked.answer.lines[0].at), [(need.line.at, need) for need in needs], (
+        column(where, lambda need: _places_text(asked, need)),
+        column("95 % interval", lambda need: _intervals_text(asked, need, "at_ci95")),
+        column("90 % band of unknown inputs", lambda need: _intervals_text(asked, need, "band90")),
+        column("With 95 % confidence", _certain_text),
+        *itertools.starmap(times, _RELIABILITY),
+    ))  # fmt: skip
 
 
-def _place_text(asked: AnsweredQuestion, crossing: Mapping[str, Any], at: float) -> str:
+def _places_text(asked: Asked[ThresholdAnswer], need: _Need) -> str:
+    """Return from where to where the condition holds."""
+    words = ["from" if crossing.begins else "to" if index else "up to"
+             for index, crossing in enumerate(need.line.crossings)]  # fmt: skip
+    places = [_place_text(asked, crossing, crossing.at) for crossing in need.line.crossings]
+    text = " ".join(f"{word} {place}" for word, place in zip(words, places, strict=True))
+    return text or ("any evaluated value" if need.holds else "no evaluated value")
+
+
+def _place_text(asked: Asked[ThresholdAnswer], crossing: CrossingSummary, at: float) -> str:
     """Return a place on the axis; of what is counted the first, or the last, with which the condition holds."""
-    form = asked.axis_form(asked.data["along"], at)
+    form = asked.axis_form(asked.answer.along, at)
     if form.is_whole:
-        at = math.ceil(at - 1e-9) if crossing["begins"] else math.floor(at + 1e-9)
+        at = math.ceil(at - 1e-9) if crossing.begins else math.floor(at + 1e-9)
     return form.plain(at)
 
 
-def _ends_text(
-    asked: AnsweredQuestion,
-    points: Sequence[Mapping[str, Any]],
-    crossing: Mapping[str, Any],
-    ends: Sequence[float | None] | None,
-) -> str:
-    """Return between which places a crossing is; one that is not known lies beyond what was evaluated."""
-    if ends is None:
-        return ""
-    low, high = (None if end is None else _place_text(asked, crossing, end) for end in ends)
-    return f"{low or 'below ' + label_text(points[0]['value'])} to {high or 'above ' + label_text(points[-1]['value'])}"
+def _intervals_text(asked: Asked[ThresholdAnswer], need: _Need, key: str) -> str:
+    """Return between which places each crossing is; one that is not known lies beyond what was evaluated."""
+    points, texts = need.line.points, []
+    for crossing in need.line.crossings:
+        ends: Sequence[float | None] | None = getattr(crossing, key)
+        if ends is not None:
+            low, high = (None if end is None else _place_text(asked, crossing, end) for end in ends)
+            first = low or f"below {label_text(points[0].value)}"
+            texts.append(f"{first} to {high or f'above {label_text(points[-1].value)}'}")
+    return ", ".join(texts)
 
 
-def _need_of(place: int, content: Mapping[str, Any]) -> _Need:
-    """Return what a line takes; of several crossings the last one that begins, or the first one that ends."""
-    crossings: Sequence[Mapping[str, Any]] = content["crossings"]
-    begin = [index for index, crossing in enumerate(crossings) if crossing["begins"]]
-    end = [index for index, crossing in enumerate(crossings) if not crossing["begins"]]
-    holds = bool(content["points"][0]["holds"])
-    return _Need(place, end[0] if holds and end else begin[-1] if begin else None, holds)
+def _certain_text(need: _Need) -> str:
+    certain = [label_text(point.value) for point in need.line.points if point.holds_with_certainty]
+    return f"{certain[0]} to {certain[-1]}" if len(certain) > 1 else "".join(certain) or "nowhere"
 
 
-def _hardness(asked: AnsweredQuestion, need: _Need) -> tuple[int, float]:
-    if need.crossing is None:
-        return (0 if need.holds else 2), 0.0
-    at = asked.data["lines"][need.place]["crossings"][need.crossing]["at"]
-    return 1, -at if need.holds else at
-
-
-def _condition(asked: AnsweredQuestion) -> Words:
-    key = "at_least" if "at_least" in asked.data else "at_most"
+def _condition(asked: Asked[ThresholdAnswer]) -> Words:
+    key = "at_most" if asked.answer.at_least is None else "at_least"
     level = asked.at(key)
-    assert level is not None
+    assert level is not None, "a question has one level"
     return line(key.replace("_", " "), " ", number(level, asked.form)._replace(text=asked.form.exact(level.value)))
 
 
-def _amount(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
+def _amount(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes, as a span of values of which two were evaluated; the name of the axis is said once."""
-    if need.crossing is None:
-        return _beyond(asked, need, is_first=is_first)
-    along, span = asked.data["along"], _need_span(asked, need)
-    straight = _straight(asked, need) if len(asked.data["lines"]) == 1 else ()
+    along, span = asked.answer.along, _need_span(asked, need)
+    straight = _straight(asked, need) if len(asked.answer.lines) == 1 else ()
     if not asked.is_counted(along):
         start = f"{asked.title(along)} must be " if is_first else ""
         return line(start, "at most something " if need.holds else "at least something ", span, straight)
@@ -888,47 +1013,46 @@ def _amount(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
     return line("it takes " if is_first else "", "at most " if need.holds else "", named, straight)
 
 
-def _need_span(asked: AnsweredQuestion, need: _Need) -> Words:
+def _need_span(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     """Return between which values a line passes the level; of what is counted, which of them it may be."""
-    along, points = asked.data["along"], asked.data["lines"][need.place]["points"]
-    first, last = _bracket(asked, need)
-    if not asked.is_counted(along):
-        ends = [asked.value(along, points[end or 0]["value"]) for end in (first, last)]
-        if last is None:
-            return line("more than ", asked.value(along, points[-1]["value"]) if first is None else ends[0])
-        return line("less than ", ends[1]) if first is None else line("between ", ends[0], " and ", ends[1])
-    low = None if first is None else asked.at("lines", need.place, "points", first, "number")
-    high = None if last is None else asked.at("lines", need.place, "points", last, "number")
-    # It begins behind the last value below it, or ends before the first one above it.
-    low = low if low is None or need.holds else low + 1.0
-    high = high if high is None or not need.holds else high - 1.0
-    texts = [
-        line("fewer than ", asked.value(along, points[0]["value"])) if low is None else (number(low, COUNT),),
-        line("more than ", asked.value(along, points[-1]["value"])) if high is None else (number(high, COUNT),),
-    ]
-    is_one = low is not None and high is not None and low.value == high.value
-    return texts[0] if is_one else listed(texts, " to ")
+    along, points = asked.answer.along, need.line.points
+    first, last = _bracket(need)
+    if asked.is_counted(along):
+        return _counted_span(asked, need, first, last)
+    low, high = (asked.value(along, points[end or 0].value) for end in (first, last))
+    if last is None:
+        return line("more than ", asked.value(along, points[-1].value) if first is None else low)
+    return line("less than ", high) if first is None else line("between ", low, " and ", high)
 
 
-def _bracket(asked: AnsweredQuestion, need: _Need) -> tuple[int | None, int | None]:
-    """Return positions of the values that were evaluated on both sides of where a line passes the level."""
-    content = asked.data["lines"][need.place]
-    crossing = content["crossings"][need.crossing or 0]
-    labels = [point["value"] for point in content["points"]]
-    first, last = (labels.index(label) for label in crossing["between"])
-    return bracket([point["number"] for point in content["points"]], (first, last), crossing["at_ci95"] or (None, None))
+def _counted_span(asked: Asked[ThresholdAnswer], need: _Need, first: int | None, last: int | None) -> Words:
+    """Return which of the counted values it may be: behind the last below the level, or before the first above it."""
+    low, high = (None if end is None else asked.at("lines", need.position, "points", end, "number")
+                 for end in (first, last))  # fmt: skip
+    low = low + 1.0 if low is not None and not need.holds else low
+    high = high - 1.0 if high is not None and need.holds else high
+    if low is not None and high is not None and low.value == high.value:
+        return (number(low, COUNT),)
+    ends = [asked.value(asked.answer.along, need.line.points[end].value) for end in (0, -1)]
+    fewest = line("fewer than ", ends[0]) if low is None else (number(low, COUNT),)
+    return listed([fewest, line("more than ", ends[1]) if high is None else (number(high, COUNT),)], " to ")
 
 
-def _straight(asked: AnsweredQuestion, need: _Need) -> Words:
+def _bracket(need: _Need) -> tuple[int | None, int | None]:
+    """Return indices of the values that were evaluated on both sides of where a line passes the level."""
+    crossing, points = need.line.crossings[need.crossing or 0], need.line.points
+    first, last = ([point.value for point in points].index(label) for label in crossing.between)
+    return bracket([point.number for point in points], (first, last), crossing.at_ci95 or (None, None))
+
+
+def _straight(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     at = _turned(asked, need, "at")
-    assert at is not None
-    return (" (about ", number(at, asked.axis_form(asked.data["along"], at.value)), " on a straight line)")
+    assert at is not None, "a crossing has a place"
+    return (" (about ", number(at, asked.axis_form(asked.answer.along, at.value)), " on a straight line)")
 
 
-def _rate(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
+def _rate(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return how much higher the MTBF must be in a line, or how much more frequent failures may be."""
-    if need.crossing is None:
-        return _beyond(asked, need, is_first=is_first)
     is_higher, times = _times(asked, need)
     evaluated = _evaluated(asked, need, is_higher=is_higher) if is_first else ()
     stated = f" that of “{asked.document.scenario}”" if is_first else ""
@@ -938,90 +1062,80 @@ def _rate(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
     return line(verb, times, stated or " as high", evaluated)
 
 
-def _times(asked: AnsweredQuestion, need: _Need) -> tuple[bool, Number]:
+def _times(asked: Asked[ThresholdAnswer], need: _Need) -> tuple[bool, Number]:
     """Return whether the MTBF must be higher, and by which factor; else how many times as frequent failures may be."""
-    place = ("lines", need.place, "crossings", need.crossing or 0)
-    found, low, high = asked.at(*place, "at"), asked.at(*place, "at_ci95", 0), asked.at(*place, "at_ci95", 1)
-    assert found is not None
-    is_higher = need.holds and found.value < 1
+    at, ends = asked.at(*need.keys, "at"), asked.ends(*need.keys, "at_ci95")
+    assert at is not None, "a crossing has a place"
+    is_higher = need.holds and at.value < 1
     if is_higher:
-        found, low, high = _ONE / found, None if high is None else _ONE / high, None if low is None else _ONE / low
-    return is_higher, number(found, _TIMES, None if low is None or high is None else (low.value, high.value))
+        at, ends = _ONE / at, ends and (_ONE / ends[1], _ONE / ends[0])
+    return is_higher, number(at, _TIMES, ends and (ends[0].value, ends[1].value))
 
 
-def _evaluated(asked: AnsweredQuestion, need: _Need, *, is_higher: bool) -> Words:
+def _evaluated(asked: Asked[ThresholdAnswer], need: _Need, *, is_higher: bool) -> Words:
     """Return the two rates that were evaluated next to where a line passes the level; empty where one is beyond all."""
-    points = asked.data["lines"][need.place]["points"]
-    places = [place for place in _bracket(asked, need) if place is not None]
-    if len(places) < 2:
+    first, last = _bracket(need)
+    if first is None or last is None:
         return ()
-    texts = [asked.value(asked.data["along"], points[place]["value"]) for place in places]
-    known = [asked.at("lines", need.place, "points", place, "number") for place in places]
+    texts = [asked.value(asked.answer.along, need.line.points[index].value) for index in (first, last)]
+    rates = [asked.at("lines", need.position, "points", index, "number") for index in (last, first)]
     if is_higher:
-        texts = [(number(_ONE / one, _BARE),) for one in reversed(known) if one is not None and one.value]
+        texts = [(number(_ONE / rate, _BARE),) for rate in rates if rate is not None and rate.value]
     return line(" (evaluated: ", listed(texts), ")")
 
 
-def _beyond(asked: AnsweredQuestion, need: _Need, *, is_first: bool) -> Words:
-    """Return that the condition holds at all values that were evaluated, or at none."""
-    points = asked.data["lines"][need.place]["points"]
-    extent = asked.extent(asked.data["along"], points[0]["value"], points[-1]["value"])
-    return line("any" if need.holds else "no", " evaluated value is enough", *((" (", extent, ")") if is_first else ()))
-
-
-def _turned(asked: AnsweredQuestion, need: _Need, *keys: str | int) -> SourcedNumber | None:
+def _turned(asked: Asked[ThresholdAnswer], need: _Need, *keys: str | int) -> SourcedNumber | None:
     """Return a place of a crossing; of what is counted the first whole number behind it, or the last one before."""
-    found = asked.at("lines", need.place, "crossings", need.crossing or 0, *keys)
-    if found is None or not asked.axis_form(asked.data["along"], found.value).is_whole:
-        return found
-    return whole(found, up=not need.holds)
+    at = asked.at(*need.keys, *keys)
+    if at is None or not asked.axis_form(asked.answer.along, at.value).is_whole:
+        return at
+    return whole(at, up=not need.holds)
 
 
-def _unsure(asked: AnsweredQuestion, need: _Need) -> Words:
+def _unsure(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     """Return that it is nowhere sure, where that is so; empty elsewhere."""
-    points = asked.data["lines"][need.place]["points"]
-    if not any(point["holds"] for point in points) or any(point["holds_with_certainty"] for point in points):
+    points = need.line.points
+    holding = [index for index, point in enumerate(points) if point.holds]
+    if not holding or any(point.holds_with_certainty for point in points):
         return ()
-    held = next(index for index in reversed(range(len(points))) if points[index]["holds"])
-    ends = asked.places.ends("answers", asked.position, "data", "lines", need.place, "points", held, "mean_ci95")
+    ends = asked.ends("lines", need.position, "points", holding[-1], "mean_ci95")
     if ends is None:
         return ()
-    unknown = asked.data["over"] == "parameters" and points[held]["band90"] is not None
-    why = "with what is not known exactly" if unknown else "with so few simulated runs"
-    where = asked.named(asked.data["along"], points[held]["value"])
+    is_unknown = asked.answer.over == "parameters" and points[holding[-1]].band90 is not None
+    why = "with what is not known exactly" if is_unknown else "with so few simulated runs"
+    where = asked.named(asked.answer.along, points[holding[-1]].value)
     return line(
         "; ", why, " that is not resolved at any evaluated value (", ranged(*ends, asked.form), " at ", where, ")"
     )
 
 
-def _need_band(asked: AnsweredQuestion, need: _Need) -> Words:
+def _need_band(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     """Return between which places unknown inputs move the answer; empty where that is not stated."""
-    content = asked.data["lines"][need.place]
-    if need.crossing is None or content["crossings"][need.crossing]["band90"] is None:
+    if need.crossing is None or need.line.crossings[need.crossing].band90 is None:
         return ()
-    along = asked.data["along"]
-    low, high = (_turned(asked, need, "band90", end) for end in (0, 1))
+    along = asked.answer.along
     ends: list[Words] = []
-    for end, found, word in ((0, low, "fewer than "), (-1, high, "more than ")):
-        if found is None:
-            word = word if asked.is_counted(along) else word.replace("fewer", "less")
-            ends.append(line(word, asked.value(along, content["points"][end]["value"])))
-        else:
-            ends.append((number(found, asked.axis_form(along, found.value)),))
+    for index, word in ((0, "fewer than " if asked.is_counted(along) else "less than "), (-1, "more than ")):
+        at = _turned(asked, need, "band90", abs(index))
+        beyond = line(word, asked.value(along, need.line.points[index].value))
+        ends.append(beyond if at is None else (number(at, asked.axis_form(along, at.value)),))
     return line("from ", ends[0], " to ", asked.with_name(along, ends[1]))
 
 
-def _need_cell(asked: AnsweredQuestion, need: _Need, *, holds: bool = True) -> int | None:
+def _need_cell(asked: Asked[ThresholdAnswer], need: _Need, *, holds: bool = True) -> int | None:
     """Return the cell that is nearest to what a line takes, on the side where the condition holds, or on the other."""
-    content = asked.data["lines"][need.place]
-    label = content["points"][0 if need.holds is holds else -1]["value"]
+    index = 0 if need.holds is holds else -1
+    label = need.line.points[index].value
     if need.crossing is not None:
-        label = content["crossings"][need.crossing]["between"][0 if need.holds is holds else 1]
-    return asked.cell({**content["at"], asked.data["along"]: label})
+        label = need.line.crossings[need.crossing].between[index]
+    return asked.cell({**need.line.at, asked.answer.along: label})
 
 
 # ----------------------------------------
 # What it takes to finish in time with some probability, over what is not known exactly.
+#
+# A probability to be in time is the share of runs that are, and whether the reason is chance or an input that is not
+# known exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
 
 _METRIC = "p_finish_by"
 _NORMAL = 1.96
@@ -1029,95 +1143,100 @@ _CLOSE = 0.01  # half-width of an interval from which on it is stated that share
 
 
 class _Setting(NamedTuple):
-    """A value that was evaluated: its label, its cell, and the share of runs that are in time over all draws."""
+    """A value that was evaluated: its label, number and cell, and the share of runs that are in time over all draws."""
 
     label: str
+    number: float
     cell: int
     share: SourcedNumber
 
 
-def likely(asked: AnsweredQuestion) -> AnswerText | None:
-    """Return what it takes for a probability over runs and over unknown inputs; ``None`` where none were drawn.
+def _settings(asked: Asked[ThresholdAnswer]) -> list[_Setting]:
+    """Return the values along the axis with the runs of their draws; empty where fewer than two have any."""
+    axis, answer = asked.axis(asked.answer.along), asked.answer
+    if asked.metric != _METRIC or axis is None or len(answer.lines) != 1 or answer.at_least is None:
+        return []
+    settings = []
+    for label, place in axis.values:
+        cell = asked.cell({**answer.lines[0].at, axis.name: label})
+        share = asked.rows.mean(cell, _METRIC, drawn=True)
+        if cell is not None and share is not None:
+            settings.append(_Setting(label, place, cell, share))
+    return settings if len(settings) > 1 else []
 
-    A probability to be in time is the share of runs that are, and whether the reason is chance or an input that is
-    not known exactly is all the same to who waits: where runs with drawn inputs are there, they are what is asked for.
-    """
-    axis = asked.axis(asked.data["along"])
-    if asked.metric != _METRIC or axis is None or len(asked.data["lines"]) != 1 or "at_least" not in asked.data:
-        return None
-    level, at = asked.data["at_least"], asked.data["lines"][0]["at"]
-    order = sorted(zip(axis.numbers, axis.labels, strict=True), key=lambda pair: pair[0] or 0.0)
-    cells = [(label, asked.cell({**at, axis.name: label})) for _, label in order]
-    settings = [_Setting(label, cell, share) for label, cell in cells
-                if cell is not None and (share := asked.rows.mean(cell, _METRIC, drawn=True)) is not None]  # fmt: skip
-    if len(settings) < 2:
-        return None
-    unheld = [place for place, one in enumerate(settings) if one.share.value < level]
-    first = unheld[-1] + 1 if unheld else 0
-    if first in (0, len(settings)):
-        extent = asked.extent(axis.name, settings[0].label, settings[-1].label)
+
+def _likely(asked: Asked[ThresholdAnswer], settings: Sequence[_Setting]) -> AnswerText:
+    """Return what it takes for a probability over runs and over unknown inputs."""
+    along, level, count = asked.answer.along, asked.answer.at_least or 0.0, len(settings)
+    first = max((index + 1 for index, setting in enumerate(settings) if setting.share.value < level), default=0)
+    if first in (0, count):
+        extent = asked.extent(along, settings[0].label, settings[-1].label)
         need = line("no" if first else "any", " evaluated value is enough (", extent, ")")
     else:
-        ends = listed([asked.value(axis.name, settings[place].label) for place in (first - 1, first)])
-        need = line("it takes ", asked.with_name(axis.name, line("between ", ends)))
-    shown = [settings[place] for place in (first - 1, first) if 0 <= place < len(settings)]
-    draws, each = (asked.places.at("cells", settings[0].cell, key) for key in ("draws", "replications"))
-    has_runs = draws is not None and each is not None and draws.value
-    runs = ("of ", number(draws * each, COUNT), " runs ") if has_runs and draws and each else ("of the runs ",)
-    texts = [line(number(one.share, PERCENT), " with ", asked.value(axis.name, one.label)) for one in shown]
-    # What would do if all inputs were at their central values.
-    held = list(itertools.takewhile(lambda pair: pair[1], (
-        (label, mean.mean.value >= level) for label, cell in reversed(cells)
-        if (mean := asked.mean(cell)) is not None)))  # fmt: skip
-    central = (
-        sentence("at exactly the central values ", asked.named(axis.name, held[-1][0]), " would do") if held else ()
-    )
-    goal = line("for ", asked.subject, " to be ", _condition(asked), ", ", need, ": ", *runs)
+        ends = listed([asked.value(along, setting.label) for setting in settings[first - 1 : first + 1]])
+        need = line("it takes ", asked.with_name(along, line("between ", ends)))
+    shown = settings[max(first - 1, 0) : first + 1]
+    draws, runs = (asked.places.at("cells", settings[0].cell, key) for key in ("draws", "replications"))
+    has_runs = draws is not None and runs is not None and draws.value
+    total = ("of ", number(draws * runs, COUNT), " runs ") if has_runs and draws and runs else ("of the runs ",)
+    texts = [line(number(setting.share, PERCENT), " with ", asked.value(along, setting.label)) for setting in shown]
+    goal = line("for ", asked.subject, " to be ", _condition(asked), ", ", need, ": ", *total)
     return AnswerText(
-        joined([sentence(goal, listed(texts), " are in time, unknown inputs drawn"), central]),
+        joined([sentence(goal, listed(texts), " are in time, unknown inputs drawn"), _central(asked, level)]),
         line(need, " for ", _condition(asked)),
-        _likely_picture(asked, axis, settings, (level, plain(_condition(asked)))),
-        None,
-        settings[min(first, len(settings) - 1)].cell,
+        settings[min(first, count - 1)].cell,
         settings[first - 1].cell if first else None,
         doubt=_likely_doubt(asked, shown, draws),
     )
 
 
-def _likely_doubt(asked: AnsweredQuestion, shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
+def _central(asked: Asked[ThresholdAnswer], level: float) -> Words:
+    """Return what would do if all inputs were at their central values; empty if nothing would."""
+    axis, enough = asked.axis(asked.answer.along), ""
+    for label, _ in reversed(() if axis is None else axis.values):
+        mean = asked.mean(asked.cell({**asked.answer.lines[0].at, asked.answer.along: label}))
+        if mean is not None and mean.mean.value < level:
+            break
+        enough = enough if mean is None else label
+    named = asked.named(asked.answer.along, enough) if enough else ()
+    return sentence("at exactly the central values ", named, " would do") if named else ()
+
+
+def _likely_doubt(asked: Asked[ThresholdAnswer], shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
     titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
     known = sentence(start, *(("draw of them",) if draws is None else ("of ", number(draws, COUNT), " draws of them")))
-    values = [asked.rows.by_draw(one.cell, _METRIC) for one in shown]
-    widest = max((_NORMAL * statistics.stdev(one) / math.sqrt(len(one)) for one in values if len(one) > 1), default=0.0)
+    values = [asked.rows.by_draw(setting.cell, _METRIC) for setting in shown]
+    errors = [_NORMAL * statistics.stdev(means) / math.sqrt(len(means)) for means in values if len(means) > 1]
     few = ("With so few draws such shares are known to a few percentage points only.",)
-    return known if draws is None or widest < _CLOSE else joined([known, few])
+    return known if draws is None or max(errors, default=0.0) < _CLOSE else joined([known, few])
 
 
-def _likely_picture(
-    asked: AnsweredQuestion, axis: ChosenAxis, settings: list[_Setting], level: tuple[float, str]
-) -> Draw:
-    """Return what draws the share of runs that are in time, with drawn inputs and at the central values."""
+def _threshold_picture(asked: Asked[ThresholdAnswer]) -> Draw:
+    """Return what draws the metric along the axis: the share of runs in time with drawn and with central inputs."""
+    settings, axis = _settings(asked), asked.axis(asked.answer.along)
+    if not settings or axis is None:
+        return curves(asked, asked.answer.along)
+    level, what = asked.answer.at_least or 0.0, capital(asked.what)
 
-    def picture(title: str) -> Figure | None:
-        numbers: Mapping[str, float] = {label: one or 0.0 for label, one in zip(axis.labels, axis.numbers, strict=True)}
-        x = tuple(numbers[one.label] / axis.size for one in settings)
-        means = [asked.mean(one.cell) for one in settings]
+    def picture(title: str) -> Figure:
+        x = tuple(setting.number / axis.size for setting in settings)
+        means = [asked.mean(setting.cell) for setting in settings]
         central = tuple(None if mean is None else 100 * mean.mean.value for mean in means)
-        drawn = Series("unknown inputs drawn", x, tuple(100 * one.share.value for one in settings), hue=0)
+        drawn = Series("unknown inputs drawn", x, tuple(100 * setting.share.value for setting in settings), hue=0)
         series = (drawn, Series("central values", x, central, hue=1))
-        what = capital(asked.what)
-        chart = Curves(title, axis.scale, ChartAxis(f"{what} [%]"), series, levels=((100 * level[0], level[1]),))
+        levels = ((100 * level, plain(_condition(asked))),)
         rows = [
-            (plain(asked.value(axis.name, one.label)), plain((number(one.share, PERCENT),)),
+            (plain(asked.value(axis.name, setting.label)), plain((number(setting.share, PERCENT),)),
              "" if mean is None else asked.form.value(mean.mean.value, mean.interval))
-            for one, mean in zip(settings, means, strict=True)
+            for setting, mean in zip(settings, means, strict=True)
         ]  # fmt: skip
-        heads = (axis.title, "unknown inputs drawn", "central values")
         shares = "; ".join(f"{row[1]} with {row[0]}" for row in rows)
         alt = f"{what} with unknown inputs drawn, along {axis.title}: {shares}."
-        return Figure(KEY, chart, alt, "Shares of runs that are in time.", grid(title, heads, rows))
+        table = grid(title, (axis.title, "unknown inputs drawn", "central values"), rows)
+        chart = Curves(title, axis.scale, ChartAxis(f"{what} [%]"), series, levels=levels)
+        return Figure(KEY, chart, alt, "Shares of runs that are in time.", table)
 
     return picture
 
@@ -1131,123 +1250,125 @@ _MOSTLY = 2 / 3
 class _Change(NamedTuple):
     """What the axis does along one line, from its first value to its last."""
 
-    place: int
-    found: SourcedEstimate
+    line: TrendLine
+    change: SourcedEstimate
     base: SourcedNumber | None
     resolved: bool
 
 
-def trend(asked: AnsweredQuestion) -> AnswerText | None:
+def _trend(asked: Asked[TrendAnswer]) -> AnswerText | None:
     """Return what the axis changes, the largest change first; ``None`` where no two values have a mean."""
-    lines: Sequence[Mapping[str, Any]] = asked.data["lines"]
     changes = []
-    for place, content in enumerate(lines):
-        found = asked.difference("lines", place, "whole", "difference")
-        if found is not None:
-            resolved = bool(content["whole"]["difference"]["resolved"])
-            changes.append(_Change(place, found, asked.at("lines", place, "points", 0, "mean"), resolved))
+    for index, course in enumerate(asked.answer.lines):
+        change = asked.difference("lines", index, "whole", "difference")
+        if change is not None and course.whole is not None:
+            base = asked.at("lines", index, "points", 0, "mean")
+            changes.append(_Change(course, change, base, course.whole.difference.resolved))
     if not changes:
         return None
-    along, order = asked.data["along"], sorted(changes, key=lambda change: -abs(change.found.mean.value))
-    largest = order[0]
-    ends = lines[largest.place]["whole"]
-    start = line(asked.extent(along, ends["from"], ends["to"]), " ", asked.subject, " ")
-    texts = [_trend_change(asked, change) for change in order if change.resolved or len(changes) == 1]
-    if len(changes) > 1 and not any(change.resolved for change in changes):
-        texts = [("does not change by more than sampling error, whatever the other values are",)]
-    end = line(_mostly(asked, largest), _turn(asked, largest))
-    answer = brief(line(start, texts[0]), texts[1:], end, before=" and ")
-    at = lines[largest.place]["at"]
+    changes.sort(key=lambda change: -abs(change.change.mean.value))
+    largest, whole_axis, along = changes[0], changes[0].line.whole, asked.answer.along
+    assert whole_axis is not None, "its change is known"
+    start = line(asked.extent(along, whole_axis.start, whole_axis.end), " ", asked.subject, " ")
+    texts = [_trend_change(asked, change) for change in changes if change.resolved or len(changes) == 1]
+    texts = texts or [("does not change by more than sampling error, whatever the other values are",)]
+    mostly = _mostly(asked, largest)
     return AnswerText(
-        sentence(*answer),
-        line(start, texts[0], _mostly(asked, largest)),
-        curves(asked, along),
-        _trend_table(asked),
-        asked.cell({**at, along: ends["to"]}),
-        asked.cell({**at, along: ends["from"]}),
+        sentence(*brief(line(start, texts[0]), texts[1:], line(mostly, _turn(asked, largest)), before=" and ")),
+        line(start, texts[0], mostly),
+        asked.cell({**largest.line.at, along: whole_axis.end}),
+        asked.cell({**largest.line.at, along: whole_axis.start}),
     )
 
 
-def _trend_change(asked: AnsweredQuestion, change: _Change) -> Words:
-    at = asked.data["lines"][change.place]["at"]
-    where = line(" with ", asked.where(at)) if at else ""
+def _trend_change(asked: Asked[TrendAnswer], change: _Change) -> Words:
+    where = line(" with ", asked.where(change.line.at)) if change.line.at else ""
+    mean = change.change.mean.value
     if not change.resolved:
-        same = not change.found.mean.value
-        return line("stays the same in every run" if same else "does not change by more than sampling error", where)
-    word = "rises by " if change.found.mean.value > 0 else "falls by "
-    return line(word, asked.apart(change.found, change.base), where)
+        return line("does not change by more than sampling error" if mean else "stays the same in every run", where)
+    return line("rises by " if mean > 0 else "falls by ", asked.apart(change.change, change.base), where)
 
 
-def _mostly(asked: AnsweredQuestion, change: _Change) -> Words:
+def _mostly(asked: Asked[TrendAnswer], change: _Change) -> Words:
     """Return where most of a change happens, if one step makes more than two thirds of it; empty elsewhere."""
-    steps = asked.data["lines"][change.place]["steps"]
-    largest = max(steps, key=lambda step: abs(step["difference"]["mean"]))
-    size = change.found.mean.value
-    if len(steps) < 2 or not size or largest["difference"]["mean"] / size < _MOSTLY or not change.resolved:
+    steps, size = change.line.steps, change.change.mean.value
+    largest = max(steps, key=lambda step: abs(step.difference.mean))
+    if len(steps) < 2 or not size or largest.difference.mean / size < _MOSTLY or not change.resolved:
         return ()
-    along = asked.data["along"]
-    return line(", mostly from ", asked.value(along, largest["from"]), " to ", asked.value(along, largest["to"]))
+    ends = [asked.value(asked.answer.along, label) for label in (largest.start, largest.end)]
+    return line(", mostly from ", ends[0], " to ", ends[1])
 
 
-def _turn(asked: AnsweredQuestion, change: _Change) -> Words:
+def _turn(asked: Asked[TrendAnswer], change: _Change) -> Words:
     """Return where the metric is best on the way; empty where that is at an end."""
-    content = asked.data["lines"][change.place]
-    points = content["points"]
-    best = max(points, key=lambda point: (-1 if asked.is_lowest else 1) * point["mean"])
-    if content.get("course") != "turns" or best in (points[0], points[-1]):
+    points, along = change.line.points, asked.answer.along
+    best = max(points, key=lambda point: (-1 if asked.is_lowest else 1) * point.mean)
+    if change.line.course != "turns" or best in (points[0], points[-1]):
         return ()
-    along = asked.data["along"]
-    found = asked.mean(asked.cell({**content["at"], along: best["value"]}))
-    if found is None:
+    mean = asked.mean(asked.cell({**change.line.at, along: best.value}))
+    if mean is None:
         return ()
-    return line("; the ", asked.most, " is ", worded(found, asked.form), " at ", asked.named(along, best["value"]))
+    return line("; the ", asked.most, " is ", worded(mean, asked.form), " at ", asked.named(along, best.value))
 
 
 _COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}
 
 
-def _trend_table(asked: AnsweredQuestion) -> TableBlock:
+def _trend_table(asked: Asked[TrendAnswer]) -> TableBlock:
     """Return the course along each line: both ends, the change, the largest step that is resolved, and its kind."""
-    rows = []
-    for content in asked.data["lines"]:
-        if "whole" not in content:
-            continue
-        ends = [content["points"][place] for place in (0, -1)]
-        change = content["whole"]["difference"]
-        steps = [step for step in content["steps"] if step["difference"]["resolved"]]
-        step = max(steps, key=lambda one: abs(one["difference"]["mean"]), default=None)
-        largest = ""
-        if step is not None:
-            largest = (
-                f"{label_text(step['from'])} to {label_text(step['to'])}: {_change_text(asked, step['difference'])}"
-            )
-        form = asked.shown().form
-        spans = [f"{form.plain(end['mean'])} at {label_text(end['value'])}" for end in ends]
-        course = _COURSES.get(content["course"], "")
-        rows.append((content["at"], [*spans, _change_text(asked, change), largest, course]))
-    heads = ("First", "Last", "Change", "Largest step", "Course")
-    return asked.grid(list(asked.data["lines"][0]["at"]), heads, rows, (3, 4))
+    form = asked.shown().form
+
+    def end(point: TrendPoint) -> str:
+        return f"{form.plain(point.mean)} at {label_text(point.value)}"
+
+    def change(step: TrendStep) -> str:
+        return f"{_change_text(asked, step.difference)}{'' if step.difference.resolved else ', not resolved'}"
+
+    def largest(course: TrendLine) -> str:
+        steps = [step for step in course.steps if step.difference.resolved]
+        step = max(steps, key=lambda step: abs(step.difference.mean), default=None)
+        return "" if step is None else f"{label_text(step.start)} to {label_text(step.end)}: {change(step)}"
+
+    rows = [(course.at, (course, course.whole)) for course in asked.answer.lines if course.whole is not None]
+    return asked.table(list(asked.answer.lines[0].at), rows, (
+        Column("First", lambda row: end(row[0].points[0])),
+        Column("Last", lambda row: end(row[0].points[-1])),
+        Column("Change", lambda row: change(row[1])),
+        Column("Largest step", lambda row: largest(row[0]), is_number=False),
+        Column("Course", lambda row: _COURSES.get(row[0].course, ""), is_number=False),
+    ))  # fmt: skip
 
 
-def _change_text(asked: AnsweredQuestion, found: Mapping[str, Any]) -> str:
-    text = asked.shown().form.change(found["mean"], ends_of(found["ci95"]))
-    return text if found["resolved"] else f"{text}, not resolved"
+# ----------------------------------------
+# What is worded of each kind of question.
 
 
-# By kind of question: what its answer says, or ``None`` where there is nothing to say.
-def of_plugin(asked: AnsweredQuestion) -> AnswerText:
-    """Return the answer of a question that another package brings: its own words, or else its numbers."""
-    data = json.dumps(asked.data, ensure_ascii=False)
-    said = " ".join(asked.document.answers[asked.position].sentences) or f"{asked_text(asked)}: {data}."
-    return AnswerText((said,), (asked_text(asked),), lambda _: None)
+class AnswerKind(NamedTuple):
+    """How the answers to one kind of question are told: in words, as a table of all of it, and as a picture."""
+
+    lead: Callable[[Asked[Any]], AnswerText | None]  # ``None`` where there is nothing to say
+    table: Callable[[Asked[Any]], TableBlock | None]
+    picture: Callable[[Asked[Any]], Draw]
 
 
-ANSWERS: dict[str, Callable[[AnsweredQuestion], AnswerText | None]] = {
-    "best": best,
-    "compare": compare,
-    "crossover": crossover,
-    "pareto": pareto,
-    "sensitivity": sensitivity,
-    "threshold": threshold,
-    "trend": trend,
+ANSWERS = {
+    "best": AnswerKind(_best, _best_table, _best_picture),
+    "compare": AnswerKind(_compare, _compare_table, _compare_picture),
+    "crossover": AnswerKind(_crossover, _crossover_table, _crossover_picture),
+    "pareto": AnswerKind(_pareto, _pareto_table, _pareto_picture),
+    "sensitivity": AnswerKind(_sensitivity, _sensitivity_table, lambda asked: intervals(asked, asked.all_rows())),
+    "threshold": AnswerKind(_threshold, _threshold_table, _threshold_picture),
+    "trend": AnswerKind(_trend, _trend_table, lambda asked: curves(asked, asked.answer.along)),
 }
+"""Of each kind in `ettrick.analysis.study.model.QUESTIONS`."""
+
+
+def _told(asked: Asked[Any]) -> AnswerText | None:
+    """Return what an answer says; of a question that another package brings its own words, or else its numbers."""
+    kind = ANSWERS.get(asked.content["use"])
+    if kind is None:
+        data = json.dumps(asked.data, ensure_ascii=False)
+        words = " ".join(asked.document.answers[asked.position].sentences) or f"{asked_text(asked)}: {data}."
+        return AnswerText((words,), (asked_text(asked),))
+    lead = kind.lead(asked)
+    return lead and lead._replace(picture=kind.picture(asked), table=kind.table(asked))

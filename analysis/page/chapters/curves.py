@@ -108,12 +108,11 @@ def _formula(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricForma
 def _table(lines: Lines, axis: ChosenAxis, metric: MetricFormat, title: str) -> TableBlock:
     cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
     has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
-    order = sorted(zip(axis.labels, axis.numbers, strict=True), key=lambda pair: pair[1] or 0.0)
     heads = [capital(axis.title)]
     for curve in lines:
         heads += [curve.name or capital(metric.name), *(["90 % band of unknown inputs"] if has_band else [])]
     rows = []
-    for label, _ in order:
+    for label, _ in axis.values:
         row = [label_text(label)]
         for by_label in cells:
             cell = by_label.get(label)

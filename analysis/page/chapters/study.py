@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.amounts import (
     COUNT,
@@ -156,7 +156,7 @@ _LEAST = 0.001  # a change of a share of time that is stated
 _CLOSE = 0.005  # how far a formula may be from the interval of the simulation without a word about it
 
 
-def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion, AnswerText]]) -> tuple[Words, ...]:
+def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion[Any], AnswerText]]) -> tuple[Words, ...]:
     """Return three points that say what drives the first of some answers, or as many as there are.
 
     One other answer of the study comes first; then what matters most, where time is lost, and what a formula
@@ -191,7 +191,7 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion, A
     return (alone,) if alone else tuple(kept)
 
 
-def _others(answers: Sequence[tuple[AnsweredQuestion, AnswerText]]) -> list[Words]:
+def _others(answers: Sequence[tuple[AnsweredQuestion[Any], AnswerText]]) -> list[Words]:
     """Return the other answers in short, without those that ask the same; what an axis does by and by comes last."""
     seen: set[tuple[str, str, str]] = set()
     found: list[tuple[bool, int, Words]] = []
@@ -209,7 +209,7 @@ def _others(answers: Sequence[tuple[AnsweredQuestion, AnswerText]]) -> list[Word
     return [point for *_, point in sorted(found, key=lambda one: one[:2])]
 
 
-def _of_phases(asked: AnsweredQuestion, pair: tuple[int, int] | None) -> Words:
+def _of_phases(asked: AnsweredQuestion[Any], pair: tuple[int, int] | None) -> Words:
     """Return what time the first option spends on less, and on more, than the second one; empty where that is open."""
     if asked.metric not in _OF_TIME:
         return ()
@@ -234,7 +234,7 @@ def _of_phases(asked: AnsweredQuestion, pair: tuple[int, int] | None) -> Words:
     return sentence(start, "the job spends ", listed(phrases_of), " with ", first, " instead of ", second)
 
 
-def _apart(asked: AnsweredQuestion, one: int, other: int) -> tuple[Words, Words, Words]:
+def _apart(asked: AnsweredQuestion[Any], one: int, other: int) -> tuple[Words, Words, Words]:
     ours, theirs = (asked.document.cells[cell].values for cell in (one, other))
     differ = [name for name in asked.varying if ours[name] != theirs[name]]
     common = {name: ours[name] for name in asked.varying if name not in differ}
@@ -244,7 +244,7 @@ def _apart(asked: AnsweredQuestion, one: int, other: int) -> tuple[Words, Words,
 
 
 def _of_axes(
-    asked: AnsweredQuestion, cell: int | None, others: Sequence[AnsweredQuestion], second: int | None
+    asked: AnsweredQuestion[Any], cell: int | None, others: Sequence[AnsweredQuestion[Any]], second: int | None
 ) -> Words:
     """Return the largest change of the metric by one step along one axis from the answer; empty without such a step.
 
@@ -273,7 +273,7 @@ def _of_axes(
 
 
 def _steps(
-    asked: AnsweredQuestion, mine: Mapping[str, str], name: str, here: SourcedEstimate
+    asked: AnsweredQuestion[Any], mine: Mapping[str, str], name: str, here: SourcedEstimate
 ) -> list[tuple[str, str, SourcedEstimate, int]]:  # fmt: skip
     axis = asked.axis(name)
     labels = [entry.label for entry in asked.document.axes[name].values]
@@ -292,7 +292,7 @@ def _steps(
     return found
 
 
-def _of_shares(asked: AnsweredQuestion, cell: int | None) -> Words:
+def _of_shares(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
     """Return what the largest part of the lost time goes to; empty where that is not known."""
     lost = {name: found for name in JOB_BUCKETS if name != "productive"
             if (found := _share(asked, cell, f"{TIME_SHARE}{name}")) is not None and found.mean.value > 0}  # fmt: skip
@@ -304,19 +304,19 @@ def _of_shares(asked: AnsweredQuestion, cell: int | None) -> Words:
     return sentence(_at(asked, cell), start, bucket_words(name), ": ", worded(lost[name], PERCENT))
 
 
-def _share(asked: AnsweredQuestion, cell: int | None, name: str) -> SourcedEstimate | None:
+def _share(asked: AnsweredQuestion[Any], cell: int | None, name: str) -> SourcedEstimate | None:
     mean = asked.rows.mean(cell, name)
     return asked.mean(cell, name) or (None if mean is None else SourcedEstimate(mean))
 
 
-def _at(asked: AnsweredQuestion, cell: int) -> Words:
+def _at(asked: AnsweredQuestion[Any], cell: int) -> Words:
     """Return which combination a sentence is about; empty where there is but one."""
     if len(asked.document.cells) < 2:
         return ()
     return line("with ", asked.where(asked.document.cells[cell].values), ", ")
 
 
-def _of_variability(asked: AnsweredQuestion, cell: int | None) -> Words:
+def _of_variability(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
     """Return how far single runs of the answer lie apart; empty where the data do not tell."""
     if cell is None or asked.metric == _YES_OR_NO:
         return ()
@@ -330,7 +330,7 @@ def _of_variability(asked: AnsweredQuestion, cell: int | None) -> Words:
     return sentence(start, size, " away from the mean of all runs (standard deviation)")
 
 
-def of_formula(asked: AnsweredQuestion, cell: int | None, *, far: bool) -> Words:
+def of_formula(asked: AnsweredQuestion[Any], cell: int | None, *, far: bool) -> Words:
     """Return what a formula says beside the simulation: where both are `far` apart, or else where they are not."""
     found = None if cell is None else asked.places.at("cells", cell, "closed_form", "ettr")
     simulated = asked.mean(cell, "ettr")
@@ -385,7 +385,7 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     return replace(found, glossary=(*_presets(asked, first), *found.glossary))
 
 
-def _unanswered(asked: AnsweredQuestion) -> Words:
+def _unanswered(asked: AnsweredQuestion[Any]) -> Words:
     """Return that what was asked first has no answer, and why; empty where it has one."""
     said = asked.document.answers[0].sentences if asked.position else ()
     if not asked.position:
@@ -394,7 +394,7 @@ def _unanswered(asked: AnsweredQuestion) -> Words:
     return sentence("the first question has no answer", f": {reason}" if reason else "")
 
 
-def _presets(asked: AnsweredQuestion, first: AnswerText) -> list[tuple[str, str]]:
+def _presets(asked: AnsweredQuestion[Any], first: AnswerText) -> list[tuple[str, str]]:
     """Return what recoveries of the catalog that the answer names do."""
     names = [name for name in catalog.recoveries() if f"“{name}”" in plain(first.answer)]
     is_named = any("recovery.use" in asked.document.axes[axis].paths for axis in asked.varying)
@@ -412,7 +412,7 @@ def _silent(content: SweepDocument) -> Words:
     return ("The study asks no question of its results; the figures below show all that it evaluated.",)
 
 
-def _unknown(places: SourceDocument, asked: AnsweredQuestion, first: AnswerText, otherwise: str) -> Words:
+def _unknown(places: SourceDocument, asked: AnsweredQuestion[Any], first: AnswerText, otherwise: str) -> Words:
     """Return how far what is not known exactly moves the answer; or what else it holds for."""
     titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     if not titles:
@@ -427,7 +427,7 @@ def _unknown(places: SourceDocument, asked: AnsweredQuestion, first: AnswerText,
     return sentence(start) if worded == (EXACTLY,) else joined([sentence(start), worded])
 
 
-def _chance(places: SourceDocument, asked: AnsweredQuestion, first: AnswerText) -> Words:
+def _chance(places: SourceDocument, asked: AnsweredQuestion[Any], first: AnswerText) -> Words:
     if first.cell is None:
         return ()
     return chance(places.at("cells", first.cell, "replications"), asked.mean(first.cell))
@@ -448,7 +448,7 @@ def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words
     return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
 
 
-def edge(asked: AnsweredQuestion, first: AnswerText) -> tuple[Words, ...]:
+def edge(asked: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
     if asked.content["use"] != "best" or first.cell is None:
         return ()

@@ -1,4 +1,7 @@
-"""What a numeric axis does to a metric."""
+"""Questions along a numeric axis: what it does to a metric, where that passes a value, and which choice is best where.
+
+`Curve` finds where a curve with intervals crosses a level; `Trend`, `Threshold` and `Crossover` are the questions.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,23 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ettrick.analysis.amounts import capital, dimension_of, form_of, name_of, number_of
-from ettrick.analysis.statistics.differences import difference_data, ranking_of
+from ettrick.analysis.results.answers import (
+    ConditionLine,
+    ConditionPoint,
+    CrossingSummary,
+    CrossoverAnswer,
+    HandoverSummary,
+    LeadSummary,
+    RaceSummary,
+    StageSummary,
+    ThresholdAnswer,
+    TrendAnswer,
+    TrendLine,
+    TrendPoint,
+    TrendStep,
+)
+from ettrick.analysis.results.models import DifferenceSummary
+from ettrick.analysis.statistics.differences import ranking_of
 from ettrick.analysis.statistics.estimates import contributions
 from ettrick.analysis.study.questions.question import (
     METRIC,
@@ -94,19 +113,18 @@ class Curve:
     def crossings(self, level: float) -> list[Crossing]:
         """Return where the curve passes from one side of a level to the other; the level itself is above."""
         above = [mean >= level for mean in self.means]
-        found = []
-        for before, (this, following) in enumerate(itertools.pairwise(above)):
-            if this != following:
-                at = self._place(before, self.means, level)
-                low, high = self._around(before, level, rises=following)
-                found.append(Crossing(at, low, high, before, following))
-        return found
+        return [
+            Crossing(self._place(before, self.means, level), *self._around(before, level, rises=rises), before, rises)
+            for before, (is_above, rises) in enumerate(itertools.pairwise(above))
+            if is_above != rises
+        ]
 
     def _around(self, before: int, level: float, *, rises: bool) -> tuple[float | None, float | None]:
         """Return the ends of the interval of a crossing behind a position."""
-        if any(interval is None for interval in self.intervals):
+        intervals = [interval for interval in self.intervals if interval is not None]
+        if len(intervals) < len(self.intervals):
             return None, None
-        lows, highs = zip(*(interval for interval in self.intervals if interval is not None), strict=True)
+        lows, highs = zip(*intervals, strict=True)
         # Of a rising curve the upper end of the interval is the first to have the level in it.
         first, last = (highs, lows) if rises else (lows, highs)
         left = next((index for index in range(before, -1, -1) if (first[index] < level) == rises), None)
@@ -125,7 +143,7 @@ class Curve:
         return left + share * (right - left)
 
 
-# Where a condition holds along one line of cells.
+# The values of one line of cells that have a mean.
 
 
 class AxisPoint(NamedTuple):
@@ -135,73 +153,6 @@ class AxisPoint(NamedTuple):
     number: float
     summary: CellStatistics
     cell: Cell
-
-
-@dataclass(frozen=True)
-class ConditionVerdict:
-    """Where a condition holds along one line.
-
-    Parameters
-    ----------
-    silent
-        Labels of the values without, and why.
-    level, is_least
-        The condition: a value, and whether the metric has to reach it (or else must not pass it).
-    crossings
-        Where it begins or ends to hold, with 95 % intervals (the Monte Carlo error).
-    bands
-        For each of them, between which places it is with a probability of 90 % as far as unknown inputs show; an end is
-        ``None`` where it is beyond the range, the whole where there are not enough draws.
-    sure
-        For each row, whether it holds there with its whole interval.
-    reliability
-        For each of `crossings`, what `_reliability` says of it.
-    """
-
-    others: dict[str, str]
-    rows: tuple[AxisPoint, ...]
-    silent: dict[str, str]
-    level: float
-    is_least: bool
-    crossings: tuple[Crossing, ...]
-    bands: tuple[tuple[float | None, float | None] | None, ...]
-    sure: tuple[bool, ...]
-    reliability: tuple[dict[str, float], ...]
-
-    @property
-    def holds(self) -> tuple[bool, ...]:
-        """For each row, whether the condition holds there by the mean."""
-        return tuple(_is_met(row.summary.mean or 0.0, self.level, self.is_least) for row in self.rows)
-
-    def data(self) -> dict[str, Any]:
-        """Return the numbers as plain data."""
-        return {
-            "at": self.others,
-            "points": [
-                {
-                    "value": row.label,
-                    "number": row.number,
-                    "mean": row.summary.mean,
-                    "mean_ci95": row.summary.ci95,
-                    "band90": row.summary.band90,
-                    "holds": holds,
-                    "holds_with_certainty": sure,
-                }
-                for row, holds, sure in zip(self.rows, self.holds, self.sure, strict=True)
-            ],
-            "crossings": [
-                {
-                    "at": crossing.at,
-                    "at_ci95": [crossing.low, crossing.high],
-                    "band90": band,
-                    "between": [row.label for row in self.rows[crossing.before : crossing.before + 2]],
-                    "begins": crossing.rises == self.is_least,
-                    **reliability,
-                }
-                for crossing, band, reliability in zip(self.crossings, self.bands, self.reliability, strict=True)
-            ],
-            "without_mean": self.silent,
-        }
 
 
 def rows_of(line: AxisSlice[Cell], position: int, metric: str) -> tuple[tuple[AxisPoint, ...], dict[str, str]]:
@@ -224,40 +175,6 @@ def reason_of(cell: Cell, metric: str) -> str:
     if summary is not None and summary.censored:
         return f"a job was not finished in {number_of(summary.censored, 'replication')}"
     return "no mean"
-
-
-def verdict_of(
-    table: StudyTable,
-    line: AxisSlice[Cell],
-    along: str,
-    metric: str,
-    level: float,
-    *,
-    is_log: bool,
-    is_least: bool,
-    is_unknown: bool,
-) -> ConditionVerdict:
-    """Return where a metric is at least, or at most, a value along a line."""
-    rows, silent = rows_of(line, table.position(along), metric)
-    # Read upside down, "at most" is "at least".
-    sign = 1.0 if is_least else -1.0
-    numbers = tuple(row.number for row in rows)
-    intervals = tuple(_turned(row.summary.ci95, sign) for row in rows)
-    curve = Curve(numbers, tuple(sign * (row.summary.mean or 0.0) for row in rows), intervals, is_log)
-    crossings = tuple(crossing._replace(rises=crossing.rises == is_least) for crossing in curve.crossings(sign * level))
-    drawn = _drawn_means(rows, metric)
-    bands = tuple(
-        None if drawn is None else _band(drawn * sign, curve, sign * level, crossing, rises=crossing.rises == is_least)
-        for crossing in crossings
-    )
-    sure = tuple(
-        _is_clear(row.summary.ci95, level, is_least)
-        and (not is_unknown or _is_clear(row.summary.band90, level, is_least))
-        for row in rows
-    )
-    paths = table.axes[along].targets(along)
-    reliability = tuple(_reliability(paths, rows, crossing) for crossing in crossings)
-    return ConditionVerdict(line.others, rows, silent, level, is_least, crossings, bands, sure, reliability)
 
 
 _RATE = re.compile(r"failures\.\d+\.(scale(\..+)?|rate)")
@@ -291,20 +208,12 @@ def _turned(interval: Interval | None, sign: float) -> Interval | None:
     return low, high
 
 
-def _is_met(value: float, level: float, is_least: bool) -> bool:
-    return value >= level if is_least else value <= level
-
-
-def _is_clear(interval: Interval | None, level: float, is_least: bool) -> bool:
-    return interval is not None and _is_met(interval[0] if is_least else interval[1], level, is_least)
-
-
 def _drawn_means(rows: Sequence[AxisPoint], metric: str) -> np.ndarray | None:
     """Return the means at each draw of what is unknown, shape (draws, rows); ``None`` if not all of them have one.
 
     Each is the mean at the central values, moved by what the draw changes over the same replications.
     """
-    found = []
+    table = []
     for row in rows:
         stated = row.cell.stated.metrics[metric]
         means = []
@@ -315,24 +224,20 @@ def _drawn_means(rows: Sequence[AxisPoint], metric: str) -> np.ndarray | None:
             if ours is None or theirs is None:
                 return None
             means.append((row.summary.mean or 0.0) + float((ours - theirs).mean()))
-        found.append(means)
-    least = min((len(means) for means in found), default=0)
-    return np.array([means[:least] for means in found]).T if least >= FEWEST_DRAWS else None
+        table.append(means)
+    count = min(map(len, table), default=0)
+    return np.array([means[:count] for means in table]).T if count >= FEWEST_DRAWS else None
 
 
-def _band(
-    drawn: np.ndarray, curve: Curve, level: float, crossing: Crossing, *, rises: bool
-) -> tuple[float | None, float | None]:
+def _band(drawn: np.ndarray, curve: Curve, level: float, crossing: Crossing) -> tuple[float | None, float | None]:
     """Return between which places a crossing is in 90 % of all draws; ``None`` for an end beyond the range."""
     places = []
     for means in drawn:
-        mine = Curve(curve.numbers, tuple(means.tolist()), (None,) * len(means), curve.is_log).crossings(level)
-        alike = [other.at for other in mine if other.rises == rises]
-        if alike:
-            places.append(min(alike, key=lambda at: abs(at - crossing.at)))
-        else:
-            # Where the condition holds at the end to which the crossing leads, it began before the range.
-            places.append(-math.inf if (means[-1] >= level) == rises else math.inf)
+        of_draw = Curve(curve.numbers, tuple(means.tolist()), (None,) * len(means), curve.is_log).crossings(level)
+        # Where the condition holds at the end to which the crossing leads, it began before the range.
+        beyond = -math.inf if (means[-1] >= level) == crossing.rises else math.inf
+        alike = [other.at for other in of_draw if other.rises == crossing.rises]
+        places.append(min(alike, key=lambda at: abs(at - crossing.at), default=beyond))
     low, high = np.quantile(places, [0.05, 0.95], method="inverted_cdf").tolist()
     return low if math.isfinite(low) else None, high if math.isfinite(high) else None
 
@@ -354,27 +259,27 @@ class Trend(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.use, {"metric": metric, "along": self.along, "lines": []}, silent)
-        data = [self._course(table, line, metric) for line in lines]
+            return Answer(self.use, TrendAnswer(metric=metric, along=self.along, lines=[]).data(), silent)
+        answer = TrendAnswer(metric=metric, along=self.along, lines=[self._line(table, line, metric) for line in lines])
         rule = f"{capital(name_of(metric))} has fewer than two means along {table.title(self.along)}."
-        is_known = any("whole" in content for content in data)
-        return Answer(self.use, {"metric": metric, "along": self.along, "lines": data}, "" if is_known else rule)
+        return Answer(self.use, answer.data(), "" if any(line.whole for line in answer.lines) else rule)
 
-    def _course(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> dict[str, Any]:
-        """Return the course along one line as plain data."""
+    def _line(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> TrendLine:
+        """Return the course along one line."""
         rows, silent = rows_of(line, table.position(self.along), metric)
         steps = [step for pair in itertools.pairwise(rows) if (step := _Step.of(*pair, metric)) is not None]
-        content = {
-            "at": line.others,
-            "points": [{"value": row.label, "number": row.number, "mean": row.summary.mean} for row in rows],
-            "steps": [step.data() for step in steps],
-            "without_mean": silent,
-        }
-        whole = _Step.of(rows[0], rows[-1], metric) if len(rows) > 1 else None
-        if whole is None or not steps:
-            return content
-        form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
-        return content | {"whole": whole.data(), "course": _course(_parts(rows, steps, metric, form))}
+        whole = _Step.of(rows[0], rows[-1], metric) if len(rows) > 1 and steps else None
+        course: dict[str, Any] = {}
+        if whole is not None:
+            form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
+            course = {"whole": whole.summary(), "course": _course(_parts(rows, steps, metric, form))}
+        return TrendLine(
+            at=line.others,
+            points=[TrendPoint(value=row.label, number=row.number, mean=row.summary.mean or 0.0) for row in rows],
+            steps=[step.summary() for step in steps],
+            without_mean=silent,
+            **course,
+        )
 
 
 class _Step(NamedTuple):
@@ -382,18 +287,19 @@ class _Step(NamedTuple):
 
     start: AxisPoint
     end: AxisPoint
-    found: Difference
+    difference: Difference
     replications: int
 
     @classmethod
     def of(cls, start: AxisPoint, end: AxisPoint, metric: str) -> _Step | None:
         """Return the step between two values; ``None`` where it has no interval."""
-        found = versus(end.cell, start.cell, metric)
-        return None if found is None else cls(start, end, *found)
+        change = versus(end.cell, start.cell, metric)
+        return None if change is None else cls(start, end, *change)
 
-    def data(self) -> dict[str, Any]:
-        """Return the change as plain data."""
-        return {"from": self.start.label, "to": self.end.label, "difference": difference_data(self.found)}
+    def summary(self) -> TrendStep:
+        """Return the change by the labels of both values."""
+        difference = DifferenceSummary.model_validate(self.difference)
+        return TrendStep(start=self.start.label, end=self.end.label, difference=difference)
 
 
 class _Part(NamedTuple):
@@ -410,27 +316,27 @@ def _parts(rows: Sequence[AxisPoint], steps: Sequence[_Step], metric: str, form:
     A value belongs to a plateau as long as it shows no difference from the first of it: a slope of many small steps,
     none of them resolved, is no plateau.
     """
-    known = {(step.start.label, step.end.label): step for step in steps}
+    by_labels = {(step.start.label, step.end.label): step for step in steps}
     parts: list[_Part] = []
     for before, row in itertools.pairwise(rows):
         last = parts[-1] if parts else _Part(0, (before,), ())
-        here = known.get((before.label, row.label))
+        here = by_labels.get((before.label, row.label))
         start = last.rows[0] if last.sign == 0 else before
         sign = _sign(here if start is before else _Step.of(start, row, metric), form)
-        found = (here,) if here is not None else ()
+        added = (here,) if here is not None else ()
         if sign == last.sign:
-            parts[-1:] = [last._replace(rows=(*last.rows, row), steps=(*last.steps, *found))]
+            parts[-1:] = [last._replace(rows=(*last.rows, row), steps=(*last.steps, *added))]
         else:
-            parts.append(_Part(sign, (before, row), found))
+            parts.append(_Part(sign, (before, row), added))
     return parts
 
 
 def _sign(step: _Step | None, form: NumberFormat) -> int:
     """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
-    if step is None or not step.found.resolved:
+    if step is None or not step.difference.resolved:
         return 0
     texts = {form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (step.start, step.end)}
-    return 0 if len(texts) == 1 else 1 if step.found.mean > 0 else -1
+    return 0 if len(texts) == 1 else 1 if step.difference.mean > 0 else -1
 
 
 def _course(parts: Sequence[_Part]) -> str:
@@ -490,22 +396,61 @@ class Threshold(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.use, {"metric": metric, "along": self.along, "lines": []}, silent)
-        level, is_least = self._level(metric), self.at_most is None
-        is_spaced, unknown = is_log(table, self.along), self.over == "parameters"
-        verdicts = [
-            verdict_of(table, line, self.along, metric, level, is_log=is_spaced, is_least=is_least, is_unknown=unknown)
-            for line in lines
-        ]
-        data = {
-            "metric": metric,
-            "at_least" if is_least else "at_most": level,
-            "along": self.along,
-            "over": self.over,
-            "lines": [verdict.data() for verdict in verdicts],
-        }
+            return Answer(self.use, ThresholdAnswer(metric=metric, along=self.along, lines=[]).data(), silent)
+        answer = ThresholdAnswer(
+            metric=metric,
+            along=self.along,
+            over=self.over,
+            lines=[self._line(table, line, metric) for line in lines],
+            **{"at_least" if self.at_most is None else "at_most": self._level(metric)},
+        )
         rule = f"{capital(name_of(metric))}: fewer than two values of {table.title(self.along)} have a mean."
-        return Answer(self.use, data, "" if any(len(verdict.rows) > 1 for verdict in verdicts) else rule)
+        return Answer(self.use, answer.data(), "" if any(len(line.points) > 1 for line in answer.lines) else rule)
+
+    def _line(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> ConditionLine:
+        """Return where the condition holds along one line."""
+        rows, silent = rows_of(line, table.position(self.along), metric)
+        # Read upside down, "at most" is "at least".
+        sign = 1.0 if self.at_most is None else -1.0
+        curve = Curve(
+            tuple(row.number for row in rows),
+            tuple(sign * (row.summary.mean or 0.0) for row in rows),
+            tuple(_turned(row.summary.ci95, sign) for row in rows),
+            is_log(table, self.along),
+        )
+        level, drawn, paths = (
+            sign * self._level(metric),
+            _drawn_means(rows, metric),
+            table.axes[self.along].targets(self.along),
+        )
+        points = [self._point(row, sign, level) for row in rows]
+        crossings = [
+            CrossingSummary(
+                at=crossing.at,
+                at_ci95=(crossing.low, crossing.high),
+                band90=None if drawn is None else _band(drawn * sign, curve, level, crossing),
+                between=[row.label for row in rows[crossing.before : crossing.before + 2]],
+                begins=crossing.rises,
+                **_reliability(paths, rows, crossing),
+            )
+            for crossing in curve.crossings(level)
+        ]
+        return ConditionLine(at=line.others, points=points, crossings=crossings, without_mean=silent)
+
+    def _point(self, row: AxisPoint, sign: float, level: float) -> ConditionPoint:
+        """Return whether the condition holds at one value, by the mean and by all that is not sure of it."""
+        summary = row.summary
+        intervals = (summary.ci95, *((summary.band90,) if self.over == "parameters" else ()))
+        turned = [_turned(interval, sign) for interval in intervals]
+        return ConditionPoint(
+            value=row.label,
+            number=row.number,
+            mean=summary.mean or 0.0,
+            mean_ci95=summary.ci95,
+            band90=summary.band90,
+            holds=sign * (summary.mean or 0.0) >= level,
+            holds_with_certainty=all(interval is not None and interval[0] >= level for interval in turned),
+        )
 
 
 # Who is best at each value of an axis, and between which values another one becomes the best.
@@ -544,20 +489,19 @@ class AxisStage(NamedTuple):
         names, rows = list(cells), common_rows(list(cells.values()), metric)
         count = min((len(ratios) for ratios in rows), default=0)
         means = {name: mean_of(cell, metric, count) for name, cell in cells.items()}
-        known = {name: mean for name, mean in means.items() if mean is not None}
-        if len(known) < 2:
+        ranked = {name: mean for name, mean in means.items() if mean is not None}
+        if len(ranked) < 2:
             return None
         ranking = ranking_of(rows, lowest=is_lowest, metric=metric)
         if ranking is None or len(ranking.order) < 2:
-            order = tuple(sorted(known, key=lambda name: known[name] if is_lowest else -known[name]))
-            return cls(label, number, order, order[:1], order[1:], known[order[0]], None, count, cells)
-        order = tuple(names[place] for place in ranking.order)
-        may_be = {names[place] for place in ranking.may_be_best}
+            order = tuple(sorted(ranked, key=lambda name: ranked[name] if is_lowest else -ranked[name]))
+            return cls(label, number, order, order[:1], order[1:], ranked[order[0]], None, count, cells)
+        order = tuple(names[index] for index in ranking.order)
         behind = dict(zip(order, ranking.behind, strict=True))
-        others = [name for name in order[1:] if name in may_be]
-        ties = tuple(name for name in others if behind[name] == (0, (0, 0)))
-        rest = tuple(name for name in others if name not in ties)
-        return cls(label, number, order, (order[0], *ties), rest, known[order[0]], ranking, count, cells)
+        may_be_best = {names[index] for index in ranking.may_be_best}
+        leaders = (order[0], *(name for name in order[1:] if name in may_be_best and behind[name] == (0, (0, 0))))
+        rest = tuple(name for name in order if name in may_be_best and name not in leaders)
+        return cls(label, number, order, leaders, rest, ranked[order[0]], ranking, count, cells)
 
     @property
     def is_resolved(self) -> bool:
@@ -569,22 +513,22 @@ class AxisStage(NamedTuple):
         """Those that may be best, in order of their means."""
         return tuple(name for name in self.order if name in self.leaders or name in self.open)
 
-    def data(self) -> dict[str, Any]:
-        """Return the numbers as plain data."""
+    def summary(self) -> StageSummary:
+        """Return who is best in numbers and labels."""
         second = None
         if self.ranking is not None:
             mean, interval = self.ranking.behind[1]
-            second = {"mean": mean, "ci95": interval, "resolved": self.is_resolved}
-        return {
-            "value": self.label,
-            "number": self.number,
-            "best": self.order[0],
-            "may_be_best": list(self.may_be_best),
-            "order": list(self.order),
-            "mean": self.mean,
-            "ahead_of_second": second,
-            "replications": self.replications,
-        }
+            second = LeadSummary(mean=mean, ci95=interval, resolved=self.is_resolved)
+        return StageSummary(
+            value=self.label,
+            number=self.number,
+            best=self.order[0],
+            may_be_best=list(self.may_be_best),
+            order=list(self.order),
+            mean=self.mean,
+            ahead_of_second=second,
+            replications=self.replications,
+        )
 
 
 class Handover(NamedTuple):
@@ -594,16 +538,16 @@ class Handover(NamedTuple):
     behind: AxisStage
     crossing: Crossing | None
 
-    def data(self) -> dict[str, Any]:
-        """Return the numbers as plain data."""
-        found = self.crossing
-        return {
-            "from": self.before.order[0],
-            "to": self.behind.order[0],
-            "between": [self.before.label, self.behind.label],
-            "at": None if found is None else found.at,
-            "at_ci95": None if found is None else [found.low, found.high],
-        }
+    def summary(self) -> HandoverSummary:
+        """Return who follows whom, and where."""
+        crossing = self.crossing
+        return HandoverSummary(
+            former=self.before.order[0],
+            latter=self.behind.order[0],
+            between=[self.before.label, self.behind.label],
+            at=None if crossing is None else crossing.at,
+            at_ci95=None if crossing is None else (crossing.low, crossing.high),
+        )
 
 
 class Race(NamedTuple):
@@ -618,18 +562,18 @@ class Race(NamedTuple):
     @property
     def handovers(self) -> list[Handover]:
         """Neighbours among the values at which it is resolved who is best, if not the same is best at them."""
-        found: list[Handover] = []
+        handovers: list[Handover] = []
         before: AxisStage | None = None
         for stage in self.stages:
             if not stage.is_resolved:
                 continue
             if before is not None and not set(before.leaders) & set(stage.leaders):
-                found.append(Handover(before, stage, self._crossing(before, stage)))
+                handovers.append(Handover(before, stage, self._crossing(before, stage)))
                 before = stage
             # Where another one is level with the best it is not yet behind.
             elif before is None or set(stage.leaders) <= set(before.leaders):
                 before = stage
-        return found
+        return handovers
 
     def _crossing(self, before: AxisStage, behind: AxisStage) -> Crossing | None:
         """Return where the best of one value is passed by that of another; ``None`` if a third may be between."""
@@ -637,29 +581,24 @@ class Race(NamedTuple):
         between = [stage for stage in self.stages if before.number < stage.number < behind.number]
         if any(not set(stage.may_be_best) <= {*before.leaders, *behind.leaders} for stage in between):
             return None
-        common = [stage for stage in self.stages if old in stage.cells and new in stage.cells]
-        found = [
-            (stage, versus(stage.cells[old], stage.cells[new], self.metric, stage.replications)) for stage in common
-        ]
-        known = [(stage, pair[0]) for stage, pair in found if pair is not None]
         sign = -1.0 if self.is_lowest else 1.0
-        ends = [sorted(sign * end for end in pair.ci95 or (pair.mean, pair.mean)) for _, pair in known]
-        curve = Curve(
-            tuple(stage.number for stage, _ in known),
-            tuple(sign * difference.mean for _, difference in known),
-            tuple((low, high) for low, high in ends),
-            self.is_log,
-        )
-        falling = (one for one in curve.crossings(0.0) if not one.rises)
-        return next((one for one in falling if before.number <= known[one.before][0].number < behind.number), None)
+        numbers, means, intervals = [], [], []
+        for stage in self.stages:
+            if old in stage.cells and new in stage.cells:
+                change = versus(stage.cells[old], stage.cells[new], self.metric, stage.replications)
+                if change is not None:
+                    mean = change[0].mean
+                    numbers.append(stage.number)
+                    means.append(sign * mean)
+                    intervals.append(_turned(change[0].ci95 or (mean, mean), sign))
+        curve = Curve(tuple(numbers), tuple(means), tuple(intervals), self.is_log)
+        falling = (crossing for crossing in curve.crossings(0.0) if not crossing.rises)
+        return next((one for one in falling if before.number <= numbers[one.before] < behind.number), None)
 
-    def data(self) -> dict[str, Any]:
-        """Return the numbers as plain data."""
-        return {
-            "at": self.at,
-            "best": [stage.data() for stage in self.stages],
-            "crossings": [handover.data() for handover in self.handovers],
-        }
+    def summary(self) -> RaceSummary:
+        """Return who is best where in numbers and labels."""
+        stages = [stage.summary() for stage in self.stages]
+        return RaceSummary(at=self.at, best=stages, crossings=[handover.summary() for handover in self.handovers])
 
 
 # Which of several choices is best along a numeric axis, and where another one becomes the best.
@@ -687,13 +626,15 @@ class Crossover(Question):
         silent = silence(table, metric)
         is_lowest, is_spaced = is_lowest_best(metric, self.direction or ""), is_log(table, self.along)
         lines = [] if silent else lines_of(table, self.between, self.along)
-        found = [self._race(table, line, metric, is_lowest=is_lowest, is_log=is_spaced) for line in lines]
-        races = [race for race in found if len(race.stages) > 1]
+        races = [self._race(table, line, metric, is_lowest=is_lowest, is_log=is_spaced) for line in lines]
+        races = [race for race in races if len(race.stages) > 1]
         if not silent and not races:
             title = table.title(self.along)
             silent = f"Fewer than two values of {title} have results of several values of {table.title(self.between)}."
-        data: dict[str, Any] = {"metric": metric, "between": self.between, "along": self.along, "lines": []}
-        return Answer(self.use, data | {"lines": [race.data() for race in races]}, silent)
+        answer = CrossoverAnswer(
+            metric=metric, between=self.between, along=self.along, lines=[race.summary() for race in races]
+        )
+        return Answer(self.use, answer.data(), silent)
 
     def _race(self, table: StudyTable, line: AxisSlice[Cell], metric: str, *, is_lowest: bool, is_log: bool) -> Race:
         """Return who is best at each value of the axis."""

@@ -8,7 +8,17 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ettrick.analysis.amounts import listed, name_of
-from ettrick.analysis.statistics.differences import difference_data, ranking_of
+from ettrick.analysis.results.answers import (
+    BestAnswer,
+    CompareAnswer,
+    ComparedLine,
+    FrontCell,
+    ParetoAnswer,
+    RankedCell,
+    RankedGroup,
+)
+from ettrick.analysis.results.models import DifferenceSummary
+from ettrick.analysis.statistics.differences import ranking_of
 from ettrick.analysis.statistics.estimates import contributions, t_quantile, with_width
 from ettrick.analysis.study.amounts import AxisSlice
 from ettrick.analysis.study.questions.along import reason_of
@@ -34,7 +44,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.statistics.differences import Ranking
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
 
@@ -61,72 +70,43 @@ class Best(Question):
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
         if silent:
-            return Answer(self.use, {"metric": metric, "groups": []}, silent)
+            return Answer(self.use, BestAnswer(metric=metric, groups=[]).data(), silent)
         is_lowest = is_lowest_best(metric, self.direction or "")
         others = [name for name in table.axes if name not in self.for_each]
         groups = lines_of(table, *others) if self.for_each else [AxisSlice({}, table.running)]
-        found = [_Group.of(line, metric, is_lowest=is_lowest) for line in groups]
-        data = {
-            "metric": metric,
-            "direction": "lowest" if is_lowest else "highest",
-            "groups": [group.data(table) for group in found],
-        }
+        answer = BestAnswer(
+            metric=metric,
+            direction="lowest" if is_lowest else "highest",
+            groups=[_ranked_group(table, line, metric, is_lowest=is_lowest) for line in groups],
+        )
         rule = f"No point has a mean of {name_of(metric)} over two replications or more."
-        return Answer(self.use, data, "" if any(group.order for group in found) else rule)
+        return Answer(self.use, answer.data(), "" if any(group.order for group in answer.groups) else rule)
 
 
-class _Group(NamedTuple):
-    """Candidates among which the best is sought, all over the first replications that they have in common."""
-
-    at: dict[str, str]
-    metric: str
-    cells: tuple[Cell, ...]
-    ranking: Ranking | None
-    rivals: tuple[int, ...]
-    """Positions of those that may be best beside the first, in order."""
-    replications: int
-
-    @classmethod
-    def of(cls, line: AxisSlice[Cell], metric: str, *, is_lowest: bool) -> _Group:
-        """Return the ranking of the cells of a line."""
-        cells = tuple(cell for cell in line.cells if cell.stated.metrics.get(metric))
-        rows = common_rows(cells, metric)
-        ranking = ranking_of(rows, lowest=is_lowest, metric=metric) if rows else None
-        rivals: tuple[int, ...] = ()
-        if ranking is not None:
-            may_be = set(ranking.may_be_best)
-            rivals = tuple(place for place in ranking.order[1:] if place in may_be)
-        return cls(line.others, metric, cells, ranking, rivals, len(rows[0]) if rows else 0)
-
-    def mean(self, place: int) -> float:
-        """Return the mean of a candidate that is ranked."""
-        return mean_of(self.cells[place], self.metric, self.replications) or 0.0
-
-    @property
-    def order(self) -> tuple[int, ...]:
-        """Positions of the candidates, best first."""
-        return self.ranking.order if self.ranking is not None else ()
-
-    def data(self, table: StudyTable) -> dict[str, Any]:
-        """Return the ranking as plain data."""
-        if self.ranking is None:
-            return {"at": self.at, "best": None, "order": []}
-        return {
-            "at": self.at,
-            "best": labels_of(table, self.cells[self.order[0]]),
-            "may_be_best": [labels_of(table, self.cells[place]) for place in self.rivals],
-            "replications": self.replications,
-            "replications_to_resolve": self.ranking.replications_to_resolve,
-            "order": [
-                {
-                    "at": labels_of(table, self.cells[place]),
-                    "mean": self.mean(place),
-                    "behind": behind[0],
-                    "behind_ci95": with_width(behind[1]),
-                }
-                for place, behind in zip(self.order, self.ranking.behind, strict=True)
-            ],
-        }
+def _ranked_group(table: StudyTable, line: AxisSlice[Cell], metric: str, *, is_lowest: bool) -> RankedGroup:
+    """Return the ranking of the cells of a line over the first replications that they have in common."""
+    cells = [cell for cell in line.cells if cell.stated.metrics.get(metric)]
+    rows = common_rows(cells, metric)
+    ranking = ranking_of(rows, lowest=is_lowest, metric=metric) if rows else None
+    if ranking is None:
+        return RankedGroup(at=line.others, best=None, order=[])
+    labels = [labels_of(table, cell) for cell in cells]
+    return RankedGroup(
+        at=line.others,
+        best=labels[ranking.order[0]],
+        may_be_best=[labels[index] for index in ranking.order[1:] if index in ranking.may_be_best],
+        replications=len(rows[0]),
+        replications_to_resolve=ranking.replications_to_resolve,
+        order=[
+            RankedCell(
+                at=labels[index],
+                mean=mean_of(cells[index], metric, len(rows[0])) or 0.0,
+                behind=distance,
+                behind_ci95=with_width(interval),
+            )
+            for index, (distance, interval) in zip(ranking.order, ranking.behind, strict=True)
+        ],
+    )
 
 
 # The front of several aims: what no other one is better than in everything, and how sure that is.
@@ -338,17 +318,16 @@ class Pareto(Question):
         cells, count = ([], 0) if silent else _known(table, self.aims)
         if not silent and len(cells) < 2:
             silent = f"Fewer than two points have a mean of {listed([name_of(name) for name in self.aims])}."
-        data: dict[str, Any] = {"metrics": list(self.aims), "axes": list(self.axes), "front": [], "may_be_too": []}
-        if silent:
-            return Answer(self.use, data, silent)
-        found = front_of(self._aims(table, cells))
-        entries = [
-            self._entry(table, cells[row], count) | {"certain": sure}
-            for row, sure in zip(found.members, found.sure, strict=True)
-        ]
-        maybe = [self._entry(table, cells[row], count) for row in found.maybe]
-        data |= {"replications": count, "front": entries, "may_be_too": maybe}
-        return Answer(self.use, data)
+        data: dict[str, Any] = {"metrics": self.aims, "axes": self.axes, "front": [], "may_be_too": []}
+        if not silent:
+            front = front_of(self._aims(table, cells))
+            pairs = zip(front.members, front.sure, strict=True)
+            data |= {
+                "replications": count,
+                "front": [self._entry(table, cells[row], count, certain=sure) for row, sure in pairs],
+                "may_be_too": [self._entry(table, cells[row], count) for row in front.maybe],
+            }
+        return Answer(self.use, ParetoAnswer.model_validate(data, strict=False).data(), silent)
 
     def _aims(self, table: StudyTable, cells: Sequence[_Known]) -> list[FloatArray]:
         """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""
@@ -362,14 +341,13 @@ class Pareto(Question):
             aims.append(sign * np.array(numbers, dtype=np.float64))
         return aims
 
-    def _entry(self, table: StudyTable, known: _Known, count: int) -> dict[str, Any]:
-        """Return a cell as plain data, its means over so many replications."""
+    def _entry(self, table: StudyTable, known: _Known, count: int, **certain: bool) -> FrontCell:
+        """Return a cell with its means over the first replications, and its numbers of the axes that are aims."""
         cell = known.cell
-        found: dict[str, Any] = {"at": labels_of(table, cell)}
-        for name in self.aims:
-            estimate = cell.stated.estimate(name, count)
-            found[name] = {"mean": estimate.mean, "mean_ci95": estimate.interval}
-        return found | {name: cell.values[table.position(name)].number for name in self.axes}
+        estimates = {name: cell.stated.estimate(name, count) for name in self.aims}
+        means = {name: {"mean": mean.mean, "mean_ci95": mean.interval} for name, mean in estimates.items()}
+        numbers = {name: cell.values[table.position(name)].number for name in self.axes}
+        return FrontCell.model_validate({"at": labels_of(table, cell), **means, **numbers, **certain})
 
 
 class _Known(NamedTuple):
@@ -421,34 +399,31 @@ class Compare(Question):
         silent = silence(table, metric)
         if not silent and not any(line.missing for line in lines):
             silent = no_lines(table, lines, self.axis)
-        data: list[dict[str, Any]] = []
-        reasons = [silent] if silent else []
-        for line in () if silent else lines:
-            content, reason = self._compared(table, line, metric)
-            data.append(content)
-            reasons += [reason] if reason else []
-        is_silent = not any(change for content in data for change in content["differences"].values())
-        why = reasons[0] if reasons and is_silent else ""
-        return Answer(self.use, {"metric": metric, "axis": self.axis, "lines": data}, why)
+        compared = [self._compared(table, line, metric) for line in ([] if silent else lines)]
+        answer = CompareAnswer(metric=metric, axis=self.axis, lines=[line for line, _ in compared])
+        is_known = any(change for line in answer.lines for change in line.differences.values())
+        reasons = [reason for reason in (silent, *(reason for _, reason in compared)) if reason]
+        return Answer(self.use, answer.data(), "" if is_known or not reasons else reasons[0])
 
-    def _compared(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> tuple[dict[str, Any], str]:
-        """Return the differences of one line as plain data, and why the first that is missing is; empty without one."""
+    def _compared(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> tuple[ComparedLine, str]:
+        """Return the differences of one line, and why the first that is missing is; empty without one."""
         position, title = table.position(self.axis), table.title(self.axis)
         cells = {cell.values[position].label: cell for cell in (*line.cells, *line.missing)}
         base = self.against or next(iter(cells))
-        content: dict[str, Any] = {"at": line.others, "against": base, "differences": {}}
+        differences: dict[str, DifferenceSummary | None] = {}
+        reason = ""
         if base not in cells:
-            return content, f"{base} is no value of {title}{suggest(base, cells)}."
-        if mean_of(cells[base], metric) is None:
+            reason = f"{base} is no value of {title}{suggest(base, cells)}."
+        elif mean_of(cells[base], metric) is None:
             why = reason_of(cells[base], metric)
-            return content, f"{title} = {base} has no {name_of(metric)} to compare with: {why}."
-        missing = []
-        for label, cell in cells.items():
-            if label != base:
-                found = versus(cell, cells[base], metric)
-                content["differences"][label] = difference_data(found[0]) if found is not None else None
-                missing += [f"{title} = {label}: {_silence(cell, metric)}."] if found is None else []
-        return content, next(iter(missing), "")
+            reason = f"{title} = {base} has no {name_of(metric)} to compare with: {why}."
+        else:
+            changes = {label: versus(cell, cells[base], metric) for label, cell in cells.items() if label != base}
+            differences = {label: None if change is None else DifferenceSummary.model_validate(change[0])
+                           for label, change in changes.items()}  # fmt: skip
+            reason = next((f"{title} = {label}: {_silence(cells[label], metric)}."
+                           for label, change in changes.items() if change is None), "")  # fmt: skip
+        return ComparedLine(at=line.others, against=base, differences=differences), reason
 
 
 def _silence(cell: Cell, metric: str) -> str:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from ettrick.analysis.amounts import capital, name_of
-from ettrick.analysis.statistics.differences import difference_data
+from ettrick.analysis.results.answers import (
+    MoveAnswer,
+    SensitivityAnswer,
+    SobolAnswer,
+    SwingAnswer,
+    TornadoAnswer,
+)
+from ettrick.analysis.results.models import DifferenceSummary
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from ettrick.analysis.study.table import summary_of
@@ -13,7 +20,6 @@ from ettrick.analysis.study.table import summary_of
 if TYPE_CHECKING:
     from ettrick.analysis.statistics.differences import Difference
     from ettrick.analysis.study.amounts import AxisPosition
-    from ettrick.analysis.study.questions.sobol import Indices
     from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 
 
@@ -26,53 +32,40 @@ class Sensitivity(Question):
     def answer(self, table: StudyTable) -> Answer:
         """Return the axes in order of what they do."""
         metric = self._headline(table.metrics)
-        data: dict[str, Any] = {"metric": metric, "kind": None}
         silent = silence(table, metric)
-        if silent:
-            return Answer(self.use, data, silent)
-        if _is_one_at_a_time(table):
+        if not silent and _is_one_at_a_time(table):
             return self._tornado(table, metric)
-        if _is_saltelli(table):
+        if not silent and _is_saltelli(table):
             return self._indices(table, metric)
         rule = "The points of this design do not show which axis moves a metric most: use one-at-a-time or saltelli."
-        return Answer(self.use, data, rule)
+        return Answer(self.use, SensitivityAnswer(metric=metric, kind=None).data(), silent or rule)
 
     def _tornado(self, table: StudyTable, metric: str) -> Answer:
         """Return the axes by how far each alone moves the metric."""
         center = summary_of(table.cells[0], metric)
         if center is None or center.mean is None:
-            return Answer(self.use, {"metric": metric}, f"The central point has no mean of {name_of(metric)}.")
-        found = tornado(table, metric)
-        data = {
-            "metric": metric,
-            "kind": "tornado",
-            "center": center.mean,
-            "axes": [
-                {
-                    "axis": swing.axis,
-                    "swing": swing.size,
-                    "moves": [
-                        {"value": move.value.label, "difference": difference_data(move.change), "trouble": move.trouble}
-                        for move in swing.moves
-                    ],
-                }
-                for swing in found.swings
-            ],
-        }
+            why = f"The central point has no mean of {name_of(metric)}."
+            return Answer(self.use, SensitivityAnswer(metric=metric).data(), why)
+        swings = [
+            SwingAnswer(axis=swing.axis, swing=swing.size, moves=[move.answer() for move in swing.moves])
+            for swing in tornado(table, metric).swings
+        ]
+        answer = TornadoAnswer(metric=metric, kind="tornado", center=center.mean, axes=swings)
         rule = f"No axis moves {name_of(metric)}."
-        return Answer(self.use, data, "" if any(swing.size > 0 for swing in found.swings) else rule)
+        return Answer(self.use, answer.data(), "" if any(swing.swing > 0 for swing in swings) else rule)
 
     def _indices(self, table: StudyTable, metric: str) -> Answer:
         """Return the axes by the variance that they bring."""
         from ettrick.analysis.study.questions.sobol import indices
 
         try:
-            found = indices(table, metric)
+            sobol = indices(table, metric)
         except ReplicationsError as error:
-            return Answer(self.use, {"metric": metric, "kind": None}, f"{capital(str(error))}.")
-        rule = f"{capital(name_of(metric))} is the same at every point." if found.shares is None else ""
-        rule = rule or (f"No indices of {name_of(metric)}: {found.reason}." if found.reason else "")
-        return Answer(self.use, {"metric": metric, "kind": "sobol", **_indices_data(found)}, rule)
+            return Answer(self.use, SensitivityAnswer(metric=metric, kind=None).data(), f"{capital(str(error))}.")
+        rule = f"{capital(name_of(metric))} is the same at every point." if sobol.shares is None else ""
+        rule = rule or (f"No indices of {name_of(metric)}: {sobol.reason}." if sobol.reason else "")
+        answer = SobolAnswer.model_validate({**sobol._asdict(), "kind": "sobol", "axes": list(sobol.axes)})
+        return Answer(self.use, answer.data(), rule)
 
 
 def _is_one_at_a_time(table: StudyTable) -> bool:
@@ -96,21 +89,6 @@ def _is_saltelli(table: StudyTable) -> bool:
         for axis in range(count)
         for first, second, swapped in zip(sets[0], sets[1], sets[2 + axis], strict=True)
     )
-
-
-def _indices_data(found: Indices) -> dict[str, Any]:
-    """Return what brings the variance as plain data."""
-    return {
-        "rows": found.rows,
-        "replications": found.replications,
-        "left_out": found.left_out,
-        "shares": None if found.shares is None else {name: share._asdict() for name, share in found.shares.items()},
-        "noise": found.noise,
-        "axes": [
-            {"axis": index.axis, "first": index.first._asdict(), "total": index.total._asdict()} for index in found.axes
-        ],
-        "reason": found.reason,
-    }
 
 
 # One axis at a time: how far each alone moves a metric from where all have their central values.
@@ -137,6 +115,11 @@ class Move(NamedTuple):
     closed_form: float | None
     trouble: str
     replications: int
+
+    def answer(self) -> MoveAnswer:
+        """Return the change as answers have it."""
+        change = None if self.change is None else DifferenceSummary.model_validate(self.change)
+        return MoveAnswer(value=self.value.label, difference=change, trouble=self.trouble)
 
 
 class Swing(NamedTuple):

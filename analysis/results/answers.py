@@ -1,0 +1,314 @@
+"""The answers of a study in numbers: questions return them, JSON holds their keys, and pages read them.
+
+Each kind of question has a type, which `answer_of` reads. A key that is not stated is not in JSON either: a question
+without an answer states what was asked alone. Cells are named by the labels of their values, by axis; places on an axis
+are in SI units.
+"""
+
+# Annotations are not postponed: pydantic would compile each at the start.
+from typing import Any
+
+from pydantic import ConfigDict, Field
+
+from ettrick.analysis.results.models import (
+    AnswerSummary,
+    DifferenceSummary,
+    IndexEstimate,
+    Labels,
+    Number,
+    OpenPair,
+    Pair,
+    Part,
+    Real,
+    Texts,
+    Whole,
+)
+
+
+class AnswerData(Part):
+    """What is known in answer to a question."""
+
+    metric: str = ""
+
+    def data(self) -> dict[str, Any]:
+        """Return what is stated as plain data."""
+        return self.model_dump(by_alias=True, exclude_unset=True)
+
+
+# Which combination is best.
+
+
+class RankedCell(Part):
+    """A combination, and how far it is behind the best one; intervals of a group hold together."""
+
+    at: Labels
+    mean: Real
+    behind: Real
+    behind_ci95: Pair
+
+
+class RankedGroup(Part):
+    """Combinations with the same values of the axes for each of which a best one is sought."""
+
+    at: Labels
+    best: Labels | None  # ``None`` where none has a mean over two replications or more
+    may_be_best: list[Labels] = Field([])  # rivals that are not resolved to be behind, best first
+    replications: Whole = 0
+    replications_to_resolve: Whole | None = None
+    order: list[RankedCell]  # best first
+
+
+class BestAnswer(AnswerData):
+    """Which combination is best, in each group."""
+
+    direction: str = ""
+    groups: list[RankedGroup]
+
+
+# What each value of an axis changes.
+
+
+class ComparedLine(Part):
+    """What the values of an axis change in one combination of the others, by label; null without a mean."""
+
+    at: Labels
+    against: str
+    differences: dict[str, DifferenceSummary | None]
+
+
+class CompareAnswer(AnswerData):
+    """What each value of an axis changes."""
+
+    axis: str
+    lines: list[ComparedLine]
+
+
+# Who is best along an axis, and where another one becomes the best.
+
+
+class LeadSummary(Part):
+    """How far the best is ahead of the second."""
+
+    mean: Real
+    ci95: Pair
+    resolved: bool
+
+
+class StageSummary(Part):
+    """Who is best at one value of an axis."""
+
+    value: str
+    number: Real
+    best: str
+    may_be_best: Texts  # the best among them
+    order: Texts = Field([])  # all that compete, best first
+    mean: Real
+    ahead_of_second: LeadSummary | None
+    replications: Whole = 0
+
+
+class HandoverSummary(Part):
+    """Two values between which another one becomes the best, and where; null if a third may be best between them."""
+
+    former: str = Field(alias="from")
+    latter: str = Field(alias="to")
+    between: Texts
+    at: Number
+    at_ci95: OpenPair
+
+
+class RaceSummary(Part):
+    """Who is best along an axis in one combination of the others."""
+
+    at: Labels
+    best: list[StageSummary]
+    crossings: list[HandoverSummary]
+
+
+class CrossoverAnswer(AnswerData):
+    """Who is best where."""
+
+    between: str
+    along: str
+    lines: list[RaceSummary]
+
+
+# The front of several aims.
+
+
+class FrontCell(Part):
+    """A combination on the front, or perhaps on it; beside these keys stand its metrics and numbers of axes by name."""
+
+    model_config = ConfigDict(extra="allow")
+
+    at: Labels
+
+    @property
+    def certain(self) -> bool:
+        """Whether it is resolved to be on the front."""
+        return bool((self.model_extra or {}).get("certain"))
+
+
+class ParetoAnswer(AnswerData):
+    """Which combinations no other one beats in everything."""
+
+    metrics: Texts
+    axes: Texts
+    front: list[FrontCell]
+    may_be_too: list[FrontCell]
+    replications: Whole = 0
+
+
+# Which axis moves a metric most.
+
+
+class MoveAnswer(Part):
+    """What one value of an axis changes, all others at the centre; null and why where that is not known."""
+
+    value: str
+    difference: DifferenceSummary | None
+    trouble: str
+
+
+class SwingAnswer(Part):
+    """How far an axis alone moves a metric."""
+
+    axis: str
+    swing: Real
+    moves: list[MoveAnswer]
+
+
+class IndexAnswer(Part):
+    """How much of the variance one axis brings alone, and with all others."""
+
+    axis: str
+    first: IndexEstimate
+    total: IndexEstimate
+
+
+class SensitivityAnswer(AnswerData):
+    """Which axis moves a metric most: ``tornado``, ``sobol``, or null where the points do not show it."""
+
+    kind: str | None = None
+
+
+class TornadoAnswer(SensitivityAnswer):
+    """The axes by how far each alone moves a metric."""
+
+    center: Real
+    axes: list[SwingAnswer]
+
+
+class SobolAnswer(SensitivityAnswer):
+    """The axes by the variance that they bring."""
+
+    rows: Whole
+    replications: Whole
+    left_out: Whole
+    shares: dict[str, IndexEstimate] | None
+    noise: Number
+    axes: list[IndexAnswer]
+    reason: str
+
+
+# What it takes for a metric to pass a value.
+
+
+class ConditionPoint(Part):
+    """Whether a condition holds at one value of an axis."""
+
+    value: str
+    number: Real
+    mean: Number = None
+    mean_ci95: Pair = None
+    band90: Pair = None
+    holds: bool
+    holds_with_certainty: bool
+
+
+class CrossingSummary(Part):
+    """Where a condition begins to hold, or ends to; times between failures are stated along axes of failure rates."""
+
+    at: Real
+    at_ci95: OpenPair
+    band90: OpenPair
+    between: Texts
+    begins: bool
+    mtti_s: Number = None
+    mtbf_gpu_s: Number = None
+    mtbf_node_s: Number = None
+
+
+class ConditionLine(Part):
+    """Where a condition holds along an axis in one combination of the others."""
+
+    at: Labels
+    points: list[ConditionPoint]
+    crossings: list[CrossingSummary]
+    without_mean: Labels = Field({})
+
+
+class ThresholdAnswer(AnswerData):
+    """Where a metric passes a value: `at_least` or `at_most`."""
+
+    at_least: Number = None
+    at_most: Number = None
+    along: str
+    over: str = "runs"
+    lines: list[ConditionLine]
+
+
+# What an axis does to a metric.
+
+
+class TrendPoint(Part):
+    """A metric at one value of an axis."""
+
+    value: str
+    number: Real
+    mean: Real
+
+
+class TrendStep(Part):
+    """What changes from one value of an axis to another."""
+
+    start: str = Field(alias="from")
+    end: str = Field(alias="to")
+    difference: DifferenceSummary
+
+
+class TrendLine(Part):
+    """What an axis does in one combination of the others; `whole` and `course` where two values have a mean."""
+
+    at: Labels
+    points: list[TrendPoint]
+    steps: list[TrendStep]
+    without_mean: Labels = Field({})
+    whole: TrendStep | None = None
+    course: str = ""
+
+
+class TrendAnswer(AnswerData):
+    """What an axis does to a metric."""
+
+    along: str
+    lines: list[TrendLine]
+
+
+_TYPES: dict[str, type[AnswerData]] = {
+    "best": BestAnswer,
+    "compare": CompareAnswer,
+    "crossover": CrossoverAnswer,
+    "pareto": ParetoAnswer,
+    "sensitivity": SensitivityAnswer,
+    "sobol": SobolAnswer,
+    "threshold": ThresholdAnswer,
+    "tornado": TornadoAnswer,
+    "trend": TrendAnswer,
+}
+
+
+def answer_of(summary: AnswerSummary) -> AnswerData:
+    """Return the numbers of an answer by its kind; nothing is known of those that another package brings."""
+    kind = summary.data.get("kind") if summary.use == "sensitivity" else None
+    return _TYPES.get(kind or summary.use, AnswerData).model_validate(summary.data)
