@@ -203,9 +203,7 @@ def _cluster(parts: ScenarioParts) -> list[str]:
 def _about_nodes(parts: ScenarioParts) -> str:
     if parts.is_rack:
         return "of a tray, which is a node"
-    if parts.chip.node is not None:
-        return f"as in nodes of {parts.wishes.accelerator}"
-    return "as in hosts of TPUs: assumption"
+    return f"as in nodes of {parts.wishes.accelerator}"
 
 
 def _job(parts: ScenarioParts, work: Workload | None, *, has_whole_racks: bool) -> list[str]:
@@ -354,13 +352,11 @@ def _assumptions(parts: ScenarioParts) -> list[str]:
             f"a batch of {parts.tokens / 1e6:,.0f} M tokens keeps all GPUs busy; the largest that is known "
             f"has {_LARGEST / 1e6:.0f} M (MiniMax-01, arXiv 2501.08313)"
         )
-    if parts.wishes.accelerator.startswith("tpu"):
-        texts.append("a fat tree stands for the torus of a TPU pod")
     return ["assumptions:", *(f"  - {quoted(text)}" for text in texts)]
 
 
 _TRAY = 4
-"""Accelerators of a host where the catalog has no node: hosts of TPUs and trays of NVL72 racks."""
+"""Accelerators of a tray of an NVL72 rack."""
 
 _RACK, _RACK_USE = 72, 64
 """GPUs of an NVL72 rack, and those of them that a job takes: a power of two, the others are in reserve."""

@@ -63,7 +63,6 @@ _CATALOG = (
     "topologies",
     "failure bundles (failures.use)",
     "recovery presets (recovery.use)",
-    "predictors (health.prediction.preset)",
     "models (jobs.model)",
     "accelerators (cluster.accelerator)",
 )

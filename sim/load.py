@@ -507,9 +507,6 @@ def inventory() -> dict[str, dict[str, str]]:
         "schedulers (scheduler.use)": {
             name: f"{row['title']} ({row['source']})" for name, row in catalog.schedulers().items()
         },
-        "predictors (health.prediction.preset)": {
-            name: f"{row['title']} ({row['source']})" for name, row in catalog.predictors().items()
-        },
         "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
         "engines (services.engine)": {
             name: f"{row.title} {row.release} ({row.source})" for name, row in catalog.engines().items()

@@ -132,10 +132,6 @@ class _Population:
         variety = self.source.variety
         if variety.frailty is not None:
             self.ratio *= self._frailty(variety.frailty)
-        for covariate in variety.covariates:
-            for level, ratio in enumerate(covariate.ratios):
-                mine = self.nodes // covariate.stride % len(covariate.ratios) == level
-                self.ratio[mine] *= ratio
         left = self._each(self.nodes, self.generator.random)
         own_laws = 0
         for batch in variety.batches:

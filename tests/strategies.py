@@ -642,9 +642,6 @@ def _draw_variety(draw: Draw, setting: Setting, source: dict[str, Any], kinds: S
         else:
             batch["law"] = draw(laws(setting.horizon, kinds if ages else MEMORYLESS))
         source["batches"] = [batch]
-    if maybe(draw, 2):
-        ratios = draw(st.lists(st.sampled_from((0.5, 1.0, 3.0)), min_size=1, max_size=3))
-        source["covariates"] = [{"name": "air", "ratios": ratios, "stride": draw(st.integers(1, 3))}]
 
 
 def _job(draw: Draw, setting: Setting) -> dict[str, Any]:

@@ -54,7 +54,6 @@ def print_outcome(out: Console, found: CalibrationResult, folder: Path) -> bool:
     _print_strong(out, found)
     _print_experts(out, found)
     _print_anchors(out, found, folder)
-    _print_trials(out, found)
     _print_checks(out, "Parts of the model taken away, fitted anew, beside an earlier model's loss", needed)
     _print_checks(out, "Targets", results)
     return all(check.good is not False for check in (*results, *needed))
@@ -146,16 +145,6 @@ def _alone(rows: list[MeasuredStep], found: CalibrationResult) -> str:
     own = numbers.constants
     text = f"expert_touches {own.expert_touches:.2f}, expert_launch {1e3 * own.expert_launch:.2f} ms"
     return f"{text}: {percent_text(mape(errors(rows, numbers)), 1)}"
-
-
-def _print_trials(out: Console, found: CalibrationResult) -> None:
-    """Print what further numbers would do to steps that the fit has not seen."""
-    out.print("\nEvaluated: what it does to the error of left-out data sets, each counted once", style="bold")
-    table = empty_table("", "number", "error falls by", "standard error")
-    for name, gain in found.trials.items():
-        number = "" if np.isnan(gain.number) else f"{gain.number:.3g}"
-        table.add_row(name, number, f"{100 * gain.gain:+.2f}", f"{100 * gain.error:.2f}")
-    out.print(table)
 
 
 def _print_anchors(out: Console, found: CalibrationResult, folder: Path) -> None:

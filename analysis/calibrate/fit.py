@@ -13,7 +13,6 @@ is the only one that knows a number, leaving it out leaves the prior, which is w
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import fmean
@@ -24,22 +23,18 @@ import numpy.typing as npt
 
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import Constants, Efficiencies, Machine, breakdown
-from ettrick.sim.steps.kernels import products_of
-from ettrick.sim.steps.memory import INPUT_BYTES
-from ettrick.sim.steps.time import all_to_all, passes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ettrick.analysis.calibrate.rows import GemmBenchmark, MeasuredStep
-    from ettrick.sim.steps.time import Breakdown
 
 # The numbers of the step model while they are being fitted, and what is known of them beforehand.
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
 Key: TypeAlias = tuple[str, ...]
-"""``("gemm", generation, precision)``, ``("attention", generation)``, ``("constants", name)`` or ``("trial",)``."""
+"""``("gemm", generation, precision)``, ``("attention", generation)`` or ``("constants", name)``."""
 
 
 class Prior(NamedTuple):
@@ -51,27 +46,24 @@ class Prior(NamedTuple):
 
 @dataclass(frozen=True)
 class Parameters:
-    """Efficiencies by generation (and precision), what holds for all accelerators, and the number of a trial."""
+    """Efficiencies by generation (and precision), and what holds for all accelerators."""
 
     gemm: Mapping[tuple[str, str], float] = field(default_factory=dict)
     attention: Mapping[str, float] = field(default_factory=dict)
     constants: Constants = field(default_factory=Constants)
-    trial: float = 0.0
 
     def updated(self, values: Mapping[Key, float]) -> Parameters:
         """Return these numbers with some replaced."""
-        gemm, attention, trial = dict(self.gemm), dict(self.attention), self.trial
+        gemm, attention = dict(self.gemm), dict(self.attention)
         common = {}
         for (kind, *names), value in values.items():
             if kind == "gemm":
                 gemm[names[0], names[1]] = value
             elif kind == "attention":
                 attention[names[0]] = value
-            elif kind == "trial":
-                trial = value
             else:
                 common[names[0]] = value
-        return Parameters(gemm, attention, dataclasses.replace(self.constants, **common), trial)
+        return Parameters(gemm, attention, dataclasses.replace(self.constants, **common))
 
     def value(self, key: Key) -> float:
         """Return one number."""
@@ -80,8 +72,6 @@ class Parameters:
             return self.gemm[names[0], names[1]]
         if kind == "attention":
             return self.attention[names[0]]
-        if kind == "trial":
-            return self.trial
         found: float = getattr(self.constants, names[0])
         return found
 
@@ -100,12 +90,7 @@ class Parameters:
 
 def predict(rows: Iterable[MeasuredStep], numbers: Parameters) -> Array:
     """Return the modelled times of steps [s]."""
-    times = []
-    for row in rows:
-        found = breakdown(row.work, numbers.machine(row))
-        more = row.trial(row, found) if row.trial is not None else 0.0
-        times.append(found.total + numbers.trial * more)
-    return np.array(times)
+    return np.array([breakdown(row.work, numbers.machine(row)).total for row in rows])
 
 
 def as_shipped(row: MeasuredStep) -> float:
@@ -277,151 +262,3 @@ def changed_errors(
     if change.links is not None:
         rows = [change.links(row) for row in rows]
     return errors(rows, fit(rows, free, start.updated(fixed)))
-
-
-# What a number more is worth, and whether steps that it has not seen are nearer.
-
-
-class TermTrial(NamedTuple):
-    """A term that the model lacks, or a distinction that it makes.
-
-    Parameters
-    ----------
-    prior
-        What is known of its number beforehand; ``None`` where something is taken away instead.
-    seconds
-        What one of that number adds to a step [s].
-    """
-
-    name: str
-    prior: Prior | None = None
-    seconds: Callable[[MeasuredStep, Breakdown], float] | None = None
-    rows: Callable[[MeasuredStep], MeasuredStep] = lambda row: row
-    constants: Mapping[str, float] = {}
-
-
-class Gain(NamedTuple):
-    """By how much the error of left-out data sets falls, its standard error, and the number, ``nan`` if none [-]."""
-
-    gain: float
-    error: float
-    number: float
-
-
-def left_out_gain(
-    rows: Sequence[MeasuredStep],
-    groups: Sequence[list[int]],
-    before: Sequence[Fold],
-    trial: TermTrial,
-    priors: Mapping[Key, Prior],
-    start: Parameters,
-) -> Gain:
-    """Return what a trial does to steps that the fit has not seen: groups of positions in turn.
-
-    Each data set counts once; its standard error is that of 2,000 draws of data sets with replacement.
-    """
-    changed = [trial.rows(row)._replace(trial=trial.seconds) for row in rows]
-    fixed: dict[Key, float] = {
-        ("constants", name): start.constants.touches if math.isnan(value) else value
-        for name, value in trial.constants.items()
-    }
-    kept = {key: prior for key, prior in priors.items() if key not in fixed}
-    kinds = {(row.chip.generation, row.work.precision) for row in changed}
-    generations = {kind[0] for kind in kinds}
-    kept = {
-        key: prior
-        for key, prior in kept.items()
-        if (key[0] != "gemm" or key[1:] in kinds) and (key[0] != "attention" or key[1] in generations)
-    }
-    if trial.prior is not None:
-        kept["trial",] = trial.prior
-    start = start.updated(fixed)
-    after = held_out(changed, groups, kept, start)
-    names = sources(rows)
-    each = np.array([_of_source(before, places) - _of_source(after, places) for places in names.values()])
-    draws = np.random.default_rng(0).integers(len(each), size=(2000, len(each)))
-    number = fit(changed, kept, start).trial if trial.prior is not None else float("nan")
-    return Gain(float(each.mean()), float(each[draws].mean(axis=1).std()), number)
-
-
-def _of_source(found: Sequence[Fold], places: Sequence[int]) -> float:
-    """Return the mean absolute error of left-out steps at some positions [-]."""
-    known = {place: error for fold in found for place, error in zip(fold.out, fold.errors.tolist(), strict=True)}
-    return fmean(abs(known[place]) for place in places)
-
-
-def _experts_products(row: MeasuredStep) -> float:
-    """Return the time of experts' products in a step at the peak of their precision [s]."""
-    work = row.work
-    flop = 2 * work.tokens / work.tensor * work.shape.expert * (work.shape.experts.active if work.shape.experts else 0)
-    layers = work.microbatches * work.stage_layers[1] * work.shape.expert_layers / work.shape.all_layers
-    return passes(work) * layers * flop / row.chip.peak[work.precision]
-
-
-def _products_bytes(row: MeasuredStep) -> float:
-    """Return the time to read and write what goes into products and comes out, at the memory's bandwidth [s]."""
-    work, narrow = row.work, INPUT_BYTES[row.work.precision]
-    size = sum(
-        one.count * one.groups * one.m * (narrow * one.k + 2 * one.n) for one in products_of(work, experts=False)
-    )
-    return passes(work) * work.microbatches * work.stage_layers[1] * size / row.chip.memory_bandwidth
-
-
-def _hidden_exchanges(row: MeasuredStep) -> float:
-    """Return the time of all-to-all behind computing in a step [s]."""
-    work = row.work
-    if not work.overlap_expert:
-        return 0.0
-    layers = work.microbatches * work.stage_layers[1] * work.shape.expert_layers / work.shape.all_layers
-    return 4 * layers * all_to_all(work, row.links, Constants())
-
-
-def _pooled(row: MeasuredStep) -> MeasuredStep:
-    """Return a row whose chip shares the efficiencies of the generation before."""
-    chip = row.chip
-    older = chip.generation.removesuffix("-ultra")
-    return row._replace(chip=dataclasses.replace(chip, generation=older))
-
-
-TRIALS = (
-    TermTrial("Blackwell Ultra as Blackwell", rows=_pooled),
-    TermTrial(
-        "the slowest of N ranks, log2(N / 8) of a step",
-        Prior(0.0015, 0.7),
-        lambda row, found: max(0.0, np.log2(row.work.gpus / 8)) * found.total,
-    ),
-    TermTrial("what products read and write", Prior(0.4, 0.7), lambda row, _: _products_bytes(row)),
-    TermTrial(
-        "attention with heads below 128",
-        Prior(0.3, 0.7),
-        lambda row, found: found.attention if row.work.shape.head_width < 128 else 0.0,
-    ),
-)
-"""For models without experts, families left out. Priors: p95 over median of MLPerf GPT-3 v3.1 per doubling of GPUs; the
-coefficient of products by themselves (ai-dynamo/aiconfigurator); exponentials that do not depend on the width."""
-
-EXPERT_TRIALS = (
-    TermTrial("Blackwell Ultra as Blackwell, with experts", rows=_pooled),
-    TermTrial(
-        "products of experts reach less, their bytes are touched as others",
-        Prior(0.25, 0.7),
-        lambda row, _: _experts_products(row),
-        constants={"expert_touches": math.nan},
-    ),
-    TermTrial("products of experts reach less", Prior(0.25, 0.7), lambda row, _: _experts_products(row)),
-    TermTrial(
-        "products of experts by tokens M of one, 1 + x / M",
-        Prior(256.0, 0.7),
-        lambda row, _: _experts_products(row) / _tokens_of_an_expert(row),
-    ),
-    TermTrial("multiprocessors that hidden all-to-all takes", Prior(0.15, 0.5), lambda row, _: _hidden_exchanges(row)),
-)
-"""For models with experts, a model left out; of a constant that is not a number the touches of other bytes are meant.
-Priors: guesses, and 20 of 132 multiprocessors (arXiv 2412.19437, section 3.2.2)."""
-
-
-def _tokens_of_an_expert(row: MeasuredStep) -> float:
-    """Return the tokens that an expert meets in a microbatch [-]."""
-    experts, work = row.work.shape.experts, row.work
-    assert experts is not None, "a trial of experts is of models with experts"
-    return work.tokens / work.tensor * work.expert * experts.active / experts.count

@@ -16,17 +16,13 @@ import numpy as np
 
 from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.calibrate.fit import (
-    EXPERT_TRIALS,
     LARGE,
-    TRIALS,
     Ablation,
     Array,
     Fold,
-    Gain,
     Key,
     Parameters,
     Prior,
-    TermTrial,
     changed_errors,
     dense_priors,
     errors,
@@ -35,7 +31,6 @@ from ettrick.analysis.calibrate.fit import (
     folds,
     held_out,
     large_mape,
-    left_out_gain,
     mape,
     predict,
     rounded,
@@ -112,8 +107,6 @@ class CalibrationResult:
         of `mixed_rows`.
     changed
         Errors after each change to the model, fitted anew, by name of the change [-].
-    trials
-        What further numbers and distinctions would do to steps that the fit has not seen, by name.
     """
 
     dense: MeasuredSteps
@@ -130,7 +123,6 @@ class CalibrationResult:
     newest: list[Fold] = dataclasses.field(default_factory=list)
     mixed_left: list[Fold] = dataclasses.field(default_factory=list)
     changed: dict[str, Array] = dataclasses.field(default_factory=dict)
-    trials: dict[str, Gain] = dataclasses.field(default_factory=dict)
 
     @property
     def dense_errors(self) -> Array:
@@ -209,7 +201,7 @@ def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], No
     generations = list(sources(rows, lambda row: row.chip.generation).values())
     last = max(map(year, rows))
     newest = [[place for place, row in enumerate(rows) if year(row) == last]] if last else []
-    cells = (parts, groups, groups, models, CHANGES, families, generations, newest, TRIALS, EXPERT_TRIALS)
+    cells = (parts, groups, groups, models, CHANGES, families, generations, newest)
     total = sum(map(len, cells))
     done = 0
 
@@ -221,16 +213,6 @@ def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], No
 
     def changed(change: Ablation) -> Array:
         result = changed_errors(rows, change, first, start)
-        one_more()
-        return result
-
-    def gain(
-        trial: TermTrial, rows: Sequence[MeasuredStep], cells: Sequence[list[int]], before: Sequence[Fold]
-    ) -> Gain:
-        experts = rows is mixed
-        result = left_out_gain(
-            rows, cells, before, trial, expert_priors() if experts else first, found.numbers if experts else start
-        )
         one_more()
         return result
 
@@ -246,8 +228,6 @@ def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], No
         )
         for places in unseen.values()
     ]
-    trials = {each.name: gain(each, rows, families, family_left) for each in TRIALS}
-    trials |= {each.name: gain(each, mixed, models, mixed_left) for each in EXPERT_TRIALS}
     return dataclasses.replace(
         found,
         five=held_out(rows, parts, first, start, one_more),
@@ -258,7 +238,6 @@ def check_by_leaving_out(found: CalibrationResult, tick: Callable[[int, int], No
         newest=held_out(rows, newest, first, start, one_more),
         mixed_left=[*mixed_left, *seen_by_none],
         changed={change.name: changed(change) for change in CHANGES},
-        trials=trials,
     )
 
 

@@ -18,7 +18,6 @@ from ettrick.sim.steps import Accelerator, Links, Workload, ideal_links
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ettrick.sim.steps.time import Breakdown
 
 Record: TypeAlias = dict[str, str]
 _Result = TypeVar("_Result")
@@ -97,8 +96,6 @@ class MeasuredStep(NamedTuple):
         The model as its source calls it, and the release of the software where that is said.
     measured
         Time of the step [s].
-    trial
-        What one of a number on trial adds to the step [s].
     """
 
     source: str
@@ -108,7 +105,6 @@ class MeasuredStep(NamedTuple):
     work: Workload
     links: Links
     measured: float
-    trial: Callable[[MeasuredStep, Breakdown], float] | None = None
 
 
 _FRAMEWORKS = {

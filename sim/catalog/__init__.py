@@ -30,7 +30,6 @@ __all__ = [
     "counted_on",
     "engines",
     "models",
-    "predictors",
     "recommenders",
     "recoveries",
     "recovery",
@@ -207,13 +206,6 @@ def strategy_of(name: str) -> str:
 def schedulers() -> dict[str, Table]:
     """Return the presets of the scheduler by name: ``title``, ``source``, and ``keys`` as in a scenario."""
     content: dict[str, Table] = load(_HERE / "schedulers.yaml").data
-    return content
-
-
-@functools.cache
-def predictors() -> dict[str, Table]:
-    """Return the presets of predictors of failures by name: ``title``, ``source``, and ``keys`` as in a scenario."""
-    content: dict[str, Table] = load(_HERE / "predictors.yaml").data
     return content
 
 

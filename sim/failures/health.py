@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import Field, model_validator
 
-from ettrick.sim import catalog
 from ettrick.sim.failures.effects import Fault
 from ettrick.sim.policies.detection.race import DetectionRace, Detector
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, default
@@ -16,7 +15,6 @@ from ettrick.sim.scenario.laws import Law, Uniform
 
 if TYPE_CHECKING:
     from ettrick.sim.failures.source import FailureSource
-    from ettrick.sim.yamlfile import Data
 
 FALSE_ALARM = "false_alarm"
 """The cause of what false alarms cost."""
@@ -53,7 +51,6 @@ class HealthScore(Model):
 class Prediction(Model):
     """Signs of failures to come: the job saves, and the node is drained before it fails."""
 
-    preset: str | None = Field(None, description="Name of a published predictor, which fills in what is not stated.")
     recall: Fraction | None = Field(None, description="Share of the failures whose signs are seen.")
     precision: Fraction | None = Field(
         None, description="Share of the alarms that a failure follows: with recall it says how many are false."
@@ -64,26 +61,12 @@ class Prediction(Model):
         None, description="Classes of faults that show signs; without it, all that stop single nodes."
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _with_preset(cls, value: Data) -> Data:
-        """Fill in what a preset says and the scenario does not."""
-        name = value.get("preset") if isinstance(value, dict) else None
-        if not isinstance(name, str) or not name:
-            return value
-        known = catalog.predictors()
-        if name not in known:
-            raise RuleError(("preset",), catalog.unknown("predictor", name, known))
-        keys = known[name]["keys"]
-        given = {key: content for key, content in keys.items() if "score" not in value or key == "lead"}
-        return {**given, **value}
-
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
         if self.score is not None and (self.recall is not None or self.precision is not None):
             raise RuleError(("score",), "says recall and precision itself: leave those out, or the score")
         if self.score is None and (self.recall is None or self.precision is None):
-            raise RuleError((), "give recall and precision, or a score, or a preset")
+            raise RuleError((), "give recall and precision, or a score")
         if self.precision == 0:
             rule = "must be above 0, such as 1 %: at 0 there would be no end of false alarms; if it predicts nothing, "
             raise RuleError(("precision",), rule + "say recall: 0 and how many false_alarms there are")

@@ -19,7 +19,7 @@ from ettrick.sim.failures.source import (
     slots_per_node,
 )
 from ettrick.sim.failures.spread import BlastRadius, IncidentSize
-from ettrick.sim.failures.variety import Covariate, Frailty, HazardModulation, UnitBatch, Variety
+from ettrick.sim.failures.variety import Frailty, HazardModulation, UnitBatch, Variety
 from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, Strategy, default
 from ettrick.sim.scenario.laws import Exponential, Law
 
@@ -202,7 +202,6 @@ class Component(NodeSource):
     renews: Renews = Field("at_failure", description="When the next life begins.")
     frailty: Frailty | None = Field(None, description="Some nodes are worse than others, for unknown reasons.")
     batches: tuple[UnitBatch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
-    covariates: tuple[Covariate, ...] = Field((), description="Known properties that change the hazard.")
 
     @model_validator(mode="after")
     def _shares_fit(self) -> Self:
@@ -224,7 +223,7 @@ class Component(NodeSource):
         """
         counts = {**counts, "cluster": 1}
         part, law = self.part, self.life(self.part, counts)
-        variety = Variety(self.frailty, self.batches, self.covariates)
+        variety = Variety(self.frailty, self.batches)
         foldable = self.renews != "never" and not variety.within_node
         if part == "gpu" and law is not None and foldable and all(each.memoryless for each in variety.laws(law)):
             # Memoryless lives of the GPUs of one node are one life of the node at their summed rate: an eighth of

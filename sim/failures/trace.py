@@ -54,8 +54,6 @@ def fleet_of(source: FailureSource, seed: int, replication: int) -> UnitPopulati
         whose, units = (kind, nodes) if frailty.of == "node" else (source.part, slots)
         key = rng.stream(seed, replication, "frailty", whose, frailty.shared)
         ratio *= frailties(frailty.shape, key, int(units[-1]) + 1)[units]
-    for covariate in variety.covariates:
-        ratio *= np.asarray(covariate.ratios)[(nodes // covariate.stride) % len(covariate.ratios)]
     if variety.batches:
         number = rng.uniform(rng.stream(seed, replication, "batch", kind), range(int(nodes[-1]) + 1))[nodes]
         edge = 0.0

@@ -1,6 +1,6 @@
 """The hazard of a source: how it differs between units, and how it changes in time for all of them alike.
 
-Frailty, batches and covariates act on the hazard of a unit. With a hazard ratio h it survives as S(x)^h: for a constant
+Frailty and batches act on the hazard of a unit. With a hazard ratio h it survives as S(x)^h: for a constant
 rate that is h times the rate, for an ageing law it is the proportional-hazards model. In time, the hazard is multiplied
 by m(t): a life then runs in *operational time* M(t) = integral of m, and ends at M^-1 of its end there. That is exact
 for every law, with or without memory, so nothing is thinned.
@@ -8,10 +8,9 @@ for every law, with or without memory, so nothing is thinned.
 References
 ----------
 J. W. Vaupel, K. G. Manton, E. Stallard, "The impact of heterogeneity in individual frailty on the dynamics of
-mortality", Demography 16 (1979): the Gamma law of frailty. D. R. Cox, "Regression models and life-tables", Journal of
-the Royal Statistical Society B 34 (1972): hazard ratios of covariates. L. H. Crow, "Reliability analysis for complex,
-repairable systems", 1974: power-law trend. D. R. Cox, "Some statistical methods connected with series of events",
-Journal of the Royal Statistical Society B 17 (1955): random swings of a rate.
+mortality", Demography 16 (1979): the Gamma law of frailty. L. H. Crow, "Reliability analysis for complex, repairable
+systems", 1974: power-law trend. D. R. Cox, "Some statistical methods connected with series of events", Journal of the
+Royal Statistical Society B 17 (1955): random swings of a rate.
 """
 
 from __future__ import annotations
@@ -65,33 +64,16 @@ class UnitBatch(Model):
         return self
 
 
-class Covariate(Model):
-    """A known property that goes round the nodes in turn, such as the place in the air stream of a cabinet."""
-
-    name: str = Field(min_length=1, description="What it is; for the reader.")
-    ratios: tuple[float, ...] = Field(
-        min_length=1, description="Hazard ratio of each level; node i has level (i // stride) modulo their number."
-    )
-    stride: int = Field(1, ge=1, description="How many nodes in a row have the same level.")
-
-    @model_validator(mode="after")
-    def _positive(self) -> Self:
-        if min(self.ratios) <= 0:
-            raise RuleError(("ratios",), f"hazard ratios must be above zero, not {min(self.ratios):g}")
-        return self
-
-
 @dataclass(frozen=True)
 class Variety:
     """What a source says of the differences between its units; empty for equal units."""
 
     frailty: Frailty | None = None
     batches: tuple[UnitBatch, ...] = ()
-    covariates: tuple[Covariate, ...] = ()
 
     def __bool__(self) -> bool:
         """Return whether units differ."""
-        return self.frailty is not None or bool(self.batches) or bool(self.covariates)
+        return self.frailty is not None or bool(self.batches)
 
     @property
     def within_node(self) -> bool:
@@ -106,10 +88,7 @@ class Variety:
         for batch in self.batches:
             rest -= batch.share
             total += batch.share * (rate * batch.ratio if batch.ratio is not None else 1 / _given(batch.law).mean_value)
-        total += rest * rate
-        for covariate in self.covariates:
-            total *= sum(covariate.ratios) / len(covariate.ratios)
-        return total
+        return total + rest * rate
 
     def scaled(self, factor: float) -> Variety:
         """Return the same variety of lives that are `factor` times as long [-]."""

@@ -227,7 +227,7 @@ def test_frail_nodes_of_some_age(name: str) -> None:
         ({}, (), False),
         ({"frailty": {"shape": 0.5}, "batches": [{"share": 0.2, "law": WEIBULL_YOUNG}]}, (), False),
         ({}, ((150, 0.0), (150, 700 * DAY)), False),
-        ({"covariates": [{"name": "row", "ratios": [0.5, 4.0]}]}, ((300, 200 * DAY),), False),
+        ({"batches": [{"share": 0.5, "ratio": 8.0}]}, ((300, 200 * DAY),), False),
         ({}, (), True),
         ({"batches": [{"share": 0.4, "law": WEIBULL_OLD}]}, (), True),
     ],
@@ -607,13 +607,11 @@ CASES: dict[str, dict[str, Any]] = {
         "rate": "2 per 1000 gpu-d",
         "batches": [{"share": 0.3, "law": {"use": "exponential", "mean": "90 d"}}],
     },
-    "covariate": {**NODE, "law": WEIBULL, "covariates": [{"name": "cooling", "ratios": [0.5, 1, 4], "stride": 8}]},
     "all differences": {
         **NODE,
         "law": KIND_LAWS["lognormal"],
         "frailty": {"shape": 3},
         "batches": [{"share": 0.4, "law": KIND_LAWS["wear-out"]}, {"share": 0.1, "ratio": 5}],
-        "covariates": [{"name": "row", "ratios": [1, 2]}, {"name": "supply", "ratios": [0.5, 1.5], "stride": 3}],
     },
     "trend down": {**NODE, **RATE, "tempo": {"trend": {"exponent": 0.6, "reference": "60 d"}}},
     "trend up": {**NODE, "law": WEIBULL, "tempo": {"trend": {"exponent": 2, "reference": "60 d", "age": "20 d"}}},
@@ -1378,17 +1376,3 @@ def test_batches_fail_by_their_own_rates() -> None:
     law += 0.2 * stats.poisson(0.2).pmf(np.arange(31))
     observed = np.bincount(np.minimum(counts, 30), minlength=31).astype(np.float64)
     assert stats.chisquare(*pooled(observed, NODES * law / law.sum())).pvalue > LEAST
-
-
-def test_covariates_go_round_the_nodes() -> None:
-    """Node i has level (i // stride) mod levels; ratios of several covariates multiply."""
-    row = {"name": "row", "ratios": [1, 2, 4], "stride": 10}
-    supply = {"name": "supply", "ratios": [0.5, 1.5]}
-    counts = by_node(source_with_variety(covariates=[row, supply]), 100)[0]
-    node = np.arange(NODES)
-    expected = np.array([1.0, 2.0, 4.0])[node // 10 % 3] * np.array([0.5, 1.5])[node % 2]
-    cell = node // 10 % 3 * 2 + node % 2
-    # Poisson counts, not a fixed total: the sum of squares has as many degrees of freedom as there are cells.
-    observed, mean = np.bincount(cell, counts), np.bincount(cell, expected)
-    assert stats.chi2(6).sf(float(((observed - mean) ** 2 / mean).sum())) > LEAST
-    assert abs(observed[1] - observed[0]) > Z * math.sqrt(observed[0] + observed[1])

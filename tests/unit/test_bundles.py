@@ -33,7 +33,7 @@ REACH: dict[str, tuple[Any, tuple[str, ...]]] = {
 """A value for each key, and the kinds of source that know it: a job has no node that could be repaired or be idle."""
 
 # Swings and hidden faults know no time in service; the refusal is tested below.
-WALL_ONLY = [(each, "clock") for each in ("infinitehbd", "airesim-defaults", "lanl-18", "lanl-19", "lanl-20")]
+WALL_ONLY = [(each, "clock") for each in ("infinitehbd", "airesim-defaults")]
 
 REACHED = [(bundle, key) for bundle in catalog.bundles() for key in REACH if (bundle, key) not in WALL_ONLY]
 

@@ -31,14 +31,10 @@ NAMES = {
     "mi300x": "MI300X",
     "mi325x": "MI325X",
     "mi355x": "MI355X",
-    "tpu-v5p": "TPU v5p",
-    "tpu-v5e": "TPU v5e",
-    "tpu-v6e": "TPU v6e Trillium",
-    "tpu-v7x": "TPU7x Ironwood",
 }
 
 # The presets enter the rate of BF16 as FP8 where FP8 is not native, and MI355X's MXFP4 as FP4.
-NOT_NATIVE = {("tpu-v5p", "fp8"), ("tpu-v6e", "fp8"), ("mi355x", "nvfp4")}
+NOT_NATIVE = {("mi355x", "nvfp4")}
 
 # Between what and what sources differ [B, B/s, FLOP/s]. All else is as in the presets.
 RANGES = {
@@ -107,7 +103,6 @@ def test_generations() -> None:
         "rubin": {"rubin"},
         "cdna3": {"mi300x", "mi325x"},
         "cdna4": {"mi355x"},
-        **{name: {name} for name in ("tpu-v5p", "tpu-v5e", "tpu-v6e", "tpu-v7x")},
     }
 
 

@@ -336,7 +336,7 @@ RICH: dict[str, Any] = {
     "cost": {"gpu_hour": 2, "currency": "EUR"},
     "power": {"carbon": {"intensity": 400}},
     "spares": {"hot": 4, "unit": "rack"},
-    "health": {"prediction": {"preset": "blue-waters"}, "test": "2 h"},
+    "health": {"prediction": {"recall": "60 %", "precision": "85 %", "lead": "10 min"}, "test": "2 h"},
     "parts": {"node": {"stock": 50, "lead": "5 d"}},
     "targets": [
         {"name": "shift", "at_least": "90 %", "window": "1 h", "credits": [{"below": 0.99, "share": 0.1}], "bill": 9}

@@ -55,7 +55,7 @@ def test_the_file_says_what_was_asked_for(tmp_path: Path) -> None:
         ("h100", "llama3-405b", "torchft-hsdp", 1984),
         ("h100", "megatron-1t", "ntp", 100_000),
         ("gb200", "megatron-1t", "torchrun-elastic", 256),
-        ("tpu-v5e", "gpt3-1.3b", "gemini-in-memory", 8),
+        ("a100", "gpt3-1.3b", "gemini-in-memory", 8),
         *(pytest.param(name, "gpt3-1.3b", "nvrx-in-job", 64, marks=NIGHTLY) for name in catalog.accelerators()),
         *(pytest.param("h100", "llama3-405b", name, 992, marks=NIGHTLY) for name in catalog.recoveries()),
         *(pytest.param("gb200", "llama3-405b", name, 256, marks=NIGHTLY) for name in catalog.recoveries()),

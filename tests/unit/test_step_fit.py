@@ -25,14 +25,12 @@ from ettrick.analysis.calibrate.fit import (
     Key,
     Parameters,
     Prior,
-    TermTrial,
     dense_priors,
     errors,
     expert_priors,
     fit,
     folds,
     held_out,
-    left_out_gain,
     predict,
     rounded,
     sources,
@@ -122,7 +120,7 @@ def test_numbers_that_made_the_steps_are_found() -> None:
 
 
 def test_numbers_of_experts_are_found() -> None:
-    """The second fit moves two numbers, finds them, and leaves the others where they are; a trial finds a third."""
+    """The second fit moves two numbers, finds them, and leaves the others where they are."""
     shape = models()["qwen3-30b-a3b"]
     truth = TRUTH.updated({("constants", "expert_touches"): 5.0, ("constants", "expert_launch"): 0.9e-3})
     works = [Workload(shape, 4096, 64 * size, size, 1, 1, 1, 8, 8, precision="fp8") for size in (1, 2, 8)]
@@ -131,13 +129,6 @@ def test_numbers_of_experts_are_found() -> None:
     assert found.constants.expert_touches == pytest.approx(5.0, rel=1e-4)
     assert found.constants.expert_launch == pytest.approx(0.9e-3, rel=1e-4)
     assert found.updated({key: TRUTH.value(key) for key in expert_priors()}) == TRUTH
-    # Steps that take a tenth longer than the model can say: left-out ones are nearer with the term, by that tenth.
-    slower = [each._replace(measured=each.measured + 0.1 * predict([each], truth)[0]) for each in rows]
-    trial = TermTrial("a tenth", Prior(0.05, 100.0), lambda _, found: found.total)
-    before = held_out(slower, [[0], [1], [2]], {}, truth)
-    gain = left_out_gain(slower, [[0], [1], [2]], before, trial, {}, truth)
-    assert gain.gain == pytest.approx(0.1 / 1.1, rel=1e-3)
-    assert (gain.number, gain.error) == (pytest.approx(0.1, rel=1e-3), pytest.approx(0.0, abs=1e-4))
 
 
 def test_priors_are_where_they_are_said_to_be() -> None:

@@ -59,10 +59,6 @@ VARIETY = [
     part(f"{RATE}, batches: [§{{share: 0.1}}]", "give exactly one of law and ratio"),
     part(f"{RATE}, batches: [{{share: 0.1, law: §0 s}}]", "failures.0.batches.0.law: must have a mean above zero"),
     part(
-        f"{RATE}, covariates: [{{name: cage, ratios: §[1, 0]}}]",
-        "failures.0.covariates.0.ratios: hazard ratios must be above zero, not 0",
-    ),
-    part(
         f"{RATE}, idle_hazard: 50 %, batches: [{{share: 0.1, law: §{AGEING[5:]}}}]",
         "failures.0.batches.0.law: idle_hazard below 1 thins the failures",
         "with law 'weibull' let the life run on clock: busy",

@@ -212,15 +212,14 @@ HEALTH = [
     health("checks: {every: 1 d, coverage: §120 %}", "health.checks.coverage: '120 %' is above 1"),
     health(
         "prediction: §{recall: 70 %, lead: 5 min}",
-        "health.prediction: give recall and precision, or a score, or a preset",
+        "health.prediction: give recall and precision, or a score",
     ),
     health(
         "prediction: {recall: 70 %, lead: 5 min, score: §{threshold: 3, separation: 3, every: 1 h}}",
         "health.prediction.score: says recall and precision itself",
     ),
-    health("prediction: {preset: §blue-water}", "did you mean 'blue-waters'?"),
     health(
-        "prediction: {preset: blue-waters, faults: §[nic]}",
+        "prediction: {recall: 60 %, precision: 85 %, lead: 10 min, faults: §[nic]}",
         "health.prediction.faults: no cause of single nodes has one of these classes; there are host",
     ),
     health("false_alarms: §1 per gpu-day", "health.false_alarms: is per node, not per gpu"),
