@@ -217,7 +217,7 @@ class _Page:
             "`[{name: teardown, time: 30 s}, {name: imports, time: {use: lognormal, median: 15 s, sigma: 0.3}, each: "
             "node}]`.\n"
         )
-        node = self.definitions["Phase"]
+        node = self.definitions["RecoveryPhase"]
         required = set(node["required"])
         self._table(
             [self._row("phases", name, part, required=name in required) for name, part in node["properties"].items()]
@@ -272,7 +272,7 @@ class _Page:
     def _type(self, place: str, node: Node) -> str:
         """Return what a key takes, in words."""
         if self._is_law(node):
-            phases = ", or list of [phases](#phases)" if "Phase" in self._kinds(node) else ""
+            phases = ", or list of [phases](#phases)" if "RecoveryPhase" in self._kinds(node) else ""
             return f"[law](#laws) or time, e.g. `30 min`{phases}"
         if place == "cluster":
             return "the name of a file, or [keys](#cluster)"

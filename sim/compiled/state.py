@@ -410,7 +410,7 @@ class CallRecord:
 
 
 class Origin:
-    """A source of failures; see `ettrick.sim.failures.Source`."""
+    """A source of failures; see `ettrick.sim.failures.FailureSource`."""
 
     of_job: bool
     divisor: int

@@ -712,10 +712,10 @@ def test_the_rate_of_a_source_is_its_mean_count(name: str) -> None:
 SHAPES = [0.5, 0.7, 1.0, 2.0]
 
 
-def nodes_with(law: LawModel | None = None, units: int = 512, **changes: Any) -> sim.failures.Source:
+def nodes_with(law: LawModel | None = None, units: int = 512, **changes: Any) -> sim.failures.FailureSource:
     """Return a source of one slot a node."""
     law = Exponential.from_seconds(mean=100 * DAY) if law is None else law
-    return sim.failures.Source(name="fault", part="node", units=units, law=law, **changes)
+    return sim.failures.FailureSource(name="fault", part="node", units=units, law=law, **changes)
 
 
 def weibull(shape: float, mean: float) -> Weibull:
@@ -745,7 +745,7 @@ def count_failures(case: sim.Prepared, replications: int, name: str = "failures"
     return np.array([sim.run(case, number).counts[name] for number in range(replications)])
 
 
-def idle_cluster(source: sim.failures.Source, days: float, **changes: Any) -> sim.Prepared:
+def idle_cluster(source: sim.failures.FailureSource, days: float, **changes: Any) -> sim.Prepared:
     """Return a cluster of 512 nodes whose one source is given; its only job never arrives."""
     case = prepared(
         cluster={"nodes": 512, "gpus_per_node": 1, "fabric": {"rails": 1}},
@@ -827,7 +827,7 @@ def test_in_service_clock_stops_while_the_node_is_down(shape: float) -> None:
     assert agree(ours, renewals(law, 2 * DAY, 30 * DAY, (sample(400), 512), 4))
 
 
-def busy_case(source: sim.failures.Source, **recovery: Any) -> sim.Prepared:
+def busy_case(source: sim.failures.FailureSource, **recovery: Any) -> sim.Prepared:
     """Return one job on all of 64 nodes that runs for 10 of 30 days: it arrives after 20."""
     case = prepared(
         cluster={"nodes": 64, "gpus_per_node": 1, "fabric": {"rails": 1}},
