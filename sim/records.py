@@ -12,8 +12,10 @@ al., "MLaaS in the Wild", NSDI 2022 (states of Alibaba's traces).
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import functools
+import gc
 import io
 import itertools
 import math
@@ -23,13 +25,13 @@ import re
 import zlib
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from ettrick.sim.units import DURATION, parse
 from ettrick.sim.yamlfile import check_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from zoneinfo import ZoneInfo
 
     from _typeshed import WriteableBuffer
@@ -47,14 +49,29 @@ NOTHING = frozenset(("", "unknown", "none", "null", "(null)", "nan", "nat", "n/a
 Value = TypeVar("Value")
 
 
-class LogError(ValueError):
-    """A file that cannot be read; the message, one line, names file and line, the rule, and what helps."""
+class LogError(Exception):
+    """A file that cannot be read; the message, one line, names file and line, the rule, and what helps.
+
+    It is no ValueError: that is raised for one value or one row, which a reader may leave out and count.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__("".join(letter if letter.isprintable() else "\ufffd" for letter in message))
 
 
 # Files and lines.
+
+
+@contextlib.contextmanager
+def paused_collection() -> Iterator[None]:
+    """Read files without the collector of garbage, which would look through all rows again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def opened(file: str) -> io.BufferedReader:
@@ -146,7 +163,7 @@ def lines(file: str, *, may_be_pipe: bool = False) -> Iterator[tuple[int, str]]:
         number = 0
         try:
             for number, raw in enumerate(stream, 1):
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+                text = raw.decode("utf-8" if number > 1 else "utf-8-sig")
                 if "\0" in text:
                     raise LogError(f"{file}:{number}: is no text (it holds a zero byte)")
                 if number == 1 and "\r" in text and not text.endswith("\n"):  # no line ends otherwise
@@ -154,10 +171,9 @@ def lines(file: str, *, may_be_pipe: bool = False) -> Iterator[tuple[int, str]]:
                 else:
                     yield number, text
         except UnicodeDecodeError as error:
+            is_utf16 = error.object[:2] in (b"\xff\xfe", b"\xfe\xff")
+            hint = "; convert it with iconv -f UTF-16 -t UTF-8" if is_utf16 else ""
             wrong = error.object[error.start]
-            hint = (
-                "; convert it with iconv -f UTF-16 -t UTF-8" if error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else ""
-            )
             raise LogError(f"{file}:{number}: is not UTF-8 text (byte 0x{wrong:02x}){hint}") from None
         except (OSError, EOFError, zlib.error) as error:
             raise LogError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
@@ -209,7 +225,7 @@ class Table:
         export: str = "",
         advice: str = "call it {name}",
     ) -> None:
-        self.file, self._lines, self._free = file, iter(numbered), free
+        self.file, self._lines, self._free, is_mapped = file, iter(numbered), free, names is not None
         self._again: list[tuple[int, str]] = []  # lines to read again, the last one first
         self._advice = f"export it with {export}" if export else advice
         self.notes: list[str] = []
@@ -217,26 +233,34 @@ class Table:
         if first.lstrip().startswith(("{", "[{")):
             raise LogError(f"{file}:{self.line}: is JSON, and this is read from a table: CSV with a header; convert it")
         self.delimiter = max(",;\t|", key=first.count)
-        self.header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
-        while len(self.header) > 1 and not self.header[-1]:  # a delimiter ends each line
-            self.header.pop()
-        if not any(self.header):
-            raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
         self._has_commas = self.delimiter == ";"
-        keys = [name.lower() if names is None else _key(name) for name in self.header]
+        self.header = self._header(first)
         names = {name: (name,) for name in self.header} if names is None else names
-        self.columns = {
-            role: index for role, choices in names.items() if (index := column_of(self.header, choices)) >= 0
-        }
-        for index in self.columns.values():
-            if keys.count(keys[index]) > 1:
-                raise LogError(f"{file}:{self.line}: column '{self.header[index]}' is there twice")
+        columns = {role: column_of(self.header, choices) for role, choices in names.items()}
+        self.columns = {role: index for role, index in columns.items() if index >= 0}
+        self._refuse_twins(_key if is_mapped else str.lower)
         for need in needed:
             roles = (need,) if isinstance(need, str) else need
             if not self.columns.keys() & set(roles):
                 self.refuse(roles, names[roles[0]][0].rstrip("_"))
 
-    def refuse(self, roles: Sequence[str], name: str) -> None:
+    def _header(self, first: str) -> list[str]:
+        """Return the names of the columns, of which the first line has some."""
+        header = [" ".join(name.split()) for name in _fields(first, self.delimiter) or []]
+        while len(header) > 1 and not header[-1]:  # a delimiter ends each line
+            header.pop()
+        if not any(header):
+            raise LogError(f"{self.file}:{self.line}: has no header; the first line names the columns")
+        return header
+
+    def _refuse_twins(self, key: Callable[[str], str]) -> None:
+        """Refuse a table that has the column of a role twice."""
+        keys = list(map(key, self.header))
+        for index in self.columns.values():
+            if keys.count(keys[index]) > 1:
+                raise LogError(f"{self.file}:{self.line}: column '{self.header[index]}' is there twice")
+
+    def refuse(self, roles: Sequence[str], name: str) -> NoReturn:
         """Refuse a table that lacks a column."""
         raise LogError(
             f"{self.file}:{self.line}: has no column for the {' or '.join(roles)} (the header has: "
@@ -264,29 +288,31 @@ class Table:
     def rows(self) -> Iterator[tuple[int, dict[str, str] | str]]:
         """Yield the line of each row and its fields by role; instead of them, why a row cannot be used."""
         ahead = list(itertools.islice(self._lines, _LOOK_AHEAD))
-        self._again += reversed(ahead)
         self._has_commas = self._has_commas or any(_COMMA.search(text) for _, text in ahead)
-        width, roles, places = len(self.header), tuple(self.columns), (*self.columns.values(), 0)
-        pick = operator.itemgetter(*places)  # one more, so that it is a tuple
+        self._again += reversed(ahead)
+        width, roles, delimiter = len(self.header), tuple(self.columns), self.delimiter
+        pick = operator.itemgetter(*self.columns.values(), 0)  # one more, so that it is a tuple
         for line, text in iter(self._next, None):
             joined: list[tuple[int, str]] = []
-            fields = self._quoted(text, joined) if '"' in text else text.rstrip("\r\n").split(self.delimiter)
-            while len(fields) > width and not fields[-1].strip():
-                fields.pop()
-            surplus = len(fields) - width
-            if surplus > 0 and (first := self.columns.get(self._free)) is not None:
-                last = first + surplus + 1
-                fields[first:last] = [self.delimiter.join(fields[first:last])]
+            fields = self._quoted(text, joined) if '"' in text else text.rstrip("\r\n").split(delimiter)
+            if len(fields) != width:
+                fields = self._fitted(fields, width)
             if len(fields) == width and (width > 1 or fields[0].strip()):
                 yield line, dict(zip(roles, map(str.strip, pick(fields)), strict=False))
             elif text.strip():
                 self._again += reversed(joined)
-                yield (
-                    line,
-                    f"has {len(fields)} fields, and the header {width}"
-                    if fields
-                    else "a quoted field does not end, or is too long",
-                )
+                wrong = f"has {len(fields)} fields, and the header {width}"
+                yield line, wrong if fields else "a quoted field does not end, or is too long"
+
+    def _fitted(self, fields: list[str], width: int) -> list[str]:
+        """Return the fields of a row without empty ones at its end, those of the free column joined."""
+        while len(fields) > width and not fields[-1].strip():
+            fields.pop()
+        surplus, first = len(fields) - width, self.columns.get(self._free)
+        if surplus > 0 and first is not None:
+            last = first + surplus + 1
+            fields[first:last] = [self.delimiter.join(fields[first:last])]
+        return fields
 
     def read(self, read: Callable[[dict[str, str], int], Value]) -> Iterator[Value]:
         """Yield what is read of each row and its line.
@@ -300,12 +326,9 @@ class Table:
             if isinstance(row, str):
                 raise LogError(f"{self.file}:{line}: {row}")
             try:
-                value = read(row, line)
-            except LogError:
-                raise
+                yield read(row, line)
             except ValueError as error:
                 raise LogError(f"{self.file}:{line}: {error}") from None
-            yield value
 
     def value(self, row: Mapping[str, str], role: str, read: Callable[..., float], *units: float) -> float:
         """Return what the field of a role holds, as it is read; a ValueError names the column."""
@@ -368,15 +391,12 @@ def column_of(header: Sequence[str], choices: Sequence[str]) -> int:
     """Return the place of the column that has one of some names, the first of these first; -1 if none has."""
     lower, keys = [name.lower() for name in header], [_key(name) for name in header]
     for name in choices:
-        if name.lower() in lower:
-            return lower.index(name.lower())
-        if _key(name) in keys:
-            return keys.index(_key(name))
-    for name in choices:
-        for index, key in enumerate(keys):
-            if name.endswith("_") and key.startswith(name) and key.removeprefix(name) in _ENDS:
-                return index
-    return -1
+        for names, wanted in ((lower, name.lower()), (keys, _key(name))):
+            if wanted in names:
+                return names.index(wanted)
+    stems = (name for name in choices if name.endswith("_"))
+    long = ((stem, index) for stem in stems for index, key in enumerate(keys) if key.startswith(stem))
+    return next((index for stem, index in long if keys[index].removeprefix(stem) in _ALL_ENDS), -1)
 
 
 # Values.
@@ -469,25 +489,27 @@ def gres_gpus(text: str) -> dict[str, int]:
         If an item of GPUs has another form.
     """
     gpus: dict[str, int] = {}
-    for item in re.sub(r"\([^)]*\)", "", text).split(","):
-        name, *words = re.split("[:=]", item.strip().lower())
-        if not _GPU.fullmatch(name):
-            continue
-        if "=" in item and not words[-1].isdecimal():
-            raise ValueError(f"'{item.strip()}', which is no whole number of GPUs; sacct --noconvert writes it in full")
-        words = [word for word in words if word != "no_consume"]
-        size = int(words.pop()) if words and words[-1].isdecimal() else 1
-        if len(words) > 1 or "" in words:
-            raise ValueError(f"'{item.strip()}' is not of the form gpu:TYPE:NUMBER")
-        if size > MAX_GPUS and "=" not in item:
-            raise ValueError(
-                f"'{item.strip()}' states {size:,} GPUs in one node; a type needs a number: gpu:TYPE:NUMBER"
-            )
-        kind = words[0] if words else ""
-        gpus[kind] = gpus.get(kind, 0) + size
+    for item in map(str.strip, re.sub(r"\([^)]*\)", "", text).split(",")):
+        name, *words = re.split("[:=]", item.lower())
+        if _GPU.fullmatch(name):
+            kind, size = _gres_item(item, words)
+            gpus[kind] = gpus.get(kind, 0) + size
     if "gres/gpu=" in text.lower() and len(gpus) > 1:
         return {"": gpus[""] - sum(number for kind, number in gpus.items() if MIG.search(kind))}
     return gpus
+
+
+def _gres_item(item: str, words: Sequence[str]) -> tuple[str, int]:
+    """Return the type and the number of GPUs of an item, whose words stand behind its name."""
+    if "=" in item and not words[-1].isdecimal():
+        raise ValueError(f"'{item}', which is no whole number of GPUs; sacct --noconvert writes it in full")
+    *kinds, last = ["", *(word for word in words if word != "no_consume")]
+    kinds, size = (kinds, int(last)) if kinds and last.isdecimal() else ([*kinds, last], 1)
+    if len(kinds) > 2 or "" in kinds[1:]:
+        raise ValueError(f"'{item}' is not of the form gpu:TYPE:NUMBER")
+    if size > MAX_GPUS and "=" not in item:
+        raise ValueError(f"'{item}' states {size:,} GPUs in one node; a type needs a number: gpu:TYPE:NUMBER")
+    return kinds[-1], size
 
 
 _FLAGS = {
@@ -529,16 +551,25 @@ A job of Alibaba that is done is Terminated.
 """
 
 
+def full_state(word: str, states: Mapping[str, str]) -> str:
+    """Return the state that a word is, or is the beginning of (`OUT_OF_ME+`, as sacct cuts long ones).
+
+    Nothing if there is none, or several that mean different things.
+    """
+    if word in states:
+        return word
+    stem = word.removesuffix("+")
+    meanings = {states[state]: state for state in states if stem != word and state.startswith(stem)}
+    return meanings.popitem()[1] if len(stem) > 2 and len(meanings) == 1 else ""
+
+
 def state_of(text: str, states: Mapping[str, str]) -> str:
     """Return what a state means: how a job ended, or that it is not over; another word is refused."""
     if text in states:
         return states[text]
     word = text.lower().partition(" by ")[0].replace(" ", "_")  # Slurm: CANCELLED by 1000
-    meanings = {states[word]} if word in states else set()
-    if word.endswith("+"):  # sacct cuts long words
-        meanings = {meaning for known, meaning in states.items() if known.startswith(word[:-1])}
-    if len(meanings) == 1:
-        return meanings.pop()
+    if state := full_state(word, states):
+        return states[state]
     raise ValueError(
         f"unknown state '{text}'; say what it means, for example states: {{{word or repr(word)}: completed}} "
         f"({', '.join(dict.fromkeys(states.values()))})"
@@ -592,11 +623,21 @@ UNITS = {
 
 
 @functools.lru_cache(1000)
+def _ends(column: str) -> tuple[str, ...]:
+    """Return what the name of a column ends with, the longest end, which is all of it, first."""
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", column)]
+    return tuple("_".join(words[start:]) for start in range(len(words)))
+
+
 def unit_of(column: str) -> float:
     """Return the unit that the name of a column states [s]; 0 if it states none."""
-    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", column)]
-    ends = ("".join(words[start:]) for start in range(len(words)))
+    ends = (end.replace("_", "") for end in _ends(column))
     return next((UNITS[end] for end in ends if end in UNITS), 0.0)
+
+
+def end_of(column: str, ends: Container[str]) -> str:
+    """Return with which of some ends the name of a column ends, which is more than that; nothing if it has none."""
+    return next((end for end in _ends(column)[1:] if end in ends), "")
 
 
 CLOCKS = {"hh_mm": ":00", "h_mm": ":00", "mm_ss": "", "m_ss": "", "hh_mm_ss": None, "h_mm_ss": None}
@@ -608,13 +649,7 @@ _FAR = (
 ZONES = frozenset(("utc", "gmt", "z", *_FAR.split()))
 """What the end of a column's name says of the zone of its moments."""
 
-_ENDS = frozenset(f"{word}{end}" for word in ("", "in_") for end in (*UNITS, *CLOCKS, *ZONES))
-
-
-@functools.lru_cache(1000)
-def end_of(column: str, ends: Collection[str]) -> str:
-    """Return with which of some ends the name of a column ends; nothing if it has none."""
-    return next((end for end in sorted(ends, key=len, reverse=True) if _key(column).endswith(f"_{end}")), "")
+_ALL_ENDS = frozenset(f"{word}{end}" for word in ("", "in_") for end in (*UNITS, *CLOCKS, *ZONES))
 
 
 _SPREADSHEET = (32874.0, 73051.0)
@@ -813,18 +848,25 @@ class TimestampParser:
                 raise ValueError(f"'{text}', but the moments above it are {self.form}")
             self.form = form
         if form is _NUMBERS:
-            if _NEVER <= value < 100 * _NEVER and not value % _NEVER:
+            if value >= _NEVER and self._is_never(text, value, second):
                 return value
-            if value > EPOCH[1]:
-                guess = likely_unit(value / second) or "that is after the year 2100"
-                raise ValueError(f"'{text}'; {guess}: write dates, or state the unit in the name of the column (_ms)")
-            if self._is_whole and not value.is_integer():
+            if self._is_whole and value % 1.0:
                 self._is_whole = False
         if value < self._low:
             self._low = value
         if value > self._high:
             self._high = value
         return value
+
+    @staticmethod
+    def _is_never(text: str, value: float, second: float) -> bool:
+        """Return whether a number stands for a time that never comes; one after the year 2100 is refused."""
+        if value < 100 * _NEVER and not value % _NEVER:
+            return True
+        if value > EPOCH[1]:
+            guess = likely_unit(value / second) or "that is after the year 2100"
+            raise ValueError(f"'{text}'; {guess}: write dates, or state the unit in the name of the column (_ms)")
+        return False
 
     @staticmethod
     def _moment(text: str, second: float) -> tuple[str, float]:
@@ -865,23 +907,23 @@ class TimestampParser:
 
     def _check(self) -> None:
         """Refuse moments that are likely in another unit, or too far from one another."""
-        is_number, is_spreadsheet = self.form == _NUMBERS, _SPREADSHEET[0] <= self._low <= self._high <= _SPREADSHEET[1]
-        ends = (
-            f"{self._low:.10g} to {self._high:.10g}"
-            if is_number
-            else f"{self.text(self._low)} to {self.text(self._high)}"
-        )
+        is_number = self.form == _NUMBERS
         problem = ""
         if self._high - self._low > MAX_SPAN:
             problem = "more than 20 years; one of them is wrong, or not from the same beginning"
-        elif not is_number or self.has_unit:
-            return
-        elif is_spreadsheet and not self._is_whole:
-            problem = f"{likely_unit(self._low)}: write dates, or state their unit (time_unit)"
-        elif self._low < self._high and all(map(_is_day, (self._low, self._high))):
-            problem = "these look like dates: write them as 2026-11-20, or state their unit (time_unit)"
+        elif is_number and not self.has_unit:
+            problem = self._other_unit()
         if problem:
-            raise LogError(f"the moments go from {ends}; {problem}")
+            low, high = ((f"{end:.10g}" if is_number else self.text(end)) for end in (self._low, self._high))
+            raise LogError(f"the moments go from {low} to {high}; {problem}")
+
+    def _other_unit(self) -> str:
+        """Return what numbers without a stated unit look like, if that is another one than the usual one."""
+        if _SPREADSHEET[0] <= self._low <= self._high <= _SPREADSHEET[1] and not self._is_whole:
+            return f"{likely_unit(self._low)}: write dates, or state their unit (time_unit)"
+        if self._low < self._high and all(map(_is_day, (self._low, self._high))):
+            return "these look like dates: write them as 2026-11-20, or state their unit (time_unit)"
+        return ""
 
     def text(self, moment: float) -> str:
         """Return a moment of a log with dates as text, in UTC where it has offsets."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -15,12 +16,22 @@ from pydantic import Field
 from ettrick.sim import catalog, units
 from ettrick.sim.failures.effects import Fault
 from ettrick.sim.failures.source import FailureSource, OutageLog
-from ettrick.sim.records import NOTHING, HostLists, LogError, Table, TimestampParser, lines, same_hosts, unit_of
+from ettrick.sim.records import (
+    NOTHING,
+    HostLists,
+    LogError,
+    Table,
+    TimestampParser,
+    lines,
+    paused_collection,
+    same_hosts,
+    unit_of,
+)
 from ettrick.sim.scenario.fields import Model, RuleError, Strategy
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 class Columns(Model):
@@ -131,22 +142,16 @@ class Replay(Strategy):
             inventory = _shown(Path(self.inventory))
             rule = f"{inventory} names {len(log.units)} nodes below its header, but the cluster has {nodes}"
             raise RuleError(("inventory",), rule)
-        names, same = log.units, dict[str, str]()
-        if self.map == "number":
-            names = tuple(map(str, range(nodes)))
-        elif self.by_order:
-            others = (other for other in logs if other is not self and other.by_order)
-            every = {*log.units, *(name for other in others for name in read(other).units)}
-            same, _ = same_hosts(every)
-            names = _in_order(every - same.keys(), file)
+        ordered = (read(replay) for replay in logs if replay is not self and replay.by_order)
+        names, same = self._node_names(log, ordered, nodes)
         if len(names) > nodes:
             together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
             raise LogError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
-        places = {name: number for number, name in enumerate(names)}
+        numbers = {name: number for number, name in enumerate(names)}
         for name in log.units:
-            if same.get(name, name) not in places:
+            if same.get(name, name) not in numbers:
                 raise LogError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
-        place = np.array([places[same.get(name, name)] for name in log.units], dtype=np.int64)
+        unit = np.array([numbers[same.get(name, name)] for name in log.units], dtype=np.int64)
         spread, is_drawn_anew = nodes if self.by_order and len(names) < nodes else 0, self.spread_unknown == "each"
         notes = [log.note] if log.note else []
         if spread:
@@ -158,11 +163,23 @@ class Replay(Strategy):
         sources = [
             FailureSource(
                 name=cause, part="node", units=nodes, law=None, detection=self.detection, fault=self.fault,
-                recorded=replace(rows, unit=place[rows.unit], spread=spread, each=is_drawn_anew, notes=tuple(notes)),
+                recorded=replace(rows, unit=unit[rows.unit], spread=spread, each=is_drawn_anew, notes=tuple(notes)),
             )
             for cause, rows in log.by_cause.items()
         ]  # fmt: skip
         return sources, log.merged
+
+    def _node_names(
+        self, log: ReplayedLog, others: Iterable[ReplayedLog], nodes: int
+    ) -> tuple[tuple[str, ...], dict[str, str]]:
+        """Return the names of the nodes by their numbers, and which of these a name means that is none of them."""
+        if self.map == "number":
+            return tuple(map(str, range(nodes))), {}
+        if not self.by_order:
+            return log.units, {}
+        every = {*log.units, *(name for other in others for name in other.units)}
+        same, _ = same_hosts(every)
+        return _in_order(every - same.keys(), _shown(Path(self.file))), same
 
 
 def _in_order(names: set[str], file: str) -> tuple[str, ...]:
@@ -177,14 +194,11 @@ def _in_order(names: set[str], file: str) -> tuple[str, ...]:
     return tuple(sorted(names, key=lambda name: (padded[name], name)))
 
 
-class _OutageRow(NamedTuple):
-    unit: int
-    start: float
-    end: float
-    cause: str
-    line: int
+_Row: TypeAlias = tuple[float, float, int, str, tuple[str, ...]]
+"""Start and end of an outage [s], its line, its cause, and the names of the nodes that are down."""
 
 
+@paused_collection()
 def read_log(
     path: Path,
     columns: Columns,
@@ -214,7 +228,7 @@ def read_log(
 
     Returns
     -------
-    Log
+    ReplayedLog
         Outages by cause, in seconds since the origin; a joined interval keeps the cause of its first.
 
     Raises
@@ -228,80 +242,101 @@ def read_log(
     """
     file, times = _shown(path), TimestampParser(has_unit=has_unit)
     names = {name: number for number, name in enumerate(inventory)}
-    open_rows: dict[int, _OutageRow] = {}
-    done: list[_OutageRow] = []
-    merged = 0
-    for row in _rows(path, columns, times, second, names):
-        last = open_rows.get(row.unit)
-        if last is not None and math.isinf(last.end) and math.isfinite(row.end):
-            raise LogError(
-                f"{file}:{row.line}: '{list(names)[row.unit]}' returns, but its outage of line "
-                f"{last.line} has no end; say when that was over"
-            )
-        if last is not None and row.start <= last.end and last.end > last.start:
-            row = last._replace(end=max(last.end, row.end))
-            merged += 1
-        elif last is not None:
-            done.append(last)
-        open_rows[row.unit] = row
-    rows = sorted([*done, *open_rows.values()], key=lambda row: (row.start, row.unit))
-    if not rows:
+    outages, merged = _outages(_numbered(_rows(path, columns, times, second), names, file), names, file)
+    if not outages:
         raise LogError(f"{file}: the log has no rows below its header")
+    zero = begin(times, origin, outages[0][1], second, file)
+    units, starts, ends, causes, _ = zip(*outages, strict=True)
+    unit, start, end = np.array(units, dtype=np.int64), np.array(starts), np.array(ends)
+    use = (start >= zero) | (end > zero)
+    if not use.any():
+        raise RuleError(("origin",), f"{file} has no outage after {origin}")
+    unit, start, end = unit[use], np.maximum(start[use] - zero, 0.0), end[use] - zero
+    codes = {cause: code for code, cause in enumerate(dict.fromkeys(causes))}
+    code, last = np.array([codes[cause] for cause in causes])[use], float(start[-1])
+    of_cause = {cause: code == codes[cause] for cause in sorted(codes)}
+    by_cause = {
+        cause: OutageLog(unit[rows], start[rows], end[rows], last) for cause, rows in of_cause.items() if rows.any()
+    }
+    note = ""
+    if origin is None and zero:
+        note = f"{file}: time 0 is the first outage, {times.text(zero)}; origin: DATE states another moment"
+    return ReplayedLog(tuple(names), by_cause, merged, note)
+
+
+def _rows(path: Path, columns: Columns, times: TimestampParser, second: float) -> list[_Row]:
+    """Return the rows of a log in order of time."""
+    file, expand = _shown(path), HostLists().expand
+    roles = {role: (name,) for role, name in columns}
+    advice = "say which one it is, for example columns: {{role}: NAME}"
+    table = Table(lines(file), file, roles, ("unit", "start", "end"), advice=advice)
+    first, last = (column_unit(table.name_of(role), second, has_unit=times.has_unit) for role in ("start", "end"))
+
+    def read(row: Mapping[str, str], line: int) -> _Row:
+        units = expand(row["unit"])
+        if not units:
+            raise ValueError(f"column '{columns.unit}' is empty")
+        start = table.value(row, "start", times.read, first)
+        end = math.inf if row["end"].lower() in NOTHING else table.value(row, "end", times.read, last)
+        if end < start:
+            raise ValueError(f"the outage of '{row['unit']}' ends ({row['end']}) before it starts ({row['start']})")
+        return start, end, line, row.get("cause") or "recorded", units
+
+    return sorted(table.read(read), key=operator.itemgetter(0))
+
+
+def _numbered(rows: list[_Row], names: dict[str, int], file: str) -> Iterator[tuple[_Row, list[int]]]:
+    """Yield each row with the numbers of its nodes; others are added to `names`, unless these are an inventory."""
+    is_complete = bool(names)
+    same, unclear = same_hosts({name for row in rows for name in row[4]}.union(names), names)
+    if unclear:
+        raise LogError(f"{file}: '{unclear[0][0]}' may be any of {', '.join(unclear[0][1:])}; write the names alike")
+    for row in rows:
+        numbers = []
+        for name in row[4]:
+            node = name if name in names else same.get(name, name)
+            if is_complete and node not in names:
+                raise LogError(f"{file}:{row[2]}: {catalog.unknown('node of the inventory', name, names)}")
+            numbers.append(names.setdefault(node, len(names)))
+        yield row, numbers
+
+
+_Outage: TypeAlias = tuple[int, float, float, str, int]
+"""The number of a node, start and end of its outage [s], cause, and line."""
+
+
+def _outages(rows: Iterable[tuple[_Row, list[int]]], names: Mapping[str, int], file: str) -> tuple[list[_Outage], int]:
+    """Return the outages by their starts, those of a node that overlap or touch as one, and how many were joined."""
+    last_of: dict[int, _Outage] = {}
+    outages: list[_Outage] = []
+    merged = 0
+    for (start, end, line, cause, _), numbers in rows:
+        for unit in numbers:
+            last = last_of.get(unit)
+            if last is not None:
+                _, begin, over, first_cause, first_line = last
+                if over == math.inf > end:
+                    raise LogError(
+                        f"{file}:{line}: '{list(names)[unit]}' returns, but its outage of line "
+                        f"{first_line} has no end; say when that was over"
+                    )
+                if start <= over > begin:
+                    last_of[unit] = unit, begin, max(over, end), first_cause, first_line
+                    merged += 1
+                    continue
+                outages.append(last)
+            last_of[unit] = unit, start, end, cause, line
+    return sorted([*outages, *last_of.values()], key=operator.itemgetter(1, 0)), merged
+
+
+def begin(times: TimestampParser, origin: float | str | None, first: float, second: float, file: str) -> float:
+    """Return the moment at which the simulation starts [s]."""
     try:
-        begin, note = times.begin(origin, rows[0].start, second), ""
+        return times.begin(origin, first, second)
     except LogError as error:
         raise LogError(f"{file}: {error}") from None
     except ValueError as error:
         raise RuleError(("origin",), str(error)) from None
-    if origin is None and begin:
-        note = f"{file}: time 0 is the first outage, {times.text(begin)}; origin: DATE states another moment"
-    rows = [
-        row._replace(start=max(row.start - begin, 0.0), end=row.end - begin)
-        for row in rows
-        if row.start >= begin or row.end > begin
-    ]
-    if not rows:
-        raise RuleError(("origin",), f"{file} has no outage after {origin}")
-    by_cause: dict[str, OutageLog] = {}
-    for cause in sorted({row.cause for row in rows}):
-        mine = [row for row in rows if row.cause == cause]
-        start, end = (np.array(values, dtype=np.float64) for values in ([r.start for r in mine], [r.end for r in mine]))
-        by_cause[cause] = OutageLog(np.array([r.unit for r in mine], dtype=np.int64), start, end, rows[-1].start)
-    return ReplayedLog(tuple(names), by_cause, merged, note)
-
-
-def _rows(
-    path: Path, columns: Columns, times: TimestampParser, second: float, names: dict[str, int]
-) -> list[_OutageRow]:
-    """Return the rows of a log in order of time; units are added to `names`, unless these are an inventory."""
-    file, is_complete, hosts = _shown(path), bool(names), HostLists()
-    roles = {role: (name,) for role, name in columns}
-    advice = "say which one it is, for example columns: {{role}: NAME}"
-    table = Table(lines(file), file, roles, ("unit", "start", "end"), advice=advice)
-    seconds = {role: column_unit(table.name_of(role), second, has_unit=times.has_unit) for role in ("start", "end")}
-
-    def read(row: Mapping[str, str], line: int) -> tuple[tuple[str, ...], _OutageRow]:
-        units, is_over = hosts.expand(row["unit"]), row["end"].lower() not in NOTHING
-        if not units:
-            raise ValueError(f"column '{columns.unit}' is empty")
-        start = table.value(row, "start", times.read, seconds["start"])
-        end = table.value(row, "end", times.read, seconds["end"]) if is_over else math.inf
-        if end < start:
-            raise ValueError(f"the outage of '{row['unit']}' ends ({row['end']}) before it starts ({row['start']})")
-        return units, _OutageRow(-1, start, end, row.get("cause") or "recorded", line)
-
-    rows = sorted(table.read(read), key=lambda pair: pair[1].start)
-    same, unclear = same_hosts({name for units, _ in rows for name in units}.union(names), names)
-    if unclear:
-        raise LogError(f"{file}: '{unclear[0][0]}' may be any of {', '.join(unclear[0][1:])}; write the names alike")
-    numbered = []
-    for hosts_down, row in rows:
-        for name in hosts_down:
-            known = name if name in names else same.get(name, name)
-            if is_complete and known not in names:
-                raise LogError(f"{file}:{row.line}: {catalog.unknown('node of the inventory', name, names)}")
-            numbered.append(row._replace(unit=names.setdefault(known, len(names))))
-    return numbered
 
 
 def column_unit(column: str, second: float, *, has_unit: bool) -> float:

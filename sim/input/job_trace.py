@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ettrick.sim import records, units
-from ettrick.sim.failures.replay import column_unit
+from ettrick.sim.failures.replay import begin, column_unit
 from ettrick.sim.records import NOT_OVER, NOTHING, STATES, LogError, Table, TimestampParser, state_of
 from ettrick.sim.scenario.fields import RuleError
 from ettrick.sim.scenario.streams import OUTCOMES, TraceColumns
@@ -94,6 +94,7 @@ class JobTraceTable(NamedTuple):
     notes: tuple[str, ...]
 
 
+@records.paused_collection()
 def read_jobs(stream: JobTrace) -> JobTraceTable:
     """Read the trace of a stream; neither its scale nor its limits are applied.
 
@@ -180,15 +181,10 @@ class _TraceReader:
 
     def _take(self, row: Row, line: int) -> str:
         """Take a job; return what keeps one from being of use, nothing if it is taken."""
-        job, tenant, state = row.get("job", ""), row.get("tenant", ""), row.get("state")
+        state = row.get("state")
         meaning = "completed" if state is None else state_of(state, self._states)
-        first = self._lines.setdefault((tenant, job), 0) if job else 0
-        if meaning == NOT_OVER:  # a job may have another row, of later, that says how it ended
+        if not self._is_last(row, line, meaning):
             return "not_over"
-        if first:
-            raise ValueError(f"job '{job}' is also in line {first}")
-        if job:
-            self._lines[tenant, job] = line
         run = self._run(row)
         if math.isnan(run):
             if "wait" not in row and meaning != "cancelled":
@@ -201,11 +197,24 @@ class _TraceReader:
             return "no_gpu"
         # Only where the log is cut does it matter when a job began to run.
         start = self._start(row, submit) if self._stream.origin is not None else submit
-        number = self._tenants.setdefault(tenant, len(self._tenants))
+        tenant = self._tenants.setdefault(row.get("tenant", ""), len(self._tenants))
         partition = self._partitions.setdefault(row.get("partition", ""), len(self._partitions))
         outcome = OUTCOMES.index(meaning)
-        self._values.extend((submit, start, gpus, run, limit, outcome, priority, number, partition, line))
+        self._values.extend((submit, start, gpus, run, limit, outcome, priority, tenant, partition, line))
         return ""
+
+    def _is_last(self, row: Row, line: int, meaning: str) -> bool:
+        """Return whether a row says how its job ended; one that is not over may have another row, of later."""
+        if not (job := row.get("job", "")):
+            return meaning != NOT_OVER
+        key = row.get("tenant", ""), job
+        first = self._lines.setdefault(key, 0)
+        if meaning == NOT_OVER:
+            return False
+        if first:
+            raise ValueError(f"job '{job}' is also in line {first}")
+        self._lines[key] = line
+        return True
 
     def _numbers(self, row: Row) -> list[float]:
         """Return what the fields hold that each job has."""
@@ -259,21 +268,16 @@ class _TraceReader:
             )
         values = np.frombuffer(self._values).reshape(-1, _WIDTH)
         submit, start, run = values[:, 0], values[:, 1], values[:, 3]
-        stated, first = self._stream.origin, float(submit.min())
-        try:
-            begin = self._times.begin(stated, first, self._second)
-        except LogError as error:
-            raise LogError(f"{file}: {error}") from None
-        except ValueError as error:
-            raise RuleError(("origin",), str(error)) from None
-        origin = first if stated is None else begin
+        origin = begin(self._times, self._stream.origin, float(submit.min()), self._second, file)
+        if self._stream.origin is None:
+            origin = float(submit.min())
         under_way = (submit < origin) & (start < origin)
         done = np.where(under_way, origin - start, 0.0)
         order = np.lexsort((submit, ~under_way))
         order = order[(done < run)[order] | ~under_way[order]]
         self._left_out["early"] = len(submit) - len(order)
         if not len(order):
-            raise LogError(f"{file}: has no job after {stated}")
+            raise LogError(f"{file}: has no job after {self._stream.origin}")
         reasons = self._reasons(f"{file}: of {self.rows:,} rows these are left out: ", bad)
         submit, _, _, run, limit, _, priority, *_ = values[order].T
         gpus, outcome, tenant, partition, line = values[order][:, [2, 5, 7, 8, 9]].astype(np.int64).T
