@@ -52,8 +52,12 @@ _WORDS = (
 @contextlib.contextmanager
 def _reported(name: str = "", wanted: str = "") -> Iterator[None]:
     """Name parameters in errors in place of options, and the function for a file of another kind."""
+    from ettrick.sim.records import LogError
+
     try:
         yield
+    except LogError as error:
+        raise ValueError(_worded(str(error))) from None
     except ValueError as error:
         if hasattr(error, "lines"):
             from ettrick.analysis.study.load import kind_of
@@ -382,7 +386,7 @@ def fit(
 
     files = [str(path) for path in ([logs] if isinstance(logs, str | Path) else logs)]
     if not files:
-        raise LogError("logs: must name one file or more")
+        raise ValueError("logs: must name one file or more")
     request = pipeline.FitOptions(files, str(inventory), list(timezone), dict(kinds or {}), nodes, name=name)
     found = pipeline.run(request, provenance(shlex.join(["ettrick", "fit", *files])))
     if isinstance(found.document, LivesDocument):

@@ -17,6 +17,7 @@ from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, FailureSource
 from ettrick.sim.policies.detection.race import DetectionRace
 from ettrick.sim.policies.repair import Simple
 from ettrick.sim.prepare.placement import LruCache
+from ettrick.sim.records import LogError
 from ettrick.sim.scenario.fields import PathError, RuleError
 from ettrick.sim.scenario.laws import Exponential
 from ettrick.sim.units import DAY
@@ -235,7 +236,7 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureS
                 sources += _built(choice, counts, jobs, scenario.repair)
         except RuleError as error:
             raise PathError((*path, *error.at), error.rule) from None
-        except ValueError as error:
+        except (ValueError, LogError) as error:
             raise PathError(path, str(error)) from None
         origins += [index] * (len(sources) - len(origins))
     first: dict[str, int] = {}

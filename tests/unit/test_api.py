@@ -193,7 +193,7 @@ def test_fit_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """Outages of a CSV come out as causes with rates, and the model is written beside the document."""
     # Two simulations of the model beside the data instead of many, and none of what the failures would cost.
     monkeypatch.setattr(pipeline, "_cost", lambda _folder, _document, _progress: None)
-    monkeypatch.setattr(pipeline, "Request", functools.partial(pipeline.FitOptions, simulations=2))
+    monkeypatch.setattr(pipeline, "FitOptions", functools.partial(pipeline.FitOptions, simulations=2))
     lines = [f"n{k % 20},2026-01-{1 + k:02d} 0{k % 9}:00:00,2026-01-{1 + k:02d} 12:00:00,gpu" for k in range(12)]
     (tmp_path / "outages.csv").write_text("\n".join(["node,start,end,cause", *lines]) + "\n")
     fitted = api.fit(tmp_path / "outages.csv", nodes=20, timezone=["UTC"])
