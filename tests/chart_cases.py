@@ -6,14 +6,10 @@ import math
 import random
 from typing import Any
 
-from ettrick.analysis.metrics import BUCKETS
 from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
-    Calendar,
-    CalendarPhase,
     ChartAxis,
-    Contours,
     Curves,
     Dot,
     FrontChart,
@@ -70,18 +66,6 @@ def candidates(count: int, on_front: int, seed: int = 1) -> tuple[FrontPoint, ..
     )  # fmt: skip
 
 
-def run(days: float, mean: float) -> tuple[CalendarPhase, ...]:
-    """Return phases of a run that is interrupted now and then."""
-    draw = random.Random(2)
-    found, now = [], 0.0
-    while now < days:
-        for bucket, length in (("productive", mean), ("detection", 0.005), ("restore", 0.02)):
-            end = min(now + draw.expovariate(1 / length), days)
-            found.append(CalendarPhase(now, end, bucket, "" if bucket == "productive" else "gpu"))
-            now = end
-    return tuple(phase for phase in found if phase.end > phase.start)
-
-
 def table(rows: int, columns: int, name: str) -> HeatMap:
     """Return a table of products, some of which do not exist."""
     values = [
@@ -91,15 +75,6 @@ def table(rows: int, columns: int, name: str) -> HeatMap:
     heads = tuple(f"{name} {column}" for column in range(columns))
     return HeatMap(LONG, "GPU-hours", tuple(f"{LONG} {row}" for row in range(rows)), heads, values, texts, "row", name)
 
-
-GROUND = Contours(
-    "Failures have to be four times rarer", "%", ChartAxis("failures", is_log=True), ChartAxis("minutes"),
-    tuple(10 ** (number / 10 - 1) for number in range(21)), tuple(float(number) for number in range(1, 31)),
-    [[100 - number * 10 ** (-place / 10) for place in range(21)] for number in range(1, 31)],
-    (80.0, 90.0, 95.0, 97.0, 99.99), ("today", 1.0, 8.0),
-)  # fmt: skip
-
-"""Heights that are known everywhere: 100 - y / (10 x)."""
 
 CASES: dict[str, Any] = {
     "waterfall": Waterfall("94.9 % is left", "%", ("all", 100.0), changes(-2.31, -2.0, -0.8, 0.05), ("rest", 94.94)),
@@ -197,30 +172,10 @@ CASES: dict[str, Any] = {
         "A", ChartAxis("", ticks=tuple((float(number), f"a long label {number}") for number in range(20))),
         ChartAxis("y", ticks=((0.0, "nothing"), (1.0, "everything"))), (Series("", (0.0, 19.0), (0.0, 1.0)),),
     ),
-    "contours": GROUND,
-    "contours, one value": Contours("A", "%", *SCALES, (1.0,), (1.0,), [[5.0]], (5.0,)),
-    "contours, equal": Contours(
-        "A", "%", *SCALES, (1.0, 2.0), (1.0, 2.0), [[5.0] * 2] * 2, (4.0, 5.0, 6.0), (LONG, 2.0, 2.0)
-    ),
-    "contours, many": Contours(
-        LONG, "%", ChartAxis(LONG * 2), ChartAxis(LONG * 2), tuple(map(float, range(9))), tuple(map(float, range(9))),
-        [[float(x * y) for x in range(9)] for y in range(9)], tuple(2.0 * level for level in range(1, 33)),
-        ("now", 4.0, 4.0),
-    ),
     "front": FrontChart("Three are worth a look", ChartAxis("cost [M$]"), SCALES[1], candidates(9, 3), True, False),
     "front, many": FrontChart("A", ChartAxis("$"), LOG[1], candidates(150, 6), True, True),
     "front, one place": FrontChart("A", *SCALES, (FrontPoint(LONG, 1.0, 1.0, None, None, "front"),) * 30, False, False),
     "front, nobody": FrontChart("A", *SCALES, (), False, False),
-    "calendar": Calendar("130 interruptions in 54 days", 7.0, 54.0, run(54.0, 0.4)),
-    "calendar, many rows": Calendar(LONG, 1.0, 90.0, run(90.0, 2.0)),
-    "calendar, all buckets": Calendar(
-        "A", 7.0, 13.0,
-        tuple(
-            CalendarPhase(float(day), day + 1.0, bucket)
-            for day, bucket in enumerate([*BUCKETS, "of_another_kind"])
-        ),
-    ),
-    "calendar, nothing": Calendar("A", 7.0, 0.01, ()),
 }  # fmt: skip
 
 """A chart by what is hard about it."""

@@ -261,26 +261,6 @@ CHARTS = {
         (("5,000", "100"), ("none", "2,500")),
         high_is_good=False,
     ),
-    "contours": data.Contours(
-        "95 % needs 12 h between failures",
-        "%",
-        data.ChartAxis("hours between failures"),
-        data.ChartAxis("minutes to restart"),
-        (4.0, 8.0, 16.0),
-        (2.0, 10.0),
-        ((91.5, 95.5, 97.5), (80.5, 90.5, 94.5)),
-        (90.0, 95.0),
-    ),
-    "calendar": data.Calendar(
-        "Eleven days of thirty lost time",
-        7.0,
-        2.0,
-        (
-            data.CalendarPhase(0.0, 1.5, "productive"),
-            data.CalendarPhase(1.5, 1.75, "lost_work", "gpu"),
-            data.CalendarPhase(1.75, 2, "productive"),
-        ),
-    ),
 }
 
 """One picture of each kind, by name. Its numbers are short in binary, so that files give them back as they are."""

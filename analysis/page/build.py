@@ -24,7 +24,6 @@ from ettrick.analysis.page.chapters import (
     sensitivity,
     services,
     study,
-    typical,
     validation,
 )
 from ettrick.analysis.page.chapters.compare import variant_labels
@@ -194,8 +193,6 @@ SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     sensitivity.variance_section,
     optimum.section,
     run.losses_section,
-    typical.section,
-    run.rolling_section,
     run.missing_nodes_section,
     scale.scale_section,
     scale.section,
@@ -276,7 +273,7 @@ def _chapters_of_plugins(report_data: ReportData) -> list[Section | None]:
 
 # Sections about one scenario, whatever the results are of.
 _OF_ONE = frozenset({
-    "where-the-time-goes", "losses", "a-typical-run", "day-by-day", "missing-nodes", "scale", "the-step", "closed-form",
+    "where-the-time-goes", "losses", "missing-nodes", "scale", "the-step", "closed-form",
 })  # fmt: skip
 
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.runs import Ensemble
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.load import LoadedStudy
-    from ettrick.sim import Prepared, PreparedJob, Result, Scenario
+    from ettrick.sim import Prepared, PreparedJob, Scenario
 
 # ----------------------------------------
 # One scenario of a report, looked at closely: simulated again, for what the results leave out.
@@ -98,16 +98,6 @@ class ReplayedScenario:
     def document(self) -> RunDocument:
         """The document of a run of it: as in the results, or of the replications that are simulated again."""
         return document(self.ensemble, command="") if self.known is None else self.known
-
-    @functools.cached_property
-    def typical(self) -> Result:
-        """The replication with the median ETTR of those simulated again (the lower one of two), with its timeline."""
-        ratios = [row["ettr"] for row in self.ensemble.rows]
-        each = [ratio.amount / ratio.base if ratio.base else 0.0 for ratio in ratios]
-        order = sorted(range(len(each)), key=lambda index: each[index])
-        return sim.run(
-            self.prepared, order[(len(order) - 1) // 2], keeps_log=True, keeps_timeline=True, most_events=math.inf
-        )
 
 
 # ----------------------------------------

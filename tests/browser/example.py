@@ -57,8 +57,6 @@ def _charts() -> dict[str, object]:
         data.FrontPoint("8 spares", 1.0, 90.0, (0.9, 1.1), (89.0, 91.0), "front"),
         data.FrontPoint("16 spares", 1.2, 91.0, None, None, "perhaps"),
     )
-    phases = (data.CalendarPhase(0, 20, "productive"), data.CalendarPhase(20, 21, "detection", "gpu"))
-    heights = ((90.0, 95.0), (85.0, 92.0))
     return {
         "waterfall": data.Waterfall("Failures cost 5.5 %", "%", ("requested", 100.0), changes, ("productive", 94.5)),
         "heat": data.HeatMap(
@@ -75,11 +73,7 @@ def _charts() -> dict[str, object]:
             (data.TornadoBar("rate", ("0.25", 4.5, (4, 5)), ("4", -12.25, None)),),
         ),
         "curves": data.Curves("ETTR falls with the rate", rates, percent, (line,), levels=((90.0, "target"),)),
-        "contours": data.Contours(
-            "Both matter", "%", percent, percent, (1.0, 2.0), (1.0, 2.0), heights, (90.0,), ("here", 1.5, 1.5)
-        ),
         "front": data.FrontChart("8 spares are enough", data.ChartAxis("cost"), percent, points, True, False),
-        "calendar": data.Calendar("A quiet month", 7.0, 21.0, phases),
     }  # fmt: skip
 
 

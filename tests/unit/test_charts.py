@@ -21,10 +21,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex, to_rgb
-from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from docs.pictures import recovery
 from ettrick import sim
 from ettrick.analysis.amounts import decimals_of, number_text, signed_number
 from ettrick.analysis.page import charts
@@ -33,8 +32,6 @@ from ettrick.analysis.page.charts.cluster import Text as Text_
 from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
-    Calendar,
-    CalendarPhase,
     ChartAxis,
     Curves,
     HeatMap,
@@ -60,12 +57,11 @@ from ettrick.analysis.page.charts.sheet import (
     width_of,
     wrapped,
 )
-from ettrick.analysis.page.charts.tables import color_of
-from ettrick.sim import JOB_BUCKETS, Topology
+from ettrick.sim import Topology
 from ettrick.sim.cluster import ClusterSpec, Edges, FatTree, Hosts, edges
 from ettrick.sim.cluster.fabric import DualPlane
 from tests.cases import cases
-from tests.chart_cases import CASES, GROUND, LONG, SCALES, run
+from tests.chart_cases import CASES, LONG, SCALES
 from tests.pace import one_in
 
 if TYPE_CHECKING:
@@ -346,19 +342,6 @@ def test_many_curves_have_a_panel_each() -> None:
     assert len({(axes.get_xlim(), axes.get_ylim()) for axes in panels}) == 1
 
 
-def test_lines_of_equal_height_are_where_the_height_is() -> None:
-    """The height between the values is the level all along a line; other levels are said to be nowhere."""
-    figure = charts.draw(GROUND)
-    (axes,) = figure.axes
-    found = [path.vertices for path in axes.collections[1].get_paths()]
-    assert len(found) == 4
-    for level, vertices in zip((80.0, 90.0, 95.0, 97.0), found, strict=True):
-        heights = 100 - vertices[:, 1] / (10 * vertices[:, 0])
-        assert heights == pytest.approx(np.full(len(vertices), level), abs=0.02 * (100 - level))
-    assert {"80 %", "90 %", "95 %", "97 %", "today"} <= set(words(figure))
-    assert any("99.99 % is reached nowhere here" in text for text in words(figure))
-
-
 def test_candidates_are_drawn_by_standing() -> None:
     """The front is full, those that may be on it are hollow, the others grey; arrows say where better is."""
     chart = CASES["front"]
@@ -372,58 +355,6 @@ def test_candidates_are_drawn_by_standing() -> None:
         assert (to_hex(line.get_markerfacecolor()) == "#ffffff") == (ranking == "perhaps")
     assert {"← better cost [M$]", "↑ better goodput [%]"} <= set(words(figure))
     assert len([text for text in words(figure) if text.startswith("a long name")]) == len(chart.points)
-
-
-def filled(axes: Axes) -> dict[str | None, float]:
-    """Return how much of its rows each colour of a calendar covers [days]."""
-    found = {}
-    for patch in axes.patches:
-        assert isinstance(patch, PathPatch)
-        assert patch.get_linewidth() == 0  # a line would be more than there is
-        sides = np.ptp(patch.get_path().vertices.reshape(-1, 5, 2), axis=1)
-        found[patch.get_gid()] = float((sides[:, 0] * sides[:, 1]).sum()) / 0.76
-    return found
-
-
-def spent(phases: tuple[CalendarPhase, ...]) -> dict[str, float]:
-    """Return how long each bucket lasts [days]."""
-    names = {phase.bucket for phase in phases}
-    return {name: sum(phase.end - phase.start for phase in phases if phase.bucket == name) for name in names}
-
-
-@pytest.mark.parametrize("row_days", [1.0, 7.0, 60.0])
-def test_calendars_hold_all_the_time(row_days: float) -> None:
-    """The area of a colour is the time that it stands for, in whatever rows, and lies within them."""
-    phases = run(53.3, 0.4)
-    (axes,) = charts.draw(Calendar("A", row_days, 53.3, phases)).axes
-    assert filled(axes) == pytest.approx(spent(phases), rel=1e-4)
-    for patch in axes.patches:
-        assert patch.get_path().vertices[:, 0].max() <= min(row_days, 53.3) + 1e-9
-
-
-def test_thousands_of_short_phases_cover_no_more_than_their_time() -> None:
-    """Three minutes of restoring in each hour are a twentieth of the picture, and the note says what a column is."""
-    hours = [number / 24 for number in range(24 * 28)]
-    phases = tuple(
-        phase
-        for start in hours
-        for phase in (
-            CalendarPhase(start, start + 0.95 / 24, "productive"),
-            CalendarPhase(start + 0.95 / 24, start + 1 / 24, "restore"),
-        )
-    )
-    figure = charts.draw(Calendar("A", 7.0, 28.0, phases))
-    assert filled(figure.axes[0]) == pytest.approx({"productive": 28 * 0.95, "restore": 28 * 0.05}, rel=1e-3)
-    assert "Each column is 1 h; its colours are the shares of that time." in words(figure)
-
-
-def test_a_phase_has_one_colour_in_all_pictures() -> None:
-    """Phases have the colours that they have in the pictures of recovery."""
-    for bucket in JOB_BUCKETS:
-        color, opacity = color_of(bucket)
-        known = recovery._PHASES.get("stepping" if bucket == "productive" else bucket)
-        mixed = [1 - opacity * (1 - part) for part in to_rgb(color)]
-        assert known is None or to_rgb(known) == pytest.approx(mixed, abs=0.02)
 
 
 @cases(

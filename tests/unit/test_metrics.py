@@ -32,7 +32,6 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.compare import Variant, compare, compare_document
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE
 from ettrick.analysis.page.chapters.compare import _metrics
-from ettrick.analysis.page.charts.tables import color_of
 from ettrick.analysis.page.glossary import bucket_words, metric_words
 from ettrick.analysis.ratios import job_ratios, nodes_down, ratios, time_shares
 from ettrick.analysis.results.models import CompareDocument
@@ -413,8 +412,6 @@ def test_a_bucket_stands_on_every_surface(comparison: dict[str, Any]) -> None:
     """The table of buckets is the ledger's, and JSON, page, pictures and the reference have each."""
     assert tuple(BUCKETS) == sim.CLUSTER_BUCKETS
     assert set(comparison["variants"]["a"]["cluster_shares"]) == set(BUCKETS)
-    assert {color_of(name) for name in BUCKETS}.isdisjoint({color_of("of_another_kind")})
-    assert len({color_of(name) for name in sim.JOB_BUCKETS}) == len(sim.JOB_BUCKETS)
     reference = (Path(__file__).parents[2] / "docs" / "reference" / "buckets.md").read_text(encoding="utf-8")
     for name, bucket in BUCKETS.items():
         assert f"`{name}`" in reference

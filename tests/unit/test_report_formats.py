@@ -567,9 +567,9 @@ def test_slides_show_the_pictures_of_the_page(deck: Any) -> None:
 
 def test_pictures_of_every_kind_have_a_slide() -> None:
     """Whatever the page shows can be shown; after the third picture the report says more than slides should."""
-    many = opened(report("contours", tuple(CHARTS)))
+    many = opened(report("steps", tuple(CHARTS)))
     assert [described(slide) for slide in list(many.slides)[:3]] == [
-        picture(name).alt for name in ("contours", *[name for name in CHARTS if name != "contours"][:2])
+        picture(name).alt for name in ("steps", *[name for name in CHARTS if name != "steps"][:2])
     ]
     assert len(many.slides) == 4
 

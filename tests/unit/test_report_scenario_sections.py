@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,21 +15,19 @@ from ettrick import sim
 from ettrick.analysis.cluster import describe
 from ettrick.analysis.page.account import account_of
 from ettrick.analysis.page.chapters import cluster as step
-from ettrick.analysis.page.chapters import run, typical
-from ettrick.analysis.page.chapters.typical import DAY, phases_of
-from ettrick.analysis.page.charts.data import Calendar, CalendarPhase, Curves, HeatMap
+from ettrick.analysis.page.chapters import run
+from ettrick.analysis.page.charts.data import HeatMap
 from ettrick.analysis.page.model import Figure, Section, plain
 from ettrick.analysis.page.report_data import ReplayedScenario
 from ettrick.analysis.ratios import nodes_down
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import StepSummary
 from ettrick.analysis.statistics.estimates import mean_interval
-from ettrick.sim import JOB_BUCKETS, Bucket
-from ettrick.sim.engine.result import Milestone, Outage, PhaseSpan, Timeline
+from ettrick.sim.engine.result import Outage
+from ettrick.sim.units import DAY
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import SEED
-from tests.unit.test_timeline import RECOVERIES, busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +35,6 @@ if TYPE_CHECKING:
 SECTIONS: dict[str, Callable[[Any], Section | None]] = {
     "where_time_goes": run.section,
     "losses": run.losses_section,
-    "typical": typical.section,
-    "rolling": run.rolling_section,
     "missing_nodes": run.missing_nodes_section,
     "cluster": step.section,
     "step": step.step_section,
@@ -205,133 +200,6 @@ def test_the_table_of_losses_has_totals_and_money() -> None:
     assert float(row["all"].replace(",", "")) == pytest.approx(lost, abs=0.5)
     assert row["EUR"] == f"{2.5 * lost:,.0f} EUR"
     assert row["interruptions"] == f"{documents.plain(focus.document)['metrics']['interruptions']['mean']:.3g}"
-
-
-@cases("recovery", RECOVERIES)
-def test_phases_tile_the_time_of_the_job(recovery: str) -> None:
-    """From 0 to the end, each begins where the one before ended, whatever happens to a job with replicas."""
-    prepared = busy(recovery)
-    result = sim.run(prepared, 0, keeps_timeline=True)
-    phases = phases_of(prepared, result)
-    assert (phases[0].start, phases[-1].end * DAY) == (0, pytest.approx(result.jobs[0].end))
-    assert all(one.end == pytest.approx(other.start, abs=1e-12) for one, other in itertools.pairwise(phases))
-    assert all(phase.end > phase.start for phase in phases)
-
-
-@cases("case", ["small", "week", "two jobs", "censored"])
-def test_phases_agree_with_the_ledger(case: str) -> None:
-    """Each bucket has the time that it has in the ledger of that replication; saves are within training."""
-    focus = focus_of(case)
-    result = focus.typical
-    job = result.jobs[0]
-    found = dict.fromkeys(JOB_BUCKETS, 0.0)
-    for phase in phases_of(focus.prepared, result):
-        found[phase.bucket] += (phase.end - phase.start) * DAY
-    ledger = dict(zip(JOB_BUCKETS, job.buckets / job.gpus, strict=True))
-    ledger["productive"] += ledger.pop("checkpoint_stall")
-    assert ledger["lost_work"] > 0 or case == "two jobs"
-    assert {name: found[name] for name in ledger} == pytest.approx(ledger, abs=1e-3)
-
-
-def hand_made(*milestones: tuple[float, float]) -> tuple[CalendarPhase, ...]:
-    """Return the phases of a job that trains for 100 s, twice with 10 s of detection after that."""
-    productive, detection = Bucket.PRODUCTIVE, Bucket.DETECTION
-    spans = (
-        *(PhaseSpan(0, 0, productive, 0.0, 100.0, 0), PhaseSpan(0, 0, detection, 100.0, 110.0, 1)),
-        *(PhaseSpan(0, 0, productive, 110.0, 210.0, 0), PhaseSpan(0, 0, detection, 210.0, 220.0, 2)),
-        *(PhaseSpan(0, 0, productive, 220.0, 300.0, 0), PhaseSpan(1, 0, detection, 0.0, 300.0, 1)),
-        PhaseSpan(0, 3, detection, 0.0, 300.0, 1),
-    )
-    timeline = Timeline(spans, (), tuple(Milestone(time, 0, work) for time, work in milestones))
-    prepared: Any = SimpleNamespace(sources=(SimpleNamespace(name="one"), SimpleNamespace(name="two")))
-    result: Any = SimpleNamespace(jobs=(SimpleNamespace(arrival=0.0, end=300.0),), timeline=timeline)
-    seconds = (phase._replace(start=phase.start * DAY, end=phase.end * DAY) for phase in phases_of(prepared, result))
-    return tuple(phase._replace(start=round(phase.start, 6), end=round(phase.end, 6)) for phase in seconds)
-
-
-def test_a_rollback_takes_the_last_of_the_training() -> None:
-    """30 s thrown away after 100 s of training are those before the failure; other jobs and replicas do not count."""
-    assert hand_made((100.0, 100.0), (110.0, 70.0), (300.0, 250.0)) == (
-        CalendarPhase(0.0, 70.0, "productive"),
-        CalendarPhase(70.0, 100.0, "lost_work", "one"),
-        CalendarPhase(100.0, 110.0, "detection", "one"),
-        CalendarPhase(110.0, 210.0, "productive"),
-        CalendarPhase(210.0, 220.0, "detection", "two"),
-        CalendarPhase(220.0, 300.0, "productive"),
-    )
-
-
-def test_a_rollback_may_reach_beyond_another() -> None:
-    """Going back 120 s after a loss of 30 s leaves 50 s of the first 100: what is lost is lost once."""
-    found = hand_made((100.0, 100.0), (110.0, 70.0), (210.0, 170.0), (220.0, 50.0))
-    assert [(phase.start, phase.end) for phase in found if phase.bucket == "lost_work"] == [
-        (50, 70),
-        (70, 100),
-        (110, 210),
-    ]
-    assert sum(phase.end - phase.start for phase in found if phase.bucket == "productive") == 50 + 80
-
-
-def test_stops_begin_after_the_first_training() -> None:
-    """The wait before is none; what follows on one another is one stop, with the first cause that is known."""
-    phases = [
-        *(CalendarPhase(0, 1, "queued"), CalendarPhase(1, 2, "productive"), CalendarPhase(2, 3, "lost_work", "x")),
-        *(
-            CalendarPhase(3, 4, "detection", "x"),
-            CalendarPhase(4, 5, "restore", "y"),
-            CalendarPhase(5, 6, "degraded", "z"),
-        ),
-        *(CalendarPhase(6, 7, "starved"), CalendarPhase(7, 7.5, "initialize", "w")),
-    ]
-    assert typical.stops_of(phases) == [(3, 5, "x"), (6, 7.5, "w")]
-
-
-def test_the_calendar_is_that_of_the_typical_replication() -> None:
-    """Its length is that of the job, rows are no longer than it, and the text names the replication and its ETTR."""
-    focus = focus_of("two jobs")
-    found = made(focus, "typical")
-    assert found is not None
-    chart = found.items[0].chart  # type: ignore[union-attr]
-    assert isinstance(chart, Calendar)
-    job = focus.typical.jobs[0]
-    assert chart.days * DAY == pytest.approx(job.end - job.arrival)
-    assert (chart.row_days, chart.days < 1) == (chart.days, True)
-    assert f"replication {focus.typical.replication} " in plain(found.text[0])
-    assert any("not shown" in note for note in found.notes)
-
-
-def test_equal_windows_have_the_mean_of_the_run() -> None:
-    """The ETTR of seven days is the mean of that of each, because as much is asked for each day."""
-    focus = focus_of("week")
-    for result, row in zip(focus.ensemble.results, run.shares_of_windows(focus.ensemble.results), strict=True):
-        assert len(row) == 7
-        assert row.mean() == pytest.approx(result.jobs[0].buckets[0] / result.jobs[0].requested)
-
-
-def test_curves_of_days_agree_with_the_document() -> None:
-    """The mean is that of a run's windows; the typical run is that of the calendar; most lie between the tenths."""
-    focus = focus_of("week")
-    chart = chart_of(focus, "rolling")
-    assert isinstance(chart, Curves)
-    one, mean, high, low = chart.series
-    assert mean.y == pytest.approx([100 * window["ettr"] for window in documents.plain(focus.document)["windows"]])
-    job = focus.typical.jobs[0]
-    assert np.mean(one.y) == pytest.approx(100 * job.buckets[0] / job.requested)
-    assert one.x == mean.x == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5])
-    each = 100 * run.shares_of_windows(focus.ensemble.results)
-    for top, bottom, column in zip(high.y, low.y, each.T, strict=True):
-        assert np.sum((column >= bottom) & (column <= top)) == 4, "of six runs, one is above and one below"
-
-
-def test_a_last_window_that_is_cut_short_is_no_day() -> None:
-    """Of 6 days and a quarter of an hour there are six days, all of them 24 hours long."""
-    focus = focus_of("a bit more than six days")
-    result = focus.ensemble.results[0]
-    assert len(result.edges) == 8
-    assert run.shares_of_windows([result]).shape == (1, 6)
-    chart = chart_of(focus, "rolling")
-    assert all(series.x == pytest.approx([0.5, 1.5, 2.5, 3.5, 4.5, 5.5]) for series in chart.series)
-    assert all(len(series.y) == 6 for series in chart.series)
 
 
 def test_exceedance_by_hand() -> None:

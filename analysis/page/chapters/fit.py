@@ -49,7 +49,7 @@ def first_screen(document: FitDocument) -> FirstScreen:
         f"What fails on {document.nodes:,} nodes, how often, how sure is that, and what does it cost?",
         (answer(document),),
         ("; ".join([*_doubts(document), "the interval has the dispersion of counts in it"]) + ".",),
-        next(iter(_pictures(document)), None),
+        _rates_by_cause(document),
         tuple(drivers),
         tuple((f"{capital(text)}.",) for text in document.not_known),
     )
@@ -118,7 +118,7 @@ def sections(document: FitDocument | LivesDocument, *, has_pictures: bool = True
         return
     yield _rates(document)
     yield _clustering(document)
-    yield _check(document, has_pictures=has_pictures)
+    yield _check(document)
     if document.repair is not None or document.detection is not None:
         yield _times(document)
     yield _incidents(document)
@@ -198,7 +198,7 @@ def _relapse(found: ClusteringSummary) -> str:
     return f"{found.relapse}, after {percent_text(size.value, 0)} of them [{low}, {high}]"
 
 
-def _check(document: FitDocument, *, has_pictures: bool) -> Section:
+def _check(document: FitDocument) -> Section:
     rows = [
         (
             row.name,
@@ -227,28 +227,16 @@ def _check(document: FitDocument, *, has_pictures: bool) -> Section:
         )
     outside = sum(not row.inside for row in document.checks)
     title = f"The model has what the data show in {len(rows) - outside} of {len(rows)} statistics"
-    return Section("check", title, tuple(texts), (table, *(_pictures(document) if has_pictures else ())))
+    return Section("check", title, tuple(texts), (table,))
 
 
-def _pictures(document: FitDocument) -> Iterator[Figure]:
-    curves = document.curves
-    if "cumulative" in curves:
-        chart = _chart(
-            curves["cumulative"], "Outages per node up to each day, beside simulations of the model", "outages per node"
-        )
-        yield Figure("outages-per-node", chart, "Mean outages per node; a straight line is a constant rate.",
-                      "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
-    if "gaps" in curves and len(curves["gaps"].x) > 2:
-        chart = _chart(curves["gaps"], "Gaps between outages of the cluster", "share of gaps that are longer")
-        yield Figure("gaps", chart, "Survival of the gaps between successive outages, beside the model's.",
-                      "Shaded: 95 % of the simulations of the fitted model.")  # fmt: skip
+def _rates_by_cause(document: FitDocument) -> Figure | None:
     causes = [cause for cause in document.causes if cause.events]
-    if causes:
-        rows = tuple(
-            Interval(cause.name, cause.rate.value, (cause.rate.low or 0.0, cause.rate.high or 0.0)) for cause in causes
-        )
-        shown = Intervals("Outages per 1000 node-days up, by cause", "", rows)
-        yield Figure("rates", shown, "Rates of causes with 95 % intervals.")
+    rows = tuple(
+        Interval(cause.name, cause.rate.value, (cause.rate.low or 0.0, cause.rate.high or 0.0)) for cause in causes
+    )
+    chart = Intervals("Outages per 1000 node-days up, by cause", "", rows)
+    return Figure("rates", chart, "Rates of causes with 95 % intervals.") if causes else None
 
 
 def _chart(curve: CurveSummary, title: str, name: str) -> Curves:

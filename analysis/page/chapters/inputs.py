@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import BaseModel
 
 from ettrick.analysis.amounts import COUNT, capital, listed, name_of, number_of, percent_text
-from ettrick.analysis.page.charts.data import Stack, StackPart
-from ettrick.analysis.page.model import Figure, Section, grid
+from ettrick.analysis.page.model import Section, grid
 from ettrick.analysis.page.report_data import SENSITIVITY
 from ettrick.analysis.page.sourced import number, ranged
 from ettrick.analysis.results.step import unit_text
@@ -447,22 +446,22 @@ _LAWS = {
 # ----------------------------------------
 # What the answer rests on: measured, published or assumed inputs.
 
-# Name and hue of each basis of an axis, in the order in which they are shown.
+# Name of each basis of an axis, in the order in which they are shown.
 _OF_AXES = {
-    "measured": ("measured inputs", 0),
-    "published": ("published inputs", 1),
-    "assumed": ("assumed inputs", 2),
-    _NOT_STATED: ("inputs without a stated basis", 3),
-    _CHOICE: ("what the study chooses", 4),
+    "measured": "measured inputs",
+    "published": "published inputs",
+    "assumed": "assumed inputs",
+    _NOT_STATED: "inputs without a stated basis",
+    _CHOICE: "what the study chooses",
 }
 
 # The same of each basis of an input.
 _OF_INPUTS = {
-    "measured": ("measured", 0),
-    "published": ("published", 1),
-    "assumed": ("assumed", 2),
-    "preset": ("of a preset", 3),
-    "stated": ("stated without a source", 4),
+    "measured": "measured",
+    "published": "published",
+    "assumed": "assumed",
+    "preset": "of a preset",
+    "stated": "stated without a source",
 }
 
 _SUMS = (
@@ -497,23 +496,21 @@ def _shares(content: Mapping[str, Any], vary: Mapping[str, Axis]) -> dict[str, f
         found[axis_basis(vary[row["axis"]])] += row["first"]["value"]
     # Estimates may add up to more than everything; then nothing is left for what they do together.
     scale = inputs / max(found.total(), 1.0)
-    known = {name: scale * found[basis] for basis, (name, _) in _OF_AXES.items() if basis in found}
+    known = {name: scale * found[basis] for basis, name in _OF_AXES.items() if basis in found}
     known["inputs only together"] = inputs - sum(known.values())
     return known | {"noise of one run": parts["noise"]["value"], "noise together with inputs": parts["both"]["value"]}
 
 
 def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: Mapping[str, Axis]) -> Section:
     metric, indices = name_of(content["metric"]), content["indices"]
-    known = [(basis, shares[_OF_AXES[basis][0]]) for basis in ("assumed", "measured") if _OF_AXES[basis][0] in shares]
+    known = [(basis, shares[_OF_AXES[basis]]) for basis in ("assumed", "measured") if _OF_AXES[basis] in shares]
     bring = " and ".join(f"{basis} inputs alone bring {_percent(share)}" for basis, share in known)
     title = f"{capital(bring)} of the variance of {metric}"
     if not known:
         largest = max(shares, key=lambda name: shares[name])
         title = f"{_percent(shares[largest])} of the variance of {metric} comes from {largest}"
-    hues = dict(_OF_AXES.values())
-    chart = Stack(title, "%", tuple(StackPart(name, 100 * share, hues.get(name, -1)) for name, share in shares.items()))
     texts = ", ".join(f"{name} {_percent(share)}" for name, share in shares.items())
-    alt = f"A bar of what the variance of {metric} comes from: {texts}."
+    parts = f"What the variance of {metric} comes from: {texts}. {_SUMS}"
     rows = []
     for row in indices["by_axis"]:
         axis = vary[row["axis"]]
@@ -533,7 +530,7 @@ def _of_variance(content: Mapping[str, Any], shares: Mapping[str, float], vary: 
         "Only what the study varies is in it: what every point has in common moves nothing here, however little is "
         "known of it.",
     )
-    return Section("basis", title, (), (Figure("what-the-answer-rests-on", chart, alt, _SUMS), by_axis), notes)
+    return Section("basis", title, (parts,), (by_axis,), notes)
 
 
 def _percent_in(estimate: Mapping[str, Any]) -> str:
@@ -544,12 +541,10 @@ def _percent_in(estimate: Mapping[str, Any]) -> str:
 def _of_counts(report_data: ReportData) -> Section:
     """Return how many inputs are of each kind, and how to know which of them matter."""
     counts = Counter(one.basis for _, one in all_inputs(report_data))
-    known = [(name, counts[basis], hue) for basis, (name, hue) in _OF_INPUTS.items() if counts[basis]]
-    total, parts = sum(count for _, count, _ in known), listed([f"{count} {name}" for name, count, _ in known])
+    known = [(name, counts[basis]) for basis, name in _OF_INPUTS.items() if counts[basis]]
+    total, parts = sum(count for _, count in known), listed([f"{count} {name}" for name, count in known])
     title = f"{number_of(total, 'input')}: {parts}; their number does not tell which matter"
-    chart = Stack(title, "inputs", tuple(StackPart(name, float(count), hue) for name, count, hue in known))
-    alt = f"A bar of {total} inputs by what they rest on: {parts}."
-    caption = "Every input counts once, whether it matters or not; what is left at its default does not count."
+    once = "Every input counts once, whether it matters or not; what is left at its default does not count."
     how = (
         "How much of the uncertainty comes from measured, published and assumed inputs is not known: every input has "
         "one value here. A study whose axes have a distribution, with a basis and a source each, and ettrick "
@@ -565,7 +560,7 @@ def _of_counts(report_data: ReportData) -> Section:
     if content is not None:
         reason = content["indices_missing"] if content["indices"] is None else content["indices"]["reason"]
     notes = (f"No shares of the variance: {reason}.",) if reason else ()
-    return Section("basis", title, (how,), (Figure("what-the-inputs-rest-on", chart, alt, caption),), notes)
+    return Section("basis", title, (once, how), (), notes)
 
 
 def _percent(share: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -63,7 +62,7 @@ from ettrick.analysis.statistics.differences import FEWEST_EVENTS
 from ettrick.analysis.statistics.estimates import ratio_interval
 from ettrick.analysis.statistics.intervals import unseen
 from ettrick.analysis.terminal import repairs_text
-from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, Bucket, units
+from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, NO_FAILURE, units
 from ettrick.sim.formulas.arrays import exceedance
 from ettrick.sim.formulas.nodes import missing_nodes_pmf
 from ettrick.sim.units import DAY, HOUR
@@ -668,88 +667,6 @@ def _losses_table(document: RunDocument, losses: Losses, account: ResourceAccoun
 
 
 # ----------------------------------------
-# Goodput day by day: how far single days are from the mean.
-
-_FEWEST_WINDOWS, _FEWEST_RUNS = 5, 5
-
-
-@of_focus
-def rolling_section(focus: ReplayedScenario) -> Section | None:
-    """Return the section; ``None`` where there are too few windows."""
-    results, typical = focus.ensemble.results, focus.typical
-    each, own = shares_of_windows(results), shares_of_windows([typical])[0]
-    known = own[~np.isnan(own)]
-    if known.size < _FEWEST_WINDOWS:
-        return None
-    width = focus.prepared.windows
-    assert width is not None, "windows have a width"
-    window = "day" if width == DAY else f"window of {time_text(width)}"
-    low, median, high = (PERCENT.plain(float(np.quantile(known, level))) for level in (0, 0.5, 1))
-    title = f"A typical run keeps between {low} and {high} of the GPU-time of a {window}"
-    series = _rolling_series(results, own, each, typical.edges)
-    chart = Curves(title, ChartAxis("days"), ChartAxis(f"ETTR of a {window} [%]"), series)
-    alt = f"ETTR in each {window} of one run: from {low} to {high}, half of them above {median}."
-    caption = f"Share of the GPU-time requested in each {window} that was training whose result was kept."
-    if len(series) > 2:
-        caption += f" Dashed: four fifths of the {len(each)} runs that were simulated again lie between."
-    everyone = each[~np.isnan(each)]
-    rows = [
-        (name, *(PERCENT.value(float(np.quantile(values, level))) for values in (known, everyone)))
-        for name, level in (("worst", 0.0), ("one in ten is below", 0.1), ("half are below", 0.5), ("best", 1.0))
-    ]
-    table = grid(f"ETTR of a {window}", ("", "typical run", f"all {len(each)} runs"), rows)
-    together = " All jobs together." if len(typical.jobs) > 1 else ""
-    note = f"Of {focus.name}: replication {typical.replication} is the typical run.{together}"
-    return Section("day-by-day", title, (), (Figure("day-by-day", chart, alt, caption, table),), (note,))
-
-
-def shares_of_windows(results: Sequence[Result]) -> NDArray[np.float64]:
-    """Return the ETTR of each whole window of each replication, (replications, windows) [-].
-
-    NaN where nothing was requested, and for windows that a replication did not reach the end of.
-    """
-    productive, requested = _sums(results)
-    shares: NDArray[np.float64] = np.full_like(productive, np.nan)
-    np.divide(productive, requested, out=shares, where=requested > 0)
-    return shares
-
-
-def _sums(results: Sequence[Result]) -> NDArray[np.float64]:
-    """Return productive and requested GPU-time of all jobs, (2, replications, whole windows) [GPU s]."""
-    # The last window is often shorter than the others.
-    whole = [int(np.sum((widths := np.diff(result.edges)) >= widths[0] * (1 - 1e-9))) for result in results]
-    found = np.zeros((2, len(results), max(whole)))
-    for row, (result, count) in enumerate(zip(results, whole, strict=True)):
-        by_bucket = np.sum([job.totals[:count, : len(JOB_BUCKETS)].sum(axis=2) for job in result.jobs], axis=0)
-        found[:, row, :count] = by_bucket[:, Bucket.PRODUCTIVE], by_bucket.sum(axis=1)
-    return found
-
-
-def _rolling_series(
-    results: Sequence[Result], own: NDArray[np.float64], each: NDArray[np.float64], edges: NDArray[np.float64]
-) -> tuple[Series, ...]:
-    """Return the typical run, and where there are several the mean of all and where four fifths of them lie [%]."""
-    count = len(own)
-    middle = tuple((float(low) + float(high)) / 2 / DAY for low, high in itertools.pairwise(edges[: count + 1]))
-
-    def curve(name: str, shares: Sequence[float] | NDArray[np.float64], look: str = "line", hue: int = 0) -> Series:
-        heights = tuple(None if np.isnan(share) else 100 * float(share) for share in shares)
-        return Series(name, middle, heights, look=look, hue=hue)
-
-    found = [curve("typical run", own, hue=1)]
-    if len(results) > 1:
-        productive, requested = _sums(results).sum(axis=1)[:, :count]
-        means = np.divide(productive, requested, out=np.full(count, np.nan), where=requested > 0)
-        found.append(curve(f"mean of {len(results)} runs", means))
-    if len(each) >= _FEWEST_RUNS:
-        columns = [column[~np.isnan(column)] for column in each[:, :count].T]
-        for name, level in (("one run in ten above", 0.9), ("one run in ten below", 0.1)):
-            ends = [float(np.quantile(seen, level)) if len(seen) >= _FEWEST_RUNS else math.nan for seen in columns]
-            found.append(curve(name, ends, "dashed", -1))
-    return tuple(found)
-
-
-# ----------------------------------------
 # How many nodes are missing at once, beside what independent nodes would do.
 
 _MOST_POINTS = 400
@@ -808,7 +725,7 @@ def _daily_law(results: Sequence[Result], nodes: int) -> NDArray[np.float64] | N
     lengths = np.array([sum(result.down_times.values()) for result in results])
     longest = float(lengths.max())
     count = min(int(np.ceil(longest / DAY)), _MOST_DAYS)
-    if len(results) < _FEWEST_RUNS or count < 2 or not any(result.outages for result in results):
+    if len(results) < 5 or count < 2 or not any(result.outages for result in results):
         return None
     width = longest / count
     outages = np.array([outage[1:3] for result in results for outage in result.outages])
@@ -1001,7 +918,7 @@ def beside_simulation(document: RunDocument) -> Section | None:
         title += "too few runs to distinguish them" if wide > _POINT else "they agree"
     texts = [*_formula_texts(formula)]
     if seen.outside_ci95 and abs(apart) > TOO_FAR:
-        texts.append("So far off it is no guide to how rare failures would have to be; no such frontier is drawn.")
+        texts.append("So far off it is no guide to how rare failures would have to be; none is shown.")
     return Section("closed-form", title, tuple(texts), (_beside_table(document),), notes)
 
 

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick import sim
-from ettrick.analysis.amounts import PERCENT, NumberFormat, ends_of, listed, time_text
+from ettrick.analysis.amounts import PERCENT, NumberFormat, ends_of, time_text
 from ettrick.analysis.page.cells import running, summary_of
 from ettrick.analysis.page.chapters.run import TOO_FAR, distance
-from ettrick.analysis.page.charts.data import ChartAxis, Contours, Curves, Dot, Series
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand
 from ettrick.sim import units
-from ettrick.sim.units import HOUR, MINUTE
+from ettrick.sim.units import HOUR
 from ettrick.sim.yamlfile import load
 
 if TYPE_CHECKING:
@@ -144,10 +144,9 @@ def _at(scaled: Prepared, prepared: Prepared, rates: InterruptionRates, served: 
 # What a closed form says of a scenario whose failures are less frequent, and which recovers faster.
 
 FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))  # how many times as long between failures [-]
-SCALES = (0.5, 1.0, 2.0)  # times of detection and recovery, relative to those of the scenario [-]
+SCALES = (0.5, 1.0)  # times of detection and recovery, relative to those of the scenario [-]
 LEVELS = (0.90, 0.95, 0.97)  # shares of productive time that are asked for [-]
 _NEVER = 1e4  # a factor at which failures are so rare that they cost nothing but in proportion to their rate [-]
-_PLACES = 49  # places of the picture in each direction [-]
 _NEAR = 5e-4  # how far from a level a factor may lead that is taken for the one that leads there [-]
 
 
@@ -172,15 +171,6 @@ class Requirement:
         """Mean time from a failure to stepping again, by `SCALES` [s]; of failures that do not meet."""
         mtti = _NEVER * self.prepared.jobs[0].mtti
         return tuple((found.get("detection", 0.0) + found.get("restart", 0.0)) * mtti for found in self._rare)
-
-    def fine(self) -> tuple[tuple[float, ...], tuple[float, ...], tuple[tuple[float, ...], ...]]:
-        """Return factors [-], pauses [s], and ETTR by both [-]: values of the formula, smooth between them."""
-        import numpy as np
-
-        factors = np.geomspace(FACTORS[0], FACTORS[-1], _PLACES)
-        pauses = np.linspace(self.pauses[0], self.pauses[-1], _PLACES)
-        grid = _smooth(self.pauses, _smooth(np.log(FACTORS), np.array(self.values).T, np.log(factors)).T, pauses)
-        return tuple(map(float, factors)), tuple(map(float, pauses)), tuple(tuple(map(float, row)) for row in grid)
 
     def factor_for(self, level: float, scale: float) -> float | None:
         """Return how many times as long it has to be between failures for a level [-].
@@ -253,7 +243,7 @@ _LONGEST = 70  # letters of a name that fits into a title
 
 _WORDS = (
     "How much higher the MTBF would have to be, or how much faster the job would have to recover, for a given share of "
-    "productive time. Along a line the one makes up for the other. All causes become less frequent by one factor; all "
+    "productive time. All causes become less frequent by one factor; all "
     "times of detection and recovery become shorter by the same factor; intervals between saves that a rule chooses "
     "are chosen anew, and others stay."
 )
@@ -278,15 +268,8 @@ def section(report_data: ReportData) -> Section | None:
     is_named = report_data.sweep is not None and len(focus.name) <= _LONGEST
     by = "By the formula" if not off else f"By the formula, which is {100 * abs(off):.1g} percentage points off here"
     title = f"{by}, {_requirement(now, factors, asked, f'with {focus.name}' if is_named else 'here')}"
-    lines = listed([f"{100 * level:g}" for level in levels])
-    picture = Figure(
-        "requirement-frontier",
-        _plane(title, requirement, levels),
-        f"Contours of productive time (ETTR) over the time between failures and the time to recover. {title}.",
-        f"The mark is the scenario, {focus.name}; lines are {lines} % of productive time.",
-        _factors(focus, requirement, factors),
-    )
-    notes = ["A formula for the long run, not a simulation: between the places at which it was asked, it is smooth."]
+    table = _factors(focus, requirement, factors)
+    notes = ["A formula for the long run, not a simulation."]
     ettr, seen = focus.document.metrics["ettr"], formula.simulated
     if ettr.mean is not None:
         text = f"For the scenario it says {PERCENT.plain(now)} where the simulation says "
@@ -295,7 +278,7 @@ def section(report_data: ReportData) -> Section | None:
             notes.append(f"The simulation is of {seen.replications} replications, simulated again.")
     if formula.assumptions:
         notes.append(f"The formula assumes: {'; '.join(formula.assumptions)}.")
-    return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (picture,), tuple(notes))
+    return Section("frontier", title, (f"All of it is of {focus.name}. {_WORDS}",), (table,), tuple(notes))
 
 
 def asked_level(sweep: SweepDocument | None) -> float | None:
@@ -319,22 +302,6 @@ def _requirement(now: float, factors: dict[float, float | None], asked: float | 
         return f"{share} of productive time is out of reach {where}, however rare failures are"
     times = f"more than {FACTORS[-1]:g} times" if math.isinf(factor) else _times(factor)
     return f"{share} of productive time takes failures {times} as rare as {where}"
-
-
-def _plane(title: str, requirement: Requirement, levels: tuple[float, ...]) -> Contours:
-    factors, pauses, values = requirement.fine()
-    ticks = tuple((2.0**power, f"{2.0**power:g}") for power in range(-2, 5))
-    return Contours(
-        title,
-        "%",
-        ChartAxis("time between failures, relative to the scenario", is_log=True, ticks=ticks),
-        ChartAxis("minutes from a failure to stepping again"),
-        factors,
-        tuple(pause / MINUTE for pause in pauses),
-        tuple(tuple(100 * value for value in row) for row in values),
-        tuple(100 * level for level in levels),
-        ("this scenario", 1.0, requirement.pauses[SCALES.index(1.0)] / MINUTE),
-    )
 
 
 def _factors(focus: ReplayedScenario, requirement: Requirement, factors: dict[float, float | None]) -> TableBlock:

@@ -26,7 +26,7 @@ from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters.compare import difference_note
 from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
-from ettrick.analysis.page.charts.data import Bar, Bars, Stack, StackPart, TornadoBar, TornadoChart
+from ettrick.analysis.page.charts.data import Bar, Bars, TornadoBar, TornadoChart
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
 from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
-    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.page.model import TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate
     from ettrick.analysis.results.models import AxisIndex, IndexEstimate, SwingSummary
@@ -413,9 +413,9 @@ def _variance(asked: _Asked) -> Section | None:
     if found is None:
         title = "What the variance comes from cannot be stated"
         return Section("variance", title, (f"{capital(missing)}.",)) if missing else None
-    pictures = tuple(picture for picture in (_of_a_run(asked), _by_input(asked)) if picture is not None)
+    items = tuple(item for item in (_of_a_run(asked), _by_input(asked)) if item is not None)
     text = tuple(f"{capital(reason)}." for reason in [found.reason] if reason)
-    if not pictures:
+    if not items:
         title = f"{capital(name_of(asked.content.metric))} is the same in every run"
         return Section("variance", title, text) if text else None
     notes = [f"Variance-based indices (Sobol) from {number_of(found.rows, 'sample')} of all inputs"]
@@ -426,10 +426,10 @@ def _variance(asked: _Asked) -> Section | None:
         noise = PERCENT.plain(found.noise_of_means)
         notes.append(f"Sampling error makes {noise} of the variance of the means of points; it is taken out.")
     notes += _chosen(asked, "; all their values count as equally likely")
-    return Section("variance", pictures[-1].title, text, pictures, tuple(notes))
+    return Section("variance", items[-1].title, text, items, tuple(notes))
 
 
-def _of_a_run(asked: _Asked) -> Figure | None:
+def _of_a_run(asked: _Asked) -> TableBlock | None:
     content = asked.content
     assert content.indices is not None
     inputs = "what is not known" if all(axis.unknown for axis in content.axes.values()) else "what varies"
@@ -437,17 +437,12 @@ def _of_a_run(asked: _Asked) -> Figure | None:
     shares = {key: share for key in _PARTS if (share := content.indices.variance[key].share) is not None}
     if len(shares) < len(_PARTS):
         return None
-    parts = tuple(
-        StackPart(names[key], 100 * (share.value or 0.0), hue) for hue, (key, share) in enumerate(shares.items())
-    )
     metric, largest = name_of(content.metric), max(_PARTS, key=lambda key: shares[key].value or 0.0)
     makes = "make" if largest == "both" else "makes"
     title = f"{capital(names[largest])} {makes} {_share(shares[largest])} of the variance of one run's {metric}"
     rows = [(names[key], _share(share)) for key, share in shares.items()]
-    alt = f"The variance of one run's {metric}: {'; '.join(f'{name} {share}' for name, share in rows)}."
-    caption = "Both together: the run-to-run variability is itself different from one set of inputs to another."
-    table = grid(title, ("StackPart", "Share of the variance, 95 % interval"), rows)
-    return Figure("variance-of-a-run", Stack(title, "%", parts), alt, caption, table)
+    note = "Both together: the run-to-run variability is itself different from one set of inputs to another."
+    return grid(title, ("Part", "Share of the variance, 95 % interval"), rows, note=note)
 
 
 def _share(found: IndexEstimate) -> str:

@@ -517,7 +517,7 @@ def _pictures(content: SweepDocument) -> Iterator[Figure]:
             yield _intervals(content, worded)
         for axis in axes[:1] if position else axes:
             lines = known_lines(content, axis, worded)
-            if lines:
+            if lines and (axis is axes[0] or any(len(line.cells) > 2 for line in lines)):
                 yield curves_picture(content, axis, worded, lines, f"{_key(metric)}-along-{_key(axis.name)}")
 
 

@@ -13,8 +13,6 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ettrick.analysis.metrics import bucket_label
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -54,7 +52,7 @@ class ChartAxis(NamedTuple):
     ticks: tuple[tuple[float, str], ...] = ()
 
 
-_MOST_PLACES, _MOST_CONTOURS = 40, 9  # rows of a table of curves, and rows and columns of one of heights, at most
+_MOST_PLACES = 40  # rows of a table of curves at most
 
 
 def _some(count: int, most: int) -> list[int]:
@@ -113,33 +111,6 @@ class Curves(NamedTuple):
         left_out = f" {len(rows)} of {len(places):,} places are shown." if len(places) > len(rows) else ""
         heads = [self.x.title, *(one.name or self.y.title for one in self.series)]
         return ChartTable(heads, rows, f"{self.y.title}.{left_out}")
-
-
-class Contours(NamedTuple):
-    """Heights over a plane, with lines of equal height."""
-
-    title: str
-    unit: str
-    x: ChartAxis
-    y: ChartAxis
-    # x_values, y_values: places of the columns and rows of `values`, ascending
-    x_values: tuple[float, ...]
-    y_values: tuple[float, ...]
-    values: Sequence[Sequence[float]]  # heights, (len(y_values), len(x_values))
-    levels: tuple[float, ...]  # heights of the lines
-    # Name and place of where the cluster is now; ``None`` if it is outside.
-    here: tuple[str, float, float] | None = None
-
-    def table(self) -> ChartTable:
-        """Return heights over an even choice of places."""
-        columns, rows = (_some(len(places), _MOST_CONTOURS) for places in (self.x_values, self.y_values))
-        across, up = dict(self.x.ticks), dict(self.y.ticks)
-        heads = [across.get(self.x_values[at], self.x_values[at]) for at in columns]
-        cells = [
-            [up.get(self.y_values[at], self.y_values[at]), *(float(self.values[at][column]) for column in columns)]
-            for at in rows
-        ]
-        return ChartTable([f"{self.y.title} / {self.x.title}", *heads], cells, f"in {self.unit}" if self.unit else "")
 
 
 # Whether another candidate beats one in both aims, in words.
@@ -350,33 +321,3 @@ class TornadoChart(NamedTuple):
             for one in self.swings
         ]
         return ChartTable(heads, rows)
-
-
-class CalendarPhase(NamedTuple):
-    """What a job did on a calendar: from when to when [days], the bucket, and the cause (empty: none)."""
-
-    start: float
-    end: float
-    bucket: str
-    cause: str = ""
-
-
-class Calendar(NamedTuple):
-    """One replication as a calendar: rows of so many days, each coloured by what the job did."""
-
-    title: str
-    row_days: float  # days of a row
-    days: float  # days in all
-    phases: tuple[CalendarPhase, ...]
-
-    def spent(self) -> dict[str, float]:
-        """Return how long each bucket lasted [days]."""
-        found: dict[str, float] = {}
-        for phase in self.phases:
-            found[phase.bucket] = found.get(phase.bucket, 0.0) + phase.end - phase.start
-        return found
-
-    def table(self) -> ChartTable:
-        """Return how long each thing was done, the longest first."""
-        spent = sorted(self.spent().items(), key=lambda pair: -pair[1])
-        return ChartTable(["", "days"], [(bucket_label(bucket), days) for bucket, days in spent])
