@@ -48,6 +48,7 @@ from ettrick.analysis.page.charts.sheet import (
     ON_LIGHT,
     QUIET,
     RAMP,
+    SheetBox,
     beside,
     block_width,
     cut,
@@ -417,9 +418,9 @@ def test_names_of_near_places_are_flags() -> None:
 
 def test_names_stand_beside_points() -> None:
     """The first free place is the one at the right; nothing covers what is filled, and who finds no room has none."""
-    room = Rectangle(0.0, 0.0, 3.0, 1.0)
+    room = SheetBox(0.0, 0.0, 3.0, 1.0)
     (right,) = beside([(1.0, 0.5)], [(0.5, 0.15)], room, [])
-    (left,) = beside([(1.0, 0.5)], [(0.5, 0.15)], room, [Rectangle(1.06, 0.0, 3.0, 1.0)])
+    (left,) = beside([(1.0, 0.5)], [(0.5, 0.15)], room, [SheetBox(1.06, 0.0, 3.0, 1.0)])
     assert right is not None
     assert right.left > 1.0
     assert left is not None
