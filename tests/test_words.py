@@ -33,6 +33,19 @@ WORDS = {
 # Modules that cannot be guessed or grepped.
 MODULES = re.compile("told|tried|gained|playing|keeping|openings|material|noticing|standing|commented|legible|paint")
 
+# Classes had these names, which say nothing away from their file or are of several things.
+CLASSES = re.compile(
+    "Again|AsGood|Asked|Batch|Begun|Behind|Bench|Blast|Box|Call|Change|Claims|Clock|Controlled|"
+    "Counts|Course|Death|Drawing|Drawn|Entry|Event|Failing|Failure|Fitted|Fleet|Focus|Form|Found|"
+    "Front|Gang|Gathering|Group|Hidden|Hider|Hit|Input|Jobs|Join|Kept|Kind|Knob|Lab|Lane|Latest|"
+    "Layout|LeftOutError|Level|Life|Line|Lives|Log|Members|MoreThan|Nothing|Numbers|Observer|OfJob|"
+    "OfJobs|Often|Order|Ordered|Outcome|Parts|Patient|Pending|Phase|Picture|Place|Places|Plan|Pool|"
+    "Pools|Product|Published|Rates|Readers|Reading|Recorded|Reserve|Residue|Return|Row|Rows|Scale|"
+    "Score|Share|Shared|Shelf|Shown|Simulated|Site|Size|Source|Span|Spells|Stage|Stay|Step|Steps|"
+    "Stop|Store|Stores|Struck|Swings|Taken|Tally|Tempo|Times|Together|Trouble|Understood|Units|"
+    "Upkeep|Value|Visit|Wait|Warned|Where|Wishes|Workplace"
+)
+
 # Tables of former words, which are still read.
 FORMER = ("analysis/results/models.py", "analysis/study/load.py")
 
@@ -85,6 +98,16 @@ def test_words_are_those_of_the_field() -> None:
 def test_modules_have_names_that_can_be_guessed() -> None:
     """No module of the product has a name of the list."""
     assert [name for name in texts() if Path(name).suffix == ".py" and MODULES.fullmatch(Path(name).stem)] == []
+
+
+def test_classes_have_names_that_can_be_searched_for() -> None:
+    """No class has a name of the list or ends in a participle."""
+    files = {name: text for name, text in texts().items() if name.endswith(".py") and not name.startswith("docs/")}
+    names = [
+        (found, name) for name, text in files.items() for found in re.findall(r"^\s*class (\w+)", text, re.MULTILINE)
+    ]
+    assert [(title, name) for title, name in names if title in CLASSES or title.endswith("Found")] == []
+    assert {title for title, name in names if any(title == again and name != other for again, other in names)} == set()
 
 
 @cases(
