@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import shlex
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import (
     COUNT,
@@ -27,9 +28,10 @@ from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Interval, Intervals, Series
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import glossed, metric_words
-from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
+from ettrick.analysis.page.model import Column, Figure, FirstScreen, Section, grid, joined, table_of
 from ettrick.analysis.page.report_data import OPTIMIZE
 from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, line, number, sentence, span, worded
+from ettrick.analysis.results.models import AimSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,9 +41,10 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
         AimDescription,
-        AimSummary,
         ConditionSummary,
+        DifferenceSummary,
         Labels,
+        OptimizeAxis,
         OptimizeDocument,
         TrialSummary,
     )
@@ -219,11 +222,16 @@ class _Optimum:
         return people_form(name, [mean for mean in self._means(name) if mean is not None], self.currency)
 
     def _means(self, name: str) -> list[float | None]:
-        return [getattr(_of_trial(trial, name), "mean", None) for trial in self.content.trials]
+        return [_of_trial(trial, name).mean for trial in self.content.trials]
 
 
-def _of_trial(trial: TrialSummary, metric: str) -> AimSummary | ConditionSummary | None:
-    return trial.aims.get(metric) or next((found for found in trial.conditions if found.metric == metric), None)
+_NOTHING = AimSummary.model_construct(mean=None, ci95=None)
+
+
+def _of_trial(trial: TrialSummary, metric: str) -> AimSummary | ConditionSummary:
+    """Return what a metric came to; all of it is ``None`` where a setting does not have the metric."""
+    conditions = (condition for condition in trial.conditions if condition.metric == metric)
+    return trial.aims.get(metric) or next(conditions, _NOTHING)
 
 
 # ----------------------------------------
@@ -290,28 +298,31 @@ def _answer(optimum: _Optimum) -> Words:
     content, answer, aim = optimum.content, optimum.content.answer, optimum.aim
     assert answer is not None
     if content.front:
-        aims = listed([optimum.words(one.name) for one in content.aims])
-        values = [line(f"{optimum.words(one.name)} ", _value(optimum, one.name, "front", 0))
-                  for one in content.aims if not one.is_axis]  # fmt: skip
-        first = optimum.where(content.front[0].values)
-        return (f"No setting is best in {aims} at once; one that no other beats in all of them is {first}: ",
-                *joined(values, ", "), "; all of them are in the table.")  # fmt: skip
+        return _front_answer(optimum)
     most = "lowest" if aim.lowest else "highest"
     is_open = any(condition.verdict != "holds" for condition in answer.conditions)
     end = ", where a condition is met on average but not beyond sampling error" if is_open else ""
     if aim.is_axis:
-        keeps = f" that makes {_in_words(content.conditions)}" if content.conditions else ""
-        rest = {axis: label for axis, label in answer.values.items() if axis != aim.name}
-        other = f", with {optimum.where(rest)}" if rest else ""
-        return sentence(f"{optimum.title(aim.name)}: {answer.values[aim.name]} is the {most} value{keeps}{other}{end}")
+        bound = f" that makes {_in_words(content.conditions)}" if content.conditions else ""
+        others = {axis: label for axis, label in answer.values.items() if axis != aim.name}
+        where = f", with {optimum.where(others)}" if others else ""
+        return sentence(f"{optimum.title(aim.name)}: {answer.values[aim.name]} is the {most} value{bound}{where}{end}")
     start = f"{optimum.extent}he {most} {optimum.words(aim.name)} is reached with {optimum.where(answer.values)}: "
     rivals = optimum.rivals
-    others: Words = (optimum.where(rivals[0]),) if len(rivals) == 1 else ()
-    if len(rivals) > 1:
-        count = SourcedNumber(float(len(rivals) + 1), (f"{OPTIMIZE}#/as_good/values/*?",)) - 1.0
-        others = (number(count, COUNT), " others")
-    good = line("; ", others, " may be as good") if others else ()
-    return line(start, _value(optimum, aim.name, "answer"), end, good, ".")
+    count = SourcedNumber(float(len(rivals) + 1), (f"{OPTIMIZE}#/as_good/values/*?",)) - 1.0
+    names: Words = (optimum.where(rivals[0]),) if len(rivals) == 1 else (number(count, COUNT), " others")
+    as_good = line("; ", names, " may be as good") if rivals else ()
+    return line(start, _value(optimum, aim.name, "answer"), end, as_good, ".")
+
+
+def _front_answer(optimum: _Optimum) -> Words:
+    content = optimum.content
+    aims = listed([optimum.words(aim.name) for aim in content.aims])
+    values = [line(f"{optimum.words(aim.name)} ", _value(optimum, aim.name, "front", 0))
+              for aim in content.aims if not aim.is_axis]  # fmt: skip
+    first = optimum.where(content.front[0].values)
+    return (f"No setting is best in {aims} at once; one that no other beats in all of them is {first}: ",
+            *joined(values, ", "), "; all of them are in the table.")  # fmt: skip
 
 
 def _value(optimum: _Optimum, metric: str, *trial: str | int) -> Words:
@@ -401,8 +412,7 @@ def _worst(optimum: _Optimum) -> Words:
 
 
 def _mean(trial: TrialSummary, metric: str) -> float | None:
-    found = _of_trial(trial, metric)
-    return None if found is None or trial.trouble else found.mean
+    return None if trial.trouble else _of_trial(trial, metric).mean
 
 
 def _closed_form(optimum: _Optimum) -> Words:
@@ -451,46 +461,66 @@ def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
 
     ``None`` if nothing has a mean of it. The table of the first metric has all metrics.
     """
-    content, metric, answer = optimum.content, optimum.shown(name), optimum.content.answer
-    known = [(trial, found) for trial in _best_first(optimum) if (found := _of_trial(trial, name)) and
-             found.mean is not None]  # fmt: skip
-    if not known:
+    content, metric, is_first = optimum.content, optimum.shown(name), name == optimum.metrics[0]
+    trials = [trial for trial in _best_first(optimum) if _of_trial(trial, name).mean is not None]
+    if not trials:
         return None
-    is_first, best = name == optimum.metrics[0], None if answer is None else _of_trial(answer, name)
-    title = f"{capital(metric.name)} of all that was evaluated"
-    if is_first:
-        title = _title(optimum)
-    elif answer is not None and best is not None and not content.front:
-        title = f"{capital(metric.name)} comes to {metric.mean(best, 'ci95')} with {optimum.where(answer.values)}"
-    levels = tuple(dict.fromkeys(
-        (found.bound / metric.form.size, found.condition)
-        for trial in content.trials for found in trial.conditions if found.metric == name and found.bound is not None
-    ))  # fmt: skip
-    texts = [(optimum.where(trial.values), metric.worded(found, "ci95")) for trial, found in known]
-    table = (
-        _trials_table(optimum) if is_first else grid(title, ("Setting", capital(metric.name)), texts[:_MOST_IN_TABLE])
-    )
+    title = _title(optimum) if is_first else _metric_title(optimum, metric)
+    texts = [(optimum.where(trial.values), metric.worded(_of_trial(trial, name), "ci95")) for trial in trials]
     alt = f"{capital(metric.name)} of what was evaluated. {'; '.join(f'{where}: {text}' for where, text in texts[:6])}."
-    missing = len(content.trials) - len(known)
-    caption = [f"{missing} of {number_of(len(content.trials), 'setting')} have no mean of it."] if missing else []
-    chart: Curves | Intervals
-    axis = _axis(optimum, [trial for trial, _ in known])
-    if axis is not None:
-        order = sorted((trial.numbers[axis.name] or 0.0, metric.of(found.mean), metric.ends(found.ci95))
-                       for trial, found in known)  # fmt: skip
-        series = Series("", tuple(x / axis.size for x, *_ in order), *zip(*(one[1:] for one in order), strict=True))
-        edges = () if answer is None or content.front else (
-            ((answer.numbers[axis.name] or 0.0) / axis.size, f"answer: {answer.values[axis.name]}"),
-        )  # fmt: skip
-        chart = Curves(title, axis.scale, ChartAxis(metric.head), (series,), levels, edges)
-    else:
-        rows = [Interval(where, metric.of(found.mean), metric.ends(found.ci95), None,
-                         "" if trial.met else "does not keep the conditions")
-                for (where, _), (trial, found) in zip(texts, known, strict=True)]  # fmt: skip
-        chart = Intervals(title, metric.unit, tuple(rows[:_MOST_ROWS]), levels[0] if levels else None)
-        if len(rows) > _MOST_ROWS:
-            caption.insert(0, f"The {_MOST_ROWS} best of {number_of(len(rows), 'setting')}.")
+    heads, axis = ("Setting", capital(metric.name)), _axis(optimum, trials)
+    table = _trials_table(optimum) if is_first else grid(title, heads, texts[:_MOST_IN_TABLE])
+    chart = _bars(optimum, title, metric, trials) if axis is None else _curve(optimum, title, metric, axis, trials)
+    caption, missing = [], len(content.trials) - len(trials)
+    if axis is None and len(trials) > _MOST_ROWS:
+        caption.append(f"The {_MOST_ROWS} best of {number_of(len(trials), 'setting')}.")
+    if missing:
+        caption.append(f"{missing} of {number_of(len(content.trials), 'setting')} have no mean of it.")
     return Figure(f"evaluated-{name.replace('_', '-').replace('.', '-')}", chart, alt, " ".join(caption), table)
+
+
+def _metric_title(optimum: _Optimum, metric: MetricFormat) -> str:
+    answer = optimum.content.answer
+    text = "" if answer is None or optimum.content.front else metric.mean(_of_trial(answer, metric.metric), "ci95")
+    if answer is None or not text:
+        return f"{capital(metric.name)} of all that was evaluated"
+    return f"{capital(metric.name)} comes to {text} with {optimum.where(answer.values)}"
+
+
+def _levels(optimum: _Optimum, metric: MetricFormat) -> tuple[tuple[float, str], ...]:
+    """Return the bounds of conditions on a metric, with the conditions."""
+    conditions = (condition for trial in optimum.content.trials for condition in trial.conditions)
+    return tuple({
+        (condition.bound / metric.form.size, condition.condition): None
+        for condition in conditions if condition.metric == metric.metric and condition.bound is not None
+    })  # fmt: skip
+
+
+def _bars(optimum: _Optimum, title: str, metric: MetricFormat, trials: Sequence[TrialSummary]) -> Intervals:
+    rows = [
+        _bar(optimum.where(trial.values), trial, metric, "" if trial.met else "does not keep the conditions")
+        for trial in trials[:_MOST_ROWS]
+    ]
+    return Intervals(title, metric.unit, tuple(rows), next(iter(_levels(optimum, metric)), None))
+
+
+def _bar(name: str, trial: TrialSummary, metric: MetricFormat, note: str) -> Interval:
+    ends = metric.ends(_of_trial(trial, metric.metric).ci95)
+    return Interval(name, metric.of(_mean(trial, metric.metric)), ends, None, note)
+
+
+def _curve(
+    optimum: _Optimum, title: str, metric: MetricFormat, axis: ChosenAxis, trials: Sequence[TrialSummary]
+) -> Curves:
+    summaries = [(trial.numbers[axis.name] or 0.0, _of_trial(trial, metric.metric)) for trial in trials]
+    order = sorted((x, metric.of(summary.mean), metric.ends(summary.ci95)) for x, summary in summaries)
+    x, means, intervals = zip(*order, strict=True)
+    answer = optimum.content.answer
+    edges: tuple[tuple[float, str], ...] = ()
+    if answer is not None and not optimum.content.front:
+        edges = (((answer.numbers[axis.name] or 0.0) / axis.size, f"answer: {answer.values[axis.name]}"),)
+    series = Series("", tuple(number / axis.size for number in x), means, intervals)
+    return Curves(title, axis.scale, ChartAxis(metric.head), (series,), _levels(optimum, metric), edges)
 
 
 def _best_first(optimum: _Optimum) -> list[TrialSummary]:
@@ -517,26 +547,46 @@ def _axis(optimum: _Optimum, trials: Sequence[TrialSummary]) -> ChosenAxis | Non
 def _trials_table(optimum: _Optimum) -> TableBlock:
     """Return all that was evaluated, or the best of it, with what the conditions say."""
     content = optimum.content
-    kept = (content.trials if content.method in ("curve", "edge") else _best_first(optimum))[:_MOST_IN_TABLE]
+    trials = content.trials if content.method in ("curve", "edge") else _best_first(optimum)
+    rows, more = trials[:_MOST_IN_TABLE], len(trials) - _MOST_IN_TABLE
     metrics = [optimum.shown(aim.name) for aim in content.aims if not aim.is_axis]
-    has_form = any(trial.closed_form is not None for trial in kept)
-    heads = [capital(title) for title in (*(axis.title for axis in content.axes.values()), *(m.name for m in metrics))]
-    words = [*range(len(content.axes)), *range(len(heads) + 1, len(heads) + 2 * len(content.conditions), 2)]
-    for text in content.conditions:
-        heads += [text, "Verdict"]
-    heads += ["ETTR by the closed form"] if has_form else []
-    rows = []
-    for trial in kept:
-        row = [*trial.values.values(), *(_text(trial, metric) for metric in metrics)]
-        for found in trial.conditions:
-            row += [optimum.shown(found.metric).worded(found, "ci95") or "no mean", _VERDICTS[found.verdict]]
-        row += ["cannot run", "fails"] * (len(content.conditions) - len(trial.conditions))
-        form = trial.closed_form
-        row += ["not known" if form is None else percent_text(form)] if has_form else []
-        rows.append(row)
-    more = len(content.trials) - len(rows)
-    note = f"{number_of(more, 'more setting')}: see {OPTIMIZE}." if more else ""
-    return grid("What was evaluated", heads, rows, words, note=note)
+
+    def value(metric: MetricFormat) -> Column[TrialSummary]:
+        return Column(capital(metric.name), lambda trial: _text(trial, metric))
+
+    columns: list[Column[TrialSummary]] = [
+        *itertools.starmap(_axis_column, content.axes.items()),
+        *map(value, metrics),
+        *itertools.chain.from_iterable(
+            _condition_columns(optimum, index, text) for index, text in enumerate(content.conditions)
+        ),
+        Column(
+            "ETTR by the closed form",
+            lambda trial: "not known" if trial.closed_form is None else percent_text(trial.closed_form),
+            any(trial.closed_form is not None for trial in rows),
+        ),
+    ]
+    note = f"{number_of(more, 'more setting')}: see {OPTIMIZE}." if more > 0 else ""
+    return table_of("What was evaluated", rows, columns, note=note)
+
+
+def _axis_column(name: str, axis: OptimizeAxis) -> Column[TrialSummary]:
+    return Column(capital(axis.title), lambda trial: trial.values[name], is_number=False)
+
+
+def _condition_columns(optimum: _Optimum, index: int, text: str) -> Iterator[Column[TrialSummary]]:
+    """Yield what a condition came to, and whether it holds; settings that cannot run have none."""
+
+    def value(trial: TrialSummary) -> str:
+        for condition in trial.conditions[index : index + 1]:
+            return optimum.shown(condition.metric).worded(condition, "ci95") or "no mean"
+        return "cannot run"
+
+    def verdict(trial: TrialSummary) -> str:
+        return next((_VERDICTS[condition.verdict] for condition in trial.conditions[index : index + 1]), "fails")
+
+    yield Column(text, value)
+    yield Column("Verdict", verdict, is_number=False)
 
 
 def _text(trial: TrialSummary, metric: MetricFormat) -> str:
@@ -553,26 +603,34 @@ def _front_picture(optimum: _Optimum) -> Figure | None:
     points, rows = [], []
     for trial in content.trials:
         (x, x95), (y, y95) = ((metric.of(_mean(trial, metric.metric)),
-                               metric.ends(getattr(_of_trial(trial, metric.metric), "ci95", None)))
-                              for metric in metrics)  # fmt: skip
-        if x is None or y is None:
-            continue
-        where, mine = optimum.where(trial.values), ranking.get(_key(trial), "behind")
-        points.append(FrontPoint(where, x, y, x95, y95, mine))
-        if mine != "behind":
-            sure = "with 95 % confidence" if mine == "front" else "perhaps by chance"
-            rows.append((where, *(_text(trial, metric) for metric in metrics), sure))
-    title = _title(optimum)
+                               metric.ends(_of_trial(trial, metric.metric).ci95)) for metric in metrics)  # fmt: skip
+        if x is not None and y is not None:
+            where, standing = optimum.where(trial.values), ranking.get(_key(trial), "behind")
+            points.append(FrontPoint(where, x, y, x95, y95, standing))
+            rows.append((where, *(_text(trial, metric) for metric in metrics), _ON_FRONT.get(standing, "")))
+    title, front = _title(optimum), [row for row in rows if row[-1]]
     chart = FrontChart(
         title, ChartAxis(metrics[0].head), ChartAxis(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest
     )
     heads = ("Setting", *(capital(metric.name) for metric in metrics), "On the front")
-    alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in rows[:5])}."
-    return Figure("optimum-front", chart, alt, "", grid(title, heads, rows[:_MOST_IN_TABLE], (0, 3)))
+    alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in front[:5])}."
+    return Figure("optimum-front", chart, alt, "", grid(title, heads, front[:_MOST_IN_TABLE], (0, 3)))
+
+
+_ON_FRONT = {"front": "with 95 % confidence", "perhaps": "perhaps by chance"}
 
 
 def _key(trial: TrialSummary) -> frozenset[tuple[str, str]]:
     return frozenset(trial.values.items())
+
+
+class _FreshRow(NamedTuple):
+    """A setting where it was found, on fresh failures, and by how much it is better than the scenario as it is."""
+
+    where: str
+    before: TrialSummary | None
+    fresh: TrialSummary
+    better: str
 
 
 def _confirmation_picture(optimum: _Optimum) -> Figure | None:
@@ -582,27 +640,32 @@ def _confirmation_picture(optimum: _Optimum) -> Figure | None:
         return None
     name, metric = optimum.metrics[0], optimum.shown(optimum.metrics[0])
     before = {_key(trial): trial for trial in (*content.front, content.answer, content.runner_up) if trial}
-    rows, texts = [], []
-    for trial in (*fresh.trials, fresh.as_it_is):
-        is_start = trial is fresh.as_it_is
-        where = "scenario as it is" if is_start else optimum.where(trial.values)
-        found = None if is_start else before.get(_key(trial))
-        for word, one in (("where found", found), ("fresh failures", trial)):
-            if one is not None:
-                ends = getattr(_of_trial(one, name), "ci95", None)
-                note = "cannot run" if one.trouble else ""
-                rows.append(Interval(f"{where}, {word}", metric.of(_mean(one, name)), metric.ends(ends), None, note))
-        gain = getattr(trial, "gain", {}).get(name)
-        is_same = gain is not None and gain.mean == 0 and gain.ci95 is None
-        better = "it is this one" if is_start else "not known" if gain is None else "as good" if is_same else ""
-        texts.append((where, "not evaluated" if found is None else _text(found, metric), _text(trial, metric),
-                      better or metric.change(gain)))  # fmt: skip
-    if all(row.mean is None for row in rows):
+    rows = [
+        _FreshRow(optimum.where(trial.values), before.get(_key(trial)), trial, _better(trial.gain.get(name), metric))
+        for trial in fresh.trials
+    ]
+    rows.append(_FreshRow("scenario as it is", None, fresh.as_it_is, "it is this one"))
+    bars = [
+        _bar(f"{row.where}, {word}", trial, metric, "cannot run" if trial.trouble else "")
+        for row in rows
+        for word, trial in (("where found", row.before), ("fresh failures", row.fresh))
+        if trial is not None
+    ]
+    if all(bar.mean is None for bar in bars):
         return None
-    has_gain = any(name in trial.gain for trial in fresh.trials)
-    heads = ("Setting", "Where found", "On fresh failures", "Better than as it is")
-    title, kept = _CONFIRMED[fresh.confirmed], 4 if has_gain else 3
-    table = grid(title, heads[:kept], [row[:kept] for row in texts])
-    alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in texts)}."
+    title = _CONFIRMED[fresh.confirmed]
+    table = table_of(title, rows, (
+        Column("Setting", lambda row: row.where),
+        Column("Where found", lambda row: "not evaluated" if row.before is None else _text(row.before, metric)),
+        Column("On fresh failures", lambda row: _text(row.fresh, metric)),
+        Column("Better than as it is", lambda row: row.better, any(name in trial.gain for trial in fresh.trials)),
+    ))  # fmt: skip
+    alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in table.rows)}."
     caption = "The best of many looks better than it is where it was found; by fresh failures nothing was chosen."
-    return Figure("confirmation", Intervals(title, metric.unit, tuple(rows)), alt, caption, table)
+    return Figure("confirmation", Intervals(title, metric.unit, tuple(bars)), alt, caption, table)
+
+
+def _better(gain: DifferenceSummary | None, metric: MetricFormat) -> str:
+    if gain is None:
+        return "not known"
+    return "as good" if gain.mean == 0 and gain.ci95 is None else metric.change(gain)
