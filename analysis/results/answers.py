@@ -311,4 +311,5 @@ _TYPES: dict[str, type[AnswerData]] = {
 def answer_of(summary: AnswerSummary) -> AnswerData:
     """Return the numbers of an answer by its kind; nothing is known of those that another package brings."""
     kind = summary.data.get("kind") if summary.use == "sensitivity" else None
-    return _TYPES.get(kind or summary.use, AnswerData).model_validate(summary.data)
+    model = _TYPES.get(kind or summary.use)
+    return AnswerData() if model is None else model.model_validate(summary.data)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.amounts import (
     COUNT,
@@ -56,11 +56,12 @@ from ettrick.analysis.page.sourced import (
     sentence,
     worded,
 )
+from ettrick.analysis.results.answers import BestAnswer
 from ettrick.analysis.study.amounts import evenly
 from ettrick.sim import JOB_BUCKETS, catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.page.chapters.answer import AnswerText
     from ettrick.analysis.page.model import Words
@@ -85,28 +86,37 @@ def _chapters(content: SweepDocument) -> Iterator[Section]:
     question = [content.question] if content.question else []
     text = (*question, _setting(content), *_precision(content), *content.at_equal_lines, *warnings)
     yield Section("study", content.study, text)
-    answers = {one.position: (one, answer) for one, answer in answers_of(SourceDocument(RUN, content))}
-    for place, entry in enumerate(content.answers):
-        asked, answer = answers.get(place, (AnsweredQuestion(SourceDocument(RUN, content), place), None))
-        # A ranking of all combinations is the table of all results.
-        has_table = answer is not None and (entry.use != "best" or asked.content.get("for_each"))
-        shown = (answer.table,) if answer is not None and answer.table is not None and has_table else ()
-        words: list[Words | str] = [*entry.sentences] if answer is None else [answer.answer]
-        yield Section("answer", asked_text(asked), tuple(words), shown)
+    yield from _answer_sections(content)
     if running(content):
         maps = heat_maps(content) if len(content.metrics) == 1 else []
         tables = [picture.table for picture in maps if picture.table is not None]
         is_whole = sum(len(table.rows) * (len(table.columns) - 1) for table in tables) == len(content.cells)
-        cells = content.cells
-        has_doubts = content.precision is not None or any(cell.draws or cell.censored for cell in cells)
+        has_doubts = content.precision is not None or any(cell.draws or cell.censored for cell in content.cells)
         grids = tables if is_whole and not has_doubts else [all_results(content, briefly=True)]
         yield Section("results", capital(name_of(content.metrics[0])), (), tuple(grids))
-    troubles = tuple(_troubles_text(content))
-    if troubles:
-        yield Section("troubles", "Without results", (), (), troubles)
-    for title, lines in (("Assumptions", content.assumptions), ("Notes", content.notes)):
+    yield from _lists(content)
+
+
+def _lists(content: SweepDocument) -> Iterator[Section]:
+    """Yield what has no results, what is assumed, and what to know beside it."""
+    lists = (("troubles", "Without results", tuple(_troubles_text(content))),
+             ("assumptions", "Assumptions", content.assumptions), ("notes", "Notes", content.notes))  # fmt: skip
+    for key, title, lines in lists:
         if lines:
-            yield Section(title.lower(), title, (), (), tuple(lines))
+            yield Section(key, title, (), (), tuple(lines))
+
+
+def _answer_sections(content: SweepDocument) -> Iterator[Section]:
+    """Yield each question with its answer, or with the reason why it has none."""
+    places = SourceDocument(RUN, content)
+    texts = {asked.position: text for asked, text in answers_of(places)}
+    for index, summary in enumerate(content.answers):
+        asked: AnsweredQuestion[Any] = AnsweredQuestion(places, index)
+        text = texts.get(index)
+        # A ranking of all combinations is the table of all results.
+        has_table = summary.use != "best" or asked.content.get("for_each")
+        items = (text.table,) if text is not None and text.table is not None and has_table else ()
+        yield Section("answer", asked_text(asked), tuple(summary.sentences) if text is None else (text.answer,), items)
 
 
 def _setting(content: SweepDocument) -> str:
@@ -164,74 +174,64 @@ def drivers(report_data: ReportData, answers: Sequence[tuple[AnsweredQuestion[An
     """
     asked, first = answers[0]
     others = _others(answers)
-    phrases_of = [one for one, _ in answers[1:]]
     pair = None if first.cell is None or first.other is None else (first.cell, first.other)
     second = pair[1] if pair is not None and _of_phases(asked, pair) else None
-    kinds: tuple[Callable[[], Words], ...] = (
-        lambda: _of_phases(asked, pair),
-        lambda: (
-            sensitivity.driver(report_data.sensitivity, asked.document.currency or "")
-            or _of_axes(asked, first.cell, phrases_of, second)
-        ),
-        lambda: _of_shares(asked, first.cell),
-        lambda: of_formula(asked, first.cell, far=False),
-    )
 
-    def found() -> Iterator[Words]:
+    def candidates() -> Iterator[Words]:
         yield from others[:1]
-        yield from (kind() for kind in kinds)
+        yield _of_phases(asked, pair)
+        largest = sensitivity.driver(report_data.sensitivity, asked.document.currency or "")
+        yield largest or _of_axes(asked, first.cell, [question for question, _ in answers[1:]], second)
+        yield _of_shares(asked, first.cell)
+        yield of_formula(asked, first.cell, far=False)
         yield from others[1:]
 
-    kept: list[Words] = []
-    for words in found():
-        if words and len(kept) < _MOST:
-            kept.append(words)
+    points = tuple(itertools.islice(filter(None, candidates()), _MOST))
     # Variability drives nothing: it is stated where there is nothing else to tell.
-    alone = () if kept else _of_variability(asked, first.cell)
-    return (alone,) if alone else tuple(kept)
+    alone = () if points else _of_variability(asked, first.cell)
+    return (alone,) if alone else points
 
 
 def _others(answers: Sequence[tuple[AnsweredQuestion[Any], AnswerText]]) -> list[Words]:
-    """Return the other answers in short, without those that ask the same; what an axis does by and by comes last."""
-    seen: set[tuple[str, str, str]] = set()
-    found: list[tuple[bool, int, Words]] = []
-    for position, (asked, one) in enumerate(answers):
-        content = asked.content
-        ask, along = content["use"], content.get("along") or content.get("axis") or ""
-        if ask in ("best", "crossover"):
-            # Who is best for each value of an axis, and along it, is the same.
-            ask, along = "best", along or content.get("for_each") or ()
-            along = along[0] if isinstance(along, list) and len(along) == 1 else along
-        key = (ask, asked.metric, str(along))
-        if position and key not in seen:
-            found.append((content["use"] == "trend", len(found), one.point))
-        seen.add(key)
-    return [point for *_, point in sorted(found, key=lambda one: one[:2])]
+    """Return the other answers in short, without those that ask the same; the course along an axis comes last."""
+    points: dict[tuple[str, str, str], tuple[bool, Words]] = {}
+    for asked, text in answers:
+        points.setdefault(_subject(asked), (asked.content["use"] == "trend", text.point))
+    others = [point for key, point in points.items() if key != _subject(answers[0][0])]
+    return [point for _, point in sorted(others, key=lambda pair: pair[0])]
+
+
+def _subject(asked: AnsweredQuestion[Any]) -> tuple[str, str, str]:
+    """Return what a question asks: the best for each value of an axis, and along it, are the same."""
+    content = asked.content
+    use, along = content["use"], content.get("along") or content.get("axis") or ""
+    if use in ("best", "crossover"):
+        use, along = "best", along or content.get("for_each") or ()
+        along = along[0] if isinstance(along, list) and len(along) == 1 else along
+    return use, asked.metric, str(along)
 
 
 def _of_phases(asked: AnsweredQuestion[Any], pair: tuple[int, int] | None) -> Words:
     """Return what time the first option spends on less, and on more, than the second one; empty where that is open."""
-    if asked.metric not in _OF_TIME:
+    if pair is None or asked.metric not in _OF_TIME:
         return ()
-    names = [] if pair is None else [one for one in JOB_BUCKETS if one != "productive"]
     changes = []
-    for name in names:
-        here, there = (asked.rows.mean(one, f"{TIME_SHARE}{name}") for one in pair or ())
-        if here is not None and there is not None and here.value != there.value:
+    for name in JOB_BUCKETS:
+        here, there = (asked.rows.mean(cell, f"{TIME_SHARE}{name}") for cell in pair)
+        if name != "productive" and here is not None and there is not None and here.value != there.value:
             changes.append((name, here - there))
     changes.sort(key=lambda change: -abs(change[1].value))
-    if pair is None or not changes or abs(changes[0][1].value) < _LEAST:
+    least = max([_LEAST, *(abs(change.value) / 10 for _, change in changes[:1])])
+    texts: list[Words] = []
+    for name, change in [pair for pair in changes if abs(pair[1].value) >= least][:_MOST]:
+        size = number(abs(change), POINTS._replace(unit="") if texts else POINTS)
+        verb = f" {'less' if change.value < 0 else 'more'} {'' if texts else 'of its time '}on "
+        texts.append(line(size, verb, bucket_words(name)))
+    if not texts:
         return ()
-    kept = [one for one in changes if abs(one[1].value) >= max(_LEAST, abs(changes[0][1].value) / 10)][:_MOST]
-    phrases_of = []
-    for place, (name, change) in enumerate(kept):
-        word = "less" if change.value < 0 else "more"
-        unit = POINTS if not place else POINTS._replace(unit="")
-        phrases_of.append(line(number(abs(change), unit), f" {word} ", "of its time " if not place else "", "on ",
-                            bucket_words(name)))  # fmt: skip
     where, first, second = _apart(asked, *pair)
     start = line("with ", where, ", ") if where else ""
-    return sentence(start, "the job spends ", listed(phrases_of), " with ", first, " instead of ", second)
+    return sentence(start, "the job spends ", listed(texts), " with ", first, " instead of ", second)
 
 
 def _apart(asked: AnsweredQuestion[Any], one: int, other: int) -> tuple[Words, Words, Words]:
@@ -255,41 +255,49 @@ def _of_axes(
     here = asked.mean(cell)
     if cell is None or here is None:
         return ()
-    mine = asked.document.cells[cell].values
-    phrases_of = {one.content.get("axis") for one in others if one.content["use"] == "compare"}
-    names = [name for name in asked.varying if name not in phrases_of]
-    steps = [step for name in names for step in _steps(asked, mine, name, here) if step[-1] != second]
-    if not steps:
+    values = asked.document.cells[cell].values
+    compared = {question.content.get("axis") for question in others if question.content["use"] == "compare"}
+    names = [name for name in asked.varying if name not in compared]
+    steps = [step for name in names for step in _steps(asked, values, name, here) if step.cell != second]
+    step = max(steps, key=lambda step: abs(step.change.mean.value), default=None)
+    ends = None if step is None else step.change.interval
+    if step is None or not step.change.mean.value or (ends is not None and ends[0] * ends[1] <= 0):
         return ()
-    axis, label, found, other = max(steps, key=lambda step: abs(step[2].mean.value))
-    if not found.mean.value or (found.low and found.high and found.low.value * found.high.value <= 0):
-        return ()
-    word = " higher" if found.mean.value > 0 else " lower"
-    rest = {name: value for name, value in mine.items() if name != axis and name in asked.varying}
+    word = " higher" if step.change.mean.value > 0 else " lower"
+    rest = {name: values[name] for name in asked.varying if name != step.axis}
     where = line("with ", asked.where(rest), ", ") if rest else ""
-    size = line(asked.apart(found, here.mean), word, asked.gpu_years(found, cell, other))
-    pair = line(asked.some([{axis: label}], axis), " instead of ", asked.value(axis, mine[axis]))
+    size = line(asked.apart(step.change, here.mean), word, asked.gpu_years(step.change, cell, step.cell))
+    pair = line(asked.some([{step.axis: step.label}], step.axis), " instead of ",
+                asked.value(step.axis, values[step.axis]))  # fmt: skip
     return sentence(where, asked.subject, " is ", size, " with ", pair)
 
 
+class _AxisStep(NamedTuple):
+    """What another value of an axis changes: its label, the change, and the cell that has it."""
+
+    axis: str
+    label: str
+    change: SourcedEstimate
+    cell: int
+
+
 def _steps(
-    asked: AnsweredQuestion[Any], mine: Mapping[str, str], name: str, here: SourcedEstimate
-) -> list[tuple[str, str, SourcedEstimate, int]]:  # fmt: skip
+    asked: AnsweredQuestion[Any], values: Mapping[str, str], name: str, here: SourcedEstimate
+) -> list[_AxisStep]:
     axis = asked.axis(name)
+    is_numeric = axis is not None and axis.is_numeric
     labels = [entry.label for entry in asked.document.axes[name].values]
-    if axis is not None and axis.is_numeric:
-        order = [label for _, label in sorted(zip(axis.numbers, axis.labels, strict=True))]
-        place = order.index(mine[name])
-        labels = order[max(place - 1, 0) : place + 2]
-    found = []
+    if axis is not None and is_numeric:
+        order = [label for label, _ in axis.values]
+        index = order.index(values[name])
+        labels = order[max(index - 1, 0) : index + 2]
+    steps = []
     for label in labels:
-        other = asked.cell({**mine, name: label})
-        there = asked.mean(other)
-        if label != mine[name] and other is not None and there is not None:
-            found.append((name, label, between(there, here), other))
-    if axis is None or not axis.is_numeric:
-        found = sorted(found, key=lambda step: abs(step[2].mean.value))[:1]
-    return found
+        cell = asked.cell({**values, name: label})
+        there = asked.mean(cell)
+        if label != values[name] and cell is not None and there is not None:
+            steps.append(_AxisStep(name, label, between(there, here), cell))
+    return steps if is_numeric else sorted(steps, key=lambda step: abs(step.change.mean.value))[:1]
 
 
 def _of_shares(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
@@ -450,22 +458,21 @@ def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words
 
 def edge(asked: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
-    if asked.content["use"] != "best" or first.cell is None:
+    answer = asked.answer
+    if not isinstance(answer, BestAnswer) or first.cell is None:
         return ()
-    found: list[Words] = []
     labels = asked.document.cells[first.cell].values
-    groups = [group for group in asked.data["groups"] if group["best"] and asked.cell(group["best"]) == first.cell]
-    rivals = [one for group in groups for one in group["may_be_best"]]
-    for name in asked.varying:
-        axis = asked.axis(name)
-        if axis is None or not axis.is_numeric or name in asked.content.get("for_each", ()):
-            continue
-        order = [label for _, label in sorted(zip(axis.numbers, axis.labels, strict=True))]
-        is_sure = all(one.get(name) == labels[name] for one in rivals)
-        if is_sure and len(order) >= _FEWEST_VALUES and labels[name] in (order[0], order[-1]):
-            word = "below" if labels[name] == order[0] else "above"
-            found.append(sentence(f"nothing {word} ", asked.named(name, labels[name]), " was evaluated"))
-    return tuple(found)
+    groups = [group for group in answer.groups if group.best and asked.cell(group.best) == first.cell]
+    rivals = [rival for group in groups for rival in group.may_be_best]
+    texts = []
+    for axis in map(asked.axis, asked.varying):
+        if axis is not None and axis.is_numeric and axis.name not in asked.content.get("for_each", ()):
+            label, order = labels[axis.name], [label for label, _ in axis.values]
+            is_open = any(rival.get(axis.name) != label for rival in rivals)
+            if not is_open and len(order) >= _FEWEST_VALUES and label in (order[0], order[-1]):
+                word = "below" if label == order[0] else "above"
+                texts.append(sentence(f"nothing {word} ", asked.named(axis.name, label), " was evaluated"))
+    return tuple(texts)
 
 
 # ----------------------------------------
@@ -481,28 +488,27 @@ def section(report_data: ReportData) -> Section | None:
     content = report_data.sweep
     if content is None or len(running(content)) < 2:
         return None
-    answers = (
-        answers_of(SourceDocument(RUN, content), CellRows(report_data.table)) if report_data.kind == "sweep" else []
-    )
-    drawn = [getattr(getattr(one.drawn(), "chart", None), "series", ()) for _, one in answers[:1]]
+    is_first = report_data.kind == "sweep"
+    answers = answers_of(SourceDocument(RUN, content), CellRows(report_data.table))[:1] if is_first else []
+    drawn = [getattr(getattr(answer.drawn(), "chart", None), "series", ()) for _, answer in answers]
     pictures = [picture for picture in _pictures(content) if getattr(picture.chart, "series", None) not in drawn]
     if not pictures:
         return None
-    notes = [
+    return Section("curves", str(pictures[0].chart.title), (), tuple(pictures), tuple(_curve_notes(content)))
+
+
+def _curve_notes(content: SweepDocument) -> Iterator[str]:
+    yield (
         "The darker band is the 95 % interval of the mean: what more replications would make smaller. The "
         "run-to-run variability is in the table of all results."
-    ]
+    )
     if any(has_bands(running(content), metric) for metric in content.metrics[:_MOST_METRICS]):
-        notes.append(
-            "The lighter band holds 90 % of what the unknown inputs may be; means are at their central values."
-        )
+        yield "The lighter band holds 90 % of what the unknown inputs may be; means are at their central values."
     for metric in content.metrics[1:_MOST_METRICS]:
-        worded = shown_of_cells(running(content), metric, content.currency)
-        if _is_level(content, worded):
-            value = worded.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
-            notes.append(f"{capital(worded.name)} {verb(worded.metric, 'is', 'are')} {value} in all combinations.")
-    titles = list(dict.fromkeys(picture.chart.title for picture in pictures))
-    return Section("curves", titles[0], (), tuple(pictures), tuple(notes))
+        shown = shown_of_cells(running(content), metric, content.currency)
+        if _is_level(content, shown):
+            value = shown.form.plain(mean_of(best_of(running(content), metric)[0], metric) or 0.0)
+            yield f"{capital(shown.name)} {verb(shown.metric, 'is', 'are')} {value} in all combinations."
 
 
 def _pictures(content: SweepDocument) -> Iterator[Figure]:
@@ -528,12 +534,13 @@ def _is_level(content: SweepDocument, metric: MetricFormat) -> bool:
 
 def _axes(content: SweepDocument) -> list[ChosenAxis]:
     """Return the axes to go along: those that questions name, else those of numbers, the one with most values first."""
-    numeric = [axis for axis in axes_of(content) if axis.is_numeric and share_of_lines(content, axis) > 0]
+    shares = {axis.name: share_of_lines(content, axis) for axis in axes_of(content) if axis.is_numeric}
+    numeric = [axis for axis in axes_of(content) if shares.get(axis.name, 0.0) > 0]
     # Where most points are on no line, lines tell of a few points only.
-    numeric = [axis for axis in numeric if share_of_lines(content, axis) >= 0.5] or numeric[:1]
-    named = [(answer.model_extra or {}).get("along") for answer in content.answers]
-    asked = [axis for name in dict.fromkeys(named) for axis in numeric if axis.name == name]
-    return (asked or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
+    numeric = [axis for axis in numeric if shares[axis.name] >= 0.5] or numeric[:1]
+    named = dict.fromkeys((answer.model_extra or {}).get("along") for answer in content.answers)
+    chosen = [axis for name in named for axis in numeric if axis.name == name]
+    return (chosen or sorted(numeric, key=lambda axis: -len(axis.labels)))[:_MOST_AXES]
 
 
 def _intervals(content: SweepDocument, metric: MetricFormat) -> Figure:
@@ -642,22 +649,19 @@ def _picture(
     shown = [[cells.get((row, column)) for column in columns] for row in rows]
     values = [[metric.of(summary_of(cell, metric.metric).mean if cell else None) for cell in line] for line in shown]
     texts = [[_text(cell, metric) for cell in line] for line in shown]
-    place = phrases(fixed, fixed, content.axes)
-    title = _heat_map_title(best, pair, metric, f"with {place}" if place else "")
+    where = phrases(fixed, fixed, content.axes)
+    title = _heat_map_title(best, pair, metric, f"with {where}" if where else "")
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
     # The unit is in the title, so that numbers fit into the cells.
     chart = HeatMap(
         title, metric.unit, down, across, values, texts, capital(pair[0].title), capital(pair[1].title),
         high_is_good=not lower_is_better(metric.metric),
     )  # fmt: skip
-    cells_of_rows = [(row, *line) for row, line in zip(down, texts, strict=True)]
+    texts_of_rows = [(row, *line) for row, line in zip(down, texts, strict=True)]
     note = f"{metric.head}, means at the central values of what is unknown."
-    table = grid(title, (f"{capital(pair[0].title)} / {pair[1].title}", *across), cells_of_rows, note=note)
-    worst = best[-1]
-    alt = (
-        f"{metric.head} by {pair[0].title} and {pair[1].title}: from {cell_mean(worst, metric)} with "
-        f"{place_of(worst, pair)} to {cell_mean(best[0], metric)} with {place_of(best[0], pair)}."
-    )
+    table = grid(title, (f"{capital(pair[0].title)} / {pair[1].title}", *across), texts_of_rows, note=note)
+    ends = [f"{cell_mean(cell, metric)} with {place_of(cell, pair)}" for cell in (best[-1], best[0])]
+    alt = f"{metric.head} by {pair[0].title} and {pair[1].title}: from {ends[0]} to {ends[1]}."
     return Figure(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
 
 
