@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from ettrick import sim
 from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
+from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Figure, FirstScreen, Report, Section, grid
+from ettrick.analysis.page.model import Figure, Report, Section, grid
 from ettrick.analysis.results.explained import (
     KernelChange,
     KernelComparison,
@@ -489,12 +490,12 @@ def report(content: KernelsDocument, command: str) -> Report:
         name = row.bound or "waiting"
         bound[name] = bound.get(name, 0.0) + row.share
     largest = sorted(bound.items(), key=lambda pair: -pair[1])[:3]
-    opening = FirstScreen(
-        question="What is a step made of?",
-        answer=(f"{first.kernel} is {percent_text(first.share, 1)} of it, the largest share.",),
-        doubt=(f"Kernels are predicted, not measured; the step is {_step_text(content)}.",),
-        picture=Figure("roofline", chart, alt, "Both axes are logarithmic; dashed: what was measured at best."),
-        drivers=tuple((f"bound by {name}: {percent_text(share, 1)} of the step",) for name, share in largest),
-        not_covered=(("Other stages than the slowest one.",),),
+    opening = first_screen(
+        "What is a step made of?",
+        (f"{first.kernel} is {percent_text(first.share, 1)} of it, the largest share.",),
+        ((f"Kernels are predicted, not measured; the step is {_step_text(content)}.",),),
+        Figure("roofline", chart, alt, "Both axes are logarithmic; dashed: what was measured at best."),
+        [(f"bound by {name}: {percent_text(share, 1)} of the step",) for name, share in largest],
+        (("Other stages than the slowest one.",),),
     )
     return Report(f"{content.scenario}: kernels", opening, tuple(sections(content)), footer=(command,))

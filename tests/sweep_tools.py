@@ -20,8 +20,7 @@ from ettrick.analysis.optimize.evaluate import Evaluator
 from ettrick.analysis.optimize.problem import problem_of
 from ettrick.analysis.page.chapters.answers import answers_of
 from ettrick.analysis.page.model import plain
-from ettrick.analysis.page.report_data import RUN
-from ettrick.analysis.page.sourced import SourceDocument
+from ettrick.analysis.page.sourced import RUN, SourceDocument
 from ettrick.analysis.results.run import plain as as_data
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import DESIGNS

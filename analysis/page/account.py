@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import functools
-import re
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ettrick.analysis.amounts import number_of
-from ettrick.sim import NO_FAILURE
 from ettrick.sim.units import YEAR
 
 if TYPE_CHECKING:
@@ -75,17 +73,6 @@ def basis(focus: ReplayedScenario) -> str:
     if focus.known is not None or count == focus.wanted:
         return f"Of {focus.name}: means over all {number_of(count, 'replication')}."
     return f"Of {focus.name}: means over the first {count} of {focus.wanted} replications, simulated again."
-
-
-# What is written in capitals in the name of a cause.
-_ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
-
-
-def cause_name(cause: str) -> str:
-    """Return what a cause is called."""
-    if cause == NO_FAILURE:
-        return "no failure"
-    return _ABBREVIATIONS.sub(lambda found: found[0].upper(), cause.replace("_", " "))
 
 
 def currency_of(report_data: ReportData) -> str:

@@ -181,7 +181,7 @@ SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     run.section,
     services.section,
     services.targets_section,
-    answers.section,
+    study.answers_section,
     compare.section,
     compare.bridge_section,
     fleet.section,
@@ -210,12 +210,12 @@ SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
 # The first screen of a report, by the kind of results: one file each.
 
 OPENINGS: dict[str, Callable[[ReportData], FirstScreen]] = {
-    "run": run.first_screen,
-    "compare": compare.first_screen,
-    "sweep": study.first_screen,
-    "sensitivity": sensitivity.first_screen,
-    "optimize": optimum.first_screen,
-    "validate": validation.first_screen,
+    "run": run.opening,
+    "compare": compare.opening,
+    "sweep": study.opening,
+    "sensitivity": sensitivity.opening,
+    "optimize": optimum.opening,
+    "validate": validation.opening,
 }
 
 

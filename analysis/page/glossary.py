@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from ettrick.analysis.metrics import BUCKETS, METRICS
-from ettrick.analysis.page.account import cause_name
-from ettrick.analysis.page.model import plain
 from ettrick.sim import NO_FAILURE
 from ettrick.sim.yamlfile import load
-
-if TYPE_CHECKING:
-    from ettrick.analysis.page.model import FirstScreen
 
 
 class Term(NamedTuple):
@@ -39,6 +33,17 @@ def bucket_words(bucket: str) -> str:
     return BUCKETS[bucket].lost_to if bucket in BUCKETS else bucket.replace("_", " ")
 
 
+# What is written in capitals in the name of a cause.
+_ABBREVIATIONS = re.compile(r"\b(?:gpu|cpu|hbm[0-9]*|nic|nccl|sram|ssd|io|ecc|dpu|psu)\b")
+
+
+def cause_name(cause: str) -> str:
+    """Return what a cause is called."""
+    if cause == NO_FAILURE:
+        return "no failure"
+    return _ABBREVIATIONS.sub(lambda found: found[0].upper(), cause.replace("_", " "))
+
+
 def cause_words(cause: str) -> str:
     """Return what a cause of lost time is called."""
     return "no failure at all" if cause == NO_FAILURE else cause_name(cause)
@@ -47,15 +52,3 @@ def cause_words(cause: str) -> str:
 def metric_words(metric: str) -> str:
     """Return what a metric is called in a sentence for people."""
     return METRICS[metric].plain if metric in METRICS else metric.replace("_", " ")
-
-
-def glossed(first_screen: FirstScreen) -> FirstScreen:
-    """Return a first screen with the meaning of each term that stands on it, in the order of the text."""
-    parts = [first_screen.answer, first_screen.doubt, *first_screen.drivers, *first_screen.not_covered]
-    text = " ".join([first_screen.question, *(plain(words) for words in parts)])
-    found = []
-    for term in terms():
-        match = re.search(rf"(?<![\w-])(?:{term.pattern})(?![\w])", text, re.IGNORECASE)
-        if match is not None:
-            found.append((match.start(), term.name, term.meaning))
-    return replace(first_screen, glossary=tuple((term, meaning) for _, term, meaning in sorted(found)))

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick import sim
 from ettrick.analysis.amounts import phrases
 from ettrick.analysis.fleet import FEWEST_REPLICATIONS
+from ettrick.analysis.page.chapters.answers import chosen_cells
+from ettrick.analysis.page.sourced import COMPARE, FIT, OPTIMIZE, RUN, SENSITIVITY, VALIDATE
 from ettrick.analysis.results.fitted import FitDocument, LivesDocument
 from ettrick.analysis.results.models import (
     CompareDocument,
@@ -103,8 +105,6 @@ class ReplayedScenario:
 # ----------------------------------------
 # A folder of results: which command left it, and its documents.
 
-RUN, COMPARE, VALIDATE, FIT = "run.json", "compare.json", "validate.json", "fit.json"
-SENSITIVITY, OPTIMIZE = "sensitivity.json", "optimize.json"
 STUDY_RESOLVED = "study.resolved.yaml"
 VARIANT = "variant-{}.resolved.yaml"
 
@@ -358,8 +358,6 @@ class ReportData:
     @functools.cached_property
     def chosen(self) -> tuple[int, int | None] | None:
         """Which cell of the sweep is looked at closely, and which one it is held against."""
-        from ettrick.analysis.page.chapters.answers import chosen_cells
-
         return None if self.sweep is None else chosen_cells(self.sweep)
 
     @functools.cached_property

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.statistics.estimates import Interval
 
+# Names of the documents of a folder of results, by the command that leaves them.
+RUN, COMPARE, VALIDATE, FIT = "run.json", "compare.json", "validate.json", "fit.json"
+SENSITIVITY, OPTIMIZE = "sensitivity.json", "optimize.json"
+
 _KEY_OF_A_PLACE = str.maketrans({"~": "~0", "/": "~1"})
 _LETTER = re.compile(r"\b[a-z]\b")
 

@@ -17,10 +17,10 @@ from ettrick.analysis.compare import Variant, compare, compare_document
 from ettrick.analysis.metrics import METRICS, is_exact
 from ettrick.analysis.optimize.optimize import optimize, optimum_document
 from ettrick.analysis.page.chapters.compare import format_comparison
-from ettrick.analysis.page.chapters.inputs import more_runs
 from ettrick.analysis.page.chapters.optimum import format_optimum
 from ettrick.analysis.page.chapters.run import format_run
 from ettrick.analysis.page.chapters.sensitivity import _more_rows, _share
+from ettrick.analysis.page.first_screen import more_runs
 from ettrick.analysis.page.sourced import SourcedEstimate as Sourced
 from ettrick.analysis.page.sourced import SourcedNumber, apart
 from ettrick.analysis.results.models import IndexEstimate

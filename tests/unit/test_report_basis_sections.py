@@ -484,7 +484,7 @@ def test_a_validation_is_shown_whole_with_papers_inputs_tolerances_and_failures(
     total = sum(content["counts"].values())
     assert section.title == f"{total - 1} of {total} comparisons are within their limits"
     assert f"1 of {total} rows failed: {content['groups'][0]['rows'][0]['id']}" in section.text
-    picture = validation.first_screen(report_data).picture
+    picture = validation.opening(report_data).picture
     assert picture is not None
     largest = [bar.values[0] for bar in picture.chart.rows]
     assert all(value is not None and 0 < value <= 100 for value in largest)

@@ -12,7 +12,7 @@ import pytest
 
 from ettrick.analysis.amounts import COUNT, PERCENT, POINTS
 from ettrick.analysis.page.build import OPENINGS
-from ettrick.analysis.page.chapters.inputs import EXACTLY
+from ettrick.analysis.page.first_screen import EXACTLY
 from ettrick.analysis.page.glossary import terms
 from ettrick.analysis.page.model import Number, plain
 from ettrick.analysis.page.report_data import ReportData, read_results

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from ettrick import cli
 from ettrick.analysis.page.chapters.answer import CellRows
 from ettrick.analysis.page.chapters.answers import ANSWERS, WORDS, answers_of, chosen_cells
-from ettrick.analysis.page.chapters.study import drivers, edge, first_screen
+from ettrick.analysis.page.chapters.study import drivers, edge, opening
 from ettrick.analysis.page.model import plain
-from ettrick.analysis.page.report_data import RUN, FolderResults, ReportData, read_results
-from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, between, bracket
+from ettrick.analysis.page.report_data import FolderResults, ReportData, read_results
+from ettrick.analysis.page.sourced import RUN, SourcedEstimate, SourcedNumber, SourceDocument, between, bracket
 from ettrick.analysis.results.run import plain as plain_data
 from tests import trace_numbers
 from tests.cases import cases
@@ -210,7 +210,7 @@ def test_the_interval_of_a_difference_holds_however_alike_the_runs_are() -> None
 
 def screen(content: dict[str, Any], folder: Path) -> FirstScreen:
     """Return the first screen of a document that is like that of a folder."""
-    return first_screen(ReportData(FolderResults(folder, "sweep", {RUN: plain_data(sweep_of(content))})))
+    return opening(ReportData(FolderResults(folder, "sweep", {RUN: plain_data(sweep_of(content))})))
 
 
 def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
@@ -236,7 +236,7 @@ def test_a_threshold_over_two_more_axes_begins_with_what_holds_today() -> None:
 
 def test_every_number_leads_back_to_the_results(folder: Path) -> None:
     """All numbers of the first screen follow from places of the documents, and no other digits stand on it."""
-    assert trace_numbers.check_opening(first_screen(ReportData(read_results(folder))), folder) > 5
+    assert trace_numbers.check_opening(opening(ReportData(read_results(folder))), folder) > 5
 
 
 def test_every_kind_of_question_has_its_say(folder: Path) -> None:
@@ -257,7 +257,7 @@ def test_every_kind_of_question_has_its_say(folder: Path) -> None:
 
 def test_points_that_cannot_run_are_told(folder: Path) -> None:
     """A quarter of the points has more spares than the cluster has room for: 4 of 16."""
-    texts = [plain(words) for words in first_screen(ReportData(read_results(folder))).not_covered]
+    texts = [plain(words) for words in opening(ReportData(read_results(folder))).not_covered]
     assert "4 of 16 points cannot run as they are stated and have no results." in texts
 
 
@@ -279,7 +279,7 @@ def test_what_the_data_do_not_support_is_left_out(folder: Path) -> None:
 def test_the_picture_has_the_values_of_the_cells(folder: Path) -> None:
     """A curve goes through the means of its cells, in percent."""
     content = json.loads((folder / RUN).read_text(encoding="utf-8"))
-    picture = first_screen(ReportData(read_results(folder))).picture
+    picture = opening(ReportData(read_results(folder))).picture
     assert picture is not None
     drawn = sorted(value for series in picture.chart.series for value in series.y)
     means = sorted(100 * cell["metrics"]["ettr"]["mean"] for cell in content["cells"] if cell["status"] == "ok")
@@ -428,7 +428,7 @@ def test_a_log_has_no_rates(folder: Path) -> None:
     for use, expected in (("replay", "exactly the recorded failures"), ("exponential", "exactly the stated failure")):
         report_data = ReportData(FolderResults(folder, "sweep", {RUN: plain_data(sweep_of(content))}))
         report_data.__dict__["focus"] = SimpleNamespace(scenario=SimpleNamespace(failures=[SimpleNamespace(use=use)]))
-        assert expected in plain(first_screen(report_data).doubt)
+        assert expected in plain(opening(report_data).doubt)
 
 
 def test_sections_look_at_what_takes_least() -> None:

@@ -16,10 +16,10 @@ import pytest
 
 from ettrick.analysis.amounts import ends_of, phrases, shown
 from ettrick.analysis.page.cells import ChosenAxis, axes_of, lines_along
-from ettrick.analysis.page.chapters import answers, compare, finish, optimum
+from ettrick.analysis.page.chapters import compare, finish, optimum
 from ettrick.analysis.page.chapters import sensitivity as drivers
 from ettrick.analysis.page.chapters import study as curves
-from ettrick.analysis.page.chapters.answer import front_data
+from ettrick.analysis.page.chapters.answer import MOST_ROWS, front_data
 from ettrick.analysis.page.chapters.compare import bridge_of
 from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
 from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
@@ -34,15 +34,8 @@ from ettrick.analysis.page.charts.data import (
     Waterfall,
 )
 from ettrick.analysis.page.model import Figure, Section, TableBlock, plain
-from ettrick.analysis.page.report_data import (
-    COMPARE,
-    OPTIMIZE,
-    RUN,
-    SENSITIVITY,
-    FolderResults,
-    ReportData,
-    read_results,
-)
+from ettrick.analysis.page.report_data import FolderResults, ReportData, read_results
+from ettrick.analysis.page.sourced import COMPARE, OPTIMIZE, RUN, SENSITIVITY
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import SensitivityDocument
 from ettrick.analysis.results.run import plain as plain_data
@@ -56,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 SECTIONS: dict[str, Callable[[ReportData], Section | None]] = {
-    "answers": answers.section,
+    "answers": curves.answers_section,
     "comparison": compare.section,
     "bridge": compare.bridge_section,
     "curves": curves.section,
@@ -266,7 +259,7 @@ def test_lines_along_an_axis_differ_in_it_alone() -> None:
 
 def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, ReportData]) -> None:
     """Each question is worded once: the sentences of the document stand in the section, and each has its table."""
-    section = made(answers.section(materials["study"]))
+    section = made(curves.answers_section(materials["study"]))
     content = materials["study"].main
     document = [text for answer in content["answers"] if answer["data"].get("metric") != "p_finish_by"
                 for text in answer["sentences"]]  # fmt: skip
@@ -278,10 +271,10 @@ def test_every_answer_is_in_the_section_as_in_the_document(materials: dict[str, 
 def test_the_table_of_a_large_study_has_its_best_cells() -> None:
     """Of more than sixty combinations the table has the best, best first, and says where the others are."""
     content = study({"x": numbers(*range(1, 12)), "y": numbers(*range(1, 12))}, lambda x, y: 0.5 + 0.001 * x + 0.02 * y)
-    section = made(answers.section(of_document(RUN, content)))
+    section = made(curves.answers_section(of_document(RUN, content)))
     (table,) = section.items
     assert isinstance(table, TableBlock)
-    best = sorted(content["cells"], key=lambda cell: -cell["metrics"]["ettr"]["mean"])[: answers.MOST_ROWS]
+    best = sorted(content["cells"], key=lambda cell: -cell["metrics"]["ettr"]["mean"])[:MOST_ROWS]
     assert [tuple(row[:2]) for row in table.rows] == [tuple(cell["values"].values()) for cell in best]
     assert "points.csv" in table.note
 
@@ -289,7 +282,7 @@ def test_the_table_of_a_large_study_has_its_best_cells() -> None:
 def test_cells_that_cannot_run_say_why(materials: dict[str, ReportData]) -> None:
     """A combination that cannot run is in the table, with the reason."""
     report_data = materials["infeasible"]
-    table = made(answers.section(report_data)).items[-1]
+    table = made(curves.answers_section(report_data)).items[-1]
     assert isinstance(table, TableBlock)
     bad = [cell for cell in report_data.main["cells"] if cell["status"] != "ok"]
     assert bad
@@ -307,7 +300,7 @@ def test_a_comparison_shows_the_numbers_of_its_document(materials: dict[str, Rep
     assert isinstance(means, Intervals)
     for row in means.rows:
         assert row.mean == pytest.approx(variants[row.name]["metrics"][metric]["mean"] / size)
-    first_screen = compare.first_screen(materials["compare"])
+    first_screen = compare.opening(materials["compare"])
     assert first_screen.picture is not None
     apart = first_screen.picture.chart
     assert [row.name for row in apart.rows] == [name for name in content["order"] if name != content["first"]]
@@ -328,7 +321,7 @@ def test_a_ranking_has_the_distances_of_the_answer() -> None:
     group = {"at": {}, "best": order[0]["at"], "may_be_best": [order[1]["at"]], "order": order, "replications": 8}
     data = {"metric": "ettr", "groups": [group | {"replications_to_resolve": 9}]}
     content["answers"] = [{"use": "best", "sentences": [], "data": data}]
-    table = made(answers.section(of_document(RUN, content))).items[0]
+    table = made(curves.answers_section(of_document(RUN, content))).items[0]
     assert isinstance(table, TableBlock)
     assert [(row[0], row[2], row[3]) for row in table.rows] == [
         ("neighbour", "0", "may be the best"),
@@ -590,7 +583,7 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]
     """Candidates are where their means are, and on the front, perhaps or behind as the question found."""
     content = materials["study"].main
     (answer,) = (answer for answer in content["answers"] if answer["use"] == "pareto")
-    picture = pictures(made(answers.section(materials["study"])))["answer-4"]
+    picture = pictures(made(curves.answers_section(materials["study"])))["answer-4"]
     chart = picture.chart
     assert isinstance(chart, FrontChart)
     assert len(chart.points) == len(content["cells"])

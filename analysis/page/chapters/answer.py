@@ -23,8 +23,8 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
-from ettrick.analysis.page.chapters.inputs import more_runs
 from ettrick.analysis.page.charts.data import ChartAxis, FrontChart, FrontPoint, Interval, Intervals
+from ettrick.analysis.page.first_screen import more_runs
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, grid, plain
 from ettrick.analysis.page.sourced import (

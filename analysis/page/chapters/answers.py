@@ -52,8 +52,8 @@ from ettrick.analysis.page.chapters.answer import (
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Figure, Number, Section, TableBlock, grid, joined, plain, table_of
-from ettrick.analysis.page.report_data import RUN
 from ettrick.analysis.page.sourced import (
+    RUN,
     SourcedEstimate,
     SourcedNumber,
     SourceDocument,
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import AnsweredQuestion as Asked
     from ettrick.analysis.page.chapters.answer import Draw
     from ettrick.analysis.page.model import Words
-    from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.answers import (
         BestAnswer,
         CompareAnswer,
@@ -140,37 +139,36 @@ def sentences_of(content: SweepDocument) -> list[list[str]]:
 _DRAWN = ("best", "compare", "pareto")  # questions whose picture no other section has
 
 
-def section(report_data: ReportData) -> Section | None:
-    """Return the section with all answers and all results; ``None`` without a sweep."""
-    content = report_data.sweep
-    if content is None:
-        return None
-    answers = answers_of(
-        SourceDocument(RUN, content), CellRows(report_data.table) if _METRIC in content.metrics else None
-    )
+def section_of(content: SweepDocument, rows: Sequence[Mapping[str, str]], *, is_opened: bool) -> Section:
+    """Return the section with all answers and all results; the first screen may have opened with the first one."""
+    answers = answers_of(SourceDocument(RUN, content), CellRows(rows) if _METRIC in content.metrics else None)
     count = number_of(len(content.cells), "combination")
     return Section(
         "answers",
         f"All answers, and the results of {count}" if answers else f"The results of {count}",
         tuple(line(f"{asked_text(asked)}. ", text.answer) for asked, text in answers),
-        (*_items(report_data, content, answers), all_results(content)),
+        (*_items(content, rows, answers, is_opened=is_opened), all_results(content)),
         tuple(_notes(content)),
     )
 
 
 def _items(
-    report_data: ReportData, content: SweepDocument, answers: Sequence[tuple[Asked[Any], AnswerText]]
+    content: SweepDocument,
+    rows: Sequence[Mapping[str, str]],
+    answers: Sequence[tuple[Asked[Any], AnswerText]],
+    *,
+    is_opened: bool,
 ) -> Iterator[Figure | TableBlock]:
     """Yield the picture or the table of each answer, and the front of two metrics if no question is about one."""
     for index, (asked, text) in enumerate(answers):
-        is_shown = index == 0 and report_data.kind == "sweep"
+        is_shown = index == 0 and is_opened
         picture = text.drawn(f"answer-{index + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
         if picture is not None and not isinstance(picture.chart, Curves):
             yield picture if text.table is None else replace(picture, table=text.table)
         elif text.table is not None:
             yield text.table
     if not any(asked.content["use"] == "pareto" for asked, _ in answers):
-        yield from _unasked_front(content, report_data.table)
+        yield from _unasked_front(content, rows)
 
 
 def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> Iterator[Figure]:

@@ -32,11 +32,11 @@ from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label,
 from ettrick.analysis.page.account import requested_share
 from ettrick.analysis.page.cells import axes_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
-from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated, variability
 from ettrick.analysis.page.charts.data import Interval, Intervals, Waterfall, WaterfallStep
+from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated, variability
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
-from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
+from ettrick.analysis.page.glossary import bucket_words, metric_words
+from ettrick.analysis.page.model import Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import SourceDocument, number, span, worded
 from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.analysis.statistics.differences import MANY, Difference, difference
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
-    from ettrick.analysis.page.model import TableBlock, Words
+    from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
     from ettrick.analysis.results.models import (
@@ -122,8 +122,8 @@ class _Contest:
         return one if one is not None and other is not None and one.value == other.value else None
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
+def opening(report_data: ReportData) -> FirstScreen:
+    """Return the first screen: which variant is best, and by how much."""
     document = report_data.comparison
     means = [mean for variant in document.variants.values() if (mean := _mean(variant, document.headline)) is not None]
     form, labels = people_form(document.headline, means, _currency(document)), variant_labels(list(document.variants))
@@ -132,19 +132,15 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     notes = [f"without {name}, which cannot run: {reason}" for name, reason in document.cannot_run.items()]
     notes += _of_variants(document, labels)
     variants = document.variants.values()
-    return glossed(
-        FirstScreen(
-            f"Which is better: {', '.join(names[:-1])} or {names[-1]}?" if names[1:] else f"How good is {names[0]}?",
-            _answer(contest),
-            _doubt(contest, report_data.focus),
-            _glance(contest) if document.order[1:] else None,
-            tuple(words for words in _drivers(contest) if words)[:3] if document.order[1:] else (),
-            not_covered(
-                notes,
-                [warning for variant in variants for warning in variant.warnings],
-                [assumption for variant in variants for assumption in variant.assumptions],
-            ),
-        )
+    warnings = [warning for variant in variants for warning in variant.warnings]
+    assumptions = [assumption for variant in variants for assumption in variant.assumptions]
+    return first_screen(
+        f"Which is better: {', '.join(names[:-1])} or {names[-1]}?" if names[1:] else f"How good is {names[0]}?",
+        _answer(contest),
+        (_doubt(contest, report_data.focus),),
+        _glance(contest) if document.order[1:] else None,
+        _drivers(contest) if document.order[1:] else (),
+        not_covered(notes, warnings, assumptions),
     )
 
 

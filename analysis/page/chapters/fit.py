@@ -6,15 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ettrick.analysis.amounts import capital, name_of, number_of, percent_text, time_text
-from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Interval, Intervals, Series
-from ettrick.analysis.page.model import Figure, FirstScreen, Report, Section, grid
+from ettrick.analysis.page.first_screen import first_screen
+from ettrick.analysis.page.glossary import cause_name
+from ettrick.analysis.page.model import Figure, Report, Section, grid
 from ettrick.analysis.results.fitted import FitDocument
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ettrick.analysis.page.model import FirstScreen
     from ettrick.analysis.results.fitted import (
         BacktestSummary,
         BatchSummary,
@@ -31,11 +33,11 @@ def report(document: FitDocument | LivesDocument) -> Report:
     """Return the report of a fit."""
     source = document.provenance
     footer = (f"Ettrick {source.version}, Python {source.python}, NumPy {source.numpy}", source.command)
-    made = first_screen(document) if isinstance(document, FitDocument) else _first_screen_of_lives(document)
+    made = opening(document) if isinstance(document, FitDocument) else _opening_of_lives(document)
     return Report(f"{document.name}: failures", made, tuple(sections(document)), None, footer)
 
 
-def first_screen(document: FitDocument) -> FirstScreen:
+def opening(document: FitDocument) -> FirstScreen:
     """Return the opening: what fails, how often, how sure, and what it costs."""
     worst = [cause for cause in document.causes if cause.events][:3]
     drivers = [
@@ -45,12 +47,12 @@ def first_screen(document: FitDocument) -> FirstScreen:
         )
         for cause in worst
     ]
-    return FirstScreen(
+    return first_screen(
         f"What fails on {document.nodes:,} nodes, how often, how sure is that, and what does it cost?",
         (answer(document),),
-        ("; ".join([*_doubts(document), "the interval has the dispersion of counts in it"]) + ".",),
+        (("; ".join([*_doubts(document), "the interval has the dispersion of counts in it"]) + ".",),),
         _rates_by_cause(document),
-        tuple(drivers),
+        drivers,
         tuple((f"{capital(text)}.",) for text in document.not_known),
     )
 
@@ -374,7 +376,7 @@ def _times_of(found: Estimated) -> str:
     return f"{time_text(found.value)} [{time_text(found.low)}, {time_text(found.high)}]"
 
 
-def _first_screen_of_lives(document: LivesDocument) -> FirstScreen:
+def _opening_of_lives(document: LivesDocument) -> FirstScreen:
     failures, parts = (sum(getattr(batch, name) for batch in document.batches) for name in ("failures", "parts"))
     rows = [
         (
@@ -383,11 +385,11 @@ def _first_screen_of_lives(document: LivesDocument) -> FirstScreen:
         )
         for batch in document.batches
     ]
-    return FirstScreen(
+    return first_screen(
         "How long do parts live, by which law, and does it fit?",
         (f"{failures:,} of {parts:,} parts failed, in {number_of(len(document.batches), 'batch')}.",),
-        (" ".join(f"{capital(text)}." for text in document.findings) or "Every law is as likely as its data.",),
-        next(_pictures_of_lives(document.batches[0])), tuple(rows),
+        ((" ".join(f"{capital(text)}." for text in document.findings) or "Every law is as likely as its data.",),),
+        next(_pictures_of_lives(document.batches[0])), rows,
         tuple((f"{capital(text)}.",) for text in document.not_known),
     )  # fmt: skip
 

@@ -25,13 +25,12 @@ from ettrick.analysis.amounts import (
 )
 from ettrick.analysis.compare import differences
 from ettrick.analysis.metrics import BUCKETS, METRICS, Slice, bucket_label, rows_of
-from ettrick.analysis.page.account import cause_name
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
-from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.chapters.run import jobs_table
 from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series, Stack, StackPart
-from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
+from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
+from ettrick.analysis.page.glossary import cause_name
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import NO_STREAMS, RunDocument
@@ -42,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import MetricFormat
-    from ettrick.analysis.page.model import TableBlock, Words
+    from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
         DifferenceSummary,
@@ -235,13 +234,12 @@ def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
 # The first screen of a report.
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
+def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run with streams: what the cluster delivers, who waits, and what failures pass on."""
     document, fleet = report_data.run, report_data.run.fleet
     places = SourceDocument("run.json", document)
     scenario = report_data.scenario
     assert scenario is not None, "a run has one"
-    question = scenario.description.strip() or document.scenario
     goodput = places.estimate("metrics", "cluster_goodput")
     occupancy = places.estimate("metrics", "occupancy")
     assert goodput is not None, "time passed"
@@ -252,15 +250,15 @@ def first_screen(report_data: ReportData) -> FirstScreen:
         answer = (*answer, f"; {who} ", *worded(occupancy, PERCENT), " of the GPUs in working order")
     drivers = (*_served(places, document), _waits(places, fleet), _largest_loss(places, fleet), _passed_on(places))
     how = interval_method(fleet, document.replications, time_text(document.warmup_s))
-    return glossed(
-        FirstScreen(
-            question if question.endswith("?") else f"{question.rstrip('.')}: what does the fleet deliver?",
-            (*answer, "."),
-            joined(tuple((text,) for text in (stated(scenario, priced=document.cost is not None), how) if text)),
-            _glance(fleet),
-            tuple(words for words in drivers if words),
-            not_covered(document.notes, document.warnings, document.assumptions),
-        )
+    return first_screen(
+        scenario.description.strip() or document.scenario,
+        (*answer, "."),
+        ((stated(scenario, priced=document.cost is not None),), (how,) if how else ()),
+        _glance(fleet),
+        drivers,
+        not_covered(document.notes, document.warnings, document.assumptions),
+        about="what does the fleet deliver",
+        most_causes=len(drivers),
     )
 
 

@@ -24,20 +24,19 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.optimize.optimize import why
 from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import ChosenAxis
-from ettrick.analysis.page.chapters.inputs import more_runs, not_covered, stated
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Interval, Intervals, Series
+from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.glossary import glossed, metric_words
-from ettrick.analysis.page.model import Column, Figure, FirstScreen, Section, grid, joined, table_of
-from ettrick.analysis.page.report_data import OPTIMIZE
-from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, line, number, sentence, span, worded
+from ettrick.analysis.page.glossary import metric_words
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
+from ettrick.analysis.page.sourced import OPTIMIZE, SourcedNumber, SourceDocument, line, number, sentence, span, worded
 from ettrick.analysis.results.models import AimSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
-    from ettrick.analysis.page.model import TableBlock, Words
+    from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
         AimDescription,
@@ -94,8 +93,8 @@ def against(content: OptimizeDocument) -> list[str]:
     return []
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
+def opening(report_data: ReportData) -> FirstScreen:
+    """Return the first screen: the best setting, and how sure that is."""
     optimum = _of(report_data)
     assert optimum is not None
     content, study, focus = optimum.content, report_data.study, report_data.focus
@@ -114,15 +113,13 @@ def first_screen(report_data: ReportData) -> FirstScreen:
         doubt.append((f"{_CONFIRMED[content.confirmation.confirmed]}; they had no part in finding it.",))
     answer, *drivers = _points(optimum, is_now=focus is not None and focus.scenario == scenario)
     evaluated = ("only what is listed was evaluated; a better setting between, or outside of it, may have been missed",)
-    return glossed(
-        FirstScreen(
-            question=content.question or f"What is best in {content.study}?",
-            answer=answer,
-            doubt=joined(doubt),
-            picture=None if optimum.picture is None else replace(optimum.picture, key="at-a-glance"),
-            drivers=tuple(drivers[:3]),
-            not_covered=not_covered(evaluated, content.warnings, content.assumptions),
-        )
+    return first_screen(
+        content.question or f"What is best in {content.study}?",
+        answer,
+        doubt,
+        None if optimum.picture is None else replace(optimum.picture, key="at-a-glance"),
+        drivers,
+        not_covered(evaluated, content.warnings, content.assumptions),
     )
 
 

@@ -37,7 +37,7 @@ from ettrick.analysis.amounts import (
     time_text,
 )  # fmt: skip
 from ettrick.analysis.metrics import BUCKETS, METRICS, RESTART, bucket_label, rows_of
-from ettrick.analysis.page.account import account_of, basis, cause_name, of_focus, requested_share
+from ettrick.analysis.page.account import account_of, basis, of_focus, requested_share
 from ettrick.analysis.page.charts.data import (
     Bar,
     Bars,
@@ -51,8 +51,8 @@ from ettrick.analysis.page.charts.data import (
     WaterfallStep,
 )  # fmt: skip
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.glossary import bucket_words, cause_words, glossed
-from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
+from ettrick.analysis.page.glossary import bucket_words, cause_name, cause_words
+from ettrick.analysis.page.model import Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, number, ranged, total, worded
 from ettrick.analysis.ratios import LEVELS, nodes_down
 from ettrick.analysis.results.models import NodesDown
@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.page.account import ResourceAccount
-    from ettrick.analysis.page.model import Number, TableBlock, Words
+    from ettrick.analysis.page.model import FirstScreen, Number, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.results.explained import LayoutSummary
     from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
@@ -134,22 +134,21 @@ class _Run(NamedTuple):
         return number(found.mean, form, None if self.document.replications < _FEW else found.interval)
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
+def opening(report_data: ReportData) -> FirstScreen:
+    """Return the first screen: how much of the time becomes training, or what streams or services come to."""
     # Of reports: a run in a terminal does not wait for what reads studies.
     from ettrick.analysis.page.chapters import fleet, services
-    from ettrick.analysis.page.chapters.inputs import chance, not_covered, not_known, stated, variability
+    from ettrick.analysis.page.first_screen import chance, first_screen, not_covered, not_known, stated, variability
 
     if not report_data.run.fleet.is_empty:
-        return fleet.first_screen(report_data)
+        return fleet.opening(report_data)
     if not report_data.run.per_job:
-        return services.first_screen(report_data)
+        return services.opening(report_data)
     document, places = report_data.run, SourceDocument(report_data.results.file, report_data.run)
     scenario: Scenario | None = None if report_data.focus is None else report_data.focus.scenario
     shares = [(name, places.at("time_shares", name)) for name in document.time_shares if name != "productive"]
     losses = [(name, share) for name, share in shares if share is not None and share.value >= _LEAST_SHARE]
     run = _Run(places, document, places.estimate("metrics", "ettr"), sorted(losses, key=lambda loss: -loss[1].value))
-    question = (scenario.description.strip() if scenario is not None else "") or document.scenario
     what, otherwise = "the share of the time that becomes training", stated(scenario, priced=document.cost is not None)
     doubt = (
         not_known(places, "metrics", "ettr", form=PERCENT, what=what, otherwise=otherwise),
@@ -159,15 +158,14 @@ def first_screen(report_data: ReportData) -> FirstScreen:
         _beyond(run),
     )
     drivers = (_finish(places), _largest(run), _interruptions(run), _formula(run), _costliest(run))
-    return glossed(
-        FirstScreen(
-            question if question.endswith("?") else f"{question.rstrip('.')}: how much of the time becomes training?",
-            _answer(run),
-            joined(doubt) if run.ettr is not None else (),
-            _glance(run) if run.ettr is not None and run.losses else None,
-            tuple(words for words in drivers if words)[:3],
-            not_covered(document.notes, document.warnings, document.assumptions),
-        )
+    return first_screen(
+        (scenario.description.strip() if scenario is not None else "") or document.scenario,
+        _answer(run),
+        doubt if run.ettr is not None else (),
+        _glance(run) if run.ettr is not None and run.losses else None,
+        drivers,
+        not_covered(document.notes, document.warnings, document.assumptions),
+        about="how much of the time becomes training",
     )
 
 

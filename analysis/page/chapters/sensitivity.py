@@ -25,20 +25,19 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters.compare import difference_note
-from ettrick.analysis.page.chapters.inputs import more_runs, not_covered
 from ettrick.analysis.page.charts.data import Bar, Bars, TornadoBar, TornadoChart
+from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.glossary import glossed, metric_words
-from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined
-from ettrick.analysis.page.report_data import SENSITIVITY
-from ettrick.analysis.page.sourced import SourceDocument, line, number, ranged, span, worded
+from ettrick.analysis.page.glossary import metric_words
+from ettrick.analysis.page.model import Figure, Section, grid, joined
+from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.models import DifferenceSummary, SensitivityDocument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
-    from ettrick.analysis.page.model import TableBlock, Words
+    from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate
     from ettrick.analysis.results.models import AxisIndex, IndexEstimate, SwingSummary
@@ -76,23 +75,21 @@ def against(content: SensitivityDocument) -> list[str]:
     return lines
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
+def opening(report_data: ReportData) -> FirstScreen:
+    """Return the first screen: which input matters most."""
     content = report_data.sensitivity
     assert content is not None
     asked = _Asked(content, currency_of(report_data) if content.metric.startswith("cost") else "")
     picture = _tornado(asked) or _by_input(asked)
     answer, *drivers = points(asked)
     missing = [content.indices_missing] if content.indices_missing else []
-    return glossed(
-        FirstScreen(
-            question=f"What matters most to {metric_words(content.metric)} in {content.study}?",
-            answer=answer,
-            doubt=_doubt(asked),
-            picture=None if picture is None else replace(picture, key="at-a-glance"),
-            drivers=tuple(drivers[:3]),
-            not_covered=not_covered(missing, content.warnings, content.assumptions),
-        )
+    return first_screen(
+        f"What matters most to {metric_words(content.metric)} in {content.study}?",
+        answer,
+        (_doubt(asked),),
+        None if picture is None else replace(picture, key="at-a-glance"),
+        drivers,
+        not_covered(missing, content.warnings, content.assumptions),
     )
 
 

@@ -19,11 +19,10 @@ from ettrick.analysis.amounts import (
     time_text,
 )
 from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label, rows_of
-from ettrick.analysis.page.account import cause_name
-from ettrick.analysis.page.chapters.inputs import not_covered, stated
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
-from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid
+from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
+from ettrick.analysis.page.glossary import cause_name
+from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ettrick.analysis.metrics import Metric
-    from ettrick.analysis.page.model import TableBlock, Words
+    from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.explained import ExplainedService
     from ettrick.analysis.results.models import RunDocument, ServiceSummary
@@ -122,12 +121,11 @@ def _where(document: RunDocument) -> TableBlock:
 # The first screen of a report, and the chapter of services.
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
+def opening(report_data: ReportData) -> FirstScreen:
     """Return the opening of a run of services alone: how many requests meet the SLO, and what keeps the others."""
     document, scenario = report_data.run, report_data.scenario
     places = SourceDocument("run.json", document)
     assert scenario is not None, "a run has one"
-    question = scenario.description.strip() or document.scenario
     attained = places.estimate("metrics", "slo_attainment")
     assert attained is not None, "requests were offered"
     answer: Words = ("Of every hundred requests, ", *worded(attained, OF_HUNDRED), " meet the SLO.")
@@ -146,15 +144,14 @@ def first_screen(report_data: ReportData) -> FirstScreen:
     headroom = places.at("cluster_shares", "headroom")
     if headroom is not None:
         drivers.append((number(headroom, PERCENT), " of all GPU-time is headroom: replicas that wait for requests."))
-    return glossed(
-        FirstScreen(
-            question if question.endswith("?") else f"{question.rstrip('.')}: how many requests meet the SLO?",
-            answer,
-            (stated(scenario, priced=document.cost is not None),),
-            _over_time(document),
-            tuple(drivers[:3]),
-            not_covered(document.notes, document.warnings, document.assumptions),
-        )
+    return first_screen(
+        scenario.description.strip() or document.scenario,
+        answer,
+        ((stated(scenario, priced=document.cost is not None),),),
+        _over_time(document),
+        drivers,
+        not_covered(document.notes, document.warnings, document.assumptions),
+        about="how many requests meet the SLO",
     )
 
 

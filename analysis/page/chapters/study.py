@@ -38,15 +38,23 @@ from ettrick.analysis.page.cells import (
 )
 from ettrick.analysis.page.chapters import sensitivity
 from ettrick.analysis.page.chapters.answer import AnsweredQuestion, CellRows, asked_text
-from ettrick.analysis.page.chapters.answers import all_results, answers_of
+from ettrick.analysis.page.chapters.answers import all_results, answers_of, section_of
 from ettrick.analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
-from ettrick.analysis.page.chapters.inputs import EXACTLY, chance, not_covered, not_known, stated, variability
 from ettrick.analysis.page.charts.data import HeatMap, Interval, Intervals
+from ettrick.analysis.page.first_screen import (
+    EXACTLY,
+    chance,
+    first_screen,
+    not_covered,
+    not_known,
+    stated,
+    variability,
+)
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.glossary import bucket_words, glossed, metric_words
-from ettrick.analysis.page.model import Figure, FirstScreen, Section, grid, joined, plain
-from ettrick.analysis.page.report_data import RUN
+from ettrick.analysis.page.glossary import bucket_words, metric_words
+from ettrick.analysis.page.model import Figure, Section, grid, joined, plain
 from ettrick.analysis.page.sourced import (
+    RUN,
     SourcedEstimate,
     SourceDocument,
     between,
@@ -64,7 +72,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.page.chapters.answer import AnswerText
-    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.page.model import FirstScreen, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import CellSummary, SweepDocument
 
@@ -365,32 +373,36 @@ _TROUBLES = (
 )
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
+def opening(report_data: ReportData) -> FirstScreen:
+    """Return the first screen: the answer to the first question."""
     content = report_data.sweep
     assert content is not None
     places = SourceDocument(RUN, content)
     answers = answers_of(places, CellRows(report_data.table))
     question = str(content.question or content.description or content.study)
     if not answers:
-        return glossed(FirstScreen(question, _silent(content), (), None, (), _not_covered(report_data, places)))
+        return first_screen(question, _silent(content), (), None, (), _not_covered(report_data, places))
     asked, first = answers[0]
     picture = first.drawn()
     otherwise = stated(None if report_data.focus is None else report_data.focus.scenario)
     unknown = _unknown(places, asked, first, otherwise)
-    doubt = first.doubt or joined([unknown, _chance(places, asked, first)])
     caveat = of_formula(asked, first.cell, far=True)
-    found = glossed(
-        FirstScreen(
-            question,
-            joined([_unanswered(asked), first.answer]),
-            doubt,
-            picture,
-            drivers(report_data, answers),
-            (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
-        )
+    screen = first_screen(
+        question,
+        joined([_unanswered(asked), first.answer]),
+        (first.doubt,) if first.doubt else (unknown, _chance(places, asked, first)),
+        picture,
+        drivers(report_data, answers),
+        (*edge(asked, first), *([caveat] if caveat else ()), *_not_covered(report_data, places)),
     )
-    return replace(found, glossary=(*_presets(asked, first), *found.glossary))
+    return replace(screen, glossary=(*_presets(asked, first), *screen.glossary))
+
+
+def answers_section(report_data: ReportData) -> Section | None:
+    """Return the section with all answers and all results; ``None`` without a sweep."""
+    document = report_data.sweep
+    is_opened = report_data.kind == "sweep"
+    return None if document is None else section_of(document, report_data.table, is_opened=is_opened)
 
 
 def _unanswered(asked: AnsweredQuestion[Any]) -> Words:

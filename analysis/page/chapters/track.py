@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ettrick.analysis.amounts import number_of, percent_text
+from ettrick.analysis.amounts import capital, number_of, percent_text
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
-from ettrick.analysis.page.model import Figure, FirstScreen, Report, Section, grid
+from ettrick.analysis.page.first_screen import first_screen
+from ettrick.analysis.page.model import Figure, Report, Section, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,12 +28,12 @@ def report(document: TrackDocument) -> Report:
     source = document.provenance
     footer = (f"Ettrick {source.version}, Python {source.python}, NumPy {source.numpy}", source.command)
     pictures = list(_pictures(document))
-    first = FirstScreen(
+    first = first_screen(
         f"Is {document.job} still as the model {document.name} says?",
         (answer(document),),
-        (_doubt(document),),
+        ((_doubt(document),),),
         pictures[0] if pictures else None,
-        tuple((f"{text[0].upper()}{text[1:]}.",) for text in map(alarm_text, document.alarms[-3:])),
+        ((f"{capital(text)}.",) for text in map(alarm_text, document.alarms[-3:])),
         (("Whether the cluster or its model is wrong: a fit to the weeks since then says.",),),
     )
     return Report(f"{document.name}: tracked", first, tuple(sections(document, pictures)), None, footer)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.amounts import COUNT, PERCENT, NumberFormat, listed
 from ettrick.analysis.page.charts.data import Bar, Bars
+from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.glossary import glossed
-from ettrick.analysis.page.model import Figure, FirstScreen, Header, Section, TableBlock, grid, joined
+from ettrick.analysis.page.model import Figure, Header, Section, TableBlock, grid, joined
 from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, total
 from ettrick.analysis.results.models import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
@@ -19,7 +19,7 @@ from ettrick.sim import catalog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ettrick.analysis.page.model import Words
+    from ettrick.analysis.page.model import FirstScreen, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.results.models import ValidationGroup
 
@@ -199,20 +199,11 @@ class _Used(NamedTuple):
     part: SourcedNumber
 
 
-def first_screen(report_data: ReportData) -> FirstScreen:
-    """Return the first screen."""
+def opening(report_data: ReportData) -> FirstScreen:
+    """Return the first screen: how many comparisons are within their limits."""
     places = SourceDocument(report_data.results.file, report_data.validation)
     drivers = (*_failed(places), _closest(places), _read(places), _together(places))
-    return glossed(
-        FirstScreen(
-            question=_QUESTION,
-            answer=_answer(places),
-            doubt=_doubt(places),
-            picture=_picture(places),
-            drivers=tuple(words for words in drivers if words)[:3],
-            not_covered=_not_covered(places),
-        )
-    )
+    return first_screen(_QUESTION, _answer(places), (_doubt(places),), _picture(places), drivers, _not_covered(places))
 
 
 def _compared(places: SourceDocument) -> tuple[SourcedNumber | None, SourcedNumber | None]:
