@@ -6,7 +6,6 @@ checkpoint. `examine` needs no cables; `prepare` adds what only they give.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -46,10 +45,11 @@ from ettrick.sim.prepare.step import (
     pool_paces,
     relative_capacity,
     step_warnings,
+    work_time,
 )
 from ettrick.sim.prepare.streams import prepare_streams
 from ettrick.sim.scenario.fields import PathError, RuleError
-from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork, Work
+from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, PeriodicWork
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyCheckpoint, Scenario
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
-    from ettrick.sim.scenario.model import JobSpec
     from ettrick.sim.steps.hardware import Precision
 
 _last: Prepared | None = None
@@ -376,7 +375,7 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
         nodes_per_domain=max(spec.parallelism.tensor // each, 1) if spec.parallelism is not None else 1,
         step_time=step.time,
         keeps_batch=spec.batch is not None and spec.batch.on_loss == "keep",
-        target=_target(spec, step.time),
+        target=work_time(spec, step.time),
         arrival=spec.arrival,
         deadline=spec.deadline,
         checkpoint=checkpoint_of(scenario.checkpoint, placed, rare, step.time, nodes, replicas),
@@ -415,19 +414,6 @@ def checkpoint_of(
         return checkpoint.build(mtti, step_time, nodes=nodes, replicas=replicas, size=size, periodic=tuple(pauses))
     except RuleError as error:
         raise PathError(("checkpoint", *error.at), error.rule) from None
-
-
-def _target(spec: JobSpec, step_time: float) -> float:
-    """Return the healthy seconds of work [s]."""
-    if not isinstance(spec.work, Work):
-        return math.inf
-    if spec.work.time is not None:
-        return spec.work.time
-    if spec.work.steps is not None:
-        return spec.work.steps * step_time
-    assert spec.work.tokens is not None
-    assert spec.batch is not None
-    return spec.work.tokens / spec.batch.tokens * step_time
 
 
 def _redundancy_warnings(scenario: Scenario, jobs: tuple[PreparedJob, ...]) -> tuple[str, ...]:

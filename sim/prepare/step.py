@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +11,7 @@ from ettrick.sim import catalog, steps
 from ettrick.sim.catalog.steps import calibrated_sigma, constants, efficiencies, of_software, widened
 from ettrick.sim.prepare.placement import chip_of
 from ettrick.sim.scenario.fields import PathError
+from ettrick.sim.scenario.model import Work
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -428,3 +430,16 @@ def relative_capacity(cluster: ClusterSpec, precision: str) -> float:
     paces = pool_paces(cluster, precision)
     total = sum(pool.count * pace for pool, pace in zip(cluster.all_pools, paces, strict=True))
     return total / float(cluster.hosts.nodes)
+
+
+def work_time(spec: JobSpec, step_time: float) -> float:
+    """Return how long the work of a job takes without any loss [s]; infinite for a job that never ends."""
+    if not isinstance(spec.work, Work):
+        return math.inf
+    if spec.work.time is not None:
+        return spec.work.time
+    if spec.work.steps is not None:
+        return spec.work.steps * step_time
+    assert spec.work.tokens is not None
+    assert spec.batch is not None
+    return spec.work.tokens / spec.batch.tokens * step_time

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from ettrick import sim
-from ettrick.sim.prepare.streams import mean_rate
+from ettrick.sim.prepare.arrivals import mean_rate
 from ettrick.sim.scenario.streams import Arrival, PowersOfTwo
 from tests.cases import cases
 from tests.intervals import LEAST, Z, close
