@@ -18,7 +18,6 @@ from ettrick.analysis.page.charts.sheet import (
     TEXT,
     WIDTH,
     LegendEntry,
-    Margins,
     block_height,
     block_width,
     chart_kind,
@@ -27,7 +26,7 @@ from ettrick.analysis.page.charts.sheet import (
     hue,
     named_rows,
     open_sheet,
-    scale_x,
+    set_scale,
     sized,
     width_of,
     wrapped,
@@ -56,13 +55,13 @@ def _open_rows(
     free = sized(WIDTH) - 0.35 - aside - sum(pads)  # of which the bars have half an inch at least
     lines, across, height = named_rows(names, min(sized(2.3), free - 0.5))
     unit = "" if chart.unit == "%" else chart.unit
-    margins = Margins(0.2 + across, 0.15 + aside, top, 0.5 if unit else 0.34)
+    margins = (0.2 + across, 0.15 + aside, top, 0.5 if unit else 0.34)
     figure, axes = open_sheet(chart.title, max(row, height) * max(len(names), 1) + 0.05, margins, note, key)
     low, high = ends if ends[0] < ends[1] else (ends[0], ends[0] + 1.0)
     inch = (high - low) / (free - across)
     axes.set_ylim(max(len(names), 1) - 0.5, -0.5)
     axes.set_yticks(range(len(names)), lines)
-    scale_x(axes, ChartAxis(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
+    set_scale(axes, "x", ChartAxis(unit), (low - pads[0] * inch, high + pads[1] * inch), chart.unit)
     return figure, axes
 
 
@@ -259,8 +258,8 @@ def draw_stack(chart: Stack) -> Figure:
         key.append(LegendEntry(text, hue(part.hue), fade))
     high = sum(part.amount for part in chart.parts if part.amount > 0)
     low = sum(part.amount for part in chart.parts if part.amount < 0)
-    figure, axes = open_sheet(chart.title, 0.5, Margins(0.25, 0.35, 0.05, 0.5 if unit else 0.34), key=key)
-    scale_x(axes, ChartAxis(unit.strip()), (low, high) if low < high else (0.0, 1.0), chart.unit)
+    figure, axes = open_sheet(chart.title, 0.5, (0.25, 0.35, 0.05, 0.5 if unit else 0.34), key=key)
+    set_scale(axes, "x", ChartAxis(unit.strip()), (low, high) if low < high else (0.0, 1.0), chart.unit)
     axes.set(ylim=(-0.5, 0.5), yticks=[])
     ends = [0.0, 0.0]  # at the right, at the left
     for part, entry in zip(chart.parts, key, strict=True):

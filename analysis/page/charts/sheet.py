@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import functools
 import io
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from ettrick.analysis.page.charts.data import ChartAxis, Range
 
@@ -174,11 +174,9 @@ def cut(text: str, room: float, size: float = TEXT, is_bold: bool = False) -> st
     """
     if width_of(text, size, is_bold) <= room:
         return text
-    low, high = 0, len(text) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if width_of(_shortened(text, middle), size, is_bold) <= room else (low, middle - 1)
-    return _shortened(text, low)
+    lengths = range(1, len(text))
+    count = bisect.bisect_right(lengths, room, key=lambda length: width_of(_shortened(text, length), size, is_bold))
+    return _shortened(text, count)
 
 
 def _shortened(text: str, length: int) -> str:
@@ -229,13 +227,7 @@ class LegendEntry(NamedTuple):
     mark: str = "bar"
 
 
-class Margins(NamedTuple):
-    """Room around the axes for what is written there [in]."""
-
-    left: float = 0.2
-    right: float = 0.2
-    top: float = 0.05
-    bottom: float = 0.45
+Margins = tuple[float, float, float, float]  # room at the left, right, top and bottom of the axes [in]
 
 
 def open_sheet(
@@ -249,14 +241,13 @@ def open_sheet(
     from matplotlib.figure import Figure
 
     width = max(width, sized(WIDTH))
-    room = width - 2 * _EDGE
-    title = wrapped(title, room, TITLE, 4, is_bold=True)
-    note = wrapped(note, room, TEXT, 3)
+    room, (left, right, top, bottom) = width - 2 * _EDGE, margins
+    title, note = wrapped(title, room, TITLE, 4, is_bold=True), wrapped(note, room, TEXT, 3)
     rows = _rows_of(key, room)
     heights = [block_height(title, TITLE) if title else 0.0, block_height(note) if note else 0.0]
-    line = LINE * TEXT / 72 + 0.03
+    line = LINE * TEXT / _INCH + 0.03
     head = _EDGE + sum(heights) + (0.05 if title and (note or rows) else 0.0) + line * len(rows) + 0.06
-    height = head + margins.top + body + margins.bottom
+    height = head + top + body + bottom
     figure = Figure(figsize=(width, height))
     look: dict[str, Any] = {"transform": figure.dpi_scale_trans, "va": "top", "linespacing": LINE * 0.86}
     if title:
@@ -264,23 +255,16 @@ def open_sheet(
     below = height - _EDGE - heights[0] - 0.03
     if note:
         figure.text(_EDGE, below, note, size=TEXT, color=INK, alpha=QUIET, **look)
-    for number, row in enumerate(rows):
-        _draw_key(figure, row, below - heights[1] - line * (number + 0.5))
-    across = width - margins.left - margins.right
-    place = (margins.left / width, margins.bottom / height, across / width, body / height)
-    return figure, open_axes(figure, place)
-
-
-def open_axes(figure: Figure, place: tuple[float, float, float, float], grid: Literal["x", "both"] = "x") -> Axes:
-    """Return axes at left, bottom, width and height, as shares of the figure [-]."""
-    axes = figure.add_axes(place)
+    for index, row in enumerate(rows):
+        _draw_key(figure, row, below - heights[1] - line * (index + 0.5))
+    axes = figure.add_axes((left / width, bottom / height, (width - left - right) / width, body / height))
     axes.tick_params(colors=INK, length=0, labelsize=TEXT)
     axes.tick_params(axis="x", pad=7)
     axes.set_axisbelow(True)
-    axes.grid(axis=grid, color=FAINT, linewidth=0.7)
+    axes.grid(axis="x", color=FAINT, linewidth=0.7)
     axes.spines[["top", "right", "left"]].set_visible(False)
     axes.spines["bottom"].set_color(GREY)
-    return axes
+    return figure, axes
 
 
 def _rows_of(key: Sequence[LegendEntry], room: float) -> list[list[tuple[float, LegendEntry]]]:
@@ -300,119 +284,70 @@ def _rows_of(key: Sequence[LegendEntry], room: float) -> list[list[tuple[float, 
 
 def _draw_key(figure: Figure, row: Sequence[tuple[float, LegendEntry]], height: float) -> None:
     from matplotlib.lines import Line2D
-    from matplotlib.patches import Rectangle
 
     inches = figure.dpi_scale_trans
     for start, entry in row:
         look: dict[str, Any] = {"color": entry.color, "alpha": entry.alpha, "transform": inches}
-        if entry.mark == "bar":
-            figure.add_artist(Rectangle((start, height - 0.05), 0.13, 0.1, linewidth=0, **look))
-        elif entry.mark in ("dot", "ring"):
+        if entry.mark in ("dot", "ring"):
             face = entry.color if entry.mark == "dot" else "white"
             figure.add_artist(Line2D([start + 0.07], [height], marker="o", markersize=5.5, mfc=face, **look))
         else:
-            figure.add_artist(Line2D([start, start + 0.15], [height, height], linewidth=2, **look))
-        figure.text(
-            start + _SWATCH, height, entry.text, size=TEXT, color=INK, va="center_baseline", transform=inches
-        )  # fmt: skip
+            weight = 7.2 if entry.mark == "bar" else 2.0
+            ends = [start, start + 0.14]
+            figure.add_artist(Line2D(ends, [height] * 2, linewidth=weight, solid_capstyle="butt", **look))
+        look = {"size": TEXT, "color": INK, "va": "center_baseline", "transform": inches}
+        figure.text(start + _SWATCH, height, entry.text, **look)
 
 
 def open_message(title: str, text: str) -> Figure:
     """Return a figure that has nothing to draw, and says why."""
-    figure, axes = open_sheet(title, 0.1, Margins(bottom=0.1), text)
+    figure, axes = open_sheet(title, 0.1, (0.2, 0.2, 0.05, 0.1), text)
     axes.set_axis_off()
     return figure
 
 
 def named_rows(names: Sequence[str], room: float) -> tuple[list[str], float, float]:
     """Return names in lines of so much room, how wide the widest is, and how high each row has to be [in]."""
-    lines = [wrapped(name, room, TEXT, 2) for name in names]
-    across = max((width_of(line) for text in lines for line in text.split("\n")), default=0.0)
-    return lines, across, max((block_height(text) for text in lines), default=0.2) + 0.1
+    lines = [wrapped(name, room) for name in names]
+    across = max(map(block_width, lines), default=0.0)
+    return lines, across, max(map(block_height, lines), default=0.2) + 0.1
 
 
 # ----------------------------------------
-# Where labels go so that none covers another: in a column, in lanes above the axes, and beside points.
+# Where labels go so that none covers another: in a column, and beside points.
 
 _DOT = 0.05  # half the size of a point, which labels stay away from [in]
 
 # Directions in which a label may be, the best first [deg].
 _ANGLES = (0, 180, 45, -45, 135, -135, 90, -90, 22, -22, 158, -158, 68, -68, 112, -112)
 
-
-class SheetBox(NamedTuple):
-    """A rectangle [in]."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    def overlaps(self, other: SheetBox) -> bool:
-        """Whether two rectangles have an inside in common."""
-        return bool(_overlap(np.array([self]), np.array([other]))[0, 0])
+SheetBox = tuple[float, float, float, float]  # left, bottom, right and top of a rectangle [in]
 
 
 def pushed_apart(places: Sequence[float], sizes: Sequence[float], low: float, high: float) -> list[float]:
     """Return middles of labels in a column, near their places, in the same order, none on another.
 
-    Neighbours that would touch form a block whose middle is the mean of where they want to be: no other places without
-    overlap have a smaller sum of squared moves, weighted by size. A block is then moved inside the column.
-
-    Places are the wished middles and sizes what labels take of the column [in]; what does not fit goes on above it.
+    They are in the middle between being pushed up as far as needed and down as far as needed. Places are the wished
+    middles and sizes what labels take of the column [in]; what does not fit goes on above it.
     """
-    order = sorted(range(len(places)), key=lambda number: (places[number], number))
-    blocks: list[tuple[float, float, list[int]]] = []  # where it begins, how long it is, who is in it
-    for number in order:
-        size = sizes[number]
-        block = (places[number] - size / 2, size, [number])
-        while blocks and blocks[-1][0] + blocks[-1][1] > block[0]:
-            start, length, members = blocks.pop()
-            total = length + block[1]
-            wish = (start * length + (block[0] - length) * block[1]) / total
-            block = (wish, total, members + block[2])
-        blocks.append(block)
-    found = [0.0] * len(places)
-    starts = _inside(blocks, low, high)
-    for (_, _, members), start in zip(blocks, starts, strict=True):
-        below = start
-        for number in members:
-            found[number] = below + sizes[number] / 2
-            below += sizes[number]
-    return found
+    order = sorted(range(len(places)), key=lambda index: (places[index], index))
+    wishes, heights = [places[index] for index in order], [sizes[index] for index in order]
+    pairs = zip(_raised(wishes, heights, low), _lowered(wishes, heights, high), strict=True)
+    middles = _raised(_lowered([(up + down) / 2 for up, down in pairs], heights, high), heights, low)
+    return [middle for _, middle in sorted(zip(order, middles, strict=True))]
 
 
-def _inside(blocks: Sequence[tuple[float, float, list[int]]], low: float, high: float) -> list[float]:
-    starts = [start for start, _, _ in blocks]
-    for number in reversed(range(len(blocks))):
-        starts[number] = min(starts[number], high - blocks[number][1])
-        high = starts[number]
-    for number, (_, length, _) in enumerate(blocks):
-        starts[number] = max(starts[number], low)
-        low = starts[number] + length
-    return starts
+def _raised(wishes: Sequence[float], sizes: Sequence[float], edge: float) -> list[float]:
+    """Return middles in ascending order, each at its wish or as far above it as what is below needs."""
+    middles = []
+    for wish, size in zip(wishes, sizes, strict=True):
+        middles.append(max(wish, edge + size / 2))
+        edge = middles[-1] + size / 2
+    return middles
 
 
-def lanes(stems: Sequence[float], widths: Sequence[float], high: float) -> list[tuple[float, int]]:
-    """Return for each label above the axes where it begins and its lane, so that none covers another or its stem.
-
-    A label stands at the right of its stem like a flag, in the lane above those whose stems it passes; where the room
-    ends, at the left of it. Stems are the places that labels name, and widths theirs [in]; the room is from 0 to
-    `high`.
-    """
-    found: dict[int, tuple[float, int]] = {}
-    order = sorted(range(len(stems)), key=lambda number: (-stems[number], number))
-    at_right = [number for number in order if stems[number] + widths[number] <= high]
-    for number in [*at_right, *(number for number in order if number not in at_right)]:
-        width = widths[number]
-        start = stems[number] if number in at_right else max(min(stems[number], high) - width, 0.0)
-        passed = [
-            lane
-            for other, (begin, lane) in found.items()
-            if start <= stems[other] <= start + width or (begin < start + width and start < begin + widths[other])
-        ]
-        found[number] = (start, max(passed, default=-1) + 1)
-    return [found[number] for number in range(len(stems))]
+def _lowered(wishes: Sequence[float], sizes: Sequence[float], edge: float) -> list[float]:
+    return [-middle for middle in reversed(_raised([-wish for wish in reversed(wishes)], sizes[::-1], -edge))]
 
 
 def beside(
@@ -426,35 +361,22 @@ def beside(
     The places are evaluated from the nearest on, on the right first: a label is never on another one, on a point, or on
     what is filled. Sizes are width and height of labels [in], which are inside the room and not on what is filled.
     """
-    dots = [SheetBox(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
+    dots = [(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in points]
     taken = np.array([*filled, *dots], dtype=float).reshape(-1, 4)
-    found: list[SheetBox | None] = []
-    for (x, y), (width, height) in zip(points, sizes, strict=True):
-        tries = _tries(x, y, width, height, room)
-        free = tries[~_overlap(tries, taken).any(axis=1)]
-        found.append(SheetBox(*free[0].tolist()) if len(free) else None)
+    boxes: list[SheetBox | None] = []
+    away = (_DOT + 0.04 + 0.16 * np.arange(9.0))[:, None, None]
+    directions = np.radians(_ANGLES)[:, None]
+    for point, size in zip(points, sizes, strict=True):
+        half = np.array(size) / 2
+        middles = point + np.hstack([np.cos(directions), np.sin(directions)]) * (away + half)
+        tries = np.concatenate([middles - half, middles + half], axis=2).reshape(-1, 4)
+        inside = (tries[:, :2] >= room[:2]).all(axis=1) & (tries[:, 2:] <= room[2:]).all(axis=1)
+        tries = tries[inside]
+        below, above = tries[:, None, :2] < taken[:, 2:], tries[:, None, 2:] > taken[:, :2]
+        free = tries[~np.any(np.all(below & above, axis=2), axis=1)]
+        boxes.append(tuple(free[0].tolist()) if len(free) else None)
         taken = np.concatenate([taken, free[:1]])
-    return found
-
-
-def _overlap(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return which rectangles have an inside in common, (n, m)."""
-    below = one[:, None, :2] < other[None, :, 2:]
-    above = one[:, None, 2:] > other[None, :, :2]
-    return np.asarray((below & above).all(axis=2))
-
-
-def _tries(x: float, y: float, width: float, height: float, room: SheetBox) -> NDArray[np.float64]:
-    """Return where a label could be, the best place first, (n, 4)."""
-    away = _DOT + 0.04 + 0.16 * np.arange(9.0)[:, None]
-    across, up = np.cos(np.radians(_ANGLES)), np.sin(np.radians(_ANGLES))
-    middle_x = (x + across * (away + width / 2)).ravel()
-    middle_y = (y + up * (away + height / 2)).ravel()
-    boxes = np.stack(
-        [middle_x - width / 2, middle_y - height / 2, middle_x + width / 2, middle_y + height / 2], axis=1
-    )  # fmt: skip
-    inside = (boxes[:, :2] >= room[:2]).all(axis=1) & (boxes[:, 2:] <= room[2:]).all(axis=1)
-    return np.asarray(boxes[inside])
+    return boxes
 
 
 # ----------------------------------------
@@ -468,10 +390,10 @@ def extent(values: Iterable[float | None], is_log: bool = False, pad: float = 0.
 
     Values that are not finite, and on an axis of ratios those that are not positive, do not count.
     """
-    found = [value for value in values if value is not None and math.isfinite(value) and (value > 0 or not is_log)]
-    if not found:
+    shown = [value for value in values if value is not None and math.isfinite(value) and (value > 0 or not is_log)]
+    if not shown:
         return (1.0, 10.0) if is_log else (0.0, 1.0)
-    low, high = min(found), max(found)
+    low, high = min(shown), max(shown)
     if is_log:
         factor = max((high / low) ** pad, 1.1)
         return low / factor, high * factor
@@ -481,75 +403,68 @@ def extent(values: Iterable[float | None], is_log: bool = False, pad: float = 0.
     return low - room, high + room
 
 
-def steps(low: float, high: float, count: int) -> list[float]:
-    """Return round numbers from one end to the other, at most so many."""
-    rough = (high - low) / max(count - 1, 1)
-    power = 10.0 ** math.floor(math.log10(rough))
-    for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0, 25.0, 50.0):
-        step = factor * power
-        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-        if last - first + 1 <= count:
-            return [number * step for number in range(first, last + 1)]
-    return []
-
-
-def _ratios(low: float, high: float, count: int) -> list[float]:
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for factors in ((1, 2, 5), (1, 3), (1,)):
-        found = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
-        found = [value for value in found if low * (1 - 1e-9) <= value <= high * (1 + 1e-9)]
-        if len(found) <= count:
-            return found if len(found) >= 2 else steps(low, high, count)
-    return found[:: math.ceil(len(found) / count)]
-
-
 def ticks_of(scale: ChartAxis, low: float, high: float, count: int, unit: str = "") -> list[Tick]:
     """Return the places of an axis that are labelled, and their labels: those that are wanted, or round ones."""
     if scale.ticks:
         return [(value, text) for value, text in scale.ticks if low <= value <= high]
-    values = _ratios(low, high, count) if scale.is_log else steps(low, high, count)
-    if scale.is_log:
-        return [(value, with_unit(number_text(value, _digits(value)), unit)) for value in values]
+    values = _ratios(low, high, count) if scale.is_log else []
+    is_even = len(values) < 2
+    if is_even:
+        values = _steps(low, high, count)
     apart = [right - left for left, right in itertools.pairwise(values)]
-    decimals = max((_digits(each) for each in apart), default=decimals_of(values))
-    return [(value, with_unit(number_text(value, decimals), unit)) for value in values]
+    decimals = max(map(_digits, apart), default=decimals_of(values))
+    texts = [number_text(value, decimals if is_even else _digits(value)) for value in values]
+    return [(value, with_unit(text, unit)) for value, text in zip(values, texts, strict=True)]
+
+
+def _ratios(low: float, high: float, count: int) -> list[float]:
+    powers = 10.0 ** np.arange(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for factors in ((1, 2, 5), (1, 3), (1,)):
+        values = np.outer(powers, factors).ravel()
+        values = values[(values >= low * (1 - 1e-9)) & (values <= high * (1 + 1e-9))]
+        if len(values) <= count:
+            break
+    chosen: list[float] = values[:: max(math.ceil(len(values) / count), 1)].tolist()
+    return chosen
+
+
+def _steps(low: float, high: float, count: int) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
+    slack, locator = 1e-9 * (high - low), MaxNLocator(count - 1, steps=[1, 2, 2.5, 5, 10])
+    return [float(value) for value in locator.tick_values(low, high) if low - slack <= value <= high + slack]
 
 
 def _digits(value: float) -> int:
     return next((places for places in range(12) if abs(round(value, places) - value) <= 1e-6 * abs(value)), 12)
 
 
-def scale_x(axes: Axes, scale: ChartAxis, ends: Range, unit: str = "") -> None:
-    """Give the horizontal axis its ends, its title, and as many labels as there is room for."""
-    left, across, right = _inches(axes, 0)
+def set_scale(axes: Axes, side: Literal["x", "y"], scale: ChartAxis, ends: Range, unit: str = "") -> None:
+    """Give an axis its ends and as many labels as there is room for; the horizontal one its title too.
+
+    The title of the vertical one belongs above it, where it can be read.
+    """
+    figure, place, index = axes.get_figure(root=True), axes.get_position(), "xy".index(side)
+    assert figure is not None
+    size = float(figure.get_size_inches()[index])
+    start, length = size * place.p0[index], size * place.size[index]
 
     def room(tick: Tick) -> Range:
-        middle, half = across * share(tick[0], ends, scale.is_log), width_of(tick[1]) / 2 + 0.04
+        half = width_of(tick[1]) / 2 + 0.04 if side == "x" else LINE * TEXT / _INCH / 2
+        middle = start + length * share(tick[0], ends, scale.is_log)
         return middle - half, middle + half
 
-    def inside(tick: Tick) -> bool:
-        return -left < room(tick)[0] and room(tick)[1] < across + right
+    def ticks_at_most(count: int) -> list[Tick]:
+        ticks = ticks_of(scale, *ends, count, unit)
+        return [tick for tick in ticks if side == "y" or (room(tick)[0] > 0 and room(tick)[1] < size)]
 
-    ticks = _fitting(lambda count: [tick for tick in ticks_of(scale, *ends, count, unit) if inside(tick)], 8, room)
-    axes.set(xscale="log" if scale.is_log else "linear", xlim=ends)
-    axes.set_xticks([value for value, _ in ticks], [text for _, text in ticks])
-    axes.set_xticks([], minor=True)
-    if scale.title:
-        axes.set_xlabel(cut(scale.title, across + left), size=TEXT, color=INK, alpha=QUIET, labelpad=3)
-
-
-def scale_y(axes: Axes, scale: ChartAxis, ends: Range) -> None:
-    """Give the vertical axis its ends and labels; its title belongs above it, where it can be read."""
-    _, up, _ = _inches(axes, 1)
-
-    def room(tick: Tick) -> Range:
-        middle, half = up * share(tick[0], ends, scale.is_log), LINE * TEXT / 144
-        return middle - half, middle + half
-
-    ticks = _fitting(lambda count: ticks_of(scale, *ends, count), 7, room)
-    axes.set(yscale="log" if scale.is_log else "linear", ylim=ends)
-    axes.set_yticks([value for value, _ in ticks], [text for _, text in ticks])
-    axes.set_yticks([], minor=True)
+    ticks = _fitting(ticks_at_most, 8 if side == "x" else 7, room)
+    axes.set(**{f"{side}scale": "log" if scale.is_log else "linear", f"{side}lim": ends})
+    axis = axes.xaxis if side == "x" else axes.yaxis
+    axis.set_ticks([value for value, _ in ticks], [text for _, text in ticks])
+    axis.set_ticks([], minor=True)
+    if side == "x" and scale.title:
+        axes.set_xlabel(cut(scale.title, length + start), size=TEXT, color=INK, alpha=QUIET, labelpad=3)
 
 
 def share(value: float, ends: tuple[float, float], is_log: bool) -> float:
@@ -559,90 +474,11 @@ def share(value: float, ends: tuple[float, float], is_log: bool) -> float:
     return (value - ends[0]) / (ends[1] - ends[0])
 
 
-def _inches(axes: Axes, side: int) -> tuple[float, float, float]:
-    """Return the room before the axes, their length, and the room behind them [in]."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    size = float(figure.get_size_inches()[side])
-    place = axes.get_position()
-    start, end = (place.x0, place.x1) if side == 0 else (place.y0, place.y1)
-    return size * start, size * (end - start), size * (1 - end)
-
-
 def _fitting(ticks_at_most: Callable[[int], list[Tick]], most: int, room: Callable[[Tick], Range]) -> list[Tick]:
     """Return as many labels as there is room for: round numbers further apart, or else every second, third, ... one."""
-    tries = [ticks_at_most(count) for count in range(most, 1, -1)]
-    for ticks in (*tries, *(tries[0][::stride] for stride in range(1, len(tries[0]) + 1))):
+    tries = map(ticks_at_most, range(most, 1, -1))
+    most_ticks = ticks_at_most(most)
+    for ticks in itertools.chain(tries, (most_ticks[::stride] for stride in range(1, len(most_ticks) + 1))):
         if all(room(one)[1] <= room(other)[0] for one, other in itertools.pairwise(ticks)):
             return ticks
     return []
-
-
-# ----------------------------------------
-# Axes with two scales: room for their labels, and from data to inches and back.
-
-
-class Plane(NamedTuple):
-    """Axes of a known size."""
-
-    # figure, axes: where it is drawn
-    figure: Figure
-    axes: Axes
-    # across, up: size of the axes [in]
-    across: float
-    up: float
-    # x, y, x_ends, y_ends: the scales and their ends
-    x: ChartAxis
-    y: ChartAxis
-    x_ends: Range
-    y_ends: Range
-
-    def inches(self, x: float, y: float) -> tuple[float, float]:
-        """Return where a point is from the lower left corner of the axes [in]."""
-        return self.across * share(x, self.x_ends, self.x.is_log), self.up * share(y, self.y_ends, self.y.is_log)
-
-    @property
-    def room(self) -> SheetBox:
-        """The axes, from their lower left corner [in]."""
-        return SheetBox(0.0, 0.0, self.across, self.up)
-
-    def write(self, x: float, y: float, text: str, **look: object) -> None:
-        """Write a text at a place from the lower left corner of the axes [in]."""
-        place = {"transform": self.axes.transAxes, "size": TEXT, "color": INK, "va": "center_baseline", **look}
-        self.axes.text(x / self.across, y / self.up, text, **place)  # type: ignore[arg-type]
-
-
-def left_of(scale: ChartAxis, ends: Range) -> float:
-    """Return the room that the labels of a vertical axis take at the left of it [in]."""
-    return max(0.2 + max((width_of(text) for _, text in ticks_of(scale, *ends, 7)), default=0.0), 0.35)
-
-
-def open_plane(
-    title: str,
-    scales: tuple[ChartAxis, ChartAxis],
-    ends: tuple[Range, Range],
-    *,
-    height: float = 3.2,
-    right: float = 0.2,
-    above: float = 0.0,
-    note: str = "",
-    key: Sequence[LegendEntry] = (),
-) -> Plane:
-    """Return a figure with two scales; the title of the vertical one is above it, where it can be read.
-
-    Scales and ends are horizontal and vertical; the axes are so high, with room for labels at the right and above [in].
-    """
-    (x, y), (x_ends, y_ends) = scales, ends
-    left = left_of(y, y_ends)
-    line = LINE * TEXT / 72
-    margins = Margins(left, right, above + (line + 0.12 if y.title else 0.08), 0.48)
-    figure, axes = open_sheet(title, height, margins, note, key)
-    across = sized(WIDTH) - left - right
-    axes.grid(axis="both", color=FAINT, linewidth=0.7)
-    scale_x(axes, x, x_ends)
-    scale_y(axes, y, y_ends)
-    plane = Plane(figure, axes, across, height, x, y, x_ends, y_ends)
-    if y.title:
-        text = cut(y.title, sized(WIDTH) - 0.2)
-        plane.write(0.1 - left, height + above + line / 2 + 0.1, text, alpha=QUIET)
-    return plane

@@ -12,7 +12,6 @@ from ettrick.analysis.page.charts.sheet import (
     RAMP,
     TEXT,
     WIDTH,
-    Margins,
     block_height,
     block_width,
     chart_kind,
@@ -52,7 +51,7 @@ def draw_heat_map(chart: HeatMap) -> Figure:
     head = max((block_width(text) if is_upright else block_height(text) for text in heads), default=0.0) + 0.08
     top = head + (block_height(chart.column_title) + 0.02 if chart.column_title else 0.0)
     width = max(sized(WIDTH), left + count * cells.across + 0.15)
-    margins = Margins(left, width - left - count * cells.across, top, 0.1)
+    margins = (left, width - left - count * cells.across, top, 0.1)
     height = max(cells.up, least) * max(len(names), 1)
     figure, axes = open_sheet(chart.title, height, margins, _note(chart), width=width)
     axes.grid(visible=False)
