@@ -10,6 +10,7 @@ from ettrick import sim
 from ettrick.analysis.amounts import amount_text
 from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.ratios import provisioned
+from ettrick.analysis.results.models import TakenSummary
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.sim.units import DAY
 
@@ -34,30 +35,6 @@ _TITLES: Mapping[Equal, str] = MappingProxyType({"gpus": "GPUs", "power": "power
 _AS_GIVEN = (
     "no cluster was made larger or smaller: how often failures strike, and what they cost, is that of the sizes given"
 )
-
-
-class ResourceUse(NamedTuple):
-    """What a variant has at hand, or takes.
-
-    Parameters
-    ----------
-    gpus
-        GPUs owned, whatever they do [-].
-    in_jobs
-        GPUs that its jobs ask for, together [-].
-    megawatts
-        Power that the facility is built for [MW]; ``None`` where it is not known.
-    cost_per_day
-        Cost of a mean day, in `currency`; ``None`` without prices.
-    currency
-        Of the cost; empty without prices.
-    """
-
-    gpus: int
-    in_jobs: int
-    megawatts: float | None
-    cost_per_day: float | None
-    currency: str
 
 
 def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Sequence[str] = ()) -> str:
@@ -90,7 +67,7 @@ def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Se
     return headline.name
 
 
-def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> ResourceUse:
+def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> TakenSummary:
     """Return what a variant has at hand, or takes, from its scenario and its replications."""
     gpus = prepared.nodes * _gpus_per_node(prepared)
     power = provisioned(prepared)
@@ -98,12 +75,12 @@ def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> ResourceUs
     costs = [row["cost"].amount for row in rows if "cost" in row]
     days = [row["tokens_per_gpu_day"].base / gpus for row in rows if "tokens_per_gpu_day" in row]
     is_known = cost is not None and costs and math.fsum(days) > 0
-    return ResourceUse(
-        gpus,
-        sum(plan.gpus for plan in prepared.jobs),
-        None if power is None else power / _MW,
-        math.fsum(costs) / math.fsum(days) if is_known else None,
-        cost.currency if cost is not None else "",
+    return TakenSummary(
+        gpus=gpus,
+        in_jobs=sum(plan.gpus for plan in prepared.jobs),
+        megawatts=None if power is None else power / _MW,
+        cost_per_day=math.fsum(costs) / math.fsum(days) if is_known else None,
+        currency=cost.currency if cost is not None else "",
     )
 
 
@@ -112,7 +89,7 @@ def _gpus_per_node(prepared: Prepared) -> int:
     return int(cluster.hosts.gpus)
 
 
-def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, ResourceUse], differs: Sequence[str] = ()) -> list[str]:
+def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, TakenSummary], differs: Sequence[str] = ()) -> list[str]:
     """Return what was divided by what for each variant, and what that leaves open, in words."""
     parts = [f"{name}: {_size_text(kind, found)}" for name, found in of.items()]
     lines = [f"at equal {_TITLES[kind]}: {_DIVIDED[metric]}. {'; '.join(parts)}"]
@@ -135,7 +112,7 @@ _DIVIDED: Mapping[str, str] = MappingProxyType(
 )
 
 
-def _size_text(kind: Equal, found: ResourceUse) -> str:
+def _size_text(kind: Equal, found: TakenSummary) -> str:
     """Return what a variant has at hand, in words."""
     if kind == "gpus":
         return f"{found.gpus:,} GPUs, {found.in_jobs:,} of them in jobs"

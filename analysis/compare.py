@@ -21,12 +21,11 @@ from ettrick.analysis.results.models import (
     RunDocument,
     Shortfall,
     StoresSummary,
-    TakenSummary,
     VariantSummary,
 )
 from ettrick.analysis.results.run import document, provenance
 from ettrick.analysis.runs import EnsembleBuilder, in_order
-from ettrick.analysis.statistics.differences import Difference, Ranking, difference, of_pair, ranking_of
+from ettrick.analysis.statistics.differences import Ranking, difference, of_pair, ranking_of
 from ettrick.analysis.statistics.estimates import means, with_width
 from ettrick.analysis.statistics.precision import FEWEST, MOST, Precision, ReplicationsError, next_goal
 from ettrick.sim import MOST_EVENTS, check_work, run, with_engine
@@ -76,7 +75,7 @@ class Comparison:
 
     names: tuple[str, ...]
     ensembles: tuple[Ensemble, ...]
-    differences: tuple[dict[str, Difference | None], ...]
+    differences: tuple[dict[str, DifferenceSummary | None], ...]
     headline: str
     differs: tuple[str, ...]
     precise: bool | None = None
@@ -304,7 +303,7 @@ def _simulate(variants: Any, index: int) -> Result:
     return run(variants[position], replication, most_events=math.inf)
 
 
-def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None]:
+def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, DifferenceSummary | None]:
     """Return how far each metric that both have is above that of another variant, on the same failures.
 
     Where a queue grows without end, what depends on it has no mean, and a difference none either.
@@ -330,7 +329,7 @@ def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, Difference | None
 def _grows(*ensembles: Ensemble) -> bool:
     """Return whether the queue of one grows without end."""
     found = [growth_of(each.tally.queues) for each in ensembles]
-    return any(growth is not None and growth.is_saturated for growth in found)
+    return any(growth is not None and growth.saturated for growth in found)
 
 
 def _check_common(variants: Sequence[Variant]) -> None:
@@ -659,12 +658,12 @@ def compare_document(
     )
 
 
-def _variant(ensemble: Ensemble, differences: Mapping[str, Difference | None]) -> VariantSummary:
+def _variant(ensemble: Ensemble, differences: Mapping[str, DifferenceSummary | None]) -> VariantSummary:
     run = document(ensemble, command="")
     return VariantSummary(
         scenario_sha256=run.provenance.scenario_sha256,
         **{name: getattr(run, name) for name in VariantSummary.model_fields if name in RunDocument.model_fields},
-        difference={metric: _difference(found) for metric, found in differences.items()},
+        difference=dict(differences),
     )
 
 
@@ -694,7 +693,7 @@ def _what_is_equal(comparison: Comparison) -> AtEqual | None:
     }
     return AtEqual(
         kind=comparison.at_equal,
-        variants={name: TakenSummary.model_validate(found) for name, found in of.items()},
+        variants=of,
         lines=at_equal_lines(comparison.at_equal, comparison.headline, of, comparison.differs),
     )
 
@@ -710,15 +709,11 @@ def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, Sto
     return {
         name: StoresSummary(
             without=bare,
-            gain=_difference(difference(rows[name], rows[bare], metric=comparison.headline)),
-            rest=None if name == first else _difference(difference(rows[bare], rows[base], metric=comparison.headline)),
+            gain=difference(rows[name], rows[bare], metric=comparison.headline),
+            rest=None if name == first else difference(rows[bare], rows[base], metric=comparison.headline),
         )
         for name, bare in without.items()
     }
-
-
-def _difference(found: Difference | None) -> DifferenceSummary | None:
-    return None if found is None else DifferenceSummary.model_validate(found)
 
 
 def _why_unranked(comparison: Comparison) -> str | None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from ettrick.analysis.fleet import fleet_ratios
 from ettrick.analysis.metrics import METRICS, TIME_SHARE, serves_alone
 from ettrick.analysis.targets import target_ratios
 from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, Bucket, Ratio
-from ettrick.sim.formulas.arrays import quantile
-from ettrick.sim.formulas.nodes import missing_nodes_pmf
 from ettrick.sim.steps.power import energy_by_bucket, facility_energy
 from ettrick.sim.units import DAY, ENERGY, HOUR, YEAR
 
@@ -331,59 +329,7 @@ def time_shares(result: Result) -> dict[str, Ratio]:
     }
 
 
-# How many nodes are missing at once, and how far that is from what independent nodes would do.
-
-LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
-
-
 def add_times(times: dict[int, float], more: Mapping[int, float]) -> None:
     """Add for how long a count had each value in a replication to what is in `times` [s]."""
     for count, seconds in more.items():
         times[count] = times.get(count, 0.0) + seconds
-
-
-def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: int = 0) -> dict[str, Any]:
-    """Return the distribution over time of the number of nodes, or domains, that are down, pooled over replications.
-
-    Parameters
-    ----------
-    times
-        For how long how many were down, in all replications of a scenario [s].
-    spares
-        A number that `more_than` has in any case.
-
-    Returns
-    -------
-    dict
-        ``mean`` [-], the smallest numbers that are enough for 50, 90, 99 and 99.9 % of the time, ``max``, the variance
-        over that of independent nodes (``dispersion``; null if no node was ever down), under ``independent`` what
-        independent nodes with the same mean would need, and under ``more_than`` the share of the time with more than 0,
-        1, 2, 4, 8, ... down.
-    """
-    counts = np.array(sorted(times), dtype=np.int64)
-    share = np.array([times[count] for count in counts])
-    if not share.sum():
-        return {}
-    share /= share.sum()
-    mean = float(counts @ share)
-    unavailability = mean / nodes
-    variance = float((counts - mean) ** 2 @ share)
-    reached = np.cumsum(share)
-    # A rounding error must not ask for one node more.
-    found = {name: int(counts[np.searchsorted(reached, level * (1 - 1e-12))]) for name, level in LEVELS.items()}
-    law = missing_nodes_pmf(nodes, unavailability)  # its quantiles in closed form would need scipy
-    chance = nodes * unavailability * (1 - unavailability)
-    most = int(counts[share > 0][-1])
-    steps = sorted({0, spares, *(2**power for power in range(most.bit_length()))})
-    return {
-        "mean": mean,
-        **found,
-        "max": most,
-        "dispersion": variance / chance if chance > 0 else None,
-        "independent": {name: quantile(law, level) for name, level in LEVELS.items()},
-        "more_than": [
-            {"count": step, "gpus": step * gpus, "time_share": float(share[counts > step].sum())}
-            for step in steps
-            if step < most or step == spares
-        ],
-    }

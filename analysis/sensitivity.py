@@ -10,7 +10,6 @@ from ettrick.analysis.results.models import (
     AxisDescription,
     AxisIndex,
     Center,
-    DifferenceSummary,
     FormulaIndex,
     IndexEstimate,
     IndicesSummary,
@@ -88,7 +87,7 @@ def _swing(swing: Swing) -> SwingSummary:
             MoveSummary(
                 label=move.value.label,
                 number=move.value.number,
-                change=None if move.change is None else DifferenceSummary.model_validate(move.change),
+                change=move.change,
                 closed_form=move.closed_form,
                 trouble=move.trouble,
             )

@@ -13,7 +13,7 @@ from ettrick.analysis.compare import Variant, compare
 from ettrick.analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
 from ettrick.analysis.results.models import FORMAT, DifferenceSummary
 from ettrick.analysis.results.run import provenance, replays_a_log
-from ettrick.analysis.statistics.differences import Difference, difference
+from ettrick.analysis.statistics.differences import difference
 from ettrick.analysis.statistics.estimates import contributions, means, summaries
 from ettrick.sim import MOST_EVENTS, Ratio, catalog, closed_form, prepare, units
 from ettrick.sim.units import DAY, YEAR
@@ -432,9 +432,7 @@ def _group(simulated: list[_SimulatedChange], has_all: bool, base: _Table, by: s
         return WorthRow(
             name=name,
             change=change,
-            gain={
-                metric: None if one is None else DifferenceSummary.model_validate(one) for metric, one in gain.items()
-            },
+            gain=gain,
             money_per_year=_times(gain[by], scale),
             closed_form=dict(formula),
             counts=counts,
@@ -463,7 +461,7 @@ def _group(simulated: list[_SimulatedChange], has_all: bool, base: _Table, by: s
     )
 
 
-def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Difference | None:
+def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> DifferenceSummary | None:
     """Return the sum of some metrics less that of others, over common replications; ``None`` if one is not known."""
     ours = [values for values in more if values is not None]
     theirs = [values for values in less if values is not None]
@@ -475,16 +473,15 @@ def _gain(more: Sequence[_Values | None], less: Sequence[_Values | None]) -> Dif
     # Replications that all agree, because what makes the difference is rare, are no proof.
     if found is None or (found.ci95 is not None and found.ci95[1] - found.ci95[0] > SAME * abs(found.mean)):
         return found
-    return found._replace(ci95=None, resolved=False, replications_to_resolve=None)
+    return found.model_copy(update={"ci95": None, "resolved": False, "replications_to_resolve": None})
 
 
-def _times(found: Difference | None, scale: float | None) -> DifferenceSummary | None:
+def _times(found: DifferenceSummary | None, scale: float | None) -> DifferenceSummary | None:
     """Return a difference in another unit."""
     if found is None or scale is None:
         return None
     ends = None if found.ci95 is None else (scale * found.ci95[0], scale * found.ci95[1])
-    scaled = found._replace(mean=scale * found.mean, ci95=ends)
-    return DifferenceSummary.model_validate(scaled)
+    return found.model_copy(update={"mean": scale * found.mean, "ci95": ends})
 
 
 def _formula(prepared: Prepared) -> dict[str, float]:

@@ -5,45 +5,37 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.analysis.optimize.problem import check_metrics
-from ettrick.analysis.statistics.differences import Difference, difference, ranking_of, ranking_over_draws
-from ettrick.analysis.statistics.intervals import doubt_of
+from ettrick.analysis.statistics.differences import difference, ranking_of, ranking_over_draws
+from ettrick.analysis.statistics.intervals import MeanEstimate, doubt_of
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.table import Cell, drawn_table, is_probability, predictive_difference, predictive_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.analysis.optimize.problem import Aim, Problem
+    from ettrick.analysis.optimize.problem import Problem
+    from ettrick.analysis.results.models import Aim, DifferenceSummary
     from ettrick.analysis.statistics.differences import Ranking
-    from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.model import Verdict
     from ettrick.analysis.sweep.campaign import Campaign
 
 
-class MetricEstimate(NamedTuple):
-    """A metric of a point; ``None`` without a mean, or an interval. What is exact has an interval without width."""
-
-    mean: float | None
-    ci95: Interval | None
-
-
-def estimate(cell: Cell, metric: str, *, over_draws: bool) -> MetricEstimate:
-    """Return a metric of a cell with its 95 % interval.
+def estimate(cell: Cell, metric: str, *, over_draws: bool) -> MeanEstimate:
+    """Return a metric of a cell with its 95 % interval; what is exact has one without width.
 
     At the central values it is that of `ettrick.analysis.statistics.intervals.mean_estimate`, over draws that of
     `ettrick.analysis.study.table.predictive_mean`.
     """
     outcomes = cell.drawn if over_draws else (cell.stated,)
     if any(not outcome.metrics.get(metric) for outcome in outcomes):
-        return MetricEstimate(None, None)
+        return MeanEstimate()
     if over_draws:
-        predicted = predictive_mean(cell, metric)
-        return MetricEstimate(None, None) if predicted is None else MetricEstimate(predicted.mean, predicted.interval)
+        return predictive_mean(cell, metric) or MeanEstimate()
     found = cell.stated.estimate(metric)
     if found.mean is not None and found.interval is None and found.method == "exact":
-        return MetricEstimate(found.mean, (found.mean, found.mean))
-    return MetricEstimate(found.mean, found.interval)
+        return MeanEstimate(found.mean, (found.mean, found.mean))
+    return found
 
 
 def doubt_of_cell(cell: Cell, metric: str, *, over_draws: bool) -> float | None:
@@ -68,8 +60,8 @@ class Trial(NamedTuple):
     number: int
     chosen: tuple[AxisPosition, ...]
     cell: Cell
-    aims: tuple[MetricEstimate, ...]
-    bounded: tuple[MetricEstimate, ...]
+    aims: tuple[MeanEstimate, ...]
+    bounded: tuple[MeanEstimate, ...]
     verdicts: tuple[Verdict, ...]
     is_met: bool
 
@@ -132,7 +124,7 @@ class Evaluator:
         """All trials but the scenario as it is."""
         return [trial for trial in self.trials if trial.chosen]
 
-    def gain(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> Difference | None:
+    def gain(self, trial: Trial, other: Trial, aim: Aim, confidence: float = 0.95) -> DifferenceSummary | None:
         """Return by how much a trial is better than another in one aim, on the same failures; negative for worse."""
         if trial.trouble or other.trouble or aim.is_axis:
             return None
@@ -183,20 +175,20 @@ class Evaluator:
             cell,
             aims,
             bounded,
-            tuple(condition.verdict(*found) for condition, found in pairs),
+            tuple(condition.verdict(found.mean, found.interval) for condition, found in pairs),
             runs and all(condition.is_met(found.mean) for condition, found in pairs),
         )
 
-    def _aim(self, aim: Aim, chosen: Sequence[AxisPosition], cell: Cell) -> MetricEstimate:
+    def _aim(self, aim: Aim, chosen: Sequence[AxisPosition], cell: Cell) -> MeanEstimate:
         """Return what counts: a metric, or where the chosen value of an axis lies."""
         if not aim.is_axis:
             return self._estimate(cell, aim.name)
         if not chosen:
-            return MetricEstimate(None, None)
+            return MeanEstimate()
         number = chosen[list(self.problem.domains).index(aim.name)].number
-        return MetricEstimate(number, None if number is None else (number, number))
+        return MeanEstimate(number, None if number is None else (number, number))
 
-    def _estimate(self, cell: Cell, metric: str) -> MetricEstimate:
+    def _estimate(self, cell: Cell, metric: str) -> MeanEstimate:
         return estimate(cell, metric, over_draws=self.problem.over_draws)
 
 

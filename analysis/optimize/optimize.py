@@ -24,7 +24,6 @@ from ettrick.analysis.optimize.search import (
 )
 from ettrick.analysis.results.models import (
     FORMAT,
-    AimDescription,
     AimSummary,
     ConditionSummary,
     ConfirmationSummary,
@@ -53,7 +52,6 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
     from ettrick.analysis.optimize.search import Edge, FormulaAnswer, Top
-    from ettrick.analysis.statistics.differences import Difference
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.campaign import Campaign
@@ -83,8 +81,8 @@ class Confirmation(NamedTuple):
     seed: int
     trials: tuple[Trial, ...]
     start: Trial
-    gains: tuple[tuple[Difference | None, ...], ...]
-    ahead: tuple[tuple[Difference | None, ...], ...]
+    gains: tuple[tuple[DifferenceSummary | None, ...], ...]
+    ahead: tuple[tuple[DifferenceSummary | None, ...], ...]
     is_confirmed: bool | None
 
 
@@ -113,7 +111,7 @@ def confirm(bench: Evaluator, found: Sequence[Trial], replications: int) -> Conf
     return Confirmation(seed, tuple(trials), start, gains, ahead, _is_confirmed(trials[0], start, gains[0]))
 
 
-def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[Difference | None]) -> bool | None:
+def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[DifferenceSummary | None]) -> bool | None:
     """Return whether the answer is what it was said to be: denied only where that is resolved, as it is confirmed."""
     if answer.verdict == "fails":
         return False
@@ -149,7 +147,7 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
         replications=bench.replications,
         over=problem.spec.over,
         draws=len(problem.draws) - 1,
-        aims=[AimDescription(name=aim.name, lowest=aim.lowest, is_axis=aim.is_axis) for aim in problem.aims],
+        aims=list(problem.aims),
         conditions=[condition.text for condition in problem.conditions],
         axes={name: _axis(name, bench) for name in problem.domains},
         combinations=problem.size,
@@ -217,7 +215,7 @@ def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
         "values": _labels(trial.chosen, bench),
         "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
         "aims": {
-            aim.name: AimSummary(mean=aimed.mean, ci95=with_width(aimed.ci95))
+            aim.name: AimSummary(mean=aimed.mean, ci95=with_width(aimed.interval))
             for aim, aimed in zip(problem.aims, trial.aims, strict=True)
         },
         "conditions": [
@@ -226,7 +224,7 @@ def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
                 metric=condition.metric,
                 bound=condition.bound,
                 mean=bound.mean,
-                ci95=with_width(bound.ci95),
+                ci95=with_width(bound.interval),
                 verdict=verdict,
                 doubt=doubt_of_cell(trial.cell, condition.metric, over_draws=problem.over_draws),
             )
@@ -289,18 +287,16 @@ def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationSummary:
     """Return what fresh failures say."""
     names = [aim.name for aim in bench.problem.aims]
 
-    def apart(differences: Sequence[Difference | None]) -> dict[str, DifferenceSummary | None]:
-        return {
-            name: None if mine is None else DifferenceSummary.model_validate(mine)
-            for name, mine in zip(names, differences, strict=True)
-        }
-
     return ConfirmationSummary(
         seed=found.seed,
         replications=max(trial.cell.stated.replications for trial in found.trials),
         confirmed=found.is_confirmed,
         trials=[
-            ConfirmedTrial(**_trial(trial, bench), gain=apart(gains), ahead_of_answer=apart(ahead))
+            ConfirmedTrial(
+                **_trial(trial, bench),
+                gain=dict(zip(names, gains, strict=True)),
+                ahead_of_answer=dict(zip(names, ahead, strict=True)),
+            )
             for trial, gains, ahead in zip(found.trials, found.gains, found.ahead, strict=True)
         ],
         as_it_is=TrialSummary(**_trial(found.start, bench) | {"values": _as_it_is(bench)}),

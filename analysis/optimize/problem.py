@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ettrick import sim
 from ettrick.analysis.metrics import lower_is_better
+from ettrick.analysis.results.models import Aim
 from ettrick.analysis.study.amounts import amounts_of
 from ettrick.analysis.study.designs import Grid
 from ettrick.analysis.study.model import condition_of
@@ -179,28 +180,6 @@ _DRAWS = 20
 
 
 @dataclass(frozen=True)
-class Aim:
-    """What is to be as high, or as low, as it can be.
-
-    Parameters
-    ----------
-    name
-        A metric, or the name of an axis.
-    is_axis
-        Whether it is an axis: then it is known without a simulation.
-    """
-
-    name: str
-    lowest: bool
-    is_axis: bool
-    key: tuple[str | int, ...]
-
-    def score(self, value: float) -> float:
-        """Return a number that is the higher the better."""
-        return -value if self.lowest else value
-
-
-@dataclass(frozen=True)
 class Problem:
     """An optimisation, as the rest of the folder reads it.
 
@@ -292,7 +271,9 @@ def problem_of(loaded: LoadedStudy) -> Problem:
             complain(("subject_to", index), f"{condition.metric} is an axis: give its bounds in vary")
         conditions.append(condition)
     if not wrong and not conditions and all(aim.is_axis for aim in aims):
-        complain(aims[0].key, f"{aims[0].name} is an axis, and nothing keeps it from its end: add subject_to or pareto")
+        complain(
+            _key(spec, 0), f"{aims[0].name} is an axis, and nothing keeps it from its end: add subject_to or pareto"
+        )
     if wrong:
         raise sim.ScenarioError(wrong)
     draws = draws_of(loaded, over_draws=spec.over == "runs+parameters")
@@ -301,7 +282,7 @@ def problem_of(loaded: LoadedStudy) -> Problem:
 
 def check_metrics(problem: Problem, known: Sequence[str]) -> None:
     """Refuse metrics that the scenario does not have."""
-    asked = [(aim.key, aim.name) for aim in problem.aims if not aim.is_axis]
+    asked = [(_key(problem.spec, index), aim.name) for index, aim in enumerate(problem.aims) if not aim.is_axis]
     asked += [(("subject_to", index), condition.metric) for index, condition in enumerate(problem.conditions)]
     wrong = []
     for key, name in asked:
@@ -317,19 +298,24 @@ def _aims(
 ) -> tuple[Aim, ...]:
     """Return what counts, the first one first; mistakes go to `complain`."""
     assert callable(complain)
-    key = "minimize" if spec.minimize else "maximize"
+    key = _key(spec, 0)
     first = spec.minimize or spec.maximize
     if first in unknown:
-        complain((key,), f"{first} has a distribution: it is not chosen")
+        complain(key, f"{first} has a distribution: it is not chosen")
     if first in domains and not isinstance(domains[first], NumericRange):
-        complain((key,), f"{first} has no numbers that could be compared")
+        complain(key, f"{first} has no numbers that could be compared")
     for index, name in enumerate(spec.pareto):
         if name in domains or name in unknown:
             complain(("pareto", index), f"{name} is an axis: name it in minimize or maximize")
         elif name == first or name in spec.pareto[:index]:
             complain(("pareto", index), f"{name} is there already")
-    others = (Aim(name, lower_is_better(name), False, ("pareto", index)) for index, name in enumerate(spec.pareto))
-    return (Aim(first, bool(spec.minimize), first in domains, (key,)), *others)
+    others = (Aim(name=name, lowest=lower_is_better(name), is_axis=False) for name in spec.pareto)
+    return (Aim(name=first, lowest=bool(spec.minimize), is_axis=first in domains), *others)
+
+
+def _key(spec: Optimum, aim: int) -> tuple[str | int, ...]:
+    """Return where an aim stands in the section ``optimize``."""
+    return ("pareto", aim - 1) if aim else ("minimize" if spec.minimize else "maximize",)
 
 
 def draws_of(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.optimize.evaluate import Evaluator, Trial
-    from ettrick.analysis.optimize.problem import Aim
+    from ettrick.analysis.results.models import Aim
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition
 

@@ -23,7 +23,7 @@ from ettrick.analysis.fleet import (
 from ettrick.analysis.metrics import BY, METRICS, WEIGHTED, Slice, metrics_of
 from ettrick.analysis.results import models
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.statistics.estimates import Interval, contributions, rate, ratio_interval, t_quantile, with_width
+from ettrick.analysis.statistics.estimates import contributions, rate, ratio_interval, t_quantile, with_width
 from ettrick.analysis.statistics.intervals import possible, widened
 from ettrick.sim import (
     CLUSTER,
@@ -59,7 +59,7 @@ class Settled(NamedTuple):
     intervals: str
     batches: int
     correlated: list[str]
-    growth: Growth | None  # of the queue; ``None`` where it is not known
+    growth: models.QueueGrowth | None  # of the queue; ``None`` where it is not known
 
 
 def settled(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> Settled:
@@ -93,7 +93,7 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> 
         # Below a node one failure stops several jobs at once: these are no independent events.
         if part is not None and (part.metric, part.by) == ("mttf", "size") and part.least >= per_node:
             found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
-    if growth is not None and growth.is_saturated:
+    if growth is not None and growth.saturated:
         empty = models.MetricSummary(mean=None, mean_ci95=None)
         found = {name: empty if METRICS[name].is_of_queue else summary for name, summary in found.items()}
     intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
@@ -117,16 +117,7 @@ def _of_single_jobs(prepared: Prepared, fleet: FleetResult) -> set[str]:
     }
 
 
-class Growth(NamedTuple):
-    """How fast the queue grew [GPUs/s], and its 95 % interval."""
-
-    rate: float
-    ci95: Interval
-    is_saturated: bool
-    """Whether it grew, not by chance (99 %), and went on: by more than a fifth of itself in the second half."""
-
-
-def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
+def growth_of(lines: Sequence[QueueLine]) -> models.QueueGrowth | None:
     """Return how fast the queue grew in some replications; ``None`` without any.
 
     The error of the slope is that of the mean queue, if it wandered. Of `FEWEST_REPLICATIONS` or more it is that of
@@ -151,7 +142,11 @@ def growth_of(lines: Sequence[QueueLine]) -> Growth | None:
     later = mean.second_half
     goes_on = later.slope() * later.seconds > 0.2 * float(later.queue.mean())
     # One-sided, 98 % to both sides are 99 %.
-    return Growth(rate, (rate - reach(0.95), rate + reach(0.95)), goes_on and rate > reach(0.98))
+    return models.QueueGrowth(
+        gpus_per_day=rate * DAY,
+        ci95=with_width(((rate - reach(0.95)) * DAY, (rate + reach(0.95)) * DAY)),
+        saturated=goes_on and rate > reach(0.98),
+    )
 
 
 def _by_gamma(summary: models.MetricSummary, ratios: Sequence[Ratio]) -> models.MetricSummary:
@@ -179,7 +174,7 @@ def _has_spread(ratios: Sequence[Ratio]) -> bool:
 def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetSummary:
     """Return the part of a document that is about streams of jobs."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
-    count, growth = fleet.replications, found.growth
+    count = fleet.replications
     groups: dict[str, dict[str, models.GroupSummary]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
         groups.setdefault(by, {})[name] = _group(prepared, fleet, accounts, found.metrics, by, name)
@@ -190,13 +185,7 @@ def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetSummary:
         intervals=found.intervals,
         batches=found.batches,
         correlated=found.correlated,
-        growth=None
-        if growth is None
-        else models.QueueGrowth(
-            gpus_per_day=growth.rate * DAY,
-            ci95=with_width((growth.ci95[0] * DAY, growth.ci95[1] * DAY)),
-            saturated=growth.is_saturated,
-        ),
+        growth=found.growth,
         outcomes={
             name: models.EndsSummary(jobs=jobs / count, gpu_s=gpu_s / count)
             for place, name in enumerate(OUTCOMES)

@@ -1027,12 +1027,16 @@ class SensitivityDocument(Document):
 # An optimisation.
 
 
-class AimDescription(Part):
+class Aim(Part):
     """What is sought."""
 
     name: str = Field(description="A metric or an axis.")
     lowest: bool = Field(description="Whether lower is better.")
     is_axis: bool = Field(description="Whether it is an axis.")
+
+    def score(self, value: float) -> float:
+        """Return a number that is the higher the better."""
+        return -value if self.lowest else value
 
 
 class AimSummary(Part):
@@ -1164,7 +1168,7 @@ class OptimizeDocument(Document):
     replications: Annotated[int, Field(ge=1)] = Field(description="Of each combination.")
     over: str | None = Field(None, description="Over what conditions hold.")
     draws: Count = Field(0, description="Draws of what is unknown.")
-    aims: Annotated[list[AimDescription], Field(min_length=1)] = Field(description="What is sought.")
+    aims: Annotated[list[Aim], Field(min_length=1)] = Field(description="What is sought.")
     conditions: Texts = Field(description="As they are stated.")
     axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
     answer: TrialSummary | None = Field(description="The best combination; null if nothing keeps the conditions.")

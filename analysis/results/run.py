@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.analysis.metrics import METRICS, Slice, is_exact, metrics_of
-from ettrick.analysis.ratios import nodes_down
 from ettrick.analysis.results import models
 from ettrick.analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
 from ettrick.analysis.results.step import describe_step, slower
@@ -34,6 +33,8 @@ from ettrick.sim import (
     window_width,
     yamlfile,
 )
+from ettrick.sim.formulas.arrays import quantile
+from ettrick.sim.formulas.nodes import missing_nodes_pmf
 from ettrick.sim.steps.power import STATE_OF_BUCKET, STATES, facility_energy
 from ettrick.sim.units import DAY
 
@@ -162,20 +163,16 @@ def document(
     """Return the document of a run."""
     prepared, tally = ensemble.prepared, ensemble.tally
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
-    energy, cost, units, gpus = energy_content(tally), cost_content(tally), prepared.units, prepared.gpus_per_node
+    units, gpus = prepared.units, prepared.gpus_per_node
     found = settled(ensemble, _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls))
     fleet = fleet_found(ensemble, found) if prepared.streams else models.NO_STREAMS
     metrics = found.metrics
     targets = {target.name: _target(target, metrics, prepared) for target in prepared.targets}
     metrics = {name: summary for name, summary in metrics.items() if not (Slice.parse(name) or Slice(name)).by}
-    down = nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares)
-    domains = (
-        {}
-        if units is None
-        else nodes_down(
-            tally.unit_down_times, len(units.nodes), gpus * len(units.nodes[0]), prepared.spares // len(units.nodes[0])
-        )
-    )
+    domains = None
+    if units is not None:
+        size = len(units.nodes[0])
+        domains = nodes_down(tally.unit_down_times, len(units.nodes), gpus * size, prepared.spares // size)
     return models.RunDocument(
         format=models.FORMAT,
         scenario=prepared.name,
@@ -193,10 +190,10 @@ def document(
         loss_gpu_s=_losses(ensemble, names),
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
         counts=_counts(ensemble),
-        nodes_down=models.NodesDown.model_validate(down) if down else models.EmptyRun(),
-        domains_down=models.NodesDown.model_validate(domains) if domains else None,
-        energy=None if energy is None else models.Energy.model_validate(energy),
-        cost=None if cost is None else models.Cost.model_validate(cost),
+        nodes_down=nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares) or models.EmptyRun(),
+        domains_down=domains,
+        energy=energy_of(tally),
+        cost=cost_of(tally),
         windows=_windows(ensemble),
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
@@ -284,7 +281,7 @@ def _metrics(
             "controlled": taken,
         }
         more |= {"band90": possible(name, _band(prepared, name, estimate.mean, bands.get(name))), **bound}
-        metrics[name] = models.MetricSummary.model_validate(summary).model_copy(update=more)
+        metrics[name] = summary.model_copy(update=more)
     return metrics
 
 
@@ -422,11 +419,57 @@ def _is_constant(found: models.MetricSummary) -> bool:
 
 
 # ----------------------------------------
+# How many nodes are missing at once, and how far that is from what independent nodes would do.
+
+LEVELS = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+
+
+def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: int = 0) -> models.NodesDown | None:
+    """Return the distribution over time of the number of nodes, or domains, that are down, pooled over replications.
+
+    ``None`` if no time passed.
+
+    Parameters
+    ----------
+    times
+        For how long how many were down, in all replications of a scenario [s].
+    spares
+        A number that `more_than` has in any case.
+    """
+    counts = np.array(sorted(times), dtype=np.int64)
+    share = np.array([times[count] for count in counts])
+    if not share.sum():
+        return None
+    share /= share.sum()
+    mean = float(counts @ share)
+    unavailability = mean / nodes
+    variance = float((counts - mean) ** 2 @ share)
+    reached = np.cumsum(share)
+    law = missing_nodes_pmf(nodes, unavailability)  # its quantiles in closed form would need scipy
+    chance = nodes * unavailability * (1 - unavailability)
+    most = int(counts[share > 0][-1])
+    steps = sorted({0, spares, *(2**power for power in range(most.bit_length()))})
+    return models.NodesDown(
+        mean=mean,
+        # A rounding error must not ask for one node more.
+        **{name: int(counts[np.searchsorted(reached, level * (1 - 1e-12))]) for name, level in LEVELS.items()},
+        max=most,
+        dispersion=variance / chance if chance > 0 else None,
+        independent=models.Quantiles(**{name: quantile(law, level) for name, level in LEVELS.items()}),
+        more_than=[
+            models.ExceedanceShare(count=step, gpus=step * gpus, time_share=float(share[counts > step].sum()))
+            for step in steps
+            if step < most or step == spares
+        ],
+    )
+
+
+# ----------------------------------------
 # What a run took, by what drew it and by what it was paid for.
 
 
-def energy_content(tally: RunAccumulator) -> dict[str, Any] | None:
-    """Return what drew the energy of a mean replication, as plain data; ``None`` where a node's power is not known."""
+def energy_of(tally: RunAccumulator) -> models.Energy | None:
+    """Return what drew the energy of a mean replication; ``None`` where a node's power is not known."""
     facility = tally.prepared.upkeep.facility
     if facility is None:
         return None
@@ -434,24 +477,20 @@ def energy_content(tally: RunAccumulator) -> dict[str, Any] | None:
     seconds = float(np.mean(tally.amounts["seconds"]))
     whole = facility_energy(sum(nodes.values()), facility.network * seconds, facility.storage * seconds, facility.pue)
     node = facility.node
-    return {
-        "nodes_j": nodes,
-        "network_j": whole.network,
-        "storage_j": whole.storage,
-        "overhead_j": whole.overhead,
-        "total_j": whole.total,
-        "pue": facility.pue,
-        "switches": facility.switches,
-        "switch_w": facility.switch,
-        "node": {
-            "idle_w": node.idle,
-            "training_w": node.training,
-            "gpus": node.gpus,
-            "measured": node.measured,
-            "source": node.source,
-        },
-        "assumptions": _assumptions(tally.prepared, facility, tally.cluster),
-    }
+    return models.Energy(
+        nodes_j=nodes,
+        network_j=whole.network,
+        storage_j=whole.storage,
+        overhead_j=whole.overhead,
+        total_j=whole.total,
+        pue=facility.pue,
+        switches=facility.switches,
+        switch_w=facility.switch,
+        node=models.NodePowerSummary(
+            idle_w=node.idle, training_w=node.training, gpus=node.gpus, measured=node.measured, source=node.source
+        ),
+        assumptions=_assumptions(tally.prepared, facility, tally.cluster),
+    )
 
 
 def _assumptions(prepared: Prepared, facility: Facility, cluster: Any) -> list[str]:
@@ -481,20 +520,20 @@ def _worded(state: PowerState) -> str:
     return f"{100 * state.utilisation:g} % of the way from idle to training"
 
 
-def cost_content(tally: RunAccumulator) -> dict[str, Any] | None:
-    """Return the cost of a mean replication by what it is paid for, as plain data; ``None`` without prices."""
+def cost_of(tally: RunAccumulator) -> models.Cost | None:
+    """Return the cost of a mean replication by what it is paid for; ``None`` without prices."""
     cost = tally.prepared.upkeep.cost
     if cost is None:
         return None
     parts = {
-        name.removeprefix("cost."): float(np.mean(each))
-        for name, each in tally.amounts.items()
+        name.removeprefix("cost."): float(np.mean(amounts))
+        for name, amounts in tally.amounts.items()
         if name.startswith("cost.")
     }
-    return {
-        "currency": cost.currency,
-        "allocation": cost.allocation,
+    return models.Cost(
+        currency=cost.currency,
+        allocation=cost.allocation,
         **parts,
-        "total": math.fsum(parts.values()),
-        "repairs": {part: number / tally.replications for part, number in sorted(tally.repairs.items())},
-    }
+        total=math.fsum(parts.values()),
+        repairs={part: number / tally.replications for part, number in sorted(tally.repairs.items())},
+    )

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick.analysis.metrics import PROBABILITIES, is_share
+from ettrick.analysis.results.models import ControlledDifference, DifferenceSummary
 from ettrick.analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile, two_way
 from ettrick.analysis.statistics.intervals import is_zero_or_one, unseen
 from ettrick.sim import Bucket, starved_at_most
@@ -68,24 +69,6 @@ _RARELY = 1e-5
 _SAME = 1e-9
 
 """Spread of a control, relative to its size, below which it is a constant [-]."""
-
-
-class ControlledMean(NamedTuple):
-    """A mean with control variates.
-
-    Parameters
-    ----------
-    mean
-        The estimate.
-    ci95
-        Its 95 % interval.
-    worth
-        How many times the replications an interval as narrow would take without [-]; 1000 at most.
-    """
-
-    mean: float
-    ci95: Interval
-    worth: float
 
 
 class ControlVariates:
@@ -150,13 +133,12 @@ def of_pair(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) 
     return np.column_stack([both[:, :2], apart[:, 0], both[:, 2:], np.abs(apart[:, 1])])
 
 
-def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> ControlledMean | None:
+def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> ControlledDifference | None:
     """Return the mean of a metric with control variates, and its 95 % interval.
 
-    With d_i what replication i contributes to the ratio of sums the least-squares
-    fit
-    ``d_i = m + b z_i`` gives the mean m at controls of zero. Its standard error is that of the intercept, and
-    Student's quantile has ``n - c - k`` degrees of freedom for k controls and c times the commonest value.
+    With d_i what replication i contributes to the ratio of sums the least-squares fit ``d_i = m + b z_i`` gives the
+    mean m at controls of zero. Its standard error is that of the intercept, and Student's quantile has ``n - c - k``
+    degrees of freedom for k controls and c times the commonest value.
 
     Parameters
     ----------
@@ -168,7 +150,7 @@ def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> ControlledMe
 
     Returns
     -------
-    Controlled or None
+    ControlledDifference or None
         ``None`` without such controls, with too few replications, with fewer than `FEWEST_EVENTS` values that are not
         the commonest one (of a difference: not 0), or where the metric has no mean.
     """
@@ -178,7 +160,7 @@ def controlled(ratios: Sequence[Ratio], controls: npt.ArrayLike) -> ControlledMe
     return of_values(values, controls)
 
 
-def of_values(values: FloatArray, controls: npt.ArrayLike) -> ControlledMean | None:
+def of_values(values: FloatArray, controls: npt.ArrayLike) -> ControlledDifference | None:
     """Return the same for values, one per replication, shape (n,)."""
     table = np.asarray(controls, dtype=np.float64)
     count = len(values)
@@ -201,7 +183,7 @@ def of_values(values: FloatArray, controls: npt.ArrayLike) -> ControlledMean | N
     half = t_quantile(0.95, moved - basis.shape[1]) * error
     mean, without = float(fitted[0]), t_quantile(0.95, count - 1) * plain
     half = max(half, without / math.sqrt(_MOST_WORTH))
-    return ControlledMean(mean, (mean - half, mean + half), (without / half) ** 2)
+    return ControlledDifference(mean=mean, ci95=(mean - half, mean + half), worth=(without / half) ** 2)
 
 
 def _commonest(values: FloatArray) -> int:
@@ -251,34 +233,6 @@ MANY = 10_000
 """Replications from which on a difference is not worth being resolved."""
 
 
-class Difference(NamedTuple):
-    """By how much a metric of one variant is above that of another.
-
-    Parameters
-    ----------
-    mean
-        Difference of the two metrics as they are reported, each a ratio of sums.
-    ci95
-        Its 95 % interval; ``None`` where it is the same in all replications.
-    resolved
-        Whether the interval leaves out zero. Without one: whether there is a difference and, where all replications of
-        a variant are the same too, whether it is larger than what runs that nobody has met may take, at 97.5 %.
-    replications_to_resolve
-        How many replications would leave it out if mean and spread stay as they are; ``None`` for more than `MANY`.
-    controlled
-        The same with the controls of both; ``None`` where they are not known.
-    exact
-        Whether nothing is random in either variant, so that one replication tells all.
-    """
-
-    mean: float
-    ci95: Interval | None
-    resolved: bool
-    replications_to_resolve: int | None
-    controlled: ControlledMean | None = None
-    exact: bool = False
-
-
 def difference(
     ours: Sequence[Ratio],
     theirs: Sequence[Ratio],
@@ -287,7 +241,7 @@ def difference(
     metric: str = "",
     confidence: float = 0.95,
     is_exact: bool = False,
-) -> Difference | None:
+) -> DifferenceSummary | None:
     """Return by how much a ratio metric of one variant is above that of another, over common replications.
 
     With ``r = sum(a) / sum(b)`` for each variant, replication i contributes ``d_i = (r + (a_i - r b_i) / b_mean)`` of
@@ -310,7 +264,7 @@ def difference(
 
     Returns
     -------
-    Difference or None
+    DifferenceSummary or None
         ``None`` for fewer than two replications of what is random, an infinite amount, or nothing in a denominator.
 
     Raises
@@ -338,14 +292,32 @@ def difference(
         # Where the variants scatter, and their difference does not, runs that nobody has met would scatter alike.
         is_calm = not is_exact and bool(np.all(first == first[0]))
         hidden = unseen(len(each)) * size if is_calm else 0.0
-        return Difference(float(each[0]), None, abs(float(each[0])) > hidden, None, exact=is_exact)
+        return difference_of(float(each[0]), is_resolved=abs(float(each[0])) > hidden, is_exact=is_exact)
     interval = mean_interval(each, confidence)
     if interval is None:
         return None
     mean = (interval[0] + interval[1]) / 2
     needed = replications_to_resolve(mean, float(each.std(ddof=1)), confidence)
     controlled = of_values(each, controls) if controls is not None else None
-    return Difference(mean, interval, not interval[0] <= 0 <= interval[1], needed, controlled)
+    return difference_of(
+        mean, interval, is_resolved=not interval[0] <= 0 <= interval[1], needed=needed, controlled=controlled
+    )
+
+
+def difference_of(
+    mean: float,
+    interval: Interval | None = None,
+    *,
+    is_resolved: bool,
+    needed: int | None = None,
+    controlled: ControlledDifference | None = None,
+    is_exact: bool = False,
+) -> DifferenceSummary:
+    """Return a difference as documents have it, each of its keys stated."""
+    return DifferenceSummary(
+        mean=mean, ci95=interval, resolved=is_resolved, replications_to_resolve=needed, controlled=controlled,
+        exact=is_exact,
+    )  # fmt: skip
 
 
 def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95) -> int | None:
@@ -378,13 +350,11 @@ def replications_to_resolve(mean: float, spread: float, confidence: float = 0.95
 # hold together with a probability of 95 %: each is Student's at a confidence of ``1 - 0.05 / (k - 1)`` (Bonferroni, so
 # that any correlation between candidates is allowed). If they hold, b is among those that none of their own intervals
 # puts behind another: these may be the best. And how far any candidate is from b lies between the lowest and the
-# highest
-# end that the intervals of those have for it. So nothing is lost by letting the data pick the winner, and only k - 1
-# comparisons have to hold together, not one for each of the k (k - 1) / 2 pairs.
+# highest end that the intervals of those have for it. So nothing is lost by letting the data pick the winner, and only
+# k - 1 comparisons have to hold together, not one for each of the k (k - 1) / 2 pairs.
 #
 # References: D. G. Edwards, J. C. Hsu, Journal of the American Statistical Association 78 (1983), 965; with common
-# random
-# numbers: B. L. Nelson, F. J. Matejcik, Management Science 41 (1995), 1935.
+# random numbers: B. L. Nelson, F. J. Matejcik, Management Science 41 (1995), 1935.
 
 _SAME_RANKING = 1e-12
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from ettrick.analysis.results.models import MetricSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,32 +30,13 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Summary:
-    """One metric over n replications; whatever n or the data do not support is None.
-
-    Quantiles describe one run, their intervals (order statistics) and `mean_ci95` say how well n runs pin them down.
-    """
-
-    n: int
-    mean: float | None = None
-    mean_ci95: Interval | None = None
-    std: float | None = None
-    p05: float | None = None
-    p50: float | None = None
-    p95: float | None = None
-    p05_ci95: Interval | None = None
-    p50_ci95: Interval | None = None
-    p95_ci95: Interval | None = None
-
-
-def summarise(values: npt.ArrayLike) -> Summary:
+def summarise(values: npt.ArrayLike) -> MetricSummary:
     """Return the summary of one metric, one value per replication, `values` (n,)."""
     x = _sample(values)
-    return _summary(x, x, _mean(x), mean_interval(x))
+    return _summary(x, _mean(x), mean_interval(x))
 
 
-def summarise_ratio(numerators: npt.ArrayLike, denominators: npt.ArrayLike) -> Summary:
+def summarise_ratio(numerators: npt.ArrayLike, denominators: npt.ArrayLike) -> MetricSummary:
     """Return the summary of a ratio metric: its mean is the ratio of sums.
 
     `std` and the quantiles are of the replications' own ratios. A replication with nothing in its denominator has an
@@ -65,7 +47,7 @@ def summarise_ratio(numerators: npt.ArrayLike, denominators: npt.ArrayLike) -> S
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = a / b
     estimate = ratio_interval(a, b)
-    return _summary(a, ratios[~np.isnan(ratios)], _ratio(a, b), None if estimate is None else estimate[1:])
+    return _summary(ratios[~np.isnan(ratios)], _ratio(a, b), None if estimate is None else estimate[1:])
 
 
 def mean_interval(values: npt.ArrayLike, confidence: float = 0.95) -> Interval | None:
@@ -217,10 +199,9 @@ def _ranks(n: int, q: float, confidence: float) -> tuple[int, int] | None:
     return (low, high) if low >= 1 and high <= n else None
 
 
-def _summary(replications: FloatArray, x: FloatArray, mean: float | None, interval: Interval | None) -> Summary:
+def _summary(x: FloatArray, mean: float | None, interval: Interval | None) -> MetricSummary:
     """Return a summary with quantiles of `x`, one value per replication that has one."""
-    return Summary(
-        n=replications.size,
+    return MetricSummary(
         mean=mean,
         mean_ci95=with_width(interval),
         std=_std(x) if x.size > 1 and np.all(np.isfinite(x)) else None,
@@ -291,7 +272,7 @@ def t_upper(tail: float, degrees: float) -> float:
 # Metrics over replications: a ratio of sums each.
 
 
-def summaries(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, Summary]:
+def summaries(rows: Sequence[Mapping[str, Ratio]]) -> dict[str, MetricSummary]:
     """Return the summary of each metric over replications; ratios are ratios of sums."""
     return {name: summarise_ratio(*_columns(rows, name)) for name in (rows[0] if rows else ())}
 

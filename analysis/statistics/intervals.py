@@ -40,7 +40,7 @@ _FEWEST = 10
 """Replications below which a sample says nothing about its tail."""
 
 
-class Estimate(NamedTuple):
+class MeanEstimate(NamedTuple):
     """A mean and how sure it is.
 
     Parameters
@@ -55,14 +55,14 @@ class Estimate(NamedTuple):
         number itself is.
     """
 
-    mean: float | None
-    interval: Interval | None
-    method: str
+    mean: float | None = None
+    interval: Interval | None = None
+    method: str = ""
 
 
 def mean_estimate(
     ratios: Sequence[Ratio], metric: str = "", *, is_exact: bool = False, follows_tail: bool = True
-) -> Estimate:
+) -> MeanEstimate:
     """Return the mean of a metric over replications, with the interval that suits the sample.
 
     Parameters
@@ -78,7 +78,7 @@ def mean_estimate(
     """
     values = contributions(ratios)
     if values is None:
-        return Estimate(None, None, "")
+        return MeanEstimate()
     # Rounding would move the mean of equal values away from them.
     equal = bool(np.all(values == values[0]))
     mean = float(values[0]) if equal else float(values.mean())
@@ -86,7 +86,7 @@ def mean_estimate(
     if is_exact and equal:
         interval, method = (mean, mean), "exact"
     interval = widened(mean, interval, ratios, metric)
-    return Estimate(mean, interval, "" if interval is None and method != "exact" else method)
+    return MeanEstimate(mean, interval, "" if interval is None and method != "exact" else method)
 
 
 def _sampled(

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ettrick.analysis.metrics import PROBABILITIES, is_share
-from ettrick.analysis.statistics.differences import Difference
+from ettrick.analysis.results.models import CellMetric, DifferenceSummary
+from ettrick.analysis.statistics.differences import difference_of
 from ettrick.analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
 from ettrick.analysis.statistics.intervals import (
-    Estimate,
+    MeanEstimate,
     binomial_interval,
     is_zero_or_one,
     mean_estimate,
@@ -84,7 +85,7 @@ class PointResult:
     job_rate: JobRate | None = None
     exact: frozenset[str] = frozenset()
 
-    def estimate(self, metric: str, count: int | None = None) -> Estimate:
+    def estimate(self, metric: str, count: int | None = None) -> MeanEstimate:
         """Return the mean of a metric, over the first `count` replications if that is given."""
         return mean_estimate(self.metrics.get(metric, ())[:count], metric, is_exact=metric in self.exact)
 
@@ -154,75 +155,29 @@ FEWEST_DRAWS = 20
 """Draws from which on there is a band: with fewer its ends would lie beyond all of them."""
 
 
-class CellStatistics(NamedTuple):
-    """One metric of a cell. Three kinds of doubt stay apart: whatever the data do not support is ``None``.
-
-    Parameters
-    ----------
-    mean
-        The metric at the central values of what is unknown; ratios are ratios of sums.
-    ci95
-        Its 95 % interval: the Monte Carlo error, which shrinks with more replications.
-    method
-        How the interval was made: ``t``, ``bca`` (Student's and BCa together) or ``exact``; empty without one, as where
-        all replications are equal.
-    band90
-        Where the mean is with a probability of 90 % as far as the distributions of unknown inputs show; ``None`` with
-        fewer than `FEWEST_DRAWS` draws, or where one of them has no mean.
-    censored, never_started
-        Those in which a job was not finished at the horizon, or never got its nodes.
-    """
-
-    mean: float | None
-    ci95: Interval | None
-    method: str
-    std: float | None
-    p05: float | None
-    p50: float | None
-    p95: float | None
-    band90: Interval | None
-    replications: int
-    censored: int
-    never_started: int
-
-
-class Predicted(NamedTuple):
-    """A mean over runs and unknown inputs together: what to expect of a run whose inputs are not known.
-
-    Parameters
-    ----------
-    interval
-        Its 95 % interval, as far as draws and replications show; ``None`` with fewer than two of either, and where all
-        of them are equal.
-    """
-
-    mean: float
-    interval: Interval | None
-
-
-def summary_of(cell: Cell, metric: str) -> CellStatistics | None:
+def summary_of(cell: Cell, metric: str) -> CellMetric | None:
     """Return the summary of one metric of a cell; ``None`` if the cell has no such metric.
 
     A time to finish with a censored replication has no mean and no interval, but those quantiles that lie below what
-    was censored; `CellStatistics.censored` says how many replications that are.
+    was censored; `CellMetric.censored` says how many replications that are.
     """
     ratios = cell.stated.metrics.get(metric)
     if not ratios:
         return None
     runs = summarise_ratio([ratio.amount for ratio in ratios], [ratio.base for ratio in ratios])
     estimate = cell.stated.estimate(metric)
-    return CellStatistics(
-        estimate.mean,
-        estimate.interval,
-        estimate.method,
-        runs.std,
-        runs.p05,
-        runs.p50,
-        runs.p95,
-        None if estimate.mean is None else _band(cell, metric, estimate.mean),
-        runs.n,
-        cell.stated.censored,
-        cell.stated.never_started,
+    return CellMetric(
+        mean=estimate.mean,
+        mean_ci95=estimate.interval,
+        method=estimate.method,
+        std=runs.std,
+        p05=runs.p05,
+        p50=runs.p50,
+        p95=runs.p95,
+        band90=None if estimate.mean is None else _band(cell, metric, estimate.mean),
+        replications=len(ratios),
+        censored=cell.stated.censored,
+        never_started=cell.stated.never_started,
     )
 
 
@@ -242,7 +197,7 @@ def _band(cell: Cell, metric: str, mean: float) -> Interval | None:
     return possible(metric, (mean + low, mean + high))
 
 
-def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
+def predictive_mean(cell: Cell, metric: str) -> MeanEstimate | None:
     """Return the mean of a metric over all draws of what is not known, and how sure it is.
 
     Replication i has the same failures in every draw, so neither are draws a sample of their own nor are replications:
@@ -253,7 +208,7 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
 
     Returns
     -------
-    Predicted or None
+    MeanEstimate or None
         Without draws, what `summary_of` has. ``None`` where the cell or one of its draws has no mean.
 
     References
@@ -262,25 +217,25 @@ def predictive_mean(cell: Cell, metric: str) -> Predicted | None:
     """
     if not cell.drawn:
         estimate = cell.stated.estimate(metric)
-        return None if estimate.mean is None else Predicted(estimate.mean, estimate.interval)
+        return None if estimate.mean is None else estimate
     values = drawn_table(cell, metric)
     if not len(values):
         return None
     found = two_way(values)
     if min(values.shape) < 2:
-        return Predicted(found.mean, None)
+        return MeanEstimate(found.mean)
     if is_probability(cell, metric):
         interval = _of_probability(found, values.shape)
     elif not found.variance:
-        return Predicted(found.mean, None)
+        return MeanEstimate(found.mean)
     else:
         half = found.reach() * math.sqrt(found.variance)
         interval = possible(metric, (found.mean - half, found.mean + half))
     ratios = [ratio for outcome in cell.drawn for ratio in outcome.metrics[metric]]
-    return Predicted(found.mean, widened(found.mean, interval, ratios, metric))
+    return MeanEstimate(found.mean, widened(found.mean, interval, ratios, metric))
 
 
-def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: float = 0.95) -> Difference | None:
+def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: float = 0.95) -> DifferenceSummary | None:
     """Return by how much a metric of a cell is above that of another over all draws of what is not known.
 
     The draws, and the replications of each, are the same in both cells. What a draw changes between the two is a part
@@ -289,7 +244,7 @@ def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: flo
 
     Returns
     -------
-    Difference or None
+    DifferenceSummary or None
         ``None`` where a draw has no mean, or with fewer than two draws or replications.
     """
     first, second = drawn_table(ours, metric), drawn_table(theirs, metric)
@@ -303,8 +258,8 @@ def predictive_difference(ours: Cell, theirs: Cell, metric: str, confidence: flo
     half = found.reach(confidence) * math.sqrt(found.variance)
     if not half:
         size = 1.0 if is_share(metric) else max(abs(float(first.mean())), abs(float(second.mean())))
-        return Difference(found.mean, None, abs(found.mean) > unseen(min(len(each), count)) * size, None)
-    return Difference(found.mean, (found.mean - half, found.mean + half), abs(found.mean) > half, None)
+        return difference_of(found.mean, is_resolved=abs(found.mean) > unseen(min(len(each), count)) * size)
+    return difference_of(found.mean, (found.mean - half, found.mean + half), is_resolved=abs(found.mean) > half)
 
 
 def is_probability(cell: Cell, metric: str) -> bool:

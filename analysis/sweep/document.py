@@ -11,7 +11,6 @@ from ettrick.analysis.results.models import (
     AnswerSummary,
     AxisValue,
     CellFormula,
-    CellMetric,
     CellSummary,
     FailedPoint,
     ScenarioWarning,
@@ -150,7 +149,6 @@ def _axes(table: StudyTable) -> dict[str, SweepAxis]:
 
 def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellSummary:
     outcome = cell.stated
-    metrics = {name: found for name in table.metrics if (found := summary_of(cell, name)) is not None}
     return CellSummary(
         cell=number,
         point=outcome.point.number,
@@ -168,12 +166,7 @@ def _cell(table: StudyTable, number: int, cell: Cell, gpus: int | None) -> CellS
         precise=outcome.precise,
         censored=outcome.censored,
         never_started=outcome.never_started,
-        metrics={
-            name: CellMetric(
-                mean_ci95=found.ci95, **{key: value for key, value in found._asdict().items() if key != "ci95"}
-            )
-            for name, found in metrics.items()
-        },
+        metrics={name: found for name in table.metrics if (found := summary_of(cell, name)) is not None},
         closed_form=CellFormula(
             applies=outcome.formula is not None, reasons=list(outcome.no_formula), ettr=outcome.formula
         ),

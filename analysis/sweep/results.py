@@ -251,4 +251,4 @@ def _summary(cell: Cell, metric: str) -> list[Any]:
         return [None] * len(_summary_columns(metric))
     nothing = (None, None)
     quantiles = (found.std, found.p05, found.p50, found.p95)
-    return [found.mean, *(found.ci95 or nothing), *quantiles, *(found.band90 or nothing), found.method]
+    return [found.mean, *(found.mean_ci95 or nothing), *quantiles, *(found.band90 or nothing), found.method]

@@ -37,6 +37,7 @@ MAKERS = (
     "fleet.py",
     "metrics.py",
     "ratios.py",
+    "results/models.py",
     "statistics/differences.py",
     "statistics/estimates.py",
     "statistics/intervals.py",

@@ -15,7 +15,7 @@ from ettrick import sim
 from ettrick.analysis.page.chapters.run import format_run as typed_format_run
 from ettrick.analysis.ratios import job_spending, ratios, spending
 from ettrick.analysis.results.models import RunDocument
-from ettrick.analysis.results.run import cost_content, energy_content
+from ettrick.analysis.results.run import cost_of, energy_of
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import replicate
 from ettrick.sim import catalog
@@ -46,9 +46,9 @@ PAIR = [{**TRAIN, "name": "large", "gpus": 64, "work": {"time": "12 h"}}, {**TRA
 
 def parts(prepared: sim.Prepared, *results: sim.Result) -> dict[str, Any]:
     """Return what a cost is made of."""
-    content = cost_content(report_sample.tally(prepared, *results))
+    content = cost_of(report_sample.tally(prepared, *results))
     assert content is not None
-    return content
+    return content.model_dump(exclude_unset=True)
 
 
 def failing(**changes: Any) -> list[dict[str, Any]]:
@@ -202,7 +202,7 @@ def test_only_what_is_known_is_there() -> None:
     """Without prices there is no cost, and without tokens nothing is per token."""
     prepared = report_sample.prepare()
     assert set(spending(prepared, sim.run(prepared, 0))) == {"energy"}
-    assert cost_content(report_sample.tally(prepared)) is None
+    assert cost_of(report_sample.tally(prepared)) is None
     all_known = report_sample.prepare(jobs=[TRAIN], cost=OWNED)
     names = {"energy", "cost", "energy_per_token", "cost_per_token", "tokens_per_gpu_day", "tokens_per_mw_day"}
     assert set(spending(all_known, sim.run(all_known, 0))) == names
@@ -352,7 +352,7 @@ def test_unknown_accelerators_have_no_energy() -> None:
     prepared = report_sample.prepare(cluster=cluster)
     result = sim.run(prepared, 0)
     assert not spending(prepared, result)
-    assert energy_content(report_sample.tally(prepared, result)) is None
+    assert energy_of(report_sample.tally(prepared, result)) is None
     power = {**ALONE, "idle": "1 kW", "training": "2 kW"}
     assert joules(cluster=cluster, jobs=LATE, power=power, **QUIET) == pytest.approx(1000 * 16 * DAYS)
 
@@ -361,20 +361,20 @@ def test_document_adds_up_and_says_what_is_assumed() -> None:
     """Buckets, network, storage and overhead add up to the total, and no state without a meter goes unsaid."""
     prepared = report_sample.prepare(power={"storage": "5 kW"})
     results = [sim.run(prepared, replication) for replication in range(3)]
-    content = energy_content(report_sample.tally(prepared, *results))
+    content = energy_of(report_sample.tally(prepared, *results))
     assert content is not None
-    nodes = sum(content["nodes_j"].values())
-    parts = nodes + content["network_j"] + content["storage_j"] + content["overhead_j"]
-    assert parts == pytest.approx(content["total_j"], rel=1e-12)
+    parts = sum(content.nodes_j.values()) + content.network_j + content.storage_j + content.overhead_j
+    assert parts == pytest.approx(content.total_j, rel=1e-12)
     ratios = [spending(prepared, result)["energy"].amount for result in results]
-    assert content["total_j"] == pytest.approx(mean(ratios), rel=1e-12)
-    assumed = " ".join(content["assumptions"])
-    for bucket, energy in content["nodes_j"].items():
+    assert content.total_j == pytest.approx(mean(ratios), rel=1e-12)
+    assumed = " ".join(content.assumptions)
+    for bucket, energy in content.nodes_j.items():
         assert (bucket in assumed) == (
             not STATES[STATE_OF_BUCKET[bucket]].measured and (energy > 0 or bucket == "repair")
         )
     assert "storage: not counted" not in assumed
-    assert content["node"]["measured"]
+    assert content.node is not None
+    assert content.node.measured
 
 
 def test_energy_of_a_measured_run() -> None:

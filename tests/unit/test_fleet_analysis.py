@@ -37,7 +37,7 @@ from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.analysis.study.model import Study
 from ettrick.sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
 from ettrick.sim.engine.fleet_result import DIRECT, PREEMPTION, FleetAccumulator
-from ettrick.sim.units import HOUR
+from ettrick.sim.units import DAY, HOUR
 from tests import report_sample
 from tests.cases import cases
 from tests.pace import IS_FULL, sample
@@ -236,7 +236,7 @@ def test_who_is_called_saturated(load: float, least: float, most: float) -> None
     """One run of a server that can do its work is hardly ever said to have too much, and one that cannot mostly is."""
     generator = np.random.default_rng(11)
     found = [growth_of([waiting(load, generator)]) for _ in range(sample(200))]
-    share = sum(growth is not None and growth.is_saturated for growth in found) / len(found)
+    share = sum(growth is not None and growth.saturated for growth in found) / len(found)
     assert least <= share <= most
 
 
@@ -267,13 +267,13 @@ def test_growth_of_a_queue() -> None:
         for _ in range(tries):
             growth = growth_of([line(0.5, noise()) for _ in range(replications)])
             assert growth is not None
-            hits += growth.ci95[0] <= 0.5 <= growth.ci95[1]
+            hits += growth.ci95[0] <= 0.5 * DAY <= growth.ci95[1]
             still = growth_of([line(0.0, noise()) for _ in range(replications)])
             assert still is not None
-            false += still.is_saturated
+            false += still.saturated
         assert hits > 0.95 * tries
         assert false < 0.05 * tries
-    assert growth_of([line(2.0, noise()) for _ in range(8)]).is_saturated  # type: ignore[union-attr]
+    assert growth_of([line(2.0, noise()) for _ in range(8)]).saturated  # type: ignore[union-attr]
     assert growth_of([]) is None
     assert queue_line(prepared(), result()) is None
 

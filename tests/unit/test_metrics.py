@@ -33,9 +33,9 @@ from ettrick.analysis.compare import Variant, compare, compare_document
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE
 from ettrick.analysis.page.chapters.compare import _metrics
 from ettrick.analysis.page.glossary import bucket_words, metric_words
-from ettrick.analysis.ratios import job_ratios, nodes_down, ratios, time_shares
+from ettrick.analysis.ratios import job_ratios, ratios, time_shares
 from ettrick.analysis.results.models import CompareDocument
-from ettrick.analysis.results.run import render
+from ettrick.analysis.results.run import nodes_down, render
 from ettrick.analysis.statistics.estimates import lower_bound, means, summaries
 from ettrick.sim import Bucket, JobResult, Prepared, Ratio, Result
 from tests import report_sample
@@ -123,10 +123,11 @@ def test_shares_by_hand() -> None:
 def test_nodes_down_by_hand() -> None:
     """Of 10,000 s none is down for 9,000, 3 for 985, 5 for 15: over 3 for 0.15 %, so for 99.9 % it takes 5."""
     found = nodes_down({0: 9000.0, 3: 985.0, 5: 15.0}, 100, gpus=8, spares=10)
-    assert found["mean"] == pytest.approx((3 * 985 + 5 * 15) / 10_000)
-    assert [found[level] for level in ("p50", "p90", "p99", "p999", "max")] == [0, 0, 3, 5, 5]
-    assert [(row["count"], row["gpus"]) for row in found["more_than"]] == [(0, 0), (1, 8), (2, 16), (4, 32), (10, 80)]
-    assert [row["time_share"] for row in found["more_than"]] == pytest.approx([0.1, 0.1, 0.1, 0.0015, 0.0])
+    assert found is not None
+    assert found.mean == pytest.approx((3 * 985 + 5 * 15) / 10_000)
+    assert [getattr(found, level) for level in ("p50", "p90", "p99", "p999", "max")] == [0, 0, 3, 5, 5]
+    assert [(row.count, row.gpus) for row in found.more_than] == [(0, 0), (1, 8), (2, 16), (4, 32), (10, 80)]
+    assert [row.time_share for row in found.more_than] == pytest.approx([0.1, 0.1, 0.1, 0.0015, 0.0])
 
 
 def test_availability_of_domains_by_hand() -> None:

@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import binom
 
 from ettrick import sim
-from ettrick.analysis.optimize.evaluate import MetricEstimate, estimate, front_of, rank_trials
+from ettrick.analysis.optimize.evaluate import estimate, front_of, rank_trials
 from ettrick.analysis.optimize.optimize import _counted, optimize, optimum_document, replications_to_hold
 from ettrick.analysis.optimize.problem import NumericRange, Options, problem_of
 from ettrick.analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
@@ -87,7 +87,7 @@ def test_a_condition_is_sure_where_the_interval_leaves_the_bound_out(
     ends: tuple[float, float], at_least: str, at_most: str
 ) -> None:
     """Both senses of the same bound of 0.7."""
-    found = MetricEstimate(sum(ends) / 2, ends)
+    found = sum(ends) / 2, ends
     assert condition_of("ettr >= 0.7").verdict(*found) == at_least
     assert condition_of("ettr <= 0.7").verdict(*found) == at_most
 
@@ -178,8 +178,8 @@ def test_an_interval_over_draws_knows_that_draws_share_their_runs() -> None:
     for _ in range(tables):
         hits = rng.random(24)[None, :] < rng.random(20)[:, None]
         found = estimate(crossed(hits), "p_finish_by", over_draws=True)
-        assert found.ci95 is not None
-        covered += found.ci95[0] <= 0.5 <= found.ci95[1]
+        assert found.interval is not None
+        covered += found.interval[0] <= 0.5 <= found.interval[1]
         alone = mean_interval(hits.astype(float).ravel())
         assert alone is not None
         naive += alone[0] <= 0.5 <= alone[1]
@@ -192,7 +192,7 @@ def test_runs_that_all_succeed_prove_no_certainty() -> None:
     """20 draws of 24 replications without a failure leave as much doubt as 20 runs: 0.025 ** (1 / 20)."""
     found = estimate(crossed(np.ones((20, 24), dtype=bool)), "p_finish_by", over_draws=True)
     assert found.mean == 1
-    assert found.ci95 == pytest.approx((0.025 ** (1 / 20), 1))
+    assert found.interval == pytest.approx((0.025 ** (1 / 20), 1))
 
 
 def test_replications_that_would_show_a_share_are_enough_and_one_less_is_not() -> None:

@@ -19,9 +19,9 @@ from ettrick.analysis.page.chapters import run
 from ettrick.analysis.page.charts.data import HeatMap
 from ettrick.analysis.page.model import Figure, Section, plain
 from ettrick.analysis.page.report_data import ReplayedScenario
-from ettrick.analysis.ratios import nodes_down
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import StepSummary
+from ettrick.analysis.results.run import nodes_down
 from ettrick.analysis.statistics.estimates import mean_interval
 from ettrick.sim.engine.result import Outage
 from ettrick.sim.units import DAY
@@ -239,11 +239,12 @@ def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     found = run.exceedance_of(focus.ensemble.results, nodes)
     down = nodes_down(focus.ensemble.tally.down_times, nodes)
     assert found is not None
-    assert found.simulated.sum() == pytest.approx(down["mean"])
+    assert down is not None
+    assert found.simulated.sum() == pytest.approx(down.mean)
     for name, level in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99)):
-        assert int(np.argmax(found.simulated <= 1 - level)) == down[name]
-        quantile = stats.binom.ppf(level, nodes, down["mean"] / nodes)
-        assert int(np.argmax(found.independent <= 1 - level)) == quantile == down["independent"][name]
+        assert int(np.argmax(found.simulated <= 1 - level)) == getattr(down, name)
+        quantile = stats.binom.ppf(level, nodes, down.mean / nodes)
+        assert int(np.argmax(found.independent <= 1 - level)) == quantile == getattr(down.independent, name)
 
 
 def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray, np.ndarray]:

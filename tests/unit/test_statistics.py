@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
+from ettrick.analysis.results.models import MetricSummary
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import MANY, Ranking, difference, ranking_of, ranking_over_draws
 from ettrick.analysis.statistics.estimates import (
-    Summary,
     mean_interval,
     quantile,
     quantile_interval,
@@ -564,7 +564,7 @@ def test_summary_of_a_sample() -> None:
     """A summary holds mean, sample standard deviation and quantiles with the intervals of the functions above."""
     values = np.arange(101.0)
     summary = summarise(values)
-    assert (summary.n, summary.mean, summary.p05, summary.p50, summary.p95) == (101, 50.0, 5.0, 50.0, 95.0)
+    assert (summary.mean, summary.p05, summary.p50, summary.p95) == (50.0, 5.0, 50.0, 95.0)
     assert summary.std == pytest.approx(math.sqrt(101 * 102 / 12), rel=1e-12)
     assert summary.mean_ci95 == mean_interval(values)
     assert summary.p05_ci95 == quantile_interval(values, 0.05)
@@ -574,12 +574,11 @@ def test_summary_of_a_sample() -> None:
 
 def test_no_data_is_all_none() -> None:
     """Without data nothing is defined; one value has a mean and nothing else; thirty have a p50 and no p05."""
-    assert summarise([]) == Summary(n=0)
-    assert summarise_ratio([], []) == Summary(n=0)
+    nothing = MetricSummary(mean=None, mean_ci95=None)
+    assert summarise([]) == summarise_ratio([], []) == nothing
     assert mean_interval([]) is None
     assert ratio_interval([], []) is None
-    assert summarise([2.5]) == Summary(n=1, mean=2.5)
-    assert summarise_ratio([5.0], [2.0]) == Summary(n=1, mean=2.5)
+    assert summarise([2.5]) == summarise_ratio([5.0], [2.0]) == MetricSummary(mean=2.5, mean_ci95=None)
     thirty = summarise(np.arange(30.0))
     assert thirty.p50 == 14.5
     assert (thirty.p05, thirty.p95, thirty.p05_ci95, thirty.p95_ci95) == (None, None, None, None)
@@ -588,7 +587,7 @@ def test_no_data_is_all_none() -> None:
 @cases("value", [0.0, 1.0, 0.1])
 def test_constant_data_gives_no_degenerate_interval(value: float) -> None:
     """A metric that never varies has no interval, and its quantiles are without NaN, rounding or a warning."""
-    expected = Summary(100, value, None, 0.0, value, value, value)
+    expected = MetricSummary(mean=value, mean_ci95=None, std=0.0, p05=value, p50=value, p95=value)
     assert summarise([value] * 100) == expected
     assert summarise_ratio([value] * 100, [1.0] * 100) == expected
 
@@ -610,12 +609,11 @@ def test_ratio_is_of_sums() -> None:
 def test_empty_denominators() -> None:
     """A run without interruptions has an infinite MTTI of its own: it ranks last and the pooled ratio is finite."""
     summary = summarise_ratio([30.0] * 10, [1.0] * 7 + [0.0] * 3)
-    assert summary.n == 10
     assert summary.mean == pytest.approx(300.0 / 7.0, rel=1e-12)
     assert summary.mean_ci95 is not None
     assert (summary.p50, summary.std) == (30.0, None)
     assert summary.p50_ci95 is None  # its upper end is the ninth of ten values, one of the infinite
-    assert summarise_ratio([1.0, 2.0], [0.0, 0.0]) == Summary(n=2)
+    assert summarise_ratio([1.0, 2.0], [0.0, 0.0]) == MetricSummary(mean=None, mean_ci95=None)
     assert summarise_ratio([0.0, 6.0, 6.0], [0.0, 2.0, 2.0]).std == 0.0  # 0 / 0 is no ratio
 
 

@@ -187,7 +187,7 @@ def test_the_three_columns() -> None:
     found = summary_of(cell(values), "ettr")
     assert found is not None
     assert found.mean == pytest.approx(values.mean())
-    assert (found.ci95, found.method) == (pytest.approx(mean_interval(values)), "t")
+    assert (found.mean_ci95, found.method) == (pytest.approx(mean_interval(values)), "t")
     assert (found.std, found.p05, found.p50) == (
         pytest.approx(values.std(ddof=1)),
         quantile(values, 0.05),
@@ -204,7 +204,7 @@ def test_noise_does_not_shrink_and_the_interval_does() -> None:
     few, many = summary_of(cell(values[:100]), "ettr"), summary_of(cell(values), "ettr")
     assert few is not None
     assert many is not None
-    widths = [np.subtract(*found.ci95[::-1]) for found in (few, many) if found.ci95]
+    widths = [np.subtract(*found.mean_ci95[::-1]) for found in (few, many) if found.mean_ci95]
     # A standard deviation of 100 values is known to 1 / sqrt(200) = 7 %.
     assert widths[0] / widths[1] == pytest.approx(3, rel=0.25)
     assert few.std == pytest.approx(many.std, rel=0.25)
@@ -223,7 +223,7 @@ def test_censored_runs_are_counted_and_never_dropped() -> None:
     times = np.concatenate([np.linspace(10, 20, 90), [math.inf] * 10])
     found = summary_of(cell(times, metric="time_to_work", censored=10, never_started=2), "time_to_work")
     assert found is not None
-    assert (found.mean, found.ci95, found.method, found.std, found.band90) == (None, None, "", None, None)
+    assert (found.mean, found.mean_ci95, found.method, found.std, found.band90) == (None, None, "", None, None)
     assert found.p50 == quantile(times, 0.5)
     assert found.p05 is not None
     assert found.p95 is None
@@ -235,7 +235,7 @@ def test_a_probability_has_an_exact_interval() -> None:
     found = summary_of(cell([1.0] * 40, metric="p_finish_by"), "p_finish_by")
     assert found is not None
     assert (found.mean, found.method) == (1.0, "exact")
-    assert found.ci95 == pytest.approx((0.025 ** (1 / 40), 1.0))
+    assert found.mean_ci95 == pytest.approx((0.025 ** (1 / 40), 1.0))
 
 
 def draws_of(center: NDArray[np.float64], moved: Any) -> list[NDArray[np.float64]]:
@@ -268,7 +268,7 @@ def test_the_band_needs_draws_that_all_have_a_mean() -> None:
         found = summary_of(Cell(full.stated, drawn_outcomes), "ettr")
         assert found is not None
         assert found.band90 is None
-        assert (found.mean, found.ci95) == (0.99, None)
+        assert (found.mean, found.mean_ci95) == (0.99, None)
 
 
 def test_predictive_mean_without_draws_is_the_mean() -> None:
@@ -276,7 +276,7 @@ def test_predictive_mean_without_draws_is_the_mean() -> None:
     ordinary = cell(np.random.default_rng(54).normal(0.9, 0.01, 30))
     found = summary_of(ordinary, "ettr")
     assert found is not None
-    assert predictive_mean(ordinary, "ettr") == (found.mean, found.ci95)
+    assert predictive_mean(ordinary, "ettr")[:2] == (found.mean, found.mean_ci95)
     assert predictive_mean(ordinary, "cost") is None
     assert predictive_mean(cell([math.inf, 1.0], metric="time_to_work"), "time_to_work") is None
 
@@ -299,7 +299,7 @@ def test_predictive_mean_needs_all_draws() -> None:
         predictive_mean(Cell(good.stated, (good.drawn[0], outcome_of_test_study_summary([1.0, math.inf]))), "ettr")
         is None
     )
-    assert predictive_mean(Cell(good.stated, good.drawn[:1]), "ettr") == (1.5, None)
+    assert predictive_mean(Cell(good.stated, good.drawn[:1]), "ettr") == (1.5, None, "")
 
 
 @pytest.mark.parametrize("part", [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0)])

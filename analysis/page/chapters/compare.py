@@ -39,7 +39,7 @@ from ettrick.analysis.page.glossary import bucket_words, metric_words
 from ettrick.analysis.page.model import Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import SourceDocument, number, span, worded
 from ettrick.analysis.ratios import ratios, time_shares
-from ettrick.analysis.statistics.differences import MANY, Difference, difference
+from ettrick.analysis.statistics.differences import MANY, difference, difference_of
 from ettrick.analysis.statistics.intervals import unseen
 from ettrick.sim import JOB_BUCKETS, Ratio
 from ettrick.sim.units import HOUR, YEAR
@@ -664,7 +664,7 @@ class BridgeStep(NamedTuple):
     before: float
     after: float
     # By how much it is smaller in the second one, which is a gain; ``None`` from a single replication.
-    found: Difference | None
+    found: DifferenceSummary | None
 
     @property
     def name(self) -> str:
@@ -685,7 +685,7 @@ class Bridge(NamedTuple):
     after: float
     steps: tuple[BridgeStep, ...]  # one for each bucket that changes, the largest gain first
     drawn: tuple[BridgeStep, ...]  # the same, with those that are too small to be seen put together
-    whole: Difference | None  # the difference of the two ETTR; ``None`` from a single replication
+    whole: DifferenceSummary | None  # the difference of the two ETTR; ``None`` from a single replication
 
     @property
     def gain(self) -> float:
@@ -806,7 +806,7 @@ def names_apart(
     return first, second, short, phrases(ours, same, content.axes)
 
 
-def _documented(report_data: ReportData, before: str, after: str) -> Difference | None:
+def _documented(report_data: ReportData, before: str, after: str) -> DifferenceSummary | None:
     """Return the difference in ETTR over all replications that a comparison has; ``None`` where none is known."""
     if report_data.kind != "compare":
         return None
@@ -817,7 +817,7 @@ def _documented(report_data: ReportData, before: str, after: str) -> Difference 
     mean, ends = found.mean, found.ci95
     if after == first:
         mean, ends = -mean, ends and (-ends[1], -ends[0])
-    return Difference(mean, ends, found.resolved, found.replications_to_resolve)
+    return difference_of(mean, ends, is_resolved=found.resolved, needed=found.replications_to_resolve)
 
 
 def _speeds(before: ReplayedScenario, after: ReplayedScenario, count: int) -> tuple[float, float] | None:
@@ -834,7 +834,11 @@ def _speeds(before: ReplayedScenario, after: ReplayedScenario, count: int) -> tu
 
 
 def title_of(
-    found: Bridge, names: tuple[str, str], place: str, documented: Difference | None, speeds: tuple[float, float] | None
+    found: Bridge,
+    names: tuple[str, str],
+    place: str,
+    documented: DifferenceSummary | None,
+    speeds: tuple[float, float] | None,
 ) -> str:
     """Return what the bridge says; all replications together decide whether there is a difference."""
     before, after = names
@@ -880,11 +884,11 @@ def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -
     return grid(f"From {first} to {second}", heads, rows, gloss="What it is", note=note)
 
 
-def _yearly(gain: float, found: Difference | None, hours: float) -> str:
+def _yearly(gain: float, found: DifferenceSummary | None, hours: float) -> str:
     return hours_of(gain * hours, _ends(found, hours))
 
 
-def _ends(found: Difference | None, size: float = 1.0) -> tuple[float, float] | None:
+def _ends(found: DifferenceSummary | None, size: float = 1.0) -> tuple[float, float] | None:
     """Return an interval within what is possible; ``None`` without width: all replications differ by as much."""
     if found is None or found.ci95 is None:
         return None

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         StopsSummary,
         VariantSummary,
     )
-    from ettrick.analysis.statistics.differences import Difference
 
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 
@@ -503,7 +502,7 @@ class _Fleet(NamedTuple):
 
     name: str
     document: RunDocument | VariantSummary
-    difference: Mapping[str, Difference | DifferenceSummary | None]
+    difference: Mapping[str, DifferenceSummary | None]
 
     @property
     def fleet(self) -> FleetSummary:

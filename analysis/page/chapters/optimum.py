@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.results.models import (
-        AimDescription,
+        Aim,
         ConditionSummary,
         DifferenceSummary,
         Labels,
@@ -160,7 +160,7 @@ class _Optimum:
         return SourceDocument(OPTIMIZE, self.content)
 
     @property
-    def aim(self) -> AimDescription:
+    def aim(self) -> Aim:
         return self.content.aims[0]
 
     @functools.cached_property

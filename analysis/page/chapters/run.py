@@ -54,9 +54,8 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, cause_name, cause_words
 from ettrick.analysis.page.model import Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber, SourceDocument, number, ranged, total, worded
-from ettrick.analysis.ratios import LEVELS, nodes_down
 from ettrick.analysis.results.models import NodesDown
-from ettrick.analysis.results.run import replays_a_log
+from ettrick.analysis.results.run import LEVELS, nodes_down, replays_a_log
 from ettrick.analysis.results.step import stores_of
 from ettrick.analysis.statistics.differences import FEWEST_EVENTS
 from ettrick.analysis.statistics.estimates import ratio_interval
@@ -743,9 +742,9 @@ def missing_nodes_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where no node was ever down."""
     prepared, results = focus.prepared, focus.ensemble.results
     curves = exceedance_of(results, prepared.serving)
-    if curves is None:
+    down = nodes_down(focus.ensemble.tally.down_times, prepared.serving)
+    if curves is None or down is None:
         return None
-    down = NodesDown.model_validate(nodes_down(focus.ensemble.tally.down_times, prepared.serving))
     title = _nodes_down_title(down, prepared, curves)
     spares = prepared.spares
     chart = Curves(

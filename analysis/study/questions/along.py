@@ -30,7 +30,6 @@ from ettrick.analysis.results.answers import (
     TrendPoint,
     TrendStep,
 )
-from ettrick.analysis.results.models import DifferenceSummary
 from ettrick.analysis.statistics.differences import ranking_of
 from ettrick.analysis.statistics.estimates import contributions
 from ettrick.analysis.study.questions.question import (
@@ -46,7 +45,7 @@ from ettrick.analysis.study.questions.question import (
     silence,
     versus,
 )
-from ettrick.analysis.study.table import FEWEST_DRAWS, CellStatistics, summary_of
+from ettrick.analysis.study.table import FEWEST_DRAWS, summary_of
 from ettrick.sim import units
 from ettrick.sim.scenario.fields import RuleError
 
@@ -55,7 +54,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ettrick.analysis.amounts import NumberFormat
-    from ettrick.analysis.statistics.differences import Difference, Ranking
+    from ettrick.analysis.results.models import CellMetric, DifferenceSummary
+    from ettrick.analysis.statistics.differences import Ranking
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisSlice
     from ettrick.analysis.study.axis import Axis
@@ -151,7 +151,7 @@ class AxisPoint(NamedTuple):
 
     label: str
     number: float
-    summary: CellStatistics
+    summary: CellMetric
     cell: Cell
 
 
@@ -287,7 +287,7 @@ class _Step(NamedTuple):
 
     start: AxisPoint
     end: AxisPoint
-    difference: Difference
+    difference: DifferenceSummary
     replications: int
 
     @classmethod
@@ -298,8 +298,7 @@ class _Step(NamedTuple):
 
     def summary(self) -> TrendStep:
         """Return the change by the labels of both values."""
-        difference = DifferenceSummary.model_validate(self.difference)
-        return TrendStep(start=self.start.label, end=self.end.label, difference=difference)
+        return TrendStep(start=self.start.label, end=self.end.label, difference=self.difference)
 
 
 class _Part(NamedTuple):
@@ -335,7 +334,7 @@ def _sign(step: _Step | None, form: NumberFormat) -> int:
     """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
     if step is None or not step.difference.resolved:
         return 0
-    texts = {form.value(row.summary.mean or 0.0, row.summary.ci95) for row in (step.start, step.end)}
+    texts = {form.value(row.summary.mean or 0.0, row.summary.mean_ci95) for row in (step.start, step.end)}
     return 0 if len(texts) == 1 else 1 if step.difference.mean > 0 else -1
 
 
@@ -415,7 +414,7 @@ class Threshold(Question):
         curve = Curve(
             tuple(row.number for row in rows),
             tuple(sign * (row.summary.mean or 0.0) for row in rows),
-            tuple(_turned(row.summary.ci95, sign) for row in rows),
+            tuple(_turned(row.summary.mean_ci95, sign) for row in rows),
             is_log(table, self.along),
         )
         level, drawn, paths = (
@@ -440,13 +439,13 @@ class Threshold(Question):
     def _point(self, row: AxisPoint, sign: float, level: float) -> ConditionPoint:
         """Return whether the condition holds at one value, by the mean and by all that is not sure of it."""
         summary = row.summary
-        intervals = (summary.ci95, *((summary.band90,) if self.over == "parameters" else ()))
+        intervals = (summary.mean_ci95, *((summary.band90,) if self.over == "parameters" else ()))
         turned = [_turned(interval, sign) for interval in intervals]
         return ConditionPoint(
             value=row.label,
             number=row.number,
             mean=summary.mean or 0.0,
-            mean_ci95=summary.ci95,
+            mean_ci95=summary.mean_ci95,
             band90=summary.band90,
             holds=sign * (summary.mean or 0.0) >= level,
             holds_with_certainty=all(interval is not None and interval[0] >= level for interval in turned),

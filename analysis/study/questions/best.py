@@ -17,7 +17,6 @@ from ettrick.analysis.results.answers import (
     RankedCell,
     RankedGroup,
 )
-from ettrick.analysis.results.models import DifferenceSummary
 from ettrick.analysis.statistics.differences import ranking_of
 from ettrick.analysis.statistics.estimates import contributions, t_quantile, with_width
 from ettrick.analysis.study.amounts import AxisSlice
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from ettrick.analysis.results.models import DifferenceSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
 
@@ -419,8 +419,7 @@ class Compare(Question):
             reason = f"{title} = {base} has no {name_of(metric)} to compare with: {why}."
         else:
             changes = {label: versus(cell, cells[base], metric) for label, cell in cells.items() if label != base}
-            differences = {label: None if change is None else DifferenceSummary.model_validate(change[0])
-                           for label, change in changes.items()}  # fmt: skip
+            differences = {label: None if change is None else change[0] for label, change in changes.items()}
             reason = next((f"{title} = {label}: {_silence(cells[label], metric)}."
                            for label, change in changes.items() if change is None), "")  # fmt: skip
         return ComparedLine(at=line.others, against=base, differences=differences), reason

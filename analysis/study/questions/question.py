@@ -16,7 +16,7 @@ from ettrick.sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ettrick.analysis.statistics.differences import Difference
+    from ettrick.analysis.results.models import DifferenceSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
     from ettrick.sim import Ratio
@@ -193,7 +193,7 @@ def mean_of(cell: Cell, metric: str, count: int | None = None) -> float | None:
     return amount / base if base and math.isfinite(amount) else None
 
 
-def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tuple[Difference, int] | None:
+def versus(ours: Cell, theirs: Cell, metric: str, most: int | None = None) -> tuple[DifferenceSummary, int] | None:
     """Return by how much a metric of a cell is above that of another, and over how many common replications.
 
     No more than `most` of them, if that is given. ``None`` where either has too few replications, or no mean.

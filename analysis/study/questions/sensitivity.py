@@ -12,13 +12,12 @@ from ettrick.analysis.results.answers import (
     SwingAnswer,
     TornadoAnswer,
 )
-from ettrick.analysis.results.models import DifferenceSummary
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from ettrick.analysis.study.table import summary_of
 
 if TYPE_CHECKING:
-    from ettrick.analysis.statistics.differences import Difference
+    from ettrick.analysis.results.models import DifferenceSummary
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 
@@ -111,15 +110,14 @@ class Move(NamedTuple):
     """
 
     value: AxisPosition
-    change: Difference | None
+    change: DifferenceSummary | None
     closed_form: float | None
     trouble: str
     replications: int
 
     def answer(self) -> MoveAnswer:
         """Return the change as answers have it."""
-        change = None if self.change is None else DifferenceSummary.model_validate(self.change)
-        return MoveAnswer(value=self.value.label, difference=change, trouble=self.trouble)
+        return MoveAnswer(value=self.value.label, difference=self.change, trouble=self.trouble)
 
 
 class Swing(NamedTuple):
