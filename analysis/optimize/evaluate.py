@@ -264,7 +264,7 @@ def close(bench: Evaluator) -> None:
     while True:
         several = len(bench.problem.aims) > 1
         answers = [member.trial for member in front_of(bench)] if several else rank_trials(bench).order[:1]
-        beside = [chosen for trial in answers for chosen in bench.problem.neighbours(trial.chosen)]
+        beside = [chosen for trial in answers for chosen, _ in bench.problem.neighbours(trial.chosen)]
         missing = [chosen for chosen in beside if bench.known(chosen) is None]
         if not missing:
             return

@@ -174,7 +174,7 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
 def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:
     """Return what came of the neighbours of the answer; none of a curve between two ends."""
     found = []
-    for chosen, axis in bench.problem.neighbours(answer.chosen).items():
+    for chosen, axis in bench.problem.neighbours(answer.chosen):
         trial = bench.known(chosen)
         if trial is not None:
             status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"

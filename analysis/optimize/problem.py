@@ -224,13 +224,13 @@ class Problem:
             size *= domain.size
         return size
 
-    def neighbours(self, chosen: Sequence[AxisPosition]) -> dict[tuple[AxisPosition, ...], str]:
+    def neighbours(self, chosen: Sequence[AxisPosition]) -> list[tuple[tuple[AxisPosition, ...], str]]:
         """Return the choices that differ from one in the next value of one axis, each with that axis."""
-        return {
-            (*chosen[:at], value, *chosen[at + 1 :]): name
-            for at, (name, domain) in enumerate(self.domains.items())
-            for value in domain.beside(chosen[at])
-        }
+        return [
+            ((*chosen[:index], value, *chosen[index + 1 :]), name)
+            for index, (name, domain) in enumerate(self.domains.items())
+            for value in domain.beside(chosen[index])
+        ]
 
     def values(self, chosen: Sequence[AxisPosition], draw: int) -> tuple[AxisPosition, ...]:
         """Return the value of each axis for a choice and a draw; without a choice, those of the unknown axes alone."""

@@ -23,7 +23,7 @@ from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
-    from ettrick.analysis.statistics.differences import Difference
+    from ettrick.analysis.results.models import DifferenceSummary
 
 worth_document = as_plain(typed_worth_document)
 
@@ -67,7 +67,7 @@ def rows_of(found: Worth) -> dict[str, WorthRow]:
     return {row.name: row for row in found.knobs.rows}
 
 
-def widened(found: Difference | None) -> float:
+def widened(found: DifferenceSummary | None) -> float:
     """Return the half width of an interval that misses with a probability of `RARE_ALARM`, given that of 95 %."""
     assert found is not None
     degrees = REPLICATIONS - 1

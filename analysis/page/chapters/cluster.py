@@ -334,7 +334,7 @@ def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator
         rows_of_step.append(("calibration", f"{text}: all terms are scaled by {step.scale:.3f}"))
     if step.stated is None or step.model_s is not None:
         rows_of_step.append(("band", _band(job, fit)))
-    yield _labels("StepSummary", [*rows_of_step, *_use(job), _checkpoint(job), *beside])
+    yield _labels("Step", [*rows_of_step, *_use(job), _checkpoint(job), *beside])
     held, names = step.memory_bytes or {}, {"reserve": "reserve (assumed)"}
     names["total"] = f"total of {unit_text(held['capacity'], 'B')}"
     memory = [
