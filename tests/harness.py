@@ -147,7 +147,7 @@ class _Watched(Simulation):
             group = cluster.group[node]
             assert group is None or group.job.nodes[cluster.position[node]] == node
             clock = self.failures.lives.nodes.get(node)
-            assert clock is None or clock.group is group, f"the lives of node {node} run elsewhere"
+            assert clock is None or clock.group is (group and group.busy), f"the lives of node {node} run elsewhere"
             if place not in (NodeState.JOB, NodeState.REPAIR, NodeState.WITHHELD):
                 assert cluster.outages[node] == 0, f"node {node} is down and waits for work"
             if place is NodeState.REPAIR:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim.engine.fabric import Fabric
-from ettrick.sim.engine.job import ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import (
     RELAPSE,
@@ -28,7 +27,8 @@ from ettrick.sim.failures.trace import NOTICE, fleet_of, life_key, with_notices
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ettrick.sim.engine.job import Job
+    from ettrick.sim.engine.holders import Allocation
+    from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import ExposureClocks
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.repair import Repair
-    from ettrick.sim.engine.stream_job import Allocation
     from ettrick.sim.failures.trace import FailureTrace
 
 Inside = list[tuple["ReplicaGroup | Allocation", int]]
@@ -386,8 +385,7 @@ class Failures:
         ready = now
         for job in _jobs_of(inside):
             ready = max(ready, self.jobs.interruptions.save_before(job, failure.info.cause, now, now + notice))
-        if self.jobs.fleet is not None:
-            ready = max(ready, self.jobs.fleet.saved_by(inside, now, notice))
+        ready = max(ready, self.jobs.queue.saved_by(inside, now, notice))
         if ready == math.inf:
             self.saving.append((failure, nodes, until - now))
         elif ready > now:
@@ -546,7 +544,7 @@ class Failures:
 
 def _jobs_of(inside: Inside) -> list[Job]:
     """Return the named jobs whose main group holds some of these nodes."""
-    return list({group.job: None for group, _ in inside if isinstance(group, ReplicaGroup) and group is group.job.main})
+    return list({group.job: None for group, _ in inside if group.replans and group is group.job.main})
 
 
 def _lives_of(info: SourceInfo) -> UniformStream:

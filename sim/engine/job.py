@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from ettrick.sim.cluster.switches import Reach
+from ettrick.sim.engine.lives import ExposureClock
 from ettrick.sim.policies.contracts import Acquire, Bucket, Pace, Plan, Restoration, Run
 from ettrick.sim.steps import Impairment, rerouted_pace, stated_pace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ettrick.sim.engine.ledger import Account
-    from ettrick.sim.engine.lives import FailureEvent, Lifetime
+    from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import FabricView, PreparedJob
-    from ettrick.sim.engine.repair import RepairJob
-    from ettrick.sim.engine.silent import SilentFault
     from ettrick.sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
     from ettrick.sim.policies.recovery import Redundant
 
@@ -80,6 +79,23 @@ class Footprint:
         return self._reach
 
 
+class SilentFault:
+    """One such fault: which nodes have it, and whether they still do."""
+
+    __slots__ = ("bandwidth", "corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
+
+    def __init__(self, failure: FailureEvent, nodes: tuple[int, ...]) -> None:
+        effect = failure.info.source.effect
+        self.failure = failure
+        self.nodes = nodes
+        self.speed = effect.speed
+        self.bandwidth = effect.bandwidth_left
+        self.corrupts = effect.use in ("corrupt", "spike")
+        self.is_open = True
+        self.is_counted = False
+        """Whether it has been counted as noticed, or as gone."""
+
+
 @dataclass(slots=True, eq=False)
 class Taint:
     """Wrong results in the work of a job: up to where it is sound [s], and whether the job knows."""
@@ -89,31 +105,16 @@ class Taint:
     is_known: bool = False
 
 
-class ExposureClock:
-    """Time that runs now and then, and a heap of the lives that it ends."""
+@dataclass(slots=True, eq=False)
+class RepairJob:
+    """A repair of nodes that takes one time, from when somebody knows of the failure and its part is there."""
 
-    __slots__ = ("at", "exposures", "is_on", "lives", "since", "total")
-
-    def __init__(self, now: float, *exposures: Exposure) -> None:
-        self.exposures = exposures
-        """At which exposures of its group it runs."""
-        self.is_on = False
-        self.since = now
-        self.total = 0.0
-        self.lives: list[tuple[float, int, int, int, int, Lifetime]] = []
-        self.at: tuple[float, int] = (math.inf, 0)
-        """When an event looks whether the first of them has ended [s], and its order among those of that instant."""
-
-    def read(self, now: float) -> float:
-        """Return for how long it has run so far [s]."""
-        return self.total + (now - self.since) if self.is_on else self.total
-
-    def turn(self, now: float) -> None:
-        """Let it run if it stands still, and stand still if it runs."""
-        if self.is_on:
-            self.total += now - self.since
-        self.since = now
-        self.is_on = not self.is_on
+    failure: FailureEvent
+    nodes: Sequence[int]
+    seconds: float
+    is_known: bool
+    has_part: bool
+    has_begun: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -124,6 +125,8 @@ class ReplicaGroup:
     each replica that is away; so the cost of an event does not grow with the number of replicas.
     """
 
+    replans: ClassVar[Literal[True]] = True
+    """Whether the recovery strategy answers a failure; see `HolderPolicy`."""
     job: Job
     replicas: int
     """How many replicas belong to this group."""

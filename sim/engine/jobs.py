@@ -32,10 +32,10 @@ from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.policies.recovery.base import check_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.fleet import ClusterQueue
+    from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Segment
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
@@ -61,6 +61,8 @@ class JobPhases:
     Failures and repair ask for :meth:`hit`, :meth:`settle`, :meth:`offer`, :meth:`hold` and what concerns the pace and
     the work of a job: ``paces`` and ``restores``.
     """
+
+    queue: Queue
 
     def __init__(
         self,
@@ -109,13 +111,8 @@ class JobPhases:
         """Whether something is decided when a job begins to step."""
         self.steps: StepCounter = StepCounter()
         self.restores = Restores(self)
-        self.fleet: ClusterQueue | None = None
-        """The queue, where streams of jobs share it."""
-        if prepared.has_queue:
-            from ettrick.sim.engine.fleet import ClusterQueue
-
-            self.fleet = ClusterQueue(self)
-        self.queue = Queue(self) if self.fleet is None else self.fleet
+        self.open = len(self.all)
+        """Named jobs, jobs of streams, streams and services that are not over."""
         self.handlers: dict[type, Callable[[ReplicaGroup, Any, float], bool]] = {
             Stall: self._stall,
             Restore: self._stall,
@@ -131,8 +128,7 @@ class JobPhases:
         """Offer nodes that have become free: first to jobs that lack some, then to the queue."""
         if self.replacements.waiting:
             self.replacements.serve(now)
-        if self.queue.waiting or self.fleet is not None:
-            self.queue.serve(now)
+        self.queue.serve(now)
 
     def hold(self, job: Job, cause: int, seconds: float, now: float) -> None:
         """Let a job stand still for some time, then step on."""
@@ -776,7 +772,6 @@ class Queue:
         self.scheduler = jobs.prepared.scheduler
         self.waiting: list[tuple[Job, float]] = []
         """Eligible jobs and since when [s]."""
-        self.open = len(jobs.all)
         for job in jobs.all:
             self.kernel.at(job.arrival, EventPriority.ARRIVAL, self._on_arrival, job)
 
@@ -800,6 +795,14 @@ class Queue:
             self.waiting = [entry for entry in self.waiting if entry[0] not in jobs]
             for job in jobs:
                 self._start(job, now)
+
+    def saved_by(self, inside: Iterable[tuple[ReplicaGroup | Allocation, int]], now: float, notice: float) -> float:
+        """Return when all but named jobs have saved that have some nodes, as far as that is over within a notice [s].
+
+        Only named jobs wait here.
+        """
+        del inside, notice
+        return now
 
     def _call_spares(self, job: Job, now: float) -> None:
         """Let the first job have hot spares, if it can start with them.
@@ -846,8 +849,8 @@ class Queue:
             self.jobs.interruptions.let_go(job, now)
         self.cluster.release(job, now)
         self.jobs.failures.rollouts.change_free()
-        self.open -= 1
-        if self.open == 0:
+        self.jobs.open -= 1
+        if self.jobs.open == 0:
             self.jobs.when_all_done(now)
         else:
             self.jobs.offer(now)

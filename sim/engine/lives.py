@@ -18,11 +18,10 @@ from ettrick.sim.scenario.laws import Fixed, draw
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ettrick.sim.engine.job import ExposureClock, ReplicaGroup
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.prepared import Prepared
-    from ettrick.sim.engine.stream_job import Allocation
     from ettrick.sim.failures.source import FailureSource
+    from ettrick.sim.policies.contracts import Exposure
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -48,19 +47,47 @@ class Lifetime:
     token: int = 0
 
 
+class ExposureClock:
+    """Time that runs now and then, and a heap of the lives that it ends."""
+
+    __slots__ = ("at", "exposures", "is_on", "lives", "since", "total")
+
+    def __init__(self, now: float, *exposures: Exposure) -> None:
+        self.exposures = exposures
+        """At which exposures of its group it runs."""
+        self.is_on = False
+        self.since = now
+        self.total = 0.0
+        self.lives: list[tuple[float, int, int, int, int, Lifetime]] = []
+        self.at: tuple[float, int] = (math.inf, 0)
+        """When an event looks whether the first of them has ended [s], and its order among those of that instant."""
+
+    def read(self, now: float) -> float:
+        """Return for how long it has run so far [s]."""
+        return self.total + (now - self.since) if self.is_on else self.total
+
+    def turn(self, now: float) -> None:
+        """Let it run if it stands still, and stand still if it runs."""
+        if self.is_on:
+            self.total += now - self.since
+        self.since = now
+        self.is_on = not self.is_on
+
+
 @dataclass(slots=True, eq=False)
 class _NodeClock:
     """Busy time of one node: what it had before it joined its group, and the group's clock at that moment."""
 
     before: float = 0.0
     joined: float = 0.0
-    group: ReplicaGroup | Allocation | None = None
+    group: ExposureClock | None = None
+    """The clock of its group."""
     lives: list[Lifetime] = field(default_factory=list)
 
     def push(self, life: Lifetime) -> None:
         """Let a life of the node end with the clock of its group."""
         assert self.group is not None
-        _push(self.group.busy, life, life.due - self.before + self.joined)
+        _push(self.group, life, life.due - self.before + self.joined)
 
 
 class ExposureClocks:
@@ -71,8 +98,8 @@ class ExposureClocks:
 
     occur: Callable[[Lifetime], Lifetime | None]
     """Gets each life that ends; returns the next one of its slot."""
-    group_of: Callable[[int], ReplicaGroup | Allocation | None]
-    """Which group a node is in, of one that holds its nodes or not."""
+    busy_clock_of: Callable[[int], ExposureClock | None]
+    """The clock ``busy`` of the group that a node is in, of one that holds its nodes or not."""
 
     def __init__(self, kernel: Environment) -> None:
         self.kernel = kernel
@@ -89,19 +116,19 @@ class ExposureClocks:
     def begin(self, life: Lifetime, seconds: float, now: float) -> None:
         """Let a life of a node, which may be in a group, end after `seconds` of its busy time."""
         clock = self.nodes.get(life.node)
-        group = self.group_of(life.node)
+        group = self.busy_clock_of(life.node)
         if clock is None:
             clock = self.nodes[life.node] = _NodeClock()
             if group is not None:
                 clock.group = group
-                clock.joined = group.busy.read(now)
+                clock.joined = group.read(now)
         life.due = clock.before + seconds
         if clock.group is not None:
-            life.due += clock.group.busy.read(now) - clock.joined
+            life.due += clock.group.read(now) - clock.joined
         clock.lives.append(life)
         if clock.group is not None:
             clock.push(life)
-            self.arm(clock.group.busy, now)
+            self.arm(clock.group, now)
 
     def void(self, life: Lifetime) -> None:
         """Forget a life."""
@@ -117,23 +144,23 @@ class ExposureClocks:
             if (life.source, life.slot) == (source, slot):
                 self.void(life)
 
-    def join(self, node: int, group: ReplicaGroup | Allocation, now: float) -> None:
+    def join(self, node: int, group: ExposureClock, now: float) -> None:
         """Let the lives of a node run with a group."""
         clock = self.nodes.get(node)
         if clock is None:
             return
         clock.group = group
-        clock.joined = group.busy.read(now)
+        clock.joined = group.read(now)
         for life in clock.lives:
             clock.push(life)
-        self.arm(group.busy, now)
+        self.arm(group, now)
 
-    def leave(self, node: int, group: ReplicaGroup | Allocation, now: float) -> None:
+    def leave(self, node: int, group: ExposureClock, now: float) -> None:
         """Stop the lives of a node."""
         clock = self.nodes.get(node)
         if clock is None:
             return
-        clock.before += group.busy.read(now) - clock.joined
+        clock.before += group.read(now) - clock.joined
         clock.group = None
         for life in clock.lives:
             life.token += 1

@@ -15,11 +15,11 @@ from ettrick.sim.policies.contracts import Bucket
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.ledger import Account
-    from ettrick.sim.engine.lives import ExposureClocks
+    from ettrick.sim.engine.lives import ExposureClock, ExposureClocks
     from ettrick.sim.engine.prepared import AllocationUnits, Prepared, SparePool
-    from ettrick.sim.engine.stream_job import Allocation
 
 # ----------------------------------------
 # Where a node can be, and what a stay out of service is charged to.
@@ -553,7 +553,7 @@ class Cluster:
         self.outages = [0] * nodes
         """Open outages of each node; it returns when there are none."""
         self.group: list[ReplicaGroup | Allocation | None] = [None] * nodes
-        lives.group_of = self.group.__getitem__
+        lives.busy_clock_of = self._busy_clock_of
         self.position = [0] * nodes
         self.repairing: dict[int, OpenOutage] = {}
         """Nodes out of service."""
@@ -642,6 +642,10 @@ class Cluster:
         pool.change(-count, now)
         return taken
 
+    def _busy_clock_of(self, node: int) -> ExposureClock | None:
+        group = self.group[node]
+        return None if group is None else group.busy
+
     def seat(self, group: ReplicaGroup | Allocation, position: int, node: int, now: float) -> None:
         """Put a node that was taken at a position of the group's job."""
         job = group.job
@@ -651,7 +655,7 @@ class Cluster:
         if job.footprint is not None:
             job.footprint.add(node)
         if self.lives.nodes:
-            self.lives.join(node, group, now)
+            self.lives.join(node, group.busy, now)
 
     def seat_many(self, group: ReplicaGroup, positions: list[int], nodes: list[int], now: float) -> None:
         """Put nodes, in rising order, at positions, in the order of ranks."""
@@ -663,7 +667,7 @@ class Cluster:
             self.group[first:stop] = [group] * count
             self.position[first:stop] = positions
             for node in sorted(node for node in self.lives.nodes if first <= node < stop):
-                self.lives.join(node, group, now)
+                self.lives.join(node, group.busy, now)
         else:
             for position, node in zip(positions, nodes, strict=True):
                 self.seat(group, position, node, now)
@@ -673,10 +677,10 @@ class Cluster:
         for node in nodes:
             if node >= 0:
                 if self.lives.nodes:
-                    self.lives.leave(node, origin, now)
+                    self.lives.leave(node, origin.busy, now)
                 self.group[node] = target
                 if self.lives.nodes:
-                    self.lives.join(node, target, now)
+                    self.lives.join(node, target.busy, now)
 
     def move(self, origin: str, target: str, count: int, now: float) -> int:
         """Move up to `count` nodes from one pool to another; return how many there were."""
@@ -733,7 +737,7 @@ class Cluster:
                 break
             leaving = nodes.pop()
             if self.group[leaving] is main:
-                self.lives.leave(leaving, main, now)
+                self.lives.leave(leaving, main.busy, now)
                 if job.footprint is not None:
                     job.footprint.remove(leaving)
                 self.group[leaving] = None
@@ -774,7 +778,7 @@ class Cluster:
                     job.main.missing.append(position)
                     if job.footprint is not None:
                         job.footprint.remove(node)
-                    self.lives.leave(node, job.main, now)
+                    self.lives.leave(node, job.main.busy, now)
                     self.group[node] = None
                     self.place[node] = NodeState.IDLE
                     self.idle.push(node)
@@ -807,7 +811,7 @@ class Cluster:
             self.notify(now)
         if group is not None:
             if self.lives.nodes:
-                self.lives.leave(node, group, now)
+                self.lives.leave(node, group.busy, now)
             position = self.position[node]
             group.job.nodes[position] = -1
             if group.job.footprint is not None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ettrick.sim import rng
+from ettrick.sim.engine.job import RepairJob
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.nodes import NodeState, TimeWeightedCount
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ettrick.sim.engine.failures import Failures
+    from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import FailureCounts, FailureEvent
     from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.engine.prepared import PartPlan, Prepared
-    from ettrick.sim.engine.stream_job import Allocation
     from ettrick.sim.policies.contracts import Memory
 
 
@@ -42,18 +43,6 @@ class RepairTicket:
     visit: int = 0
     has_part: bool = False
     """Whether it has got the part that its repair needs, if any."""
-
-
-@dataclass(slots=True, eq=False)
-class RepairJob:
-    """A repair of nodes that takes one time, from when somebody knows of the failure and its part is there."""
-
-    failure: FailureEvent
-    nodes: Sequence[int]
-    seconds: float
-    is_known: bool
-    has_part: bool
-    has_begun: bool = False
 
 
 class _Crews:

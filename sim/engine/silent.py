@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim import rng
-from ettrick.sim.engine.job import ReplicaGroup, Taint
+from ettrick.sim.engine.job import SilentFault, Taint
 from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import RELAPSE, FailureEvent, Lifetime
 from ettrick.sim.failures.trace import PARTS, ROUNDS, first_onsets, hidden_at_start
@@ -28,23 +28,6 @@ if TYPE_CHECKING:
 
 # ----------------------------------------
 # Silent faults: nodes that go on, slowly or wrongly, until somebody notices.
-
-
-class SilentFault:
-    """One such fault: which nodes have it, and whether they still do."""
-
-    __slots__ = ("bandwidth", "corrupts", "failure", "is_counted", "is_open", "nodes", "speed")
-
-    def __init__(self, failure: FailureEvent, nodes: tuple[int, ...]) -> None:
-        effect = failure.info.source.effect
-        self.failure = failure
-        self.nodes = nodes
-        self.speed = effect.speed
-        self.bandwidth = effect.bandwidth_left
-        self.corrupts = effect.use in ("corrupt", "spike")
-        self.is_open = True
-        self.is_counted = False
-        """Whether it has been counted as noticed, or as gone."""
 
 
 class SilentFaults:
@@ -235,7 +218,7 @@ class SilentFaults:
         for node in nodes:
             group = self.cluster.group[node]
             # What is slow or wrong on nodes of streams does nothing to their jobs until it is noticed.
-            if isinstance(group, ReplicaGroup) and self._serves(node, group.job) and group.job not in jobs:
+            if group is not None and group.replans and self._serves(node, group.job) and group.job not in jobs:
                 jobs.append(group.job)
                 self.failures.jobs.settle(group, now)
         return jobs

@@ -9,8 +9,9 @@ import numpy as np
 
 from ettrick.sim import rng
 from ettrick.sim.engine.failures import Failures
+from ettrick.sim.engine.fleet import ClusterQueue, pooled
 from ettrick.sim.engine.fleet_result import NO_FLEET
-from ettrick.sim.engine.jobs import JobPhases
+from ettrick.sim.engine.jobs import JobPhases, Queue
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.lives import ExposureClocks, FailureCounts
@@ -46,8 +47,6 @@ class Simulation:
         keeps_timeline: bool = False,
     ) -> None:
         if prepared.has_queue:
-            from ettrick.sim.engine.fleet import pooled
-
             prepared = pooled(prepared)
         self.prepared = prepared
         self.replication = replication
@@ -64,7 +63,9 @@ class Simulation:
         self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
         self.jobs = JobPhases(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
         repair.failures = self.failures
-        self.fleet = self.jobs.fleet
+        self.fleet = ClusterQueue(self.jobs) if prepared.has_queue else None
+        """The queue, where streams of jobs and services share it."""
+        self.jobs.queue = self.fleet or Queue(self.jobs)
         repair.jobs = self.failures.jobs = self.jobs
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
@@ -74,7 +75,7 @@ class Simulation:
         self.power = None if prepared.upkeep.is_steady else Power(self)
         self.failures.power = self.jobs.power = self.power
         if self.fleet is not None and keeps_log:
-            self.fleet.log = []
+            self.fleet.records.log = []
         self.failures.start(trace)
         kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
@@ -279,7 +280,7 @@ class Simulation:
             outages=self._outages(end),
             timeline=self.recorder.timeline() if self.recorder is not None else None,
             fleet=fleet,
-            attempts=tuple(self.fleet.log or ()) if self.fleet is not None else (),
+            attempts=tuple(self.fleet.records.log or ()) if self.fleet is not None else (),
             events=self.events,
             drawn=self.power.drawn if self.power is not None and self.fleet is None else None,
         )

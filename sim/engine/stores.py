@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ettrick.sim.engine.kernel import EventPriority
-from ettrick.sim.engine.stream_job import StreamJob
 from ettrick.sim.failures.source import CONTENTION
 from ettrick.sim.policies.checkpoint import LadderState, MultiLevelCheckpoint
 from ettrick.sim.policies.contracts import Bucket, Restore, Save
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from ettrick.sim.engine.holders import Holder
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
@@ -32,14 +33,16 @@ _DONE = 1e-9
 class Transfer:
     """One restore or save: how much of it is left, and how fast it goes."""
 
-    group: ReplicaGroup | StreamJob
+    owner: ReplicaGroup | Holder
     alone: float
     """What the nodes need at their own bandwidth [s]."""
     whole: float
     """What the store needs if there is nobody else [s]."""
+    complete: Callable[[Transfer, float], None]
+    """Goes on when it is complete."""
     saves: bool = False
-    is_step: bool = True
-    """Whether it is a step of a plan, and not a periodic save."""
+    periodic: Job | None = None
+    """The job whose periodic save it is."""
     left: float = 1.0
     speed: float = 0.0
     late: dict[int, float] = field(default_factory=dict)
@@ -92,7 +95,7 @@ class SharedStores:
         bucket = Bucket.CHECKPOINT_STALL if saves else Bucket.RESTORE
         self.jobs.wait(group, [(bucket, math.inf)], now, exposed=step.exposed)
         seconds = job.checkpoint.save_time() if saves else self.jobs.restores.begin(job, now)
-        transfer = Transfer(group, *job.checkpoint.transfer, saves)
+        transfer = Transfer(group, *job.checkpoint.transfer, partial(self._end_step, group), saves)
         before = seconds - self._alone(transfer)
         if before > 0:
             self.kernel.at(now + before, EventPriority.PHASE, self.on_ready, (transfer, group.epoch))
@@ -100,9 +103,9 @@ class SharedStores:
             self.begin(transfer, now)
         return True
 
-    def transfer_of(self, group: ReplicaGroup | StreamJob) -> Transfer | None:
+    def transfer_of(self, owner: ReplicaGroup | Holder) -> Transfer | None:
         """Return what somebody saves or reads, if anything."""
-        return next((transfer for transfer in self.transfers if transfer.group is group), None)
+        return next((transfer for transfer in self.transfers if transfer.owner is owner), None)
 
     def late_of(self, transfer: Transfer, now: float) -> dict[int, float]:
         """Return by how much a transfer is later than alone by now, by cause [s]."""
@@ -117,14 +120,14 @@ class SharedStores:
         cause = self.contention if transfer.speed else self.out_cause
         return cause, max(1.0 - transfer.speed * self._alone(transfer), 0.0)
 
-    def forget(self, group: ReplicaGroup | StreamJob, now: float) -> None:
-        """Let a group read and write no longer; a periodic save that a step of a plan interrupts goes on after it."""
-        mine = [transfer for transfer in self.transfers if transfer.group is group]
-        if mine:
+    def forget(self, owner: ReplicaGroup | Holder, now: float) -> None:
+        """Stop what somebody reads or writes; a periodic save that a step of a plan interrupts goes on after it."""
+        transfer = self.transfer_of(owner)
+        if transfer is not None:
             self._advance(now)
-            if not mine[0].is_step and not isinstance(group, StreamJob):
-                self.cut[group.job.index] = mine[0].left
-            self.transfers = [transfer for transfer in self.transfers if transfer.group is not group]
+            if transfer.periodic is not None:
+                self.cut[transfer.periodic.index] = transfer.left
+            self.transfers = [transfer for transfer in self.transfers if transfer.owner is not owner]
             self._share(now)
 
     def go_out(self, until: float, cause: int, now: float) -> None:
@@ -144,7 +147,7 @@ class SharedStores:
     def on_ready(self, call: ScheduledCall) -> None:
         """Let somebody begin who has read in what it does not share."""
         transfer, epoch = call.argument
-        if epoch == transfer.group.epoch:
+        if epoch == transfer.owner.epoch:
             self.begin(transfer, self.kernel.now)
 
     def begin(self, transfer: Transfer, now: float) -> None:
@@ -156,8 +159,8 @@ class SharedStores:
     def _advance(self, now: float) -> None:
         """Take off what has been transferred since the speeds last changed."""
         for transfer in self.transfers:
-            if not transfer.is_step:
-                self.jobs.settle(transfer.group, now)  # type: ignore[arg-type]
+            if transfer.periodic is not None:
+                self.jobs.settle(transfer.periodic.main, now)
             elif self.save_share:
                 transfer.late = self.late_of(transfer, now)
             transfer.left = max(transfer.left - transfer.speed * (now - self.since), 0.0)
@@ -183,8 +186,8 @@ class SharedStores:
             end = now + min(transfer.left / transfer.speed for transfer in self.transfers)
         self.kernel.at(end, EventPriority.PHASE, self._on_end, self.epoch)
         for transfer in self.transfers:
-            if not transfer.is_step:
-                self._retime(transfer, now)
+            if transfer.periodic is not None:
+                self._retime(transfer.periodic, transfer, now)
 
     def _on_end(self, call: ScheduledCall) -> None:
         """Let those go on that are done."""
@@ -196,19 +199,15 @@ class SharedStores:
         self.transfers = [transfer for transfer in self.transfers if transfer.left > _DONE]
         self._share(now)
         for transfer in done:
-            group = transfer.group
-            if isinstance(group, StreamJob):
-                assert self.jobs.fleet is not None
-                self.jobs.fleet.stream_saves.transferred(group, transfer, now)
-                continue
-            if not transfer.is_step:
-                self._complete(group.job, now)
-                continue
-            self.jobs.settle(group, now)
-            if transfer.saves:
-                group.job.saved_at = now
-                self.jobs.failures.end_save(group.job, now)
-            self.jobs.proceed(group, now)
+            transfer.complete(transfer, now)
+
+    def _end_step(self, group: ReplicaGroup, transfer: Transfer, now: float) -> None:
+        """Go on with the plan of a group whose restore or save is complete."""
+        self.jobs.settle(group, now)
+        if transfer.saves:
+            group.job.saved_at = now
+            self.jobs.failures.end_save(group.job, now)
+        self.jobs.proceed(group, now)
 
     # ------------------------------------------------------------------------------------------- periodic saves
 
@@ -223,7 +222,7 @@ class SharedStores:
         if checkpoint.drain and 0 in state.due:
             self.kernel.at(now + state.stall_left, EventPriority.PHASE, self._on_copied, (job, job.main.epoch))
         elif left and checkpoint.saves_remotely(state):
-            self.begin(Transfer(job.main, *checkpoint.transfer, saves=True, is_step=False, left=left), now)
+            self._write(job, left, now)
         else:
             self.expect(job, now)
 
@@ -238,7 +237,7 @@ class SharedStores:
     def late(self, group: ReplicaGroup, seconds: float) -> tuple[float, int]:
         """Return how much of a blocking save is longer than it would be alone [s], and why."""
         transfer = self.transfer_of(group)
-        if transfer is None or transfer.is_step or _saving(group.job)[0].drain:
+        if transfer is None or transfer.periodic is None or _saving(group.job)[0].drain:
             return 0.0, 0
         cause, part = self._lateness(transfer)
         return seconds * part, cause
@@ -270,13 +269,15 @@ class SharedStores:
         checkpoint, state = _saving(job)
         if checkpoint.drain:
             job.state = checkpoint.taken(state, job.pace)
-        self.begin(Transfer(job.main, *job.checkpoint.transfer, saves=True, is_step=False), now)
+        self._write(job, 1.0, now)
 
-    def _retime(self, transfer: Transfer, now: float) -> None:
+    def _write(self, job: Job, left: float, now: float) -> None:
+        """Begin to write a periodic save, of which so much is left [-]."""
+        complete = partial(self._complete, job)
+        self.begin(Transfer(job.main, *job.checkpoint.transfer, complete, saves=True, periodic=job, left=left), now)
+
+    def _retime(self, job: Job, transfer: Transfer, now: float) -> None:
         """Tell a job when its save is complete, as things are."""
-        group = transfer.group
-        assert not isinstance(group, StreamJob)
-        job = group.job
         if transfer.speed:
             left = transfer.left / transfer.speed
         else:
@@ -287,10 +288,11 @@ class SharedStores:
         else:
             job.state = state._replace(stall_left=left + checkpoint.others(state, job.pace))
         if job.stops_at < math.inf:
-            self.jobs.paces.expect_finish(group, now)
+            self.jobs.paces.expect_finish(job.main, now)
 
-    def _complete(self, job: Job, now: float) -> None:
-        """Let a periodic save be complete, and wait for the next."""
+    def _complete(self, job: Job, transfer: Transfer, now: float) -> None:
+        """End a periodic save, and wait for the next."""
+        del transfer
         checkpoint, state = _saving(job)
         if checkpoint.drain:
             job.state = checkpoint.retimed(state, 0.0)
