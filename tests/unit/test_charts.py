@@ -345,7 +345,7 @@ def test_candidates_are_drawn_by_standing() -> None:
     (axes,) = figure.axes
     for ranking in ("front", "perhaps", "behind"):
         (line,) = [line for line in axes.lines if line.get_gid() == ranking]
-        points = [(point.x, point.y) for point in chart.points if point.ranking == ranking]
+        points = sorted((point.x, point.y) for point in chart.points if point.ranking == ranking)
         assert list(zip(*line.get_data(), strict=True)) == points
         assert (to_hex(line.get_color()) == GREY) == (ranking == "behind")
         assert (to_hex(line.get_markerfacecolor()) == "#ffffff") == (ranking == "perhaps")

@@ -27,6 +27,7 @@ from ettrick.analysis.page.charts.sheet import (
     cut,
     extent,
     hue,
+    numbers_in,
     open_message,
     open_sheet,
     pushed_apart,
@@ -79,7 +80,7 @@ class _Plane(NamedTuple):
 
 def _left_of(scale: ChartAxis, ends: Range) -> float:
     """Return the room that the labels of a vertical axis take at the left of it [in]."""
-    return max(0.2 + max((width_of(text) for _, text in ticks_of(scale, *ends, 7)), default=0.0), 0.35)
+    return max(0.2 + max((width_of(text) for _, text in ticks_of(scale, *ends, 6)), default=0.0), 0.35)
 
 
 def _open_plane(
@@ -131,38 +132,40 @@ def draw_curves(chart: Curves) -> Figure:
     return _with_names(functools.partial(_draw_over, chart._replace(series=chart.series[:_MANY])), note)
 
 
+def _fits(value: float | None, scale: ChartAxis) -> bool:
+    return value is not None and math.isfinite(value) and (value > 0 or not scale.is_log)
+
+
 def _drawable(chart: Curves) -> Curves:
     """Return a picture without what its axes cannot show, with curves in colours that distinguish them."""
-
-    def fits(value: float | None, scale: ChartAxis) -> bool:
-        return value is not None and math.isfinite(value) and (value > 0 or not scale.is_log)
-
-    series: list[Series] = []
-    for curve in chart.series:
-        kept = [index for index, x in enumerate(curve.x) if fits(x, chart.x)]
-        y = tuple(curve.y[index] if fits(curve.y[index], chart.y) else None for index in kept)
-        spans = [tuple(span[index] for index in kept if index < len(span)) for span in (curve.ci95, curve.band90)]
-        if any(value is not None for value in y):
-            x = tuple(curve.x[index] for index in kept)
-            series.append(curve._replace(x=x, y=y, ci95=spans[0], band90=spans[1]))
+    series = [_drawable_curve(curve, chart) for curve in chart.series]
+    series = [curve for curve in series if any(y is not None for y in curve.y)]
     if len({(curve.hue, curve.look) for curve in series}) == 1:
         series = [curve._replace(hue=index) for index, curve in enumerate(series)]
     return chart._replace(
         series=tuple(series),
-        levels=tuple(level for level in chart.levels if fits(level[0], chart.y)),
-        edges=tuple(edge for edge in chart.edges if fits(edge[0], chart.x)),
-        dots=tuple(dot for dot in chart.dots if fits(dot.x, chart.x) and fits(dot.y, chart.y)),
+        levels=tuple(level for level in chart.levels if _fits(level[0], chart.y)),
+        edges=tuple(edge for edge in chart.edges if _fits(edge[0], chart.x)),
+        dots=tuple(dot for dot in chart.dots if _fits(dot.x, chart.x) and _fits(dot.y, chart.y)),
     )
 
 
+def _drawable_curve(curve: Series, chart: Curves) -> Series:
+    points = itertools.zip_longest(curve.x, curve.y, curve.ci95, curve.band90)
+    kept = [(x, y if _fits(y, chart.y) else None, *spans) for x, y, *spans in points if _fits(x, chart.x)]
+    x, y, ci95, band90 = zip(*kept, strict=True) if kept else ((),) * 4
+    return curve._replace(x=x, y=y, ci95=ci95, band90=band90)
+
+
 def _ends_of(chart: Curves) -> tuple[Range, Range]:
-    across = [x for curve in chart.series for x in curve.x] + [place for place, _ in chart.edges]
-    up = [y for curve in chart.series for y in curve.y] + [level for level, _ in chart.levels]
-    up += [end for curve in chart.series for span in (*curve.ci95, *curve.band90) if span is not None for end in span]
-    across += [dot.x for dot in chart.dots]
-    up += [dot.y for dot in chart.dots]
+    marks: list[tuple[float | None, float | None]] = [(dot.x, dot.y) for dot in chart.dots]
+    marks += [*((place, None) for place, _ in chart.edges), *((None, level) for level, _ in chart.levels)]
+    across, up = numbers_in([x for x, _ in marks]), numbers_in([y for _, y in marks])
+    for curve in chart.series:
+        across += curve.x
+        up += numbers_in(curve.y, curve.ci95, curve.band90)
     x_ends, y_ends = extent(across, chart.x.is_log, 0.02), extent(up, chart.y.is_log)
-    if not chart.y.is_log and y_ends[0] < 0 <= min((y for y in up if y is not None), default=0.0):
+    if not chart.y.is_log and y_ends[0] < 0 <= min(up, default=0.0):
         y_ends = (0.0, y_ends[1])
     return x_ends, y_ends
 
@@ -371,10 +374,7 @@ _KEYS = {
 @chart_kind(FrontChart)
 def draw_front(chart: FrontChart) -> Figure:
     """Draw candidates as dots, with names and 95 % intervals where they matter, and a line along the front."""
-    points = [
-        point for point in chart.points
-        if (point.x > 0 or not chart.x.is_log) and (point.y > 0 or not chart.y.is_log)
-    ]  # fmt: skip
+    points = [point for point in chart.points if _fits(point.x, chart.x) and _fits(point.y, chart.y)]
     if not points:
         return open_message(chart.title, "No candidate has both values.")
     points.sort(key=lambda point: list(_KEYS).index(point.ranking))
@@ -386,34 +386,40 @@ def _draw_of_front(chart: FrontChart, points: Sequence[FrontPoint], note: str) -
     x = chart.x._replace(title=f"{'← better' if chart.lowest_x_is_best else 'better →'}    {chart.x.title}")
     y = chart.y._replace(title=f"{'↓' if chart.lowest_y_is_best else '↑'} better    {chart.y.title}")
     ends = (
-        extent([spot for point in points for spot in (point.x, *(point.x_ci95 or ()))], x.is_log, 0.07),
-        extent([spot for point in points for spot in (point.y, *(point.y_ci95 or ()))], y.is_log, 0.07),
+        extent(numbers_in([point.x for point in points], [point.x_ci95 for point in points]), x.is_log, 0.07),
+        extent(numbers_in([point.y for point in points], [point.y_ci95 for point in points]), y.is_log, 0.07),
     )
     named = [point for point in points if len(points) <= _FEW_FRONT or point.ranking != "behind"]
     height = min(3.4 + 0.08 * max(len(named) - 10, 0), 7.0)
     key = [entry for ranking, entry in _KEYS.items() if any(point.ranking == ranking for point in points)]
     plane = _open_plane(chart.title, x, y, ends, height=height, note=note, key=key)
-    line = sorted((point.x, point.y) for point in points if point.ranking == "front")
-    plane.axes.plot([x for x, _ in line], [y for _, y in line], color=BLUE, alpha=0.35, linewidth=1.5)
     _draw_crosses(plane.axes, named)
+    _draw_points(plane.axes, points)
+    return plane.figure, _name_points(plane, named, [point for point in points if point not in named])
+
+
+def _draw_points(axes: Axes, points: Sequence[FrontPoint]) -> None:
+    """Draw points full on the front, which a line joins, hollow where they may be on it, small behind."""
     for ranking, entry in _KEYS.items():
-        # Full on the front, hollow where they may be on it, small behind.
-        here = [point for point in points if point.ranking == ranking]
-        plane.axes.plot(
-            [point.x for point in here], [point.y for point in here], linestyle="", marker="o", color=entry.color,
-            markersize=4 if ranking == "behind" else 6, gid=ranking, zorder=3,
-            markerfacecolor="white" if ranking == "perhaps" else entry.color,
-        )  # fmt: skip
-    filled = [_around(*plane.inches(point.x, point.y), 0.03) for point in points if point not in named]
-    crosses = []
-    for point in named:
-        for (left, low), (right, high) in _cross(point):
-            ends_of_line = (*plane.inches(left, low), *plane.inches(right, high))
-            crosses.append(tuple(np.add(ends_of_line, (-0.02, -0.02, 0.02, 0.02)).tolist()))
-    spots, names = [plane.inches(point.x, point.y) for point in named], [wrapped(p.name, sized(_NAME)) for p in named]
+        places = sorted((point.x, point.y) for point in points if point.ranking == ranking)
+        across, up = [x for x, _ in places], [y for _, y in places]
+        if ranking == "front":
+            axes.plot(across, up, color=BLUE, alpha=0.35, linewidth=1.5)
+        look: dict[str, Any] = {"color": entry.color, "gid": ranking, "zorder": 3, "linestyle": "", "marker": "o"}
+        face = "white" if entry.mark == "ring" else entry.color
+        axes.plot(across, up, markerfacecolor=face, markersize=4 if ranking == "behind" else 6, **look)
+
+
+def _name_points(plane: _Plane, named: Sequence[FrontPoint], others: Sequence[FrontPoint]) -> int:
+    """Write the names of candidates, which keep away from the others and from intervals if they can."""
+    dots = [_around(*plane.inches(point.x, point.y), 0.03) for point in others]
+    lines = [(*plane.inches(*start), *plane.inches(*end)) for point in named for start, end in _cross(point)]
+    crosses = [tuple(np.add(line, (-0.02, -0.02, 0.02, 0.02)).tolist()) for line in lines]
+    spots = [plane.inches(point.x, point.y) for point in named]
     ground = {"facecolor": "white", "alpha": 0.7, "edgecolor": "none", "pad": 0.5}
     looks = [{"alpha": QUIET if point.ranking == "behind" else 1.0, "bbox": ground} for point in named]
-    return plane.figure, _write_names(plane, spots, names, [[*filled, *crosses], filled], looks)
+    names = [wrapped(point.name, sized(_NAME)) for point in named]
+    return _write_names(plane, spots, names, [[*dots, *crosses], dots], looks)
 
 
 def _draw_crosses(axes: Axes, points: Sequence[FrontPoint]) -> None:

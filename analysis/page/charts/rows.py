@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.amounts import NOTHING, decimals_of, number_text, signed_number, with_unit
@@ -25,8 +25,10 @@ from ettrick.analysis.page.charts.sheet import (
     extent,
     hue,
     named_rows,
+    numbers_in,
     open_sheet,
     set_scale,
+    share,
     sized,
     width_of,
     wrapped,
@@ -65,23 +67,24 @@ def _open_rows(
     return figure, axes
 
 
-def _write_aside(axes: Axes, place: float, text: str, *, is_known: bool, start: float, align: str) -> None:
-    axes.text(
-        start, place, text, transform=axes.get_yaxis_transform(), size=TEXT, va=align, color=INK,
-        alpha=1.0 if is_known else QUIET,
-    )  # fmt: skip
+def _write_aside(axes: Axes, place: float, text: str, align: str, *, is_known: bool) -> None:
+    look: Any = {"size": TEXT, "va": align, "color": INK, "alpha": 1.0 if is_known else QUIET}
+    axes.annotate(text, (1.0, place), (5, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", **look)
 
 
 def _write_at(axes: Axes, x: float, y: float, text: str, *, is_left: bool = False, weight: str = "normal") -> None:
-    axes.annotate(
-        text, (x, y), (-4 if is_left else 4, 0), textcoords="offset points", va="center_baseline", size=TEXT, color=INK,
-        ha="right" if is_left else "left", weight=weight,
-    )  # fmt: skip
+    look: Any = {"va": "center_baseline", "size": TEXT, "color": INK, "ha": "right" if is_left else "left"}
+    axes.annotate(text, (x, y), (-4 if is_left else 4, 0), textcoords="offset points", weight=weight, **look)
 
 
-def _draw_span(axes: Axes, place: float, span: Iterable[float] | None, color: str = INK, width: float = 1.4) -> None:
+def _draw_span(axes: Axes, place: float, span: Range | None, color: str = INK, width: float = 1.4) -> None:
     if span is not None:
-        axes.plot([*span], [place, place], color=color, linewidth=width, solid_capstyle="butt")
+        axes.plot(span, [place, place], color=color, linewidth=width, solid_capstyle="butt")
+
+
+def _texts_of(values: Sequence[float | None], unit: str) -> list[str]:
+    decimals = decimals_of(values)
+    return [with_unit(number_text(value, decimals), unit) for value in values]
 
 
 # ----------------------------------------
@@ -94,25 +97,23 @@ _FILLED = 0.74  # part of a row that its bars take
 def draw_bars(chart: Bars) -> Figure:
     """Draw a bar for each value, its 95 % interval as a line across its end, and the value at the right."""
     count = max(len(chart.series), 1)
-    values = [value for row in chart.rows for value in row.values]
-    spans = [span for row in chart.rows for span in row.ci95 if span is not None]
-    spots = [0.0, *(value for value in values if value is not None), *chain(*spans)]
-    decimals = decimals_of(values)
-    texts = [[with_unit(number_text(value, decimals), chart.unit) for value in row.values] for row in chart.rows]
-    figure, axes = _open_rows(
-        chart, [row.name for row in chart.rows], (min(spots), max(spots)), row=0.1 + 0.16 * count,
-        column=[*chain(*texts)], note="Thin lines: 95 % interval." if spans else "",
-        key=[LegendEntry(name, hue(number)) for number, name in enumerate(chart.series)] if count > 1 else (),
-    )  # fmt: skip
     thick = _FILLED / count
-    for number, row in enumerate(chart.rows):
-        for index, value in enumerate(row.values):
-            place = number + (index - (count - 1) / 2) * thick
-            align = "center_baseline"
-            _write_aside(axes, place, texts[number][index], is_known=value is not None, start=1.01, align=align)
-            if value is not None:
-                axes.barh(place, value, height=thick * 0.88, color=hue(index), linewidth=0)
-                _draw_span(axes, place, row.span(index))
+    bars = [
+        (place + (index - (count - 1) / 2) * thick, index, value, row.span(index))
+        for place, row in enumerate(chart.rows) for index, value in enumerate(row.values)
+    ]  # fmt: skip
+    values, spans = [value for _, _, value, _ in bars], [span for *_, span in bars]
+    spots, texts = numbers_in([0.0], values, spans), _texts_of(values, chart.unit)
+    figure, axes = _open_rows(
+        chart, [row.name for row in chart.rows], (min(spots), max(spots)), row=0.1 + 0.16 * count, column=texts,
+        note="Thin lines: 95 % interval." if any(spans) else "",
+        key=[LegendEntry(name, hue(index)) for index, name in enumerate(chart.series)] if count > 1 else (),
+    )  # fmt: skip
+    for (place, index, value, span), text in zip(bars, texts, strict=True):
+        _write_aside(axes, place, text, "center_baseline", is_known=value is not None)
+        if value is not None:
+            axes.barh(place, value, height=thick * 0.88, color=hue(index), linewidth=0)
+            _draw_span(axes, place, span)
     axes.axvline(0.0, color=GREY, linewidth=0.8)
     return figure
 
@@ -126,27 +127,20 @@ _WORDS = 2.1  # width of a value and its note at most [in]
 @chart_kind(Intervals)
 def draw_intervals(chart: Intervals) -> Figure:
     """Draw a dot for each mean, a dark line for its 95 % interval, and a light band for what is not known exactly."""
-    spots = [spot for row in chart.rows for spot in (row.mean, *(row.ci95 or ()), *(row.band90 or ()))]
-    spots += [] if chart.reference is None else [chart.reference[0]]
-    decimals = _decimals(chart)
-    values = [with_unit(number_text(row.mean, decimals), chart.unit) for row in chart.rows]
-    words = [
-        row.note if row.note and value == NOTHING else f"{value} {row.note}"
-        for value, row in zip(values, chart.rows, strict=True)
-    ]
-    texts = [wrapped(text, sized(_WORDS)) for text in words]
-    key = [LegendEntry("95 % interval of the mean", BLUE, 1.0, "line")] if any(row.ci95 for row in chart.rows) else []
-    if any(row.band90 for row in chart.rows):
-        key.append(LegendEntry("90 % band: inputs that are not known exactly", BLUE, 0.22))
+    spans, bands = [row.ci95 for row in chart.rows], [row.band90 for row in chart.rows]
+    reference = [] if chart.reference is None else [chart.reference[0]]
+    spots = numbers_in([row.mean for row in chart.rows], spans, bands, reference)
+    key = [LegendEntry("95 % interval of the mean", BLUE, 1.0, "line")] if any(spans) else []
+    key += [LegendEntry("90 % band: inputs that are not known exactly", BLUE, 0.22)] if any(bands) else []
+    texts = _notes_of(chart)
     figure, axes = _open_rows(
         chart, [row.name for row in chart.rows], extent(spots), column=texts, key=key,
-        row=max((block_height(text) + 0.1 for text in texts), default=0.26),
-        top=0.05 if chart.reference is None else 0.22,
+        row=max((block_height(text) + 0.1 for text in texts), default=0.26), top=0.22 if reference else 0.05,
     )  # fmt: skip
     if chart.reference is not None:
         _draw_reference(axes, *chart.reference)
     for place, (row, text) in enumerate(zip(chart.rows, texts, strict=True)):
-        _write_aside(axes, place, text, is_known=row.mean is not None, start=1.015, align="center")
+        _write_aside(axes, place, text, "center", is_known=row.mean is not None)
         if row.band90 is not None:
             low, high = row.band90
             axes.barh(place, high - low, left=low, height=0.5, color=BLUE, alpha=0.22, linewidth=0)
@@ -156,28 +150,29 @@ def draw_intervals(chart: Intervals) -> Figure:
     return figure
 
 
-def _decimals(chart: Intervals) -> int:
-    """Return the decimals that the means deserve: as far as their narrowest interval goes."""
+def _notes_of(chart: Intervals) -> list[str]:
+    """Return what stands beside each row: the mean, as exact as the narrowest interval goes, and its note."""
     halves = [(row.ci95[1] - row.ci95[0]) / 2 for row in chart.rows if row.ci95 is not None]
-    least = min((half for half in halves if half > 0), default=0.0)
-    if not least:
-        return decimals_of([row.mean for row in chart.rows])
-    place = math.floor(math.log10(least))
-    return min(max((1 if least < 3 * 10.0**place else 0) - place, 0), 6)
+    least, decimals = min((half for half in halves if half > 0), default=0.0), decimals_of([r.mean for r in chart.rows])
+    if least:
+        place = math.floor(math.log10(least))
+        decimals = min(max((1 if least < 3 * 10.0**place else 0) - place, 0), 6)
+    texts = []
+    for row in chart.rows:
+        value = with_unit(number_text(row.mean, decimals), chart.unit)
+        texts.append(wrapped(row.note if row.note and value == NOTHING else f"{value} {row.note}", sized(_WORDS)))
+    return texts
 
 
 def _draw_reference(axes: Axes, value: float, name: str) -> None:
     axes.axvline(value, color=ORANGE, linewidth=1.2)
-    low, high = axes.get_xlim()
-    place = axes.get_position()
     width = sized(WIDTH)
-    left, across = width * place.x0, width * place.width
+    left, across = width * axes.get_position().x0, width * axes.get_position().width
     name = cut(name, width - 0.3)
     half = width_of(name) / 2
-    middle = min(max(left + across * (value - low) / (high - low), 0.1 + half), width - 0.1 - half)
-    axes.text(
-        (middle - left) / across, 1.0, name, transform=axes.transAxes, ha="center", va="bottom", size=TEXT, color=INK
-    )
+    middle = min(max(left + across * share(value, axes.get_xlim(), False), 0.1 + half), width - 0.1 - half)
+    look: Any = {"transform": axes.transAxes, "ha": "center", "va": "bottom", "size": TEXT, "color": INK}
+    axes.text((middle - left) / across, 1.0, name, **look)
 
 
 # ----------------------------------------
@@ -188,55 +183,52 @@ _LABEL = 1.1  # width of the label of an end at most [in]
 
 
 class _Arm(NamedTuple):
-    """A bar to one side: its row, its height, its end and interval, its colour, and where its label begins."""
+    """A bar to one side: its row, height, name, length and interval, its colour, and where its label begins."""
 
     place: float
     height: float
-    end: tuple[str, float, Range | None]
+    name: str
+    change: float
+    span: Range | None
     color: str
     edge: float
-
-    @property
-    def is_left(self) -> bool:
-        return self.end[1] < 0
 
 
 @chart_kind(TornadoChart)
 def draw_tornado(chart: TornadoChart) -> Figure:
     """Draw a bar to either side for the two ends of each input, labelled with the end and what it changes."""
     arms = [arm for row, swing in enumerate(chart.swings) for arm in _arms(row, swing)]
-    decimals = decimals_of([arm.end[1] for arm in arms])
-    texts = [
-        f"{cut(arm.end[0], sized(_LABEL))}: {with_unit(signed_number(arm.end[1], decimals), chart.unit)}"
-        for arm in arms
-    ]
-    sides = [[text for arm, text in zip(arms, texts, strict=True) if arm.is_left is side] for side in (True, False)]
+    decimals = decimals_of([arm.change for arm in arms])
+    changes = [with_unit(signed_number(arm.change, decimals), chart.unit) for arm in arms]
+    labels = [f"{cut(arm.name, sized(_LABEL))}: {change}" for arm, change in zip(arms, changes, strict=True)]
+    before, behind = (
+        [label for arm, label in zip(arms, labels, strict=True) if (arm.change < 0) is side] for side in (True, False)
+    )
     edges = [0.0, *(arm.edge for arm in arms)]
     figure, axes = _open_rows(
-        chart, [swing.name for swing in chart.swings], (min(edges), max(edges)), before=sides[0], behind=sides[1],
+        chart, [swing.name for swing in chart.swings], (min(edges), max(edges)), before=before, behind=behind,
         row=0.36 if any(arm.height < _FULL for arm in arms) else 0.28,
         note=f"Change from {chart.center[0]}: {with_unit(number_text(chart.center[1], decimals), chart.unit)}",
         key=[LegendEntry("low end of the input", BLUE), LegendEntry("high end of the input", ORANGE)],
     )  # fmt: skip
-    for arm, text in zip(arms, texts, strict=True):
-        axes.barh(arm.place, arm.end[1], height=arm.height, color=arm.color, linewidth=0)
-        _draw_span(axes, arm.place, arm.end[2])
-        _write_at(axes, arm.edge, arm.place, text, is_left=arm.is_left)
+    for arm, label in zip(arms, labels, strict=True):
+        axes.barh(arm.place, arm.change, height=arm.height, color=arm.color, linewidth=0)
+        _draw_span(axes, arm.place, arm.span)
+        _write_at(axes, arm.edge, arm.place, label, is_left=arm.change < 0)
     axes.axvline(0.0, color=GREY, linewidth=1.0)
     return figure
 
 
 def _arms(row: int, swing: TornadoBar) -> list[_Arm]:
     """Return the bars of an input: on one line if they go to different sides, else one above the other."""
-    ends = ((swing.low, BLUE, -0.2), (swing.high, ORANGE, 0.2))
-    spots = [[0.0, end[1], *(end[2] or ())] for end, _, _ in ends]
-    if swing.low[1] * swing.high[1] < 0:
-        edges = (min(chain(*spots)), max(chain(*spots)))
-        return [_Arm(row, _FULL, end, color, edges[end[1] > 0]) for end, color, _ in ends]
-    return [
-        _Arm(row + shift, _FULL / 2, end, color, min(spot) if end[1] < 0 else max(spot))
-        for (end, color, shift), spot in zip(ends, spots, strict=True)
-    ]
+    is_one_line = swing.low[1] * swing.high[1] < 0
+    arms = []
+    for end, color, shift in ((swing.low, BLUE, -0.2), (swing.high, ORANGE, 0.2)):
+        place, height = (row, _FULL) if is_one_line else (row + shift, _FULL / 2)
+        on_line = (swing.low, swing.high) if is_one_line else (end,)
+        spots = numbers_in([0.0], *((change, span) for _, change, span in on_line))
+        arms.append(_Arm(place, height, *end, color, min(spots) if end[1] < 0 else max(spots)))
+    return arms
 
 
 # ----------------------------------------
@@ -249,24 +241,21 @@ _FADED = (1.0, 0.7, 0.45, 0.3)
 @chart_kind(Stack)
 def draw_stack(chart: Stack) -> Figure:
     """Draw the parts side by side from 0 on, negative ones at its left, and name each with its size above."""
-    decimals = decimals_of([part.amount for part in chart.parts])
+    amounts = [part.amount for part in chart.parts]
     unit = "" if chart.unit == "%" else f" {chart.unit}"
     key: list[LegendEntry] = []
-    for part in chart.parts:
+    for part, text in zip(chart.parts, _texts_of(amounts, chart.unit), strict=True):
         fade = _FADED[sum(entry.color == hue(part.hue) for entry in key) % len(_FADED)]
-        text = f"{part.name} {with_unit(number_text(part.amount, decimals), chart.unit)}{unit}"
-        key.append(LegendEntry(text, hue(part.hue), fade))
-    high = sum(part.amount for part in chart.parts if part.amount > 0)
-    low = sum(part.amount for part in chart.parts if part.amount < 0)
+        key.append(LegendEntry(f"{part.name} {text}{unit}", hue(part.hue), fade))
     figure, axes = open_sheet(chart.title, 0.5, (0.25, 0.35, 0.05, 0.5 if unit else 0.34), key=key)
-    set_scale(axes, "x", ChartAxis(unit.strip()), (low, high) if low < high else (0.0, 1.0), chart.unit)
-    axes.set(ylim=(-0.5, 0.5), yticks=[])
-    ends = [0.0, 0.0]  # at the right, at the left
-    for part, entry in zip(chart.parts, key, strict=True):
-        side = int(part.amount < 0)
+    ends = {False: 0.0, True: 0.0}  # at the right, at the left
+    for amount, entry in zip(amounts, key, strict=True):
         look: dict[str, Any] = {"color": entry.color, "alpha": entry.alpha, "edgecolor": "white", "linewidth": 0.8}
-        axes.barh(0.0, part.amount, left=ends[side], height=0.8, **look)
-        ends[side] += part.amount
+        axes.barh(0.0, amount, left=ends[amount < 0], height=0.8, **look)
+        ends[amount < 0] += amount
+    scale = (ends[True], ends[False]) if ends[True] < ends[False] else (0.0, 1.0)
+    set_scale(axes, "x", ChartAxis(unit.strip()), scale, chart.unit)
+    axes.set(ylim=(-0.5, 0.5), yticks=[])
     axes.axvline(0.0, color=GREY, linewidth=0.8)
     return figure
 
@@ -286,33 +275,31 @@ def draw_waterfall(chart: Waterfall) -> Figure:
     line of text says where it begins. Lengths of changes can be compared with each other either way.
     """
     levels = chart.levels()
-    spots = [
-        [level, level + change.amount, *(level + end for end in change.ci95 or ())]
-        for change, level in zip(chart.changes, levels, strict=False)
-    ]
-    every = [*levels, chart.end[1], *chain(*spots)]
-    base = _base(min(every), max(every))
+    steps = list(zip(chart.changes, itertools.pairwise(levels), strict=True))
+    spans = [step.ci95 and (level + step.ci95[0], level + step.ci95[1]) for step, (level, _) in steps]
+    spots = numbers_in(levels, spans, [chart.end[1]])
+    base = _base(min(spots), max(spots))
     decimals = decimals_of([change.amount for change in chart.changes])
     first, last = (with_unit(number_text(total, decimals), chart.unit) for _, total in (chart.start, chart.end))
     texts = [first, *(signed_number(change.amount, decimals) for change in chart.changes), last]
     names = [chart.start[0], *(change.name for change in chart.changes), chart.end[0]]
-    figure, axes = _open_rows(
-        chart, names, (min(base, *every), max(base, *every)), behind=texts, note=_note(chart, base)
-    )  # fmt: skip
+    ends = (min(base, *spots), max(base, *spots))
+    figure, axes = _open_rows(chart, names, ends, behind=texts, note=_note(chart, base))
     if chart.unit == "%":  # there is room for a label on the right, and no share above all of it
-        low, high = axes.get_xlim()
-        axes.set_xticks([tick for tick in axes.get_xticks() if low <= tick <= 100.0])
-        axes.set_xlim(low, high)
-    for row, total in ((0, chart.start[1]), (len(names) - 1, chart.end[1])):
-        _draw_total(axes, row, base, total)
-    for row, (change, level) in enumerate(zip(chart.changes, levels, strict=False), start=1):
+        limits = axes.get_xlim()
+        axes.set_xticks([tick for tick in axes.get_xticks() if limits[0] <= tick <= 100.0])
+        axes.set_xlim(limits)
+    _draw_total(axes, 0, base, chart.start[1])
+    _draw_total(axes, len(names) - 1, base, chart.end[1])
+    edges = [max(base, chart.start[1])]
+    for row, ((change, pair), span) in enumerate(zip(steps, spans, strict=True), start=1):
         color = ORANGE if change.amount < 0 else GREEN
-        axes.barh(row, change.amount, left=level, height=2 * _HALF, color=color, linewidth=0)
-        _draw_span(axes, row, change.ci95 and (level + end for end in change.ci95))
+        axes.barh(row, change.amount, left=pair[0], height=2 * _HALF, color=color, linewidth=0)
+        _draw_span(axes, row, span)
+        edges.append(max(numbers_in(pair, [span])))
     for row, level in enumerate(levels):
         axes.plot([level, level], [row + _HALF, row + 1 - _HALF], color=GREY, linewidth=0.8)
-    edges = [max(base, chart.start[1]), *map(max, spots), max(base, chart.end[1])]
-    for row, (edge, text) in enumerate(zip(edges, texts, strict=True)):
+    for row, (edge, text) in enumerate(zip([*edges, max(base, chart.end[1])], texts, strict=True)):
         _write_at(axes, edge, row, text, weight="bold" if row in (0, len(names) - 1) else "normal")
     return figure
 

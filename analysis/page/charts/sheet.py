@@ -385,6 +385,12 @@ def beside(
 Tick = tuple[float, str]
 
 
+def numbers_in(*groups: Iterable[float | Range | None]) -> list[float]:
+    """Return all numbers, and both ends of all intervals."""
+    known = (item for group in groups for item in group if item is not None)
+    return [number for item in known for number in (item if isinstance(item, tuple) else (item,))]
+
+
 def extent(values: Iterable[float | None], is_log: bool = False, pad: float = 0.05) -> tuple[float, float]:
     """Return the ends of an axis for values, with some room at either side; something where there are none.
 
@@ -431,7 +437,7 @@ def _ratios(low: float, high: float, count: int) -> list[float]:
 def _steps(low: float, high: float, count: int) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
-    slack, locator = 1e-9 * (high - low), MaxNLocator(count - 1, steps=[1, 2, 2.5, 5, 10])
+    slack, locator = 1e-9 * (high - low), MaxNLocator(count, steps=[1, 2, 2.5, 5, 10])
     return [float(value) for value in locator.tick_values(low, high) if low - slack <= value <= high + slack]
 
 
@@ -458,7 +464,7 @@ def set_scale(axes: Axes, side: Literal["x", "y"], scale: ChartAxis, ends: Range
         ticks = ticks_of(scale, *ends, count, unit)
         return [tick for tick in ticks if side == "y" or (room(tick)[0] > 0 and room(tick)[1] < size)]
 
-    ticks = _fitting(ticks_at_most, 8 if side == "x" else 7, room)
+    ticks = _fitting(ticks_at_most, 7 if side == "x" else 6, room)
     axes.set(**{f"{side}scale": "log" if scale.is_log else "linear", f"{side}lim": ends})
     axis = axes.xaxis if side == "x" else axes.yaxis
     axis.set_ticks([value for value, _ in ticks], [text for _, text in ticks])
