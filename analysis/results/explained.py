@@ -17,10 +17,11 @@ from ettrick.analysis.results.models import (
     Labels,
     Number,
     Numbers,
+    Origin,
     Pair,
     Part,
-    Provenance,
     Real,
+    ScenarioName,
     StepSummary,
     Texts,
     Whole,
@@ -74,7 +75,7 @@ class OnePoint(Part):
 class WorthDocument(Document):
     """`ettrick explain SCENARIO --worth --json`; see [what to improve](../howto/find-what-to-improve.md)."""
 
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     description: str = Field(description="Of the scenario.")
     replications: Count = Field(description="Common to all changes.")
     seed: Whole = Field(description="Common to all changes.")
@@ -91,7 +92,7 @@ class WorthDocument(Document):
     closed_form_assumptions: Texts = Field(description="What it takes for granted and the scenario breaks.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="Those of the scenario.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
 
 # ----------------------------------------
@@ -208,7 +209,7 @@ class Recovery(Part):
 class CalibrationSummary(Part):
     """The measured step that scales the model's."""
 
-    measured_s: Real = Field(description="As measured [s].")
+    measured_s: Real = Field(description="The measured time [s].")
     modelled_s: Real = Field(description="By the model [s].")
 
 
@@ -460,7 +461,7 @@ class SpareRow(Part):
 class PrefillSummary(Part):
     """Replicas that read the prompts of a service."""
 
-    replicas: Count = Field(description="How many.")
+    replicas: Count = Field(description="Number of replicas that read prompts.")
     tensor: Count = Field(description="Ranks that share the attention of a sequence.")
     data: Count = Field(description="Ranks with sequences of their own.")
     pipeline: Count = Field(description="Stages.")
@@ -477,7 +478,7 @@ class ExplainedService(Part):
     accelerator: str = Field(description="Title of the accelerator.")
     engine: str = Field(description="Title of the engine, and the releases that were fitted.")
     engine_source: str = Field(description="Where its numbers come from.")
-    replicas: Count = Field(description="How many.")
+    replicas: Count = Field(description="Number of replicas.")
     tensor: Count = Field(description="Ranks that share the attention of a sequence.")
     data: Count = Field(description="Ranks with sequences of their own.")
     pipeline: Count = Field(description="Stages.")
@@ -514,7 +515,7 @@ class ExplainedService(Part):
 class ExplainDocument(Document):
     """`ettrick explain SCENARIO --json` prints this document."""
 
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     description: str = Field(description="Of the scenario.")
     seed: Whole = Field(description="Seed of all random numbers.")
     jobs: dict[str, PlannedJob | ExplainedJob] = Field(description="By name.")
@@ -524,7 +525,7 @@ class ExplainDocument(Document):
     closed_form: ClosedFormSummary = Field(description="What a formula says.")
     assumptions: Texts = Field(description="Those of the scenario.")
     warnings: Texts = Field(description="Those of the scenario.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
 
 # ----------------------------------------
@@ -565,7 +566,7 @@ class LayoutRow(Part):
 class LayoutsDocument(Document):
     """`ettrick layouts SCENARIO --json` prints this document."""
 
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     job: str = Field(description="Name of the job.")
     gpus: Count = Field(description="Of the job.")
     accelerator: str = Field(description="Of the pool on which it starts.")
@@ -645,7 +646,7 @@ class KernelComparison(Part):
 class KernelsDocument(Document):
     """`ettrick kernels SCENARIO --json`; see [what a step is made of](../howto/find-slow-kernels.md)."""
 
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     job: str = Field(description="Name of the job.")
     job_index: Whole = Field(description="Its place among the jobs, counted from 0.")
     accelerator: str = Field(description="Of the pool on which it starts.")
@@ -685,7 +686,7 @@ class ServiceLayoutRow(Part):
 class ServiceLayoutsDocument(Document):
     """`ettrick layouts SCENARIO --json` prints this document for a service."""
 
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     service: str = Field(description="Name of the service.")
     gpus: Count = Field(description="Of the service.")
     accelerator: str = Field(description="Of the pool on which it starts.")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ettrick.analysis.results.models import Count, Document, Number, Part, Provenance, Real, Texts
+from ettrick.analysis.results.models import Count, Document, Number, Origin, Part, Real, Texts
 
 Answer = Literal["yes", "no", "undecided"]
 
@@ -39,7 +39,7 @@ class DroppedRows(Part):
 
     file: str = Field(description="Where.")
     rule: str = Field(description="Why.")
-    number: Count = Field(description="How many.")
+    number: Count = Field(description="Number of them.")
     first: Count = Field(description="Line of the first.")
     last: Count = Field(description="Line of the last.")
     sort: Literal["unusable", "unread", "normal"] = Field(
@@ -50,7 +50,7 @@ class DroppedRows(Part):
 class LawSummary(Part):
     """A law of durations."""
 
-    law: dict[str, Any] = Field(description="As a scenario states it.")
+    law: dict[str, Any] = Field(description="The distribution, as a scenario states it.")
     events: Count = Field(description="Complete durations.")
     open: Count = Field(0, description="Durations that had not ended.")
     median_s: Number = Field(description="Median of the complete ones [s].")
@@ -62,7 +62,7 @@ class LawSummary(Part):
 class CauseSummary(Part):
     """A cause."""
 
-    name: str = Field(description="As in the rules.")
+    name: str = Field(description="Name of the cause in the rules.")
     fault: str = Field(description="Class of fault.")
     events: Count = Field(description="Outages of this cause.")
     in_incidents: Count = Field(description="Of these, how many belong to incidents.")
@@ -283,7 +283,7 @@ class FitDocument(Document):
     simulated: Count = Field(0, description="How many times.")
     findings: Texts = Field(description="What to know before using the numbers.")
     not_known: Texts = Field(description="What logs cannot say.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
 
 # ----------------------------------------
@@ -293,7 +293,7 @@ class FitDocument(Document):
 class LawOfLives(Part):
     """A law of lives, with ages in days."""
 
-    use: str = Field(description="As in a scenario; `piecewise` has a hazard per day from each age on.")
+    use: str = Field(description="Its kind in a scenario; `piecewise` has a hazard per day from each age on.")
     parameters: dict[str, Estimated] = Field(description="By name.")
     aic: Real = Field(description="2 (parameters - log-likelihood).")
 
@@ -309,8 +309,8 @@ class AgeSummary(Part):
 class BatchSummary(Part):
     """The lives of a batch of parts."""
 
-    name: str = Field(description="As in the table; empty where it has no batches.")
-    parts: Count = Field(description="How many.")
+    name: str = Field(description="Name of the batch in the table; empty where it has no batches.")
+    parts: Count = Field(description="Number of parts.")
     failures: Count = Field(description="Of these, how many failed.")
     years: Real = Field(description="Time lived under observation, in years of 365 days.")
     late: Count = Field(description="Parts that were first seen at an age.")
@@ -318,7 +318,7 @@ class BatchSummary(Part):
     rate: Estimated = Field(description="Failures per part and year.")
     laws: list[LawOfLives] = Field(description="Fits with late entry and censoring; the exponential alone below 20.")
     chosen: str = Field(description="The one in `failures.yaml`.")
-    law: dict[str, Any] = Field(description="As a scenario states it.")
+    law: dict[str, Any] = Field(description="The distribution, as a scenario states it.")
     misfit: Number = Field(
         description="Probability of so bad a fit if the law that is written were true (Anderson-Darling, simulated)."
     )
@@ -337,7 +337,7 @@ class LivesDocument(Document):
     batches: list[BatchSummary] = Field(description="The largest first.")
     findings: Texts = Field(description="What to know before using the numbers.")
     not_known: Texts = Field(description="What lives cannot say.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
 
 # ----------------------------------------
@@ -403,4 +403,4 @@ class TrackDocument(Document):
     alarms: list[AlarmSummary] = Field(description="Charts beyond their limits.")
     regression: bool = Field(description="Whether any alarm is confirmed.")
     findings: Texts = Field(description="What to know before using the numbers.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin

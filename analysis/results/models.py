@@ -145,6 +145,18 @@ class Provenance(Part):
     )
 
 
+# Keys that stand in several documents.
+ScenarioName: TypeAlias = Annotated[str, Field(description="Name of the scenario.")]
+Origin: TypeAlias = Annotated[Provenance, Field(description="How the numbers were made.")]
+
+
+class StudyDocument(Document):
+    """A document of a study."""
+
+    study: str = Field(description="Name of the study.")
+    question: str = Field(description="The question of the study, as the study states it.")
+
+
 # ----------------------------------------
 # A run.
 
@@ -165,12 +177,12 @@ class MetricSummary(Part):
         description="Its 95 % interval; of `p_finish_by` the exact one. Null where all replications are equal."
     )
     std: Number = Field(None, description="Standard deviation between replications.")
-    p05: Number = Field(None, description="Quantile of single replications; null where there are too few.")
-    p50: Number = Field(None, description="As `p05`: the median.")
-    p95: Number = Field(None, description="As `p05`.")
-    p05_ci95: Pair = Field(None, description="Bounds of the quantile.")
+    p05: Number = Field(None, description="5 % quantile of single replications; null where there are too few.")
+    p50: Number = Field(None, description="Median of single replications; null where there are too few.")
+    p95: Number = Field(None, description="95 % quantile of single replications; null where there are too few.")
+    p05_ci95: Pair = Field(None, description="Bounds of the 5 % quantile.")
     p50_ci95: Pair = Field(None, description="Bounds of the median.")
-    p95_ci95: Pair = Field(None, description="Bounds of the quantile.")
+    p95_ci95: Pair = Field(None, description="Bounds of the 95 % quantile.")
     band90: Pair = Field(
         None,
         description="Where the mean is with 90 %, as far as failure rates are not known exactly (with `--band`) and "
@@ -189,6 +201,9 @@ class MetricSummary(Part):
     )
 
 
+Metrics: TypeAlias = Annotated[dict[str, MetricSummary], Field(description="By [metric](metrics.md).")]
+
+
 class EventCount(Part):
     """A number of events in a replication."""
 
@@ -202,7 +217,7 @@ class JobSummary(Part):
 
     gpus: Count = Field(description="GPUs of the job.")
     requested_gpu_s: Real = Field(description="Requested GPU-time of a mean replication [GPU s].")
-    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md).")
+    metrics: Metrics
     time_shares: Numbers = Field(description="By [bucket](buckets.md#of-a-job): share of its requested GPU-time.")
     finished: Count = Field(0, description="Replications in which a fixed amount of work was done.")
     censored: Count = Field(0, description="Replications in which it was not.")
@@ -211,7 +226,7 @@ class JobSummary(Part):
     accepted_taints: Number = Field(None, description="Faults whose wrong work has stayed, mean over replications.")
     given_up: Count = Field(0, description="Replications in which it failed for good.")
     given_up_at_s: Number = Field(None, description="When, mean over these [s].")
-    given_up_for: dict[str, Count] = Field({}, description="The same by the cause of the last failure.")
+    given_up_for: dict[str, Count] = Field({}, description="Replications in which it failed for good, by cause.")
     never_arrived: Count = Field(0, description="Replications that ended before the job arrived.")
 
 
@@ -243,8 +258,8 @@ class Energy(Part):
 class Cost(Part):
     """Cost of a mean replication, in its currency; 0 for what has no price."""
 
-    currency: str = Field(description="As in the scenario.")
-    allocation: str | None = Field(None, description="As in the scenario; null where it is not needed.")
+    currency: str = Field(description="Currency of the scenario.")
+    allocation: str | None = Field(None, description="How jobs share what is paid for; null where it is not needed.")
     capex: Number = Field(None, description="Hardware.")
     energy: Number = Field(None, description="Energy.")
     storage: Number = Field(None, description="Storage.")
@@ -268,8 +283,8 @@ class Quantiles(Part):
 class ExceedanceShare(Part):
     """For how much of the time more than a number are down."""
 
-    count: Count = Field(description="The number: 0, 1, 2, 4, 8, ... below `max`, and that of the hot spares.")
-    gpus: Count = Field(description="Their GPUs.")
+    count: Count = Field(description="A number of nodes: 0, 1, 2, 4, 8, ... below `max`, and that of the hot spares.")
+    gpus: Count = Field(description="GPUs of these nodes.")
     time_share: Real = Field(description="Share of the time with more.")
 
 
@@ -278,9 +293,9 @@ class NodesDown(Part):
 
     mean: Real = Field(description="Mean number that is down.")
     p50: Whole = Field(description="Smallest number such that no more are down for 50 % of the time.")
-    p90: Whole = Field(description="The same for 90 % of the time.")
-    p99: Whole = Field(description="The same for 99 % of the time.")
-    p999: Whole | None = Field(None, description="The same for 99.9 % of the time.")
+    p90: Whole = Field(description="Smallest number such that no more are down for 90 % of the time.")
+    p99: Whole = Field(description="Smallest number such that no more are down for 99 % of the time.")
+    p999: Whole | None = Field(None, description="Smallest number such that no more are down for 99.9 % of the time.")
     max: Whole = Field(description="Most that were down at once.")
     dispersion: Number = Field(
         description="Variance over that of independent nodes with the same mean; null if none was ever down."
@@ -296,10 +311,15 @@ class EmptyRun(Part):
 
 
 class Window(Part):
-    """A window of a scenario with `windows` or `targets`; lost work counts in the window in which it was done."""
+    """A stretch of time."""
 
     start_s: Real = Field(description="Its start, after the warm-up [s].")
     end_s: Real = Field(description="Its end [s].")
+
+
+class RunWindow(Window):
+    """A window of a scenario with `windows` or `targets`; lost work counts in the window in which it was done."""
+
     replications: Count = Field(description="How many got that far.")
     ettr: Number = Field(description="ETTR of this window.")
     time_shares: Numbers = Field(description="By bucket, of this window.")
@@ -333,7 +353,7 @@ class SimulatedEttr(Part):
     There is no interval for one replication, where all come to the same, and for a log, which is one history.
     """
 
-    replications: Count = Field(description="How many.")
+    replications: Count = Field(description="Number of replications.")
     ettr: Number = Field(description="Their ETTR.")
     ettr_ci95: Pair = Field(description="The part of its 95 % interval that is within 0..1.")
     standard_error: Number = Field(description="Of the ETTR.")
@@ -369,7 +389,8 @@ class ClosedFormSummary(Part):
         "null where the formula does not tell causes apart."
     )
     waste_by_cause: dict[str, dict[str, Numbers]] | None = Field(
-        description="The same by order and cause; `checkpoint_stall` is that of `no_failure`."
+        description="Shares lost by order in the failure rate, cause and bucket; `checkpoint_stall` is that of "
+        "`no_failure`."
     )
     extrapolated: list[Extrapolated] = Field(description="Failure bundles that were counted on jobs of other sizes.")
     simulated: SimulatedEttr | None = Field(description="The replications beside it; null where nothing was simulated.")
@@ -387,8 +408,8 @@ class StepSummary(Part):
     sigma: Number = Field(None, description="Standard deviation of the logarithm of true over stated time.")
     band90_s: Pair = Field(None, description="Interval that holds the time with 90 % [s]; null for a measured step.")
     model_s: Number = Field(None, description="Time by the model of steps alone [s].")
-    model_sigma: Number = Field(None, description="As `sigma`, of the model alone.")
-    model_band90_s: Pair = Field(None, description="As `band90_s`, of the model alone [s].")
+    model_sigma: Number = Field(None, description="Standard deviation of the logarithm of true over modelled time.")
+    model_band90_s: Pair = Field(None, description="Interval that holds the time with 90 %, by the model alone [s].")
     scale: Number = Field(None, description="`time_s` over `model_s`: a measured step scales all terms.")
     breakdown: Numbers = Field(
         description="By term [s]; they sum to `time_s`. `gemm`, `attention`, `elementwise`, `launch`, `logits` compute "
@@ -449,7 +470,7 @@ class StopsSummary(Part):
 
     size: Whole = Field(description="Class of the stopped jobs: a power of two of GPUs, and more.")
     cause: str = Field(description="Root cause, as in the ledger.")
-    via: str = Field(description="As in the ledger.")
+    via: str = Field(description="`direct`, or `preemption`: another job took the nodes.")
     by: Whole | None = Field(description="Class of the job that took the nodes; null without one.")
     stops: Real = Field(description="In a mean replication.")
     gpus: Real = Field(description="GPUs of the stopped jobs together.")
@@ -474,11 +495,9 @@ class QueueGrowth(Part):
     )
 
 
-class FleetWindow(Part):
+class FleetWindow(Window):
     """Means over a stretch of time, and over replications."""
 
-    start_s: Real = Field(description="Its start, after the warm-up [s].")
-    end_s: Real = Field(description="Its end [s].")
     allocated: Real = Field(description="GPUs of jobs.")
     healthy: Real = Field(description="GPUs in working order.")
     queued_gpus: Real = Field(description="GPUs that waiting jobs ask for.")
@@ -525,19 +544,17 @@ NO_STREAMS = FleetSummary.model_construct(
 if TYPE_CHECKING:
     Streams: TypeAlias = FleetSummary
 else:
-    # Null in a document without streams.
     Streams = Annotated[
         FleetSummary | None,
+        Field(description="What streams of jobs came to; null without any."),
         AfterValidator(lambda fleet: fleet or NO_STREAMS),
         WrapSerializer(lambda fleet, serialize: None if fleet.is_empty else serialize(fleet)),
     ]
 
 
-class ServiceWindow(Part):
+class ServiceWindow(Window):
     """A service in a window of time, mean over the replications."""
 
-    start_s: Real = Field(description="Start after the warm-up [s].")
-    end_s: Real = Field(description="End [s].")
     demand_per_s: Real = Field(description="Requests offered [1/s].")
     capacity_per_s: Real = Field(description="Requests that the replicas that serve admit [1/s].")
     replicas: Real = Field(description="Replicas that serve.")
@@ -558,7 +575,7 @@ class ServiceSummary(Part):
     replicas: Count = Field(description="Replicas.")
     gpus: Count = Field(description="GPUs of one.")
     capacity_per_s: Real = Field(description="Requests that a replica admits [1/s].")
-    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md).")
+    metrics: Metrics
     requests: Numbers = Field(
         description="Requests of a mean replication by what became of them: `in_slo`, `late`, `rejected` or given up, "
         "`failed`, or `waiting` at the end; their sum is `offered`. Of these `moved` from a failed replica to another."
@@ -579,31 +596,52 @@ class TargetSummary(Part):
     at_least: Real = Field(description="What a window has to reach.")
     window_s: Real = Field(description="Width of a window [s].")
     windows: Count = Field(description="Whole windows of a run.")
-    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md).")
+    metrics: Metrics
+
+
+# What a run and each variant of a comparison state.
+OverallMetrics: TypeAlias = Annotated[
+    dict[str, MetricSummary], Field(description="By [metric](metrics.md), over all jobs.")
+]
+RequestedShares: TypeAlias = Annotated[
+    Numbers, Field(description="By [bucket](buckets.md#of-a-job): share of the requested GPU-time; sum 1.")
+]
+OwnedShares: TypeAlias = Annotated[
+    Numbers, Field(description="By [bucket](buckets.md#of-the-cluster): share of the owned GPU-time; sum 1.")
+]
+CauseCounts: TypeAlias = Annotated[dict[str, EventCount], Field(description="By cause, most frequent first.")]
+CauseLosses: TypeAlias = Annotated[
+    dict[str, dict[str, Real]],
+    Field(description="By cause, `no_failure` included, and bucket: GPU-seconds in a mean replication."),
+]
+EnergyUse: TypeAlias = Annotated[
+    Energy | None, Field(description="What drew how much; null if it is not known what a node draws.")
+]
+Spending: TypeAlias = Annotated[Cost | None, Field(description="What was paid for; null without prices.")]
+Jobs: TypeAlias = Annotated[
+    dict[str, JobSummary], Field(description="By name of the job; empty where all are of streams.")
+]
+Assumptions: TypeAlias = Annotated[Texts, Field(description="Those of the scenario.")]
+Advice: TypeAlias = Annotated[Texts, Field(description="What in a valid scenario costs more than it need.")]
+Notes: TypeAlias = Annotated[Texts, Field(description="What to know before using the numbers.")]
 
 
 class RunDocument(Document):
     """`ettrick run SCENARIO --json` prints this document; `--out DIR` writes it to `run.json`."""
 
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     engine: str = Field("des", description="`des`, discrete-event simulation.")
-    replications: Annotated[int, Field(ge=1)] = Field(description="How many were simulated.")
+    replications: Annotated[int, Field(ge=1)] = Field(description="Replications that were simulated.")
     interrupted: Count = Field(0, description="In how many of them a job was interrupted.")
     seed: Whole = Field(description="Seed of all random numbers.")
     initial: str = Field("", description="State of the parts at the start: `new` or `stationary`.")
     horizon_s: Real = Field(description="Simulated time [s].")
     warmup_s: Real = Field(description="Of it, before anything is counted [s].")
-    metrics: dict[str, MetricSummary] = Field(description="By [metric](metrics.md), over all jobs.")
-    time_shares: Numbers = Field(
-        description="By [bucket](buckets.md#of-a-job): share of the requested GPU-time; sum 1."
-    )
-    cluster_shares: Numbers = Field(
-        description="By [bucket](buckets.md#of-the-cluster): share of the owned GPU-time; sum 1."
-    )
-    interruptions_by_cause: dict[str, EventCount] = Field(description="By cause, most frequent first.")
-    loss_gpu_s: dict[str, dict[str, Real]] = Field(
-        description="By cause, `no_failure` included, and bucket: GPU-seconds in a mean replication."
-    )
+    metrics: OverallMetrics
+    time_shares: RequestedShares
+    cluster_shares: OwnedShares
+    interruptions_by_cause: CauseCounts
+    loss_gpu_s: CauseLosses
     repair_from: Labels = Field(
         {},
         description="By cause, whose repair applies: of the `source` itself, of the `entry` of `failures` that uses a "
@@ -615,24 +653,24 @@ class RunDocument(Document):
     )
     nodes_down: NodesDown | EmptyRun = Field(description="How many nodes are down at once; empty if no time passed.")
     domains_down: NodesDown | None = Field(
-        None, description="The same of domains that are used as wholes and not of use; null without these."
+        None, description="How many domains that are used as wholes are of no use at once; null without these."
     )
-    energy: Energy | None = Field(description="What drew how much; null if it is not known what a node draws.")
-    cost: Cost | None = Field(description="What was paid for; null without prices.")
-    windows: list[Window] = Field(
+    energy: EnergyUse
+    cost: Spending
+    windows: list[RunWindow] = Field(
         description="One for each window if the scenario sets `windows` or `targets`, else empty."
     )
     closed_form: ClosedFormSummary = Field(description="What a formula says.")
     step: StepSummary = Field(description="The healthy step of the first job.")
-    per_job: dict[str, JobSummary] = Field(description="By name of the job; empty where all are of streams.")
+    per_job: Jobs
     per_service: dict[str, ServiceSummary] = Field({}, description="By name of the service.")
     per_target: dict[str, TargetSummary] = Field({}, description="By name of the target.")
-    fleet: Streams = Field(NO_STREAMS, description="What streams of jobs came to; null without any.")
+    fleet: Streams = NO_STREAMS
     measured: Numbers = Field({}, description="With `--measured`: shares of the file by bucket, means over its days.")
-    assumptions: Texts = Field(description="Those of the scenario.")
-    warnings: Texts = Field(description="What in a valid scenario costs more than it need.")
-    notes: Texts = Field(description="What to know before using the numbers.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    assumptions: Assumptions
+    warnings: Advice
+    notes: Notes
+    provenance: Origin
 
 
 # ----------------------------------------
@@ -665,19 +703,19 @@ class VariantSummary(Part):
     """A variant: as in [the document of a run](#what-run-prints), and its differences."""
 
     scenario_sha256: str = Field(description="Of the scenario's content.")
-    scenario: str = Field(description="Name of the scenario.")
-    metrics: dict[str, MetricSummary] = Field(description="As of a run.")
-    time_shares: Numbers = Field(description="As of a run.")
-    cluster_shares: Numbers = Field(description="As of a run.")
-    interruptions_by_cause: dict[str, EventCount] = Field(description="As of a run.")
-    loss_gpu_s: dict[str, dict[str, Real]] = Field(description="As of a run.")
-    energy: Energy | None = Field(description="As of a run.")
-    cost: Cost | None = Field(description="As of a run.")
-    per_job: dict[str, JobSummary] = Field(description="As of a run.")
-    fleet: Streams = Field(NO_STREAMS, description="As of a run.")
-    assumptions: Texts = Field(description="As of a run.")
-    warnings: Texts = Field(description="As of a run.")
-    notes: Texts = Field(description="As of a run.")
+    scenario: ScenarioName
+    metrics: OverallMetrics
+    time_shares: RequestedShares
+    cluster_shares: OwnedShares
+    interruptions_by_cause: CauseCounts
+    loss_gpu_s: CauseLosses
+    energy: EnergyUse
+    cost: Spending
+    per_job: Jobs
+    fleet: Streams = NO_STREAMS
+    assumptions: Assumptions
+    warnings: Advice
+    notes: Notes
     difference: dict[str, DifferenceSummary | None] = Field(
         description="By metric, to the first variant, or null. Empty for the first."
     )
@@ -747,7 +785,7 @@ class CompareDocument(Document):
     unranked_because: str | None = Field(description="Why goodput does not rank them; null where it does.")
     variants: Annotated[dict[str, VariantSummary], Field(min_length=1)] = Field(description="By name.")
     cannot_run: Labels = Field(description="By name, why a variant cannot run.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
     @model_validator(mode="after")
     def _names_are_those_of_variants(self) -> Self:
@@ -766,7 +804,7 @@ class CompareDocument(Document):
 class AxisValue(Part):
     """A value of an axis."""
 
-    label: str = Field(description="As the study states it.")
+    label: str = Field(description="The value, as the study states it.")
     number: Number = Field(description="In SI units; null without an order.")
 
 
@@ -775,8 +813,8 @@ class AxisDescription(Part):
 
     title: str = Field(description="In words.")
     unknown: bool = Field(description="Whether it has a distribution.")
-    basis: str | None = Field(description="As the study states it; null if it does not.")
-    source: str = Field(description="As the study states it; empty if it does not.")
+    basis: str | None = Field(description="What its values rest on, as the study states it; null if it does not.")
+    source: str = Field(description="Where its values come from, as the study states it; empty if it does not.")
 
 
 class SweepAxis(Part):
@@ -786,8 +824,8 @@ class SweepAxis(Part):
     noun: str = Field("", description="What its values count; empty if the study does not say.")
     paths: Texts = Field(description="Of the scenario.")
     unknown: bool = Field(description="Whether it has a distribution.")
-    basis: str | None = Field(description="As the study states it; null if it does not.")
-    source: str = Field(description="As the study states it; empty if it does not.")
+    basis: str | None = Field(description="What its values rest on, as the study states it; null if it does not.")
+    source: str = Field(description="Where its values come from, as the study states it; empty if it does not.")
     values: list[AxisValue] = Field(description="In the order in which they come.")
 
 
@@ -821,7 +859,7 @@ class FailedPoint(Part):
     point: Count = Field(description="Its number.")
     draw: Count = Field(description="Which draw of what is unknown.")
     status: str = Field(description="`infeasible`, `failed` or `crashed`.")
-    reason: str = Field(description="Why.")
+    reason: str = Field(description="Why it has no results.")
 
 
 class CellSummary(Part):
@@ -882,13 +920,11 @@ class SweepCounts(Part):
     imprecise: Count = Field(0, description="Cells in which the precision was not reached.")
 
 
-class SweepDocument(Document):
+class SweepDocument(StudyDocument):
     """`ettrick sweep --json` prints this document; its folder holds it as `run.json`."""
 
-    study: str = Field(description="Name of the study.")
-    question: str = Field(description="As the study states it.")
-    description: str = Field(description="As the study states it.")
-    scenario: str = Field(description="Name of the scenario.")
+    description: str = Field(description="What the study says of itself.")
+    scenario: ScenarioName
     seed: Whole = Field(description="Seed of all random numbers.")
     design: dict[str, Any] = Field(description="Which combinations were looked at.")
     precision: dict[str, Any] | None = Field(
@@ -906,7 +942,7 @@ class SweepDocument(Document):
     warnings: list[ScenarioWarning] = Field(description="Each once.")
     notes: Texts = Field(description="What to know before using the numbers.")
     assumptions: Texts = Field(description="Those of the scenario and of the study.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
     @model_validator(mode="after")
     def _names_are_those_of_axes(self) -> Self:
@@ -937,7 +973,7 @@ class MoveSummary(Part):
     label: str = Field(description="The value.")
     number: Number = Field(description="In SI units.")
     change: DifferenceSummary | None = Field(description="Above the central point.")
-    closed_form: Number = Field(description="The same by a formula.")
+    closed_form: Number = Field(description="The change by a formula.")
     trouble: str = Field(description="Why it has no results.")
 
 
@@ -997,12 +1033,10 @@ class IndicesSummary(Part):
     reason: str | None = Field(description="Why there are none.")
 
 
-class SensitivityDocument(Document):
+class SensitivityDocument(StudyDocument):
     """`ettrick sensitivity --json` prints this document; `--out DIR` writes it to `sensitivity.json`."""
 
-    study: str = Field(description="Name of the study.")
-    question: str = Field(description="As the study states it.")
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     metric: str = Field(description="What is looked at.")
     replications: Annotated[int, Field(ge=1)] = Field(description="Of every point.")
     seed: Whole = Field(0, description="Seed of all random numbers.")
@@ -1014,7 +1048,7 @@ class SensitivityDocument(Document):
     indices_missing: str = Field(description="Why there are no indices though they were asked for.")
     assumptions: Texts = Field(description="Those of the study.")
     warnings: list[Any] = Field(description="Of the central point.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
     @model_validator(mode="after")
     def _names_are_those_of_axes(self) -> Self:
@@ -1049,7 +1083,7 @@ class AimSummary(Part):
 class ConditionSummary(Part):
     """What a condition came to."""
 
-    condition: str = Field(description="As it is stated.")
+    condition: str = Field(description="The condition, as it is stated.")
     metric: str = Field(description="Its metric.")
     bound: Number = Field(description="Its bound, in SI units.")
     mean: Number = Field(description="The mean.")
@@ -1151,16 +1185,14 @@ class FormulaSummary(Part):
 class FormulaLeftOut(Part):
     """To how many combinations the closed form does not apply."""
 
-    combinations: Count = Field(description="How many.")
+    combinations: Count = Field(description="Number of combinations to which it does not apply.")
     reason: str = Field(description="Why it does not to the first.")
 
 
-class OptimizeDocument(Document):
+class OptimizeDocument(StudyDocument):
     """`ettrick optimize --json` prints this document; `--out DIR` writes it to `optimize.json`."""
 
-    study: str = Field(description="Name of the study.")
-    question: str = Field(description="As the study states it.")
-    scenario: str = Field(description="Name of the scenario.")
+    scenario: ScenarioName
     method: str = Field(
         description="`curve` (one axis, a metric), `edge` (an axis as low or high as conditions allow), `all` (every "
         "combination), `search`."
@@ -1169,7 +1201,7 @@ class OptimizeDocument(Document):
     over: str | None = Field(None, description="Over what conditions hold.")
     draws: Count = Field(0, description="Draws of what is unknown.")
     aims: Annotated[list[Aim], Field(min_length=1)] = Field(description="What is sought.")
-    conditions: Texts = Field(description="As they are stated.")
+    conditions: Texts = Field(description="The conditions, as they are stated.")
     axes: Annotated[dict[str, OptimizeAxis], Field(min_length=1)] = Field(description="By name.")
     answer: TrialSummary | None = Field(description="The best combination; null if nothing keeps the conditions.")
     combinations: Whole | None = Field(None, description="How many there are; null for more than can be counted.")
@@ -1186,7 +1218,7 @@ class OptimizeDocument(Document):
     closed_form_left_out: FormulaLeftOut | None = Field(None, description="Where the closed form does not apply.")
     assumptions: Texts = Field([], description="Those of the study.")
     warnings: Texts = Field([], description="Of the answers.")
-    provenance: Provenance = Field(description="How the numbers were made.")
+    provenance: Origin
 
     @model_validator(mode="after")
     def _names_are_those_of_axes(self) -> Self:
@@ -1209,14 +1241,14 @@ class ValidationRow(Part):
     where: str = Field("", description="Where in the paper.")
     provenance: str = Field("", description="`primary`, `secondary`, `derived`, `theory` or `program`.")
     inputs: str = Field("", description="What it follows from.")
-    value: Number = Field(None, description="As published.")
+    value: Number = Field(None, description="The published value.")
     unit: str = Field("", description="Unit of the values.")
     tolerance: dict[str, Any] = Field({}, description="How near ours must be.")
     label: str = Field(description="`calibrated`, `emergent`, `sanity` or `identity`.")
     conventions: Labels = Field({}, description="What is counted how.")
     measure: str = Field("", description="What makes our value.")
     arguments: dict[str, Any] = Field({}, description="With which arguments.")
-    replications: Count = Field(0, description="How many.")
+    replications: Count = Field(0, description="Number of replications.")
     independent: bool = Field(False, description="Whether it is one of those that are taken together.")
     needs_data: bool = Field(False, description="Whether it needs data that are not shipped.")
     only_reads: bool = Field(False, description="Whether nothing is simulated.")
@@ -1256,7 +1288,7 @@ class NotChecked(Part):
 class CombinedTest(Part):
     """Independent rows together."""
 
-    rows: Count = Field(description="How many.")
+    rows: Count = Field(description="Number of independent rows.")
     p_value: Number = Field(description="By Fisher's method, an upper bound.")
     least: Number = Field(description="The least that passes.")
     holds: bool = Field(description="Whether it does.")

@@ -329,12 +329,12 @@ def _counts(ensemble: Ensemble) -> dict[str, float]:
     return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}
 
 
-def _windows(ensemble: Ensemble) -> list[models.Window]:
+def _windows(ensemble: Ensemble) -> list[models.RunWindow]:
     windows = []
     for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
         windows.append(
-            models.Window(
+            models.RunWindow(
                 start_s=start, end_s=end, replications=replications, ettr=shares["productive"], time_shares=shares
             )
         )
