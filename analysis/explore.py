@@ -25,7 +25,7 @@ from ettrick import sim
 from ettrick.analysis.amounts import number_of, percent_text, points_text, shown, time_text
 from ettrick.analysis.metrics import RESTART, bucket_label
 from ettrick.analysis.page.build import report_of
-from ettrick.analysis.page.chapters import run
+from ettrick.analysis.page.chapters import formula, losses
 from ettrick.analysis.page.charts import NARROW
 from ettrick.analysis.page.formats import html
 from ettrick.analysis.results.run import document, render, replays_a_log
@@ -266,7 +266,7 @@ class Explorer:
         try:
             if self._is_covered:
                 sim.with_engine(replace(self.base, engine="compiled"), 1)
-            html.inline_svg(run.waterfall_of(dict.fromkeys(sim.JOB_BUCKETS, 0.0), {}), "")  # the first takes seconds
+            html.inline_svg(losses.waterfall_of(dict.fromkeys(sim.JOB_BUCKETS, 0.0), {}), "")  # the first takes seconds
         finally:
             self.compiling = False
 
@@ -322,7 +322,9 @@ class Explorer:
             found = begun.found.ensemble()
             content = document(found, command="")
             has_chance = not replays_a_log(setting.prepared)
-            picture = run.waterfall_of(content.time_shares, run.change_intervals(found.results) if has_chance else {})
+            picture = losses.waterfall_of(
+                content.time_shares, losses.change_intervals(found.results) if has_chance else {}
+            )
             check()
             drawn = html.inline_svg(picture._replace(title=""), "picture", NARROW)
         done = content.replications == REPLICATIONS
@@ -334,10 +336,10 @@ class Explorer:
         outside = seen.outside_ci95 if seen is not None else None
         return {
             "ettr": shown("ettr", [content.metrics["ettr"].mean]).worded(content.metrics["ettr"]),
-            "shares": _shown({name: share for name, (_, share) in run.beside(content).items()}),
+            "shares": _shown({name: share for name, (_, share) in formula.beside(content).items()}),
             "title": picture.title,
             "picture": drawn.markup,
-            "metrics": [row[:3] for row in run.goodput(content).rows],
+            "metrics": [row[:3] for row in losses.goodput(content).rows],
             "how": f"{how}.",
             "apart": f"The closed form is outside the 95 % interval by {points_text(outside, '')}." if outside else "",
             "done": done,

@@ -11,12 +11,15 @@ from ettrick.analysis.amounts import capital, form_of, name_of, number_of
 from ettrick.analysis.page.cells import summary_of
 from ettrick.analysis.page.chapters import (
     answers,
+    capacity,
     cluster,
     compare,
     finish,
     fit,
     fleet,
+    formula,
     inputs,
+    losses,
     optimum,
     reproduce,
     run,
@@ -178,7 +181,7 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 # ``None`` where the results have nothing for it.
 
 SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
-    run.section,
+    losses.section,
     services.section,
     services.targets_section,
     study.answers_section,
@@ -192,13 +195,13 @@ SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     sensitivity.section,
     sensitivity.variance_section,
     optimum.section,
-    run.losses_section,
-    run.missing_nodes_section,
+    losses.losses_section,
+    capacity.missing_nodes_section,
     scale.scale_section,
     scale.section,
     cluster.section,
     cluster.step_section,
-    run.closed_form_section,
+    formula.closed_form_section,
     inputs.basis_section,
     inputs.section,
     validation.section,

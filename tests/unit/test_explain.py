@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 from ettrick import cli, sim
 from ettrick.analysis.explain import describe as typed_describe
 from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
-from ettrick.analysis.page.chapters.run import converges as typed_converges
-from ettrick.analysis.page.chapters.run import explained_formula
+from ettrick.analysis.page.chapters.formula import converges as typed_converges
+from ettrick.analysis.page.chapters.formula import explained_formula
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.results.explained import ExplainDocument
 from ettrick.analysis.results.models import ClosedFormSummary

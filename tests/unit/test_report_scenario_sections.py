@@ -13,9 +13,9 @@ from scipy import stats
 
 from ettrick import sim
 from ettrick.analysis.cluster import describe
-from ettrick.analysis.page.account import account_of
+from ettrick.analysis.page.account import GpuTime, account_of, cluster_bar
+from ettrick.analysis.page.chapters import capacity, formula, losses
 from ettrick.analysis.page.chapters import cluster as step
-from ettrick.analysis.page.chapters import run
 from ettrick.analysis.page.charts.data import HeatMap
 from ettrick.analysis.page.model import Figure, Section, plain
 from ettrick.analysis.page.report_data import ReplayedScenario
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECTIONS: dict[str, Callable[[Any], Section | None]] = {
-    "where_time_goes": run.section,
-    "losses": run.losses_section,
-    "missing_nodes": run.missing_nodes_section,
+    "where_time_goes": losses.section,
+    "losses": losses.losses_section,
+    "missing_nodes": capacity.missing_nodes_section,
     "cluster": step.section,
     "step": step.step_section,
-    "closed_form": run.closed_form_section,
+    "closed_form": formula.closed_form_section,
 }
 
 TRAIN = report_sample.SMALL["jobs"][0]
@@ -116,7 +116,7 @@ def texts(section: Section) -> list[str]:
 def test_the_waterfall_leads_from_everything_to_ettr(case: str) -> None:
     """100 % and all changes come to the mean of the metric, and no change is missing or nothing."""
     focus = focus_of(case)
-    chart = run.waterfall(focus)
+    chart = losses.waterfall(focus)
     end = 100 * documents.plain(focus.document)["metrics"]["ettr"]["mean"]
     assert chart.start[1] + math.fsum(change.amount for change in chart.changes) == pytest.approx(end, abs=1e-9)
     assert chart.end[1] == pytest.approx(end, abs=1e-9)
@@ -127,18 +127,18 @@ def test_the_waterfall_leads_from_everything_to_ettr(case: str) -> None:
 
 def test_intervals_of_the_waterfall_hold_their_changes() -> None:
     """Each has one, the change is inside, and equal replications have none."""
-    changes = run.waterfall(focus_of("small")).changes
+    changes = losses.waterfall(focus_of("small")).changes
     assert sum(change.ci95 is not None for change in changes) >= 4
     assert all(
         change.ci95[0] <= change.amount <= min(change.ci95[1], 0) for change in changes if change.ci95 is not None
     )
-    assert [change.ci95 for change in run.waterfall(focus_of("nothing fails")).changes] == [None, None]
+    assert [change.ci95 for change in losses.waterfall(focus_of("nothing fails")).changes] == [None, None]
 
 
 @cases("case", CASES)
 def test_the_cluster_adds_up(case: str) -> None:
     """The parts of the whole cluster come to 100 %."""
-    chart = run.cluster_stack(documents.plain(focus_of(case).document)["cluster_shares"])
+    chart = cluster_bar([GpuTime(*shares) for shares in focus_of(case).document.cluster_shares.items()])
     assert chart is not None
     assert math.fsum(part.amount for part in chart.parts) == pytest.approx(100)
     assert all(part.amount > 0 for part in chart.parts)
@@ -179,7 +179,7 @@ def test_losses_are_what_was_not_productive(case: str) -> None:
 def test_many_causes_are_summed() -> None:
     """Of 40 causes 14 have a row, the rest have one together at the end, and nothing is lost of it."""
     table = {f"cause_{number}": {"detection": 3600.0 * number, "restore": 7200.0} for number in range(40)}
-    chart = run.heat_map(run.losses_of(table))
+    chart = losses.heat_map(losses.losses_of(table))
     assert chart.rows == (*(f"cause {number}" for number in range(39, 25, -1)), "other causes")
     assert chart.columns == ("detection", "restore")
     assert np.sum(chart.values, axis=0).tolist() == pytest.approx([sum(range(40)), 80])
@@ -205,7 +205,7 @@ def test_the_table_of_losses_has_totals_and_money() -> None:
 def test_exceedance_by_hand() -> None:
     """Of ten seconds, eight with none of 16 nodes down and two with three: pooled, and with its mean of 0.6."""
     results: Any = [SimpleNamespace(down_times={0: 6.0}), SimpleNamespace(down_times={0: 2.0, 3: 2.0})]
-    found = run.exceedance_of(results, 16)
+    found = capacity.exceedance_of(results, 16)
     assert found is not None
     assert found.simulated[:4].tolist() == pytest.approx([0.2, 0.2, 0.2, 0.0])
     assert found.simulated.sum() == pytest.approx(0.6)
@@ -213,7 +213,7 @@ def test_exceedance_by_hand() -> None:
     from scipy.stats import binom
 
     assert found.independent == pytest.approx(binom.sf(np.arange(17), 16, 0.6 / 16), abs=1e-12)
-    assert run.exceedance_of(results[:1], 16) is None
+    assert capacity.exceedance_of(results[:1], 16) is None
 
 
 def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> None:
@@ -221,13 +221,13 @@ def test_the_law_of_independent_nodes_with_the_mean_of_each_day_by_hand() -> Non
     outages = tuple(Outage(node, DAY, 2 * DAY, 1) for node in range(4))
     one = SimpleNamespace(down_times={0: DAY}, outages=())
     results: Any = [*4 * [one], SimpleNamespace(down_times={0: DAY, 4: DAY}, outages=outages)]
-    found = run.exceedance_of(results, 16)
+    found = capacity.exceedance_of(results, 16)
     assert found is not None
     assert found.daily is not None
     from scipy.stats import binom
 
     assert found.daily == pytest.approx(binom.sf(np.arange(17), 16, 0.25) / 6, abs=1e-12)
-    fewer = run.exceedance_of(results[1:], 16)
+    fewer = capacity.exceedance_of(results[1:], 16)
     assert fewer is not None
     assert fewer.daily is None
 
@@ -236,7 +236,7 @@ def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     """No more than so many for 99 % of the time is where the curve falls to 1 %, simulated and binomial."""
     focus = focus_of("week")
     nodes = focus.prepared.nodes
-    found = run.exceedance_of(focus.ensemble.results, nodes)
+    found = capacity.exceedance_of(focus.ensemble.results, nodes)
     down = nodes_down(focus.ensemble.tally.down_times, nodes)
     assert found is not None
     assert down is not None
@@ -258,7 +258,7 @@ def shares_above(count: int, failures: list[dict[str, Any]]) -> tuple[np.ndarray
         each.append(
             [sum(time for down, time in result.down_times.items() if down > level) / total for level in range(count)]
         )
-    found = run.exceedance_of(results, prepared.nodes)
+    found = capacity.exceedance_of(results, prepared.nodes)
     assert found is not None
     assert found.simulated[:count] == pytest.approx(np.mean(each, axis=0))
     return np.array(each), found.independent[:count]
@@ -327,7 +327,7 @@ def test_the_parts_of_a_step_come_to_its_time() -> None:
 def test_formula_and_simulation_are_shares_of_the_same_time(case: str) -> None:
     """Both columns of the table come to everything, and the row of restarts is that of its three phases."""
     content = focus_of(case).document
-    found = run.beside(content)
+    found = formula.beside(content)
     assert math.fsum(simulated for _, simulated in found.values()) == pytest.approx(1)
     assert math.fsum(formula for formula, _ in found.values() if formula is not None) == pytest.approx(1)
     shares = content.time_shares

@@ -10,7 +10,8 @@ import numpy as np
 
 from ettrick.analysis.amounts import PERCENT, amount_text, listed, percent_text, range_text, text_or_dash, time_text
 from ettrick.analysis.page.account import of_focus
-from ettrick.analysis.page.chapters.run import explained_formula, layout_text
+from ettrick.analysis.page.chapters.formula import explained_formula
+from ettrick.analysis.page.chapters.run import layout_text
 from ettrick.analysis.page.chapters.services import service_sections
 from ettrick.analysis.page.charts.data import Stack, StackPart
 from ettrick.analysis.page.formats import terminal

@@ -13,7 +13,6 @@ from ettrick.analysis.amounts import (
     count_text,
     ends_of,
     gpu_hours,
-    interval_text,
     listed,
     number_of,
     percent_text,
@@ -24,17 +23,25 @@ from ettrick.analysis.amounts import (
     time_text,
 )
 from ettrick.analysis.compare import differences
-from ettrick.analysis.metrics import BUCKETS, METRICS, Slice, bucket_label, rows_of
+from ettrick.analysis.metrics import METRICS, Slice, bucket_label, rows_of
+from ettrick.analysis.page.account import (
+    IDLE_WORDS,
+    Delivered,
+    at_a_glance,
+    cluster_bar,
+    delivered,
+    jobs_table,
+    of_streams,
+    where,
+)
 from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
-from ettrick.analysis.page.chapters.run import jobs_table
-from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series, Stack, StackPart
+from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
 from ettrick.analysis.page.glossary import cause_name
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import NO_STREAMS, RunDocument
-from ettrick.sim import JOB_BUCKETS, NO_FAILURE
 from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
@@ -54,30 +61,18 @@ if TYPE_CHECKING:
 
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 
-# Why healthy GPUs had no job.
-_IDLE_WORDS = {
-    "no_queue": "no job waits",
-    "too_few": "too few for the first job",
-    "wrong_places": "enough, in the wrong places",
-    "reservation": "kept for a reservation",
-    "claim": "claimed by a preempting job",
-    "quota": "beyond the quota",
-    "drain": "being drained",
-    "exempt": "during an exempt time",
-}
 
-
-def delivered(document: RunDocument) -> TableBlock:
+def headline(document: RunDocument) -> TableBlock:
     """Return the metrics that a fleet is judged by: mean and interval, and the mean where jobs count by GPU-time."""
-    rows = []
-    for name in rows_of("streams"):
-        summary, weighted = document.metrics.get(name), document.metrics.get(Slice(name, weight="gpu_time").name)
-        if summary is not None and summary.mean is not None:
-            form = cell_forms(name).value
-            beside = "" if weighted is None else _mean(weighted, form)
-            rows.append((METRICS[name].title, form(summary.mean), interval_text(summary, form), beside))
+    metrics = document.metrics
+    rows = [
+        Delivered(METRICS[name].title, metrics[name], cell_forms(name).value,
+                  by_gpu_time=metrics.get(Slice(name, weight="gpu_time").name))
+        for name in rows_of("streams")
+        if name in metrics and metrics[name].mean is not None
+    ]  # fmt: skip
     how = interval_method(document.fleet, document.replications, time_text(document.warmup_s))
-    return grid("What the fleet delivers", ("", "mean", "95 % interval", "by GPU-time"), rows, note=how)
+    return delivered("What the fleet delivers", rows, note=how)
 
 
 def by_size(fleet: FleetSummary) -> TableBlock | None:
@@ -143,42 +138,9 @@ def _mean(summary: MetricSummary, form: Callable[[float], str]) -> str:
     return text_or_dash(summary.mean, form)
 
 
-def spent(fleet: FleetSummary) -> dict[tuple[str, str], float]:
-    """Return where the GPU-time of the cluster went: by bucket, what is unallocated by its reason [GPU s]."""
-    found: dict[tuple[str, str], float] = {}
-    for row in fleet.ledger:
-        if row.bucket != "queued":
-            key = row.bucket, row.cause if row.bucket == "unallocated" else ""
-            found[key] = found.get(key, 0.0) + row.gpu_s
-    return found
-
-
-def where(fleet: FleetSummary) -> TableBlock:
+def where_of_fleet(fleet: FleetSummary) -> TableBlock:
     """Return where every GPU-hour of the cluster went, with the root cause that took most of it."""
-    rows: list[tuple[str, ...]] = []
-    shades: list[tuple[float | None, ...]] = []
-    for (bucket, reason), amount in spent(fleet).items():
-        share = amount / fleet.owned_gpu_s
-        cause = "" if reason or bucket == "productive" else _main_cause(fleet, bucket)
-        label = f"{bucket_label(bucket)}: {_IDLE_WORDS[reason]}" if reason else bucket_label(bucket)
-        rows.append((label, percent_text(share), f"{amount / HOUR:,.0f}", cause, BUCKETS[bucket].gloss))
-        shades.append((None, share, None, None))
-    total = sum(spent(fleet).values())
-    rows.append(
-        ("total", percent_text(total / fleet.owned_gpu_s), f"{total / HOUR:,.0f}", "", "all GPUs of the cluster")
-    )
-    shades.append((None, None, None, None))
-    heads = ("", "share", "GPU-hours", "main cause")
-    return grid("Where every GPU-hour went", heads, rows, (0, 3), gloss="what it is", shades=shades)
-
-
-def _main_cause(fleet: FleetSummary, bucket: str) -> str:
-    rows = [row for row in fleet.ledger if row.bucket == bucket]
-    total, most = sum(row.gpu_s for row in rows), max(rows, key=lambda row: row.gpu_s)
-    if most.cause == NO_FAILURE or not total:
-        return ""
-    via = " via preemption" if most.via == "preemption" else ""
-    return f"{cause_name(most.cause)}{via} ({percent_text(most.gpu_s / total, 0)})"
+    return where(of_streams(fleet), fleet.owned_gpu_s, "all GPUs of the cluster")
 
 
 def cascades(fleet: FleetSummary) -> TableBlock | None:
@@ -224,8 +186,8 @@ def ends(fleet: FleetSummary) -> TableBlock:
 def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
     """Yield what the terminal shows of a fleet, the answer first."""
     fleet = document.fleet
-    yield delivered(document)
-    tables = (by_size(fleet), jobs_table(document), tenants(fleet), where(fleet), cascades(fleet), ends(fleet))
+    yield headline(document)
+    tables = (by_size(fleet), jobs_table(document), tenants(fleet), where_of_fleet(fleet), cascades(fleet), ends(fleet))
     yield from (table for table in tables if table is not None)
 
 
@@ -287,15 +249,15 @@ def _waits(places: SourceDocument, fleet: FleetSummary) -> Words:
 
 
 def _largest_loss(places: SourceDocument, fleet: FleetSummary) -> Words:
-    lost = {key: amount for key, amount in spent(fleet).items() if key[0] != "productive"}
+    lost = [part for part in of_streams(fleet) if part.bucket != "productive"]
     if not lost:
         return ()
-    bucket, reason = max(lost, key=lambda key: lost[key])
-    share = places.at("cluster_shares", bucket)
+    largest = max(lost, key=lambda part: part.share)
+    share = places.at("cluster_shares", largest.bucket)
     if share is None:
         return ()
-    what = "idle GPUs" if bucket == "unallocated" else bucket_label(bucket)
-    why = f" (most of it: {_IDLE_WORDS[reason]})" if reason else ""
+    what = "idle GPUs" if largest.reason else largest.label
+    why = f" (most of it: {IDLE_WORDS[largest.reason]})" if largest.reason else ""
     return sentence("the largest part of the rest is ", what, why, ": ", number(share, PERCENT), " of all GPU-time")
 
 
@@ -307,18 +269,10 @@ def _passed_on(places: SourceDocument) -> Words:
     return line("Of what failures cost, ", worded(share, PERCENT), end)
 
 
-_MOST_BARS = 8
-
-
 def _glance(fleet: FleetSummary) -> Figure:
-    parts = sorted(spent(fleet).items(), key=lambda item: -item[1])[:_MOST_BARS]
-    rows = tuple(
-        Bar(capital(_IDLE_WORDS[reason] if reason else bucket_label(bucket)), (100 * amount / fleet.owned_gpu_s,))
-        for (bucket, reason), amount in parts
-    )
-    alt = f"Bars of all GPU-time: {'; '.join(f'{row.name} {row.values[0]:.3g} %' for row in rows[:3])}."
-    chart = Bars("Where every GPU-hour of the cluster went", "% of all GPU-time", ("share",), rows)
-    return Figure("at-a-glance", chart, alt)
+    parts = sorted(of_streams(fleet), key=lambda part: -part.share)
+    shares = ((IDLE_WORDS[part.reason] if part.reason else part.label, part.share) for part in parts)
+    return at_a_glance("Where every GPU-hour of the cluster went", "% of all GPU-time", "all GPU-time", shares)
 
 
 # ----------------------------------------
@@ -355,15 +309,13 @@ def section(report_data: ReportData) -> Section | None:
         (Series("in the queue", days, tuple(window.queued_gpus for window in fleet.windows), hue=1),),
         levels=((float(fleet.gpus), "the whole cluster"),) if most.queued_gpus > fleet.gpus / 4 else (),
     )
-    parts = _stack(fleet)
-    said = f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in parts.parts)}."
     caption = "Means over windows of time and over replications."
     named = jobs_table(document)
     items: tuple[Figure | TableBlock, ...] = (
         Figure("occupancy-over-time", over_time, alt, caption),
         Figure("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
-        Figure("every-gpu-hour", parts, said, "All GPUs of the cluster, used or not.", where(fleet)),
-        delivered(document),
+        _every_gpu_hour(fleet),
+        headline(document),
         *([] if named is None else [named]),
     )
     runs = number_of(document.replications, "replication")
@@ -376,21 +328,13 @@ def section(report_data: ReportData) -> Section | None:
     return Section("the-cluster-over-time", title, texts, items, notes)
 
 
-def _stack(fleet: FleetSummary) -> Stack:
-    """Return where the GPU-time of the cluster went, in percent: work, what jobs lose, what stood idle and why."""
-    amounts = {key: 100 * amount / fleet.owned_gpu_s for key, amount in spent(fleet).items()}
-    lost = sum(amount for (bucket, _), amount in amounts.items() if bucket in JOB_BUCKETS and bucket != "productive")
-    parts = [StackPart("productive", amounts.get(("productive", ""), 0.0), 0), StackPart("lost by jobs", lost, 1)]
-    rest = [(key, amount) for key, amount in amounts.items() if key[0] not in JOB_BUCKETS]
-    for (bucket, reason), amount in sorted(rest, key=lambda item: -item[1]):
-        name = f"idle: {_IDLE_WORDS[reason]}" if reason else bucket_label(bucket)
-        parts.append(StackPart(name, amount, BUCKETS[bucket].hue))
-    shown = tuple(part for part in parts if part.amount > 0)
-    largest = max(shown[1:], key=lambda part: part.amount, default=None)
-    title = f"{parts[0].amount:.3g} % of all GPU-time is productive"
-    if largest is not None:
-        title += f"; the largest other part is {largest.name}, {largest.amount:.2g} %"
-    return Stack(title, "%", shown)
+def _every_gpu_hour(fleet: FleetSummary) -> Figure | TableBlock:
+    """Return where the GPU-time of the cluster went, as a bar and a table; the table alone if jobs held all of it."""
+    bar, table = cluster_bar(of_streams(fleet)), where_of_fleet(fleet)
+    if bar is None:
+        return table
+    alt = f"One bar of all GPU-time: {', '.join(f'{part.name} {part.amount:.3g} %' for part in bar.parts)}."
+    return Figure("every-gpu-hour", bar, alt, "All GPUs of the cluster, used or not.", table)
 
 
 # ----------------------------------------
@@ -541,6 +485,9 @@ def _fleets(report_data: ReportData) -> list[_Fleet]:
     return [_Fleet(first, before.document, {}), _Fleet(second, after.document, change)]
 
 
+_MOST_BARS = 8
+
+
 def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
     first = fleets[0]
     shares = listed([
@@ -589,24 +536,23 @@ def _changed(form: MetricFormat, fleet: _Fleet, metric: str) -> str:
 
 
 def _lost_beside(fleets: Sequence[_Fleet]) -> Figure:
-    parts = [
-        {key: 100 * amount / each.fleet.owned_gpu_s for key, amount in spent(each.fleet).items()} for each in fleets
-    ]
-    keys = dict.fromkeys(key for mine in parts for key in mine)
-    rows = {key: tuple(mine.get(key, 0.0) for mine in parts) for key in keys}
-    names = {key: f"idle: {_IDLE_WORDS[key[1]]}" if key[1] else bucket_label(key[0]) for key in rows}
-    order = sorted(rows, key=lambda key: -max(rows[key]))
-    lost = [key for key in order if key[0] != "productive"]
-    bars = tuple(Bar(capital(names[key]), rows[key]) for key in lost[:_MOST_BARS])
-    apart = max(lost, key=lambda key: max(rows[key]) - min(rows[key]))
-    shares = [f"{share:.2g} % with {each.name}" for share, each in zip(rows[apart], fleets, strict=True)]
-    title = f"What differs most is GPU-time {names[apart]}, {listed(shares)}"
-    heads = ("", *(each.name for each in fleets))
-    table = [(capital(names[key]), *(percent_text(share / 100) for share in rows[key])) for key in order]
-    chart = Bars(title, "% of all GPU-time", tuple(each.name for each in fleets), bars)
+    """Return where the GPU-time of each cluster went, a bar for each fleet; the title says what differs most."""
+    shares: dict[str, list[float]] = {}
+    for index, row in enumerate(fleets):
+        for part in of_streams(row.fleet):
+            shares.setdefault(part.short, [0.0] * len(fleets))[index] = part.share
+    order = sorted(shares, key=lambda name: -max(shares[name]))
+    lost = [name for name in order if name != bucket_label("productive")]
+    names = tuple(row.name for row in fleets)
+    bars = tuple(Bar(capital(name), tuple(100 * share for share in shares[name])) for name in lost[:_MOST_BARS])
+    apart = max(lost, key=lambda name: max(shares[name]) - min(shares[name]))
+    texts = [f"{100 * share:.2g} % with {name}" for share, name in zip(shares[apart], names, strict=True)]
+    title = f"What differs most is GPU-time {apart}, {listed(texts)}"
+    rows = [(capital(name), *map(percent_text, shares[name])) for name in order]
+    chart = Bars(title, "% of all GPU-time", names, bars)
     return Figure("every-gpu-hour", chart, f"Bars of GPU-time that was not productive. {title}.",
                    "Shares of all GPUs of the cluster, used or not.",
-                   grid("Where every GPU-hour went", heads, table))  # fmt: skip
+                   grid("Where every GPU-hour went", ("", *names), rows))  # fmt: skip
 
 
 def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ettrick import sim
 from ettrick.analysis.amounts import PERCENT, NumberFormat, ends_of, time_text
 from ettrick.analysis.page.cells import running, summary_of
-from ettrick.analysis.page.chapters.run import TOO_FAR, distance
+from ettrick.analysis.page.chapters.formula import TOO_FAR, distance
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.report_data import at_rate, at_size, interruption_rates, shares_of, with_nodes_at_hand

@@ -18,10 +18,10 @@ from ettrick.analysis.amounts import (
     text_or_dash,
     time_text,
 )
-from ettrick.analysis.metrics import BUCKETS, METRICS, bucket_label, rows_of
+from ettrick.analysis.metrics import METRICS, rows_of
+from ettrick.analysis.page.account import BesideFormula, Delivered, beside_formula, delivered, of_services, where
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
-from ettrick.analysis.page.glossary import cause_name
 from ettrick.analysis.page.model import Figure, Section, grid
 from ettrick.analysis.page.sourced import SourceDocument, number, worded
 from ettrick.sim.units import DAY
@@ -41,28 +41,26 @@ if TYPE_CHECKING:
 def terminal_tables(document: RunDocument) -> Iterator[TableBlock]:
     """Yield what the terminal shows of services, the answer first."""
     for name, service in document.per_service.items():
-        yield delivered(document, name, service)
+        yield headline(document, name, service)
         yield _requests(name, service)
         if service.closed_form is not None:
             yield _beside_formula(name, service)
     if document.fleet.is_empty:
-        yield _where(document)
+        yield where(of_services(document), share_text=nines_text)
 
 
-def delivered(document: RunDocument, name: str, service: ServiceSummary) -> TableBlock:
+def headline(document: RunDocument, name: str, service: ServiceSummary) -> TableBlock:
     """Return the metrics that a service is judged by: mean and interval."""
-    found = dict(service.metrics)
+    summaries = dict(service.metrics)
     if len(document.per_service) == 1:
-        found |= {key: document.metrics[key] for key in rows_of("service") if key in document.metrics}
-    rows = []
-    for key, summary in found.items():
+        summaries |= {key: document.metrics[key] for key in rows_of("service") if key in document.metrics}
+    currency, rows = "" if document.cost is None else document.cost.currency, []
+    for key, summary in summaries.items():
         metric = METRICS[key.partition("@")[0]]
-        if summary.mean is None or (metric.name == "wasted_work" and not summary.mean):
-            continue
-        form = cell_forms(metric.name, "" if document.cost is None else document.cost.currency).value
-        form = nines_text if metric.is_share else form
-        rows.append((metric.title, form(summary.mean), interval_text(summary, form), _gloss(metric)))
-    return grid(f"What service {name} delivers", ("", "mean", "95 % interval"), rows, gloss="what it is")
+        if summary.mean is not None and (metric.name != "wasted_work" or summary.mean):
+            form = nines_text if metric.is_share else cell_forms(metric.name, currency).value
+            rows.append(Delivered(metric.title, summary, form, _gloss(metric)))
+    return delivered(f"What service {name} delivers", rows)
 
 
 def _gloss(metric: Metric) -> str:
@@ -94,27 +92,12 @@ def _beside_formula(name: str, service: ServiceSummary) -> TableBlock:
     assert formula is not None, "asked before"
     by_name = {key.partition("@")[0]: summary for key, summary in service.metrics.items()}
     rows = [
-        (METRICS[key].title, text_or_dash(by_name[key].mean, nines_text),
-         interval_text(by_name[key], nines_text), nines_text(getattr(formula, key)))
+        BesideFormula(METRICS[key].title, getattr(formula, key), by_name[key].mean, nines_text,
+                      interval_text(by_name[key], nines_text))
         for key in ("capacity_share", "all_serving", "capacity_availability")
     ]  # fmt: skip
     note = "The formula: all times exponential, a crew for every repair, spares that do not fail, demand at its mean."
-    return grid(f"Replicas of {name}", ("", "simulated", "95 % interval", "formula"), rows, note=note)
-
-
-def _where(document: RunDocument) -> TableBlock:
-    """Return where the GPU-time of the cluster went, and which cause took most of it."""
-    rows, shades = [], []
-    for bucket, share in document.cluster_shares.items():
-        if not share:
-            continue
-        losses = {cause: parts[bucket] for cause, parts in document.loss_gpu_s.items() if parts.get(bucket)}
-        most = max(losses, key=lambda cause: losses[cause] or 0.0) if losses and bucket != "productive" else ""
-        gloss = BUCKETS[bucket].served or BUCKETS[bucket].gloss
-        rows.append((bucket_label(bucket), nines_text(share), cause_name(most) if most else "", gloss))
-        shades.append((None, share, None))
-    heads = ("", "share", "main cause")
-    return grid("Where every GPU-hour went", heads, rows, (0, 2), gloss="what it is", shades=shades)
+    return beside_formula(f"Replicas of {name}", rows, note)
 
 
 # ----------------------------------------
