@@ -21,7 +21,6 @@ from ettrick.analysis.page.charts.data import (
     Series,
 )  # fmt: skip
 from ettrick.analysis.page.model import Figure, Section, grid
-from ettrick.analysis.results.models import NodesDown
 from ettrick.analysis.results.run import LEVELS, nodes_down
 from ettrick.sim.formulas.arrays import exceedance
 from ettrick.sim.formulas.nodes import missing_nodes_pmf
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import ReplayedScenario
+    from ettrick.analysis.results.models import NodesDown
     from ettrick.sim import Prepared, Result
 
 
