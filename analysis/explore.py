@@ -80,27 +80,29 @@ def _knobs(scenario: Scenario, prepared: Prepared) -> Iterable[Slider]:
     if rates:
         yield _factors("rate", "Failure rate", rates)
     if len(scenario.jobs) == 1:
-        job = scenario.jobs[0]
-        base = {"jobs.0.gpus": prepared.jobs[0].gpus}
-        if job.parallelism is not None:
-            base["jobs.0.parallelism.data"] = job.parallelism.data
-        fits = [size for size in _SIZES if all(number * size == int(number * size) for number in base.values())]
-        stops = [
-            SliderPosition(base["jobs.0.gpus"] * size, f"{base['jobs.0.gpus'] * size:,.0f}",
-                 {path: int(number * size) for path, number in base.items()})
-            for size in fits
-        ]  # fmt: skip
-        yield Slider("gpus", "GPUs of the job", stops, fits.index(1))
+        yield _job_sizes(scenario, prepared)
     yield from _intervals(scenario, prepared)
     for name, title in (("detection", "Detection time"), ("recovery", "Restart time"), ("repair", "Repair time")):
         is_known = name != "detection" or any(job.detection_mean for job in prepared.jobs)  # twice nothing is nothing
         if is_known and hasattr(getattr(scenario, name), "scale"):
             yield _factors(name, title, {f"{name}.scale": _times(getattr(scenario, name))})
-    size = prepared.units.needed if prepared.units is not None else 1
+    group = prepared.units.needed if prepared.units is not None else 1
     hot = scenario.spares.hot
-    counts = sorted({hot, *(size * count for count in _SPARES)})
+    counts = sorted({hot, *(group * count for count in _SPARES)})
     stops = [SliderPosition(count, f"{count:,} nodes", {"spares.hot": count}) for count in counts]
     yield Slider("spares", "Hot spares", stops, counts.index(hot))
+
+
+def _job_sizes(scenario: Scenario, prepared: Prepared) -> Slider:
+    """Return the slider of the GPUs of the only job, whose data parallelism goes with them."""
+    gpus, parallelism = prepared.jobs[0].gpus, scenario.jobs[0].parallelism
+    base = {"jobs.0.gpus": gpus} | ({} if parallelism is None else {"jobs.0.parallelism.data": parallelism.data})
+    fits = [size for size in _SIZES if all(number * size == int(number * size) for number in base.values())]
+    stops = [
+        SliderPosition(gpus * size, f"{gpus * size:,.0f}", {path: int(count * size) for path, count in base.items()})
+        for size in fits
+    ]
+    return Slider("gpus", "GPUs of the job", stops, fits.index(1))
 
 
 def _times(entry: Any) -> Callable[[float], Any]:

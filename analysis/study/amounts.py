@@ -92,7 +92,7 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
         If one of them is no number, or they are not of one kind.
     """
     if all(isinstance(content, int | float) and not isinstance(content, bool) for content in contents):
-        if not all(math.isfinite(content) for content in contents):
+        if not all(map(math.isfinite, contents)):
             raise ValueError(f"{_listed(contents)}: must be finite")
         return Amounts(tuple(map(float, contents)), whole=all(isinstance(content, int) for content in contents))
     for content in contents:
@@ -100,27 +100,36 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
             message = f"{_listed([content])} is no number"
             raise ValueError(message)  # noqa: TRY004  (a mistake of the study, not of the program)
     texts = [content for content in contents if isinstance(content, str)]
-    # Text without a unit could be a fraction, but need not.
-    known = [text for text in texts if _common_unit([text]) or not _NUMBER.fullmatch(text)]
-    dimensions = [dimension for dimension in units.DIMENSIONS if any(_reads(text, dimension) for text in known)]
+    dimensions = _dimensions(texts)
     for dimension in dimensions:
         if all(_reads(content, dimension) for content in contents):
             numbers = tuple(units.parse(content, dimension) for content in contents)
             return Amounts(numbers, dimension=dimension, unit=_common_unit(texts))
     if len(texts) < len(contents):
         raise ValueError(f"{_listed(contents)}: give all of them a unit, or none")
-    for dimension in dimensions:
-        for text in texts:
-            _refuse(text, dimension)
-    found = [_NUMBER.fullmatch(text) for text in texts]
-    pairs = [(match[1], match[2]) for match in found if match is not None]
-    if len(pairs) < len(texts):
-        message = f"{_listed([text for text, match in zip(texts, found, strict=True) if match is None])} is no number"
-        raise ValueError(message)
+    for dimension, text in itertools.product(dimensions, texts):
+        _refuse(text, dimension)
+    return _worded_amounts(texts)
+
+
+def _dimensions(texts: Sequence[str]) -> list[units.Dimension]:
+    """Return the dimensions that one text at least is an amount of."""
+    # Text without a unit could be a fraction, but need not.
+    with_unit = [text for text in texts if _common_unit([text]) or not _NUMBER.fullmatch(text)]
+    return [dimension for dimension in units.DIMENSIONS if any(_reads(text, dimension) for text in with_unit)]
+
+
+def _worded_amounts(texts: Sequence[str]) -> Amounts:
+    """Return the amounts of numbers that have the same words behind them, such as those of a rate."""
+    matches = {text: _NUMBER.fullmatch(text) for text in texts}
+    wrong = [text for text in texts if matches[text] is None]
+    if wrong:
+        raise ValueError(f"{_listed(wrong)} is no number")
+    pairs = [(match[1], match[2]) for text in texts if (match := matches[text])]
     if any(words != pairs[0][1] for _, words in pairs):
         raise ValueError(f"{_listed(texts)}: must have the same unit")
     numbers = tuple(float(number) for number, _ in pairs)
-    if any(number < 0 for number in numbers):
+    if min(numbers) < 0:
         raise ValueError(f"{_listed(texts)}: must not be negative")
     return Amounts(numbers, unit=pairs[0][1])
 

@@ -190,13 +190,15 @@ class Axis(Model):
             raise RuleError(("basis",), f"{self.basis} needs a source: say who {self.basis} it")
         if self.choices is not None:
             self._check_choices()
-        columns = self.distribution.columns if isinstance(self.distribution, Draws) else {}
-        for index, path in enumerate(self.paths if columns else ()):
-            if path not in columns:
-                raise RuleError(("paths", index), f"the draws have no column '{path}'{suggest(path, columns)}")
-        if columns and self.path and self.path not in columns:
-            raise RuleError(("path",), f"the draws have no column '{self.path}'{suggest(self.path, columns)}")
+        if isinstance(self.distribution, Draws) and self.distribution.columns:
+            self._check_columns(self.distribution.columns)
         return self
+
+    def _check_columns(self, columns: Mapping[str, Any]) -> None:
+        stated = [(("paths", index), path) for index, path in enumerate(self.paths)]
+        for keys, path in (*stated, *([(("path",), self.path)] if self.path else [])):
+            if path not in columns:
+                raise RuleError(keys, f"the draws have no column '{path}'{suggest(path, columns)}")
 
     def _check_choices(self) -> None:
         """Refuse choices that are none, or that tables could not distinguish."""

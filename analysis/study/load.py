@@ -144,28 +144,32 @@ def _bring_files(document: YamlDocument, folder: Path) -> None:
     for path in common if isinstance(common, dict) else ():
         common[path] = _filled(document, ("set", path), path, common[path], folder)
     for name, axis in axes.items() if isinstance(axes, dict) else ():
-        _bring_draws(document, name, axis, folder)
-        choices = axis.get("choices") if isinstance(axis, dict) else None
-        paths = axis.get("paths") or [axis.get("path") or name] if isinstance(axis, dict) else ()
-        path = paths[0] if isinstance(paths, list) and paths and isinstance(paths[0], str) else name
-        at: Keys = ("vary", name, "choices")
-        if isinstance(choices, list):
-            filled = [_filled(document, (*at, i), path, content, folder) for i, content in enumerate(choices)]
-            if filled != choices:
-                axis |= {"choices": _named(choices, filled)} | ({} if axis.get("paths") else {"path": path})
-        elif isinstance(choices, dict):
-            is_linked = not (axis.get("path") or axis.get("paths"))
-            for label, content in choices.items():
-                if is_linked and isinstance(content, dict):
-                    for inner in content:
-                        content[inner] = _filled(document, (*at, label, inner), inner, content[inner], folder)
-                elif not is_linked:
-                    choices[label] = _filled(document, (*at, label), path, content, folder)
+        if isinstance(axis, dict):
+            _bring_draws(document, name, axis, folder)
+            _bring_choices(document, name, axis, folder)
 
 
-def _bring_draws(document: YamlDocument, name: str, axis: Any, folder: Path) -> None:
+def _bring_choices(document: YamlDocument, name: str, axis: dict[str, Any], folder: Path) -> None:
+    """Put the content of files in place of their names in the choices of an axis."""
+    choices: Any = axis.get("choices")
+    keys: Keys = ("vary", name, "choices")
+    paths = axis.get("paths") or [axis.get("path") or name]
+    path = paths[0] if isinstance(paths, list) and paths and isinstance(paths[0], str) else name
+    if isinstance(choices, list):
+        filled = [_filled(document, (*keys, index), path, choice, folder) for index, choice in enumerate(choices)]
+        if filled != choices:
+            axis |= {"choices": _named(choices, filled)} | ({} if axis.get("paths") else {"path": path})
+    for label, content in choices.items() if isinstance(choices, dict) else ():
+        if axis.get("path") or axis.get("paths"):
+            choices[label] = _filled(document, (*keys, label), path, content, folder)
+        elif isinstance(content, dict):
+            for inner in content:
+                content[inner] = _filled(document, (*keys, label, inner), inner, content[inner], folder)
+
+
+def _bring_draws(document: YamlDocument, name: str, axis: dict[str, Any], folder: Path) -> None:
     """Put the rows of a CSV file into a distribution of draws, if it names one and has none."""
-    law = axis.get("distribution") if isinstance(axis, dict) else None
+    law = axis.get("distribution")
     if not isinstance(law, dict) or law.get("use") != "draws" or "columns" in law or not law.get("file"):
         return
     at: Keys = ("vary", name, "distribution", "file")
@@ -209,14 +213,18 @@ def _filled(document: YamlDocument, at: Keys, path: str, content: Any, folder: P
     except DocumentError as error:
         mark = error.mark if not error.mark.text else yamlfile.nearest_mark(document, at)
         raise DocumentError(mark, yamlfile.dotted(at), error.rule) from None
-    for inner, value in _parts(found.data, ()):
-        if inner and inner[-1] in FILE_KEYS and isinstance(value, str):
-            mark = yamlfile.nearest_mark(found, inner)
-            _holder(found.data, inner)[inner[-1]] = str(
-                (Path(mark.file).parent if not mark.text else folder).absolute() / value
-            )
+    _name_whole(found, folder)
     steps: Keys = tuple(path.split("."))
     return _holder(found.data, steps)[steps[-1]]
+
+
+def _name_whole(document: YamlDocument, folder: Path) -> None:
+    """Give files their whole names: those of an option lie beside the study, others beside the file that names them."""
+    for path, value in _parts(document.data, ()):
+        if path and path[-1] in FILE_KEYS and isinstance(value, str):
+            mark = yamlfile.nearest_mark(document, path)
+            beside = folder if mark.text else Path(mark.file).parent
+            _holder(document.data, path)[path[-1]] = str(beside.absolute() / value)
 
 
 def _holder(data: Any, path: Keys) -> Any:

@@ -46,11 +46,15 @@ from ettrick.sim import Ratio
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import Column, TableBlock, Words
     from ettrick.analysis.results.models import SweepDocument
 
+    FloatArray = npt.NDArray[np.float64]
     Draw = Callable[[str], Figure | None]
 
 _OF_REQUESTED = ("ettr", "scheduling_goodput")  # shares of the GPU-time that jobs ask for
@@ -457,30 +461,39 @@ def front(asked: AnsweredQuestion[Any], aims: tuple[str, str], ranking: Mapping[
     """Return what draws two aims, metrics or axes, against each other; rankings are as in `FrontPoint`."""
 
     def picture(title: str) -> Figure | None:
-        points, rows = [], []
-        for cell, word in ranking.items():
-            (x, x95), (y, y95) = (_place(asked, cell, aim) for aim in aims)
-            if x is None or y is None:
-                continue
-            labels = asked.document.cells[cell].values
-            name = plain(asked.some([labels]))
-            points.append(FrontPoint(name, x, y, x95, y95, word))
-            texts = [label_text(labels[aim]) if asked.axis(aim) else _text(asked, cell, aim) for aim in aims]
-            rows.append((name, *texts, {"front": "on the front", "perhaps": "perhaps"}.get(word, "")))
-        if not points:
+        drawn = [(cell, point) for cell, word in ranking.items() if (point := _front_point(asked, cell, aims, word))]
+        if not drawn:
             return None
-        words = [asked.title(aim) if asked.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
-        scales = [axis.scale if (axis := asked.axis(aim)) else ChartAxis(f"{capital(word)} [{asked.form_of(aim).unit}]")
-                  for aim, word in zip(aims, words, strict=True)]  # fmt: skip
-        lowest = [asked.is_lowest_best(aim) for aim in aims]
-        chart = FrontChart(title, scales[0], scales[1], tuple(points), lowest[0], lowest[1])
-        table = grid(title, ("setting", *words, ""), rows, (0, 3))
+        points = [point for _, point in drawn]
+        rows = [(point.name, *(_aim_text(asked, cell, aim) for aim in aims), _STANDINGS.get(point.ranking, ""))
+                for cell, point in drawn]  # fmt: skip
+        names = [asked.title(aim) if asked.axis(aim) else metric_words(aim).removeprefix("the ") for aim in aims]
+        x, y = (_aim_scale(asked, aim, name) for aim, name in zip(aims, names, strict=True))
+        chart = FrontChart(title, x, y, tuple(points), *map(asked.is_lowest_best, aims))
         best = "; ".join(f"{row[0]}: {row[1]} and {row[2]}" for row in rows[:6] if row[3])
-        alt = f"{capital(words[0])} against {words[1]}. On the front, or perhaps: {best or 'none'}."
-        return Figure(KEY, chart, alt, f"{_MEANING} {_FRONT}", table)
+        alt = f"{capital(names[0])} against {names[1]}. On the front, or perhaps: {best or 'none'}."
+        return Figure(KEY, chart, alt, f"{_MEANING} {_FRONT}", grid(title, ("setting", *names, ""), rows, (0, 3)))
 
     return picture
 
+
+def _front_point(asked: AnsweredQuestion[Any], cell: int, aims: tuple[str, str], word: str) -> FrontPoint | None:
+    (x, x95), (y, y95) = (_place(asked, cell, aim) for aim in aims)
+    if x is None or y is None:
+        return None
+    return FrontPoint(plain(asked.some([asked.document.cells[cell].values])), x, y, x95, y95, word)
+
+
+def _aim_text(asked: AnsweredQuestion[Any], cell: int, aim: str) -> str:
+    return label_text(asked.document.cells[cell].values[aim]) if asked.axis(aim) else _text(asked, cell, aim)
+
+
+def _aim_scale(asked: AnsweredQuestion[Any], aim: str, name: str) -> ChartAxis:
+    axis = asked.axis(aim)
+    return ChartAxis(f"{capital(name)} [{asked.form_of(aim).unit}]") if axis is None else axis.scale
+
+
+_STANDINGS = {"front": "on the front", "perhaps": "perhaps"}
 
 _FRONT = (
     "On the front: no other combination is better in everything, by 95 % intervals of paired differences that hold "
@@ -527,24 +540,21 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
     from ettrick.analysis.study.questions.best import front_of
 
     metrics = _best_apart(content)
-    if metrics is None or not rows or len(axes_of(content)) == 0:
+    samples = {} if metrics is None or not axes_of(content) else _samples(content, rows, metrics)
+    if metrics is None or len(samples) < 2:
         return None
-    found = _replications(content, rows, metrics)
-    count = min((len(ratios) for each in found.values() for ratios in each), default=0)
-    # Variance of a single replication is not known, so none would be on the front with confidence.
-    known = {number: [contributions(ratios[:count]) for ratios in each] for number, each in found.items()}
-    kept = [number for number, each in known.items() if all(values is not None for values in each)]
-    if count < 2 or len(kept) < 2:
-        return None
-    signs = [1.0 if lower_is_better(metric) else -1.0 for metric in metrics]
-    aims = [sign * np.array([known[number][place] for number in kept]) for place, sign in enumerate(signs)]
-    front = front_of(aims)
+    values = [np.array(columns) for columns in zip(*samples.values(), strict=True)]
+    front = front_of([of * (1.0 if lower_is_better(name) else -1.0) for of, name in zip(values, metrics, strict=True)])
     if sum(front.sure) < 2:
         return None
-    at = {cell.cell: cell.values for cell in running(content)}
-    members = [{"at": at[kept[row]], "certain": sure} for row, sure in zip(front.members, front.sure, strict=True)]
-    maybe = [{"at": at[kept[row]]} for row in front.maybe]
-    return {"metrics": list(metrics), "axes": [], "replications": count, "front": members, "may_be_too": maybe}
+    labels = [content.cells[cell].values for cell in samples]
+    return {
+        "metrics": list(metrics),
+        "axes": [],
+        "replications": values[0].shape[1],
+        "front": [{"at": labels[row], "certain": sure} for row, sure in zip(front.members, front.sure, strict=True)],
+        "may_be_too": [{"at": labels[row]} for row in front.maybe],
+    }
 
 
 def _best_apart(content: SweepDocument) -> tuple[str, str] | None:
@@ -558,22 +568,30 @@ def _best_apart(content: SweepDocument) -> tuple[str, str] | None:
     return None
 
 
-def _replications(
+def _samples(
     content: SweepDocument, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
-) -> dict[int, list[list[Ratio]]]:
-    """Return the replications of each metric by cell, inputs at central values; none of cells with censored ones."""
+) -> dict[int, list[FloatArray]]:
+    """Return what common replications contribute to each metric, by cell, inputs at central values.
+
+    Cells with censored replications are left out. Empty with fewer than two replications: the variance of one is not
+    known, so no cell would be on the front with confidence.
+    """
     cells = {cell.cell for cell in running(content)}
-    found: dict[int, list[list[Ratio]]] = {}
+    replications: dict[int, list[list[Ratio]]] = {}
     censored = set()
     for row in rows:
-        number = int(row["cell"])
-        if row["draw"] != "0" or number not in cells:
-            continue
-        each = found.setdefault(number, [[] for _ in metrics])
-        for ratios, metric in zip(each, metrics, strict=True):
-            amount, base = row.get(f"{metric}.amount"), row.get(f"{metric}.base")
-            if amount and base:
-                ratios.append(Ratio(float(amount), float(base)))
-            else:
-                censored.add(number)
-    return {number: each for number, each in found.items() if number not in censored}
+        cell = int(row["cell"])
+        if row["draw"] == "0" and cell in cells:
+            for ratios, metric in zip(replications.setdefault(cell, [[] for _ in metrics]), metrics, strict=True):
+                amount, base = row.get(f"{metric}.amount"), row.get(f"{metric}.base")
+                if amount and base:
+                    ratios.append(Ratio(float(amount), float(base)))
+                else:
+                    censored.add(cell)
+    finished = {cell: columns for cell, columns in replications.items() if cell not in censored}
+    count = min((len(ratios) for columns in finished.values() for ratios in columns), default=0)
+    samples: dict[int, list[FloatArray]] = {}
+    for cell, columns in finished.items() if count > 1 else ():
+        values = [sample for ratios in columns if (sample := contributions(ratios[:count])) is not None]
+        samples |= {cell: values} if len(values) == len(metrics) else {}
+    return samples

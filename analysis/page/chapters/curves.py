@@ -21,11 +21,11 @@ from ettrick.analysis.page.cells import (
     summary_of,
 )
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
-from ettrick.analysis.page.model import Figure, grid
+from ettrick.analysis.page.model import Column, Figure, table_of
 from ettrick.analysis.study.amounts import evenly
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.results.models import CellSummary, SweepDocument
@@ -72,14 +72,16 @@ def curves_picture(
         "Dashed: the closed form, a formula without sampling error." if formula else "",
         missing_means(content, metric),
     )
-    courses = []
-    for line in kept[:4]:
-        known = _known(line, metric)
-        first, last = (f"{metric.worded(cell.metrics.get(metric.metric))} at {label_text(cell.values[axis.name])}"
-                       for cell in (known[0], known[-1]))  # fmt: skip
-        courses.append(f"{f'{line.name}: ' if line.name else ''}from {first} to {last}")
-    alt = f"{capital(metric.name)} along {axis.title}. {'; '.join(courses)}."
+    courses = "; ".join(_course(line, axis, metric) for line in kept[:4])
+    alt = f"{capital(metric.name)} along {axis.title}. {courses}."
     return Figure(key, chart, alt, " ".join(filter(None, caption)), _table(kept, axis, metric, title))
+
+
+def _course(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat) -> str:
+    known = _known(line, metric)
+    ends = [f"{metric.worded(summary_of(cell, metric.metric))} at {label_text(cell.values[axis.name])}"
+            for cell in (known[0], known[-1])]  # fmt: skip
+    return f"{f'{line.name}: ' if line.name else ''}from {ends[0]} to {ends[1]}"
 
 
 def _series(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat, hue: int) -> Series:
@@ -106,21 +108,25 @@ def _formula(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricForma
 
 
 def _table(lines: Lines, axis: ChosenAxis, metric: MetricFormat, title: str) -> TableBlock:
-    cells = [{cell.values[axis.name]: cell for cell in curve.cells} for curve in lines]
-    has_band = has_bands([cell for curve in lines for cell in curve.cells], metric.metric)
-    heads = [capital(axis.title)]
-    for curve in lines:
-        heads += [curve.name or capital(metric.name), *(["90 % band of unknown inputs"] if has_band else [])]
-    rows = []
-    for label, _ in axis.values:
-        row = [label_text(label)]
-        for by_label in cells:
-            cell = by_label.get(label)
-            row.append(cell_text(cell, metric))
-            row += [band_text(cell, metric) if cell is not None else "no results"] if has_band else []
-        if any(label in by_label for by_label in cells):
-            rows.append(row)
-    return grid(title, heads, rows, note=f"{capital(metric.name)}, mean and 95 % interval.")
+    has_band = has_bands([cell for line in lines for cell in line.cells], metric.metric)
+    cells = [_by_label(line, axis) for line in lines]
+    columns: list[Column[str]] = [Column(capital(axis.title), label_text)]
+    for line, by_label in zip(lines, cells, strict=True):
+        columns += _line_columns(line.name or capital(metric.name), by_label, metric, has_band=has_band)
+    labels = [label for label, _ in axis.values if any(label in by_label for by_label in cells)]
+    return table_of(title, labels, columns, note=f"{capital(metric.name)}, mean and 95 % interval.")
+
+
+def _by_label(line: AxisSlice[CellSummary], axis: ChosenAxis) -> dict[str, CellSummary]:
+    return {cell.values[axis.name]: cell for cell in line.cells}
+
+
+def _line_columns(
+    title: str, cells: Mapping[str, CellSummary], metric: MetricFormat, *, has_band: bool
+) -> Iterator[Column[str]]:
+    yield Column(title, lambda label: cell_text(cells.get(label), metric))
+    band = "90 % band of unknown inputs"
+    yield Column(band, lambda label: band_text(cells[label], metric) if label in cells else "no results", has_band)
 
 
 def cell_text(cell: CellSummary | None, metric: MetricFormat) -> str:
@@ -159,26 +165,22 @@ def few_lines(lines: Lines, others: Sequence[ChosenAxis], metric: str) -> tuple[
         return list(lines), ""
     ranked = _ranked(lines, metric)
     if len(others) > 1:
-        sets = [
-            (
-                axis,
-                [
-                    line
-                    for line in lines
-                    if all(line.others[name] == ranked[0].others[name] for name in line.others if name != axis.name)
-                ],
-            )
-            for axis in others
-        ]
-        axis, found = max(sets, key=lambda pair: _spread(pair[1], metric))
+        best = ranked[0].others
+
+        def alike(axis: ChosenAxis) -> Lines:
+            names = best.keys() - {axis.name}
+            return [line for line in lines if all(line.others[name] == best[name] for name in names)]
+
+        axis = max(others, key=lambda axis: _spread(alike(axis), metric))
+        found = alike(axis)
         if len(found) > 1:
-            fixed = ", ".join(other.phrase(ranked[0].others[other.name]) for other in others if other is not axis)
-            kept = evenly(found, MOST_LINES)
-            part = f" {len(kept)} of its {len(found)} values are shown." if len(kept) < len(found) else ""
-            named = [line._replace(name=axis.worded(line.others[axis.name])) for line in kept]
+            fixed = ", ".join(other.phrase(best[other.name]) for other in others if other is not axis)
+            shown = evenly(found, MOST_LINES)
+            part = f" {len(shown)} of its {len(found)} values are shown." if len(shown) < len(found) else ""
+            named = [line._replace(name=axis.worded(line.others[axis.name])) for line in shown]
             return named, f"One line for each {axis.title}, with {fixed} as in the best combination.{part}"
-    best = ranked[:MOST_LINES]
-    return [line for line in lines if line in best], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
+    chosen = ranked[:MOST_LINES]
+    return [line for line in lines if line in chosen], f"Of {len(lines)} lines the {MOST_LINES} best are shown."
 
 
 def _ranked(lines: Lines, metric: str) -> list[AxisSlice[CellSummary]]:
@@ -243,23 +245,16 @@ def _one_line(cells: Sequence[CellSummary], axis: ChosenAxis, metric: MetricForm
 
 def _ahead(lines: Lines, axis: ChosenAxis, metric: MetricFormat) -> str:
     """Return which line is best at the last value that all have, if its interval is clear of all others'."""
-    key = metric.metric
-    common = set.intersection(*({cell.values[axis.name] for cell in line.cells} for line in lines))
-    labels = [cell.values[axis.name] for cell in lines[0].cells if cell.values[axis.name] in common]
-    if not labels:
+    cells = [_by_label(line, axis) for line in lines]
+    labels = [label for label in cells[0] if all(label in by_label for by_label in cells)]
+    last = [by_label[labels[-1]] for by_label in cells] if labels else []
+    ranked = best_of(last, metric.metric)
+    if not labels or len(ranked) < len(lines) or not _is_apart(ranked[0], ranked[1], metric):
         return ""
-    last = [next(cell for cell in line.cells if cell.values[axis.name] == labels[-1]) for line in lines]
-    known = [(line, cell) for line, cell in zip(lines, last, strict=True) if mean_of(cell, key) is not None]
-    if len(known) < len(lines):
-        return ""
-    sign = 1 if lower_is_better(key) else -1
-    known.sort(key=lambda pair: sign * (mean_of(pair[1], key) or 0.0))
-    (line, best), (_, second) = known[:2]
-    if not _is_apart(best, second, metric):
-        return ""
-    word = "lowest" if lower_is_better(key) else "highest"
-    place = capital(f"with {axis.phrase(labels[-1])}")
-    return f"{place}, {line.name} has the {word} {metric.name}: {cell_mean(best, metric)}"
+    name = next(line.name for line, cell in zip(lines, last, strict=True) if cell is ranked[0])
+    word = "lowest" if lower_is_better(metric.metric) else "highest"
+    where = capital(f"with {axis.phrase(labels[-1])}")
+    return f"{where}, {name} has the {word} {metric.name}: {cell_mean(ranked[0], metric)}"
 
 
 def _span(cells: Sequence[CellSummary], axis: ChosenAxis, metric: MetricFormat) -> str:

@@ -31,6 +31,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
+from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer, answer_of
 from ettrick.analysis.results.models import DifferenceSummary, SensitivityDocument
 
 if TYPE_CHECKING:
@@ -125,30 +126,30 @@ def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
     sweep = report_data.sweep
     if sweep is None:
         return None
-    asked = [answer.data for answer in sweep.answers if answer.use == "sensitivity"]
-    answers = {data.get("kind"): data for data in reversed(asked)}
-    tornado, sobol = answers.get("tornado"), answers.get("sobol")
-    data = tornado or sobol
-    if data is None:
+    answers = [answer_of(answer) for answer in sweep.answers if answer.use == "sensitivity"]
+    tornado = next((answer for answer in answers if isinstance(answer, TornadoAnswer)), None)
+    sobol = next((answer for answer in answers if isinstance(answer, SobolAnswer)), None)
+    answer = tornado or sobol
+    if answer is None:
         return None
     cell = sweep.cells[0]
-    center = summary_of(cell, data["metric"])
+    center = summary_of(cell, answer.metric)
     swings = None if tornado is None else [
-        {"axis": axis["axis"], "center": cell.values[axis["axis"]], "swing": axis["swing"], "resolved": False,
+        {"axis": swing.axis, "center": cell.values[swing.axis], "swing": swing.swing, "resolved": False,
          "replications_to_resolve": None, "moves": [
-             {"label": move["value"], "number": None, "change": move["difference"], "closed_form": None,
-              "trouble": move["trouble"]} for move in axis["moves"]]}
-        for axis in tornado["axes"]
+             {"label": move.value, "number": None, "change": move.difference, "closed_form": None,
+              "trouble": move.trouble} for move in swing.moves]}
+        for swing in tornado.axes
     ]  # fmt: skip
     indices = None if sobol is None else {
-        "samples": sobol["rows"], "rows": sobol["rows"], "left_out": sobol["left_out"], "why_left_out": "",
-        "mean": None, "noise_of_means": sobol["noise"], "together": None, "reason": sobol["reason"],
-        "variance": {key: {"variance": None, "share": (sobol["shares"] or {}).get(key)} for key in _PARTS},
-        "by_axis": [{"closed_form": None, **axis} for axis in sobol["axes"]],
+        "samples": sobol.rows, "rows": sobol.rows, "left_out": sobol.left_out, "why_left_out": "",
+        "mean": None, "noise_of_means": sobol.noise, "together": None, "reason": sobol.reason,
+        "variance": {key: {"variance": None, "share": (sobol.shares or {}).get(key)} for key in _PARTS},
+        "by_axis": [{"closed_form": None, **dict(index)} for index in sobol.axes],
     }  # fmt: skip
     return SensitivityDocument.model_validate({
         **{key: getattr(sweep, key) for key in ("study", "question", "scenario", "seed", "axes", "provenance")},
-        "metric": data["metric"], "replications": cell.replications if tornado else data["replications"],
+        "metric": answer.metric, "replications": cell.replications if sobol is None or tornado else sobol.replications,
         "center": {"values": cell.values, "mean": center.mean, "ci95": center.mean_ci95,
                    "closed_form": None},
         "low": sweep.design.get("low"), "tornado": swings, "indices": indices,

@@ -486,21 +486,20 @@ class AxisStage(NamedTuple):
     ) -> AxisStage | None:
         """Return who is best at a value; ``None`` where fewer than two compete."""
         names, rows = list(cells), common_rows(list(cells.values()), metric)
-        count = min((len(ratios) for ratios in rows), default=0)
-        means = {name: mean_of(cell, metric, count) for name, cell in cells.items()}
-        ranked = {name: mean for name, mean in means.items() if mean is not None}
-        if len(ranked) < 2:
+        count = min(map(len, rows), default=0)
+        means = {name: mean for name, cell in cells.items() if (mean := mean_of(cell, metric, count)) is not None}
+        if len(means) < 2:
             return None
         ranking = ranking_of(rows, lowest=is_lowest, metric=metric)
         if ranking is None or len(ranking.order) < 2:
-            order = tuple(sorted(ranked, key=lambda name: ranked[name] if is_lowest else -ranked[name]))
-            return cls(label, number, order, order[:1], order[1:], ranked[order[0]], None, count, cells)
+            order = tuple(sorted(means, key=means.__getitem__, reverse=not is_lowest))
+            return cls(label, number, order, order[:1], order[1:], means[order[0]], None, count, cells)
         order = tuple(names[index] for index in ranking.order)
         behind = dict(zip(order, ranking.behind, strict=True))
-        may_be_best = {names[index] for index in ranking.may_be_best}
-        leaders = (order[0], *(name for name in order[1:] if name in may_be_best and behind[name] == (0, (0, 0))))
-        rest = tuple(name for name in order if name in may_be_best and name not in leaders)
-        return cls(label, number, order, leaders, rest, ranked[order[0]], ranking, count, cells)
+        rivals = [name for name in order[1:] if names.index(name) in ranking.may_be_best]
+        leaders = (order[0], *(name for name in rivals if behind[name] == (0, (0, 0))))
+        rest = tuple(name for name in rivals if name not in leaders)
+        return cls(label, number, order, leaders, rest, means[order[0]], ranking, count, cells)
 
     @property
     def is_resolved(self) -> bool:

@@ -132,23 +132,18 @@ def lines_of(table: StudyTable, *along: str) -> list[AxisSlice[Cell]]:
     for cell in table.cells:
         key = tuple(value.label for index, value in enumerate(cell.values) if index not in positions)
         groups.setdefault(key, []).append(cell)
-    lines = []
-    for cells in groups.values():
-        labels = labels_of(table, cells[0])
-        ordered = _ordered(cells, positions)
-        running = tuple(cell for cell in ordered if not cell.trouble)
-        missing = tuple(cell for cell in ordered if cell.trouble)
-        lines.append(AxisSlice({name: labels[name] for name in others}, running, missing))
+    lines = [_slice(table, cells, positions, others) for cells in groups.values()]
     # Many points of a design that is no grid have no neighbour.
     return [line for line in lines if len(line.cells) + len(line.missing) > 1] or lines
 
 
-def _ordered(cells: Sequence[Cell], positions: Sequence[int]) -> Sequence[Cell]:
-    """Return cells by the numbers of some axes; as they are where one has no number."""
-    numbers = [[cell.values[position].number for position in positions] for cell in cells]
-    if any(None in row for row in numbers):
-        return cells
-    return [cells[index] for index in sorted(range(len(cells)), key=lambda index: [x or 0.0 for x in numbers[index]])]
+def _slice(table: StudyTable, cells: list[Cell], positions: Sequence[int], others: Sequence[str]) -> AxisSlice[Cell]:
+    labels = labels_of(table, cells[0])
+    numbers = {id(cell): [cell.values[position].number for position in positions] for cell in cells}
+    if not any(None in row for row in numbers.values()):
+        cells.sort(key=lambda cell: [number or 0.0 for number in numbers[id(cell)]])
+    running = tuple(cell for cell in cells if not cell.trouble)
+    return AxisSlice({name: labels[name] for name in others}, running, tuple(cell for cell in cells if cell.trouble))
 
 
 def no_lines(table: StudyTable, lines: Sequence[AxisSlice[Cell]], along: str) -> str:

@@ -154,19 +154,19 @@ def layout_of(table: StudyTable, metric: str) -> SobolLayout:
     rows, rest = divmod(len(table.cells), sets)
     if rest or not rows:
         raise ValueError(f"{len(table.cells)} points are not {sets} sets: the design is not saltelli")
-    found = [contributions(ratios) for ratios in common_rows(table.cells, metric)]
-    usable = [all(found[rows * of + row] is not None for of in range(sets)) for row in range(rows)]
-    if usable.count(False) > MOST_LEFT_OUT * rows:
-        raise ReplicationsError(_refusal(table, metric, found, f"{usable.count(False)} of {rows} rows of points"))
-    kept = [row for row in range(rows) if usable[row]]
-    places = [[rows * of + row for row in kept] for of in range(sets)]
-    values = np.array([[found[place] for place in row] for row in places], dtype=np.float64)
+    samples = [contributions(ratios) for ratios in common_rows(table.cells, metric)]
+    index = np.arange(len(samples)).reshape(sets, rows)
+    usable = [row for row in range(rows) if all(samples[cell] is not None for cell in index[:, row])]
+    left_out = rows - len(usable)
+    if left_out > MOST_LEFT_OUT * rows:
+        raise ReplicationsError(_refusal(table, metric, samples, f"{left_out} of {rows} rows of points"))
+    cells = index[:, usable].tolist()
+    values = np.array([[samples[cell] for cell in row] for row in cells], dtype=np.float64)
     if min(values.shape[1:]) < LEAST:
         message = f"{values.shape[1]} rows of points and {values.shape[2]} replications: needs {LEAST} of each at least"
         raise ReplicationsError(message)
-    formula = _formula(table, metric, places)
-    bad = next((cell for cell, mine in zip(table.cells, found, strict=True) if mine is None), None)
-    return SobolLayout(values, formula, rows - len(kept), "" if bad is None else _why(bad, metric))
+    bad = next((cell for cell, sample in zip(table.cells, samples, strict=True) if sample is None), None)
+    return SobolLayout(values, _formula(table, metric, cells), left_out, "" if bad is None else _why(bad, metric))
 
 
 def _formula(table: StudyTable, metric: str, places: Sequence[Sequence[int]]) -> FloatArray | None:
