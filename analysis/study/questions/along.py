@@ -50,14 +50,13 @@ from ettrick.sim import units
 from ettrick.sim.scenario.fields import RuleError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
     from ettrick.analysis.amounts import NumberFormat
-    from ettrick.analysis.results.models import CellMetric, DifferenceSummary
-    from ettrick.analysis.statistics.differences import Ranking
     from ettrick.analysis.statistics.estimates import Interval
-    from ettrick.analysis.study.amounts import AxisSlice
+    from ettrick.analysis.results.models import CellMetric
+    from ettrick.analysis.study.amounts import AxisPosition, AxisSlice
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
 
@@ -267,83 +266,53 @@ class Trend(Question):
     def _line(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> TrendLine:
         """Return the course along one line."""
         rows, silent = rows_of(line, table.position(self.along), metric)
-        steps = [step for pair in itertools.pairwise(rows) if (step := _Step.of(*pair, metric)) is not None]
-        whole = _Step.of(rows[0], rows[-1], metric) if len(rows) > 1 and steps else None
+        steps = [step for pair in itertools.pairwise(rows) if (step := _step(*pair, metric)) is not None]
+        whole = _step(rows[0], rows[-1], metric) if len(rows) > 1 and steps else None
         course: dict[str, Any] = {}
         if whole is not None:
             form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
-            course = {"whole": whole.summary(), "course": _course(_parts(rows, steps, metric, form))}
+            course = {"whole": whole, "course": _course(rows, metric, form)}
         return TrendLine(
             at=line.others,
             points=[TrendPoint(value=row.label, number=row.number, mean=row.summary.mean or 0.0) for row in rows],
-            steps=[step.summary() for step in steps],
+            steps=steps,
             without_mean=silent,
             **course,
         )
 
 
-class _Step(NamedTuple):
-    """What changes from one value of an axis to another."""
-
-    start: AxisPoint
-    end: AxisPoint
-    difference: DifferenceSummary
-    replications: int
-
-    @classmethod
-    def of(cls, start: AxisPoint, end: AxisPoint, metric: str) -> _Step | None:
-        """Return the step between two values; ``None`` where it has no interval."""
-        change = versus(end.cell, start.cell, metric)
-        return None if change is None else cls(start, end, *change)
-
-    def summary(self) -> TrendStep:
-        """Return the change by the labels of both values."""
-        return TrendStep(start=self.start.label, end=self.end.label, difference=self.difference)
+def _step(start: AxisPoint, end: AxisPoint, metric: str) -> TrendStep | None:
+    """Return what changes from one value of an axis to another; ``None`` where it has no interval."""
+    change = versus(end.cell, start.cell, metric)
+    if change is None:
+        return None
+    return TrendStep(start=start.label, end=end.label, difference=change[0])
 
 
-class _Part(NamedTuple):
-    """Neighbouring values between which a metric rises (1), falls (-1), or shows no difference (0)."""
-
-    sign: int
-    rows: tuple[AxisPoint, ...]
-    steps: tuple[_Step, ...]
-
-
-def _parts(rows: Sequence[AxisPoint], steps: Sequence[_Step], metric: str, form: NumberFormat) -> list[_Part]:
-    """Return the parts of an axis between which the course changes.
+def _course(rows: Sequence[AxisPoint], metric: str, form: NumberFormat) -> str:
+    """Return whether a metric ``rises``, ``falls``, ``turns`` or is ``flat`` along an axis.
 
     A value belongs to a plateau as long as it shows no difference from the first of it: a slope of many small steps,
     none of them resolved, is no plateau.
     """
-    by_labels = {(step.start.label, step.end.label): step for step in steps}
-    parts: list[_Part] = []
+    sign, first, signs = 0, rows[0], set()
     for before, row in itertools.pairwise(rows):
-        last = parts[-1] if parts else _Part(0, (before,), ())
-        here = by_labels.get((before.label, row.label))
-        start = last.rows[0] if last.sign == 0 else before
-        sign = _sign(here if start is before else _Step.of(start, row, metric), form)
-        added = (here,) if here is not None else ()
-        if sign == last.sign:
-            parts[-1:] = [last._replace(rows=(*last.rows, row), steps=(*last.steps, *added))]
-        else:
-            parts.append(_Part(sign, (before, row), added))
-    return parts
-
-
-def _sign(step: _Step | None, form: NumberFormat) -> int:
-    """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
-    if step is None or not step.difference.resolved:
-        return 0
-    texts = {form.value(row.summary.mean or 0.0, row.summary.mean_ci95) for row in (step.start, step.end)}
-    return 0 if len(texts) == 1 else 1 if step.difference.mean > 0 else -1
-
-
-def _course(parts: Sequence[_Part]) -> str:
-    """Return ``rises``, ``falls``, ``turns`` or ``flat``."""
-    signs = {part.sign for part in parts} - {0}
-    if len(signs) == 2:
+        following = _sign(before if sign else first, row, metric, form)
+        first = first if following == sign else before
+        sign = following
+        signs.add(sign)
+    if {1, -1} <= signs:
         return "turns"
-    return ("rises" if 1 in signs else "falls") if signs else "flat"
+    return "rises" if 1 in signs else "falls" if -1 in signs else "flat"
+
+
+def _sign(start: AxisPoint, end: AxisPoint, metric: str, form: NumberFormat) -> int:
+    """Return which way a metric goes from one value to another: nowhere if it is not resolved, or not to be seen."""
+    change = versus(end.cell, start.cell, metric)
+    if change is None or not change[0].resolved:
+        return 0
+    texts = {form.value(row.summary.mean or 0.0, row.summary.mean_ci95) for row in (start, end)}
+    return 0 if len(texts) == 1 else 1 if change[0].mean > 0 else -1
 
 
 # Where a metric passes a value along an axis: what is needed.
@@ -455,148 +424,55 @@ class Threshold(Question):
 # Who is best at each value of an axis, and between which values another one becomes the best.
 
 
-class AxisStage(NamedTuple):
-    """One value of the axis: who competes there, and who may be the best of all of them together.
+class _Stage(NamedTuple):
+    """One value of the axis: who is best there of those that compete.
 
     Parameters
     ----------
-    order
-        Those who compete and have a mean, best first.
     leaders
-        The first, and those with the same values in every replication.
-    open
-        Those that may be best too; empty where it is resolved who is.
-    ranking
-        Of all together, as `ettrick.analysis.study.questions.best` has it; ``None`` of a single replication.
+        The best, and those with the same values in every replication.
+    cells
+        Those that compete, by label.
     """
 
-    label: str
-    number: float
-    order: tuple[str, ...]
-    leaders: tuple[str, ...]
-    open: tuple[str, ...]
-    mean: float
-    ranking: Ranking | None
-    replications: int
+    summary: StageSummary
+    leaders: frozenset[str]
     cells: Mapping[str, Cell]
 
     @classmethod
-    def of(
-        cls, label: str, number: float, cells: Mapping[str, Cell], metric: str, *, is_lowest: bool
-    ) -> AxisStage | None:
+    def of(cls, value: AxisPosition, cells: Mapping[str, Cell], metric: str, *, is_lowest: bool) -> _Stage | None:
         """Return who is best at a value; ``None`` where fewer than two compete."""
         names, rows = list(cells), common_rows(list(cells.values()), metric)
         count = min(map(len, rows), default=0)
         means = {name: mean for name, cell in cells.items() if (mean := mean_of(cell, metric, count)) is not None}
         if len(means) < 2:
             return None
+        order, second = sorted(means, key=means.__getitem__, reverse=not is_lowest), None
+        leaders, may_be_best = frozenset(order[:1]), order
         ranking = ranking_of(rows, lowest=is_lowest, metric=metric)
-        if ranking is None or len(ranking.order) < 2:
-            order = tuple(sorted(means, key=means.__getitem__, reverse=not is_lowest))
-            return cls(label, number, order, order[:1], order[1:], means[order[0]], None, count, cells)
-        order = tuple(names[index] for index in ranking.order)
-        behind = dict(zip(order, ranking.behind, strict=True))
-        rivals = [name for name in order[1:] if names.index(name) in ranking.may_be_best]
-        leaders = (order[0], *(name for name in rivals if behind[name] == (0, (0, 0))))
-        rest = tuple(name for name in rivals if name not in leaders)
-        return cls(label, number, order, leaders, rest, means[order[0]], ranking, count, cells)
+        if ranking is not None and len(ranking.order) > 1:
+            order = [names[index] for index in ranking.order]
+            behind = dict(zip(order, ranking.behind, strict=True))
+            may_be_best = [name for name in order if name == order[0] or names.index(name) in ranking.may_be_best]
+            leaders = frozenset(name for name in may_be_best if name == order[0] or behind[name] == (0, (0, 0)))
+            mean, interval = ranking.behind[1]
+            second = LeadSummary(mean=mean, ci95=interval, resolved=leaders == set(may_be_best))
+        summary = StageSummary(
+            value=value.label,
+            number=value.number or 0.0,
+            best=order[0],
+            may_be_best=may_be_best,
+            order=order,
+            mean=means[order[0]],
+            ahead_of_second=second,
+            replications=count,
+        )
+        return cls(summary, leaders, cells)
 
     @property
     def is_resolved(self) -> bool:
         """Whether no other may be best."""
-        return not self.open
-
-    @property
-    def may_be_best(self) -> tuple[str, ...]:
-        """Those that may be best, in order of their means."""
-        return tuple(name for name in self.order if name in self.leaders or name in self.open)
-
-    def summary(self) -> StageSummary:
-        """Return who is best in numbers and labels."""
-        second = None
-        if self.ranking is not None:
-            mean, interval = self.ranking.behind[1]
-            second = LeadSummary(mean=mean, ci95=interval, resolved=self.is_resolved)
-        return StageSummary(
-            value=self.label,
-            number=self.number,
-            best=self.order[0],
-            may_be_best=list(self.may_be_best),
-            order=list(self.order),
-            mean=self.mean,
-            ahead_of_second=second,
-            replications=self.replications,
-        )
-
-
-class Handover(NamedTuple):
-    """Two values at which it is resolved that not the same is best."""
-
-    before: AxisStage
-    behind: AxisStage
-    crossing: Crossing | None
-
-    def summary(self) -> HandoverSummary:
-        """Return who follows whom, and where."""
-        crossing = self.crossing
-        return HandoverSummary(
-            former=self.before.order[0],
-            latter=self.behind.order[0],
-            between=[self.before.label, self.behind.label],
-            at=None if crossing is None else crossing.at,
-            at_ci95=None if crossing is None else (crossing.low, crossing.high),
-        )
-
-
-class Race(NamedTuple):
-    """Who is best along an axis."""
-
-    at: dict[str, str]
-    stages: tuple[AxisStage, ...]
-    metric: str
-    is_lowest: bool
-    is_log: bool
-
-    @property
-    def handovers(self) -> list[Handover]:
-        """Neighbours among the values at which it is resolved who is best, if not the same is best at them."""
-        handovers: list[Handover] = []
-        before: AxisStage | None = None
-        for stage in self.stages:
-            if not stage.is_resolved:
-                continue
-            if before is not None and not set(before.leaders) & set(stage.leaders):
-                handovers.append(Handover(before, stage, self._crossing(before, stage)))
-                before = stage
-            # Where another one is level with the best it is not yet behind.
-            elif before is None or set(stage.leaders) <= set(before.leaders):
-                before = stage
-        return handovers
-
-    def _crossing(self, before: AxisStage, behind: AxisStage) -> Crossing | None:
-        """Return where the best of one value is passed by that of another; ``None`` if a third may be between."""
-        old, new = before.order[0], behind.order[0]
-        between = [stage for stage in self.stages if before.number < stage.number < behind.number]
-        if any(not set(stage.may_be_best) <= {*before.leaders, *behind.leaders} for stage in between):
-            return None
-        sign = -1.0 if self.is_lowest else 1.0
-        numbers, means, intervals = [], [], []
-        for stage in self.stages:
-            if old in stage.cells and new in stage.cells:
-                change = versus(stage.cells[old], stage.cells[new], self.metric, stage.replications)
-                if change is not None:
-                    mean = change[0].mean
-                    numbers.append(stage.number)
-                    means.append(sign * mean)
-                    intervals.append(_turned(change[0].ci95 or (mean, mean), sign))
-        curve = Curve(tuple(numbers), tuple(means), tuple(intervals), self.is_log)
-        falling = (crossing for crossing in curve.crossings(0.0) if not crossing.rises)
-        return next((one for one in falling if before.number <= numbers[one.before] < behind.number), None)
-
-    def summary(self) -> RaceSummary:
-        """Return who is best where in numbers and labels."""
-        stages = [stage.summary() for stage in self.stages]
-        return RaceSummary(at=self.at, best=stages, crossings=[handover.summary() for handover in self.handovers])
+        return self.leaders == set(self.summary.may_be_best)
 
 
 # Which of several choices is best along a numeric axis, and where another one becomes the best.
@@ -622,28 +498,71 @@ class Crossover(Question):
         """Return who is best where, and where that changes."""
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
-        is_lowest, is_spaced = is_lowest_best(metric, self.direction or ""), is_log(table, self.along)
         lines = [] if silent else lines_of(table, self.between, self.along)
-        races = [self._race(table, line, metric, is_lowest=is_lowest, is_log=is_spaced) for line in lines]
-        races = [race for race in races if len(race.stages) > 1]
+        races = [race for line in lines if len((race := self._race(table, line, metric)).best) > 1]
         if not silent and not races:
             title = table.title(self.along)
             silent = f"Fewer than two values of {title} have results of several values of {table.title(self.between)}."
-        answer = CrossoverAnswer(
-            metric=metric, between=self.between, along=self.along, lines=[race.summary() for race in races]
-        )
+        answer = CrossoverAnswer(metric=metric, between=self.between, along=self.along, lines=races)
         return Answer(self.use, answer.data(), silent)
 
-    def _race(self, table: StudyTable, line: AxisSlice[Cell], metric: str, *, is_lowest: bool, is_log: bool) -> Race:
-        """Return who is best at each value of the axis."""
+    def _race(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> RaceSummary:
+        """Return who is best at each value of the axis, and where that changes."""
         who, where = table.position(self.between), table.position(self.along)
         fields: dict[tuple[float, str], dict[str, Cell]] = {}
         for cell in line.cells:
             if mean_of(cell, metric) is not None:
                 value = cell.values[where]
                 fields.setdefault((value.number or 0.0, value.label), {})[cell.values[who].label] = cell
-        found = (
-            AxisStage.of(label, number, cells, metric, is_lowest=is_lowest)
-            for (number, label), cells in sorted(fields.items(), key=lambda pair: pair[0])
-        )
-        return Race(line.others, tuple(stage for stage in found if stage is not None), metric, is_lowest, is_log)
+        stages = []
+        for _, cells in sorted(fields.items(), key=lambda pair: pair[0]):
+            value = next(iter(cells.values())).values[where]
+            is_lowest = is_lowest_best(metric, self.direction or "")
+            stages.append(_Stage.of(value, cells, metric, is_lowest=is_lowest))
+        known = [stage for stage in stages if stage is not None]
+        handovers = list(self._handovers(table, known, metric))
+        return RaceSummary(at=line.others, best=[stage.summary for stage in known], crossings=handovers)
+
+    def _handovers(self, table: StudyTable, stages: Sequence[_Stage], metric: str) -> Iterator[HandoverSummary]:
+        """Yield neighbours among the values at which it is resolved who is best, if not the same is best at them."""
+        before: _Stage | None = None
+        for stage in stages:
+            if not stage.is_resolved:
+                continue
+            if before is not None and not before.leaders & stage.leaders:
+                crossing = self._crossing(table, stages, (before, stage), metric)
+                yield HandoverSummary(
+                    former=before.summary.best,
+                    latter=stage.summary.best,
+                    between=[before.summary.value, stage.summary.value],
+                    at=None if crossing is None else crossing.at,
+                    at_ci95=None if crossing is None else (crossing.low, crossing.high),
+                )
+                before = stage
+            # Where another one is level with the best it is not yet behind.
+            elif before is None or stage.leaders <= before.leaders:
+                before = stage
+
+    def _crossing(
+        self, table: StudyTable, stages: Sequence[_Stage], ends: tuple[_Stage, _Stage], metric: str
+    ) -> Crossing | None:
+        """Return where the best of one value is passed by that of another; ``None`` if a third may be between."""
+        (old, new), (low, high) = zip(*((stage.summary.best, stage.summary.number) for stage in ends), strict=True)
+        leaders = ends[0].leaders | ends[1].leaders
+        between = [stage.summary for stage in stages if low < stage.summary.number < high]
+        if any(not leaders.issuperset(summary.may_be_best) for summary in between):
+            return None
+        sign = -1.0 if is_lowest_best(metric, self.direction or "") else 1.0
+        numbers, means, intervals = [], [], []
+        for summary, _, cells in stages:
+            change = None
+            if old in cells and new in cells:
+                change = versus(cells[old], cells[new], metric, summary.replications)
+            if change is not None:
+                mean = change[0].mean
+                numbers.append(summary.number)
+                means.append(sign * mean)
+                intervals.append(_turned(change[0].ci95 or (mean, mean), sign))
+        curve = Curve(tuple(numbers), tuple(means), tuple(intervals), is_log(table, self.along))
+        falling = (crossing for crossing in curve.crossings(0.0) if not crossing.rises)
+        return next((crossing for crossing in falling if low <= numbers[crossing.before] < high), None)
