@@ -15,7 +15,7 @@ from ettrick.sim import units
 from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ettrick.analysis.results.models import CellSummary, SweepDocument
 
@@ -171,18 +171,22 @@ def _written(axis: ChosenAxis) -> tuple[float, str]:
 
     What has several units is in the one in which times of this size are stated; what has none is as it is.
     """
-    matches = [_NUMBER.match(label) for label in axis.labels]
-    numbers = [number for number in axis.numbers if number is not None]
-    if None in matches or len(numbers) < len(matches):
+    parts = [part for pair in zip(axis.labels, axis.numbers, strict=True) for part in _parts(*pair)]
+    names = {name for *_, name in parts}
+    if len(parts) < len(axis.labels):
         return 1.0, ""
-    written = [(float(match[0].replace(",", "")), match.string[match.end() :].strip()) for match in matches if match]
-    sizes = [number / value for (value, _), number in zip(written, numbers, strict=True) if value]
-    names = {name for _, name in written}
+    sizes = [number / value for value, number, _ in parts if value]
     if sizes and len(names) == 1 and all(math.isclose(size, sizes[0], rel_tol=1e-3) for size in sizes):
         return sizes[0], names.pop()
-    if not names <= units.DURATION.units.keys():
-        return 1.0, ""
-    return next((size for size in (DAY, HOUR, MINUTE) if max(map(abs, numbers)) >= size), 1.0), ""
+    largest = max(abs(number) for _, number, _ in parts) if names <= units.DURATION.units.keys() else 0.0
+    return next((size for size in (DAY, HOUR, MINUTE) if largest >= size), 1.0), ""
+
+
+def _parts(label: str, number: float | None) -> Iterator[tuple[float, float, str]]:
+    """Yield the number that a label begins with, what it is in SI, and the unit behind it, where all are known."""
+    match = _NUMBER.match(label)
+    if match is not None and number is not None:
+        yield float(match[0].replace(",", "")), number, label[match.end() :].strip()
 
 
 # ----------------------------------------

@@ -91,15 +91,15 @@ def amounts_of(contents: Sequence[Any]) -> Amounts:
     ValueError
         If one of them is no number, or they are not of one kind.
     """
-    if all(isinstance(content, int | float) and not isinstance(content, bool) for content in contents):
-        if not all(map(math.isfinite, contents)):
-            raise ValueError(f"{_listed(contents)}: must be finite")
-        return Amounts(tuple(map(float, contents)), whole=all(isinstance(content, int) for content in contents))
     for content in contents:
         if not isinstance(content, str | int | float) or isinstance(content, bool):
             message = f"{_listed([content])} is no number"
             raise ValueError(message)  # noqa: TRY004  (a mistake of the study, not of the program)
     texts = [content for content in contents if isinstance(content, str)]
+    if not texts:
+        if not all(map(math.isfinite, contents)):
+            raise ValueError(f"{_listed(contents)}: must be finite")
+        return Amounts(tuple(map(float, contents)), whole=all(isinstance(content, int) for content in contents))
     dimensions = _dimensions(texts)
     for dimension in dimensions:
         if all(_reads(content, dimension) for content in contents):

@@ -153,8 +153,7 @@ def _bring_choices(document: YamlDocument, name: str, axis: dict[str, Any], fold
     """Put the content of files in place of their names in the choices of an axis."""
     choices: Any = axis.get("choices")
     keys: Keys = ("vary", name, "choices")
-    paths = axis.get("paths") or [axis.get("path") or name]
-    path = paths[0] if isinstance(paths, list) and paths and isinstance(paths[0], str) else name
+    path = _first_path(axis, name)
     if isinstance(choices, list):
         filled = [_filled(document, (*keys, index), path, choice, folder) for index, choice in enumerate(choices)]
         if filled != choices:
@@ -165,6 +164,13 @@ def _bring_choices(document: YamlDocument, name: str, axis: dict[str, Any], fold
         elif isinstance(content, dict):
             for inner in content:
                 content[inner] = _filled(document, (*keys, label, inner), inner, content[inner], folder)
+
+
+def _first_path(axis: dict[str, Any], name: str) -> str:
+    match axis.get("paths") or [axis.get("path") or name]:
+        case [str(path), *_]:
+            return path
+    return name
 
 
 def _bring_draws(document: YamlDocument, name: str, axis: dict[str, Any], folder: Path) -> None:

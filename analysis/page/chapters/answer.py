@@ -576,6 +576,20 @@ def _samples(
     Cells with censored replications are left out. Empty with fewer than two replications: the variance of one is not
     known, so no cell would be on the front with confidence.
     """
+    replications = _replications(content, rows, metrics)
+    count = min((len(ratios) for columns in replications.values() for ratios in columns), default=0)
+    samples = {}
+    for cell, columns in replications.items() if count > 1 else ():
+        values = [sample for ratios in columns if (sample := contributions(ratios[:count])) is not None]
+        if len(values) == len(metrics):
+            samples[cell] = values
+    return samples
+
+
+def _replications(
+    content: SweepDocument, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
+) -> dict[int, list[list[Ratio]]]:
+    """Return the replications of each metric by cell, inputs at central values; none of cells with censored ones."""
     cells = {cell.cell for cell in running(content)}
     replications: dict[int, list[list[Ratio]]] = {}
     censored = set()
@@ -588,10 +602,4 @@ def _samples(
                     ratios.append(Ratio(float(amount), float(base)))
                 else:
                     censored.add(cell)
-    finished = {cell: columns for cell, columns in replications.items() if cell not in censored}
-    count = min((len(ratios) for columns in finished.values() for ratios in columns), default=0)
-    samples: dict[int, list[FloatArray]] = {}
-    for cell, columns in finished.items() if count > 1 else ():
-        values = [sample for ratios in columns if (sample := contributions(ratios[:count])) is not None]
-        samples |= {cell: values} if len(values) == len(metrics) else {}
-    return samples
+    return {cell: columns for cell, columns in replications.items() if cell not in censored}

@@ -187,7 +187,7 @@ def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:
     """Return all cells of a sweep, or the best ones, as a table; briefly, only the first metric has intervals."""
     cells = running(content) if briefly else content.cells
     rows, note = _chosen_rows(content, cells)
-    varying = [name for name in content.axes if len({cell.values[name] for cell in cells}) > 1]
+    varying = _varying(content, cells)
     metrics = [shown_of_cells(running(content), metric, content.currency) for metric in content.metrics]
     columns: list[Column[CellSummary]] = [
         *(_axis_column(content, name) for name in varying),
@@ -204,6 +204,10 @@ def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:
                any(cell.status != "ok" for cell in rows), is_number=False),
     ]  # fmt: skip
     return table_of(f"All results of {content.study}", rows, columns, note=note)
+
+
+def _varying(content: SweepDocument, cells: Sequence[CellSummary]) -> list[str]:
+    return [name for name in content.axes if len({cell.values[name] for cell in cells}) > 1]
 
 
 def _axis_column(content: SweepDocument, name: str) -> Column[CellSummary]:

@@ -547,13 +547,9 @@ def _trials_table(optimum: _Optimum) -> TableBlock:
     trials = content.trials if content.method in ("curve", "edge") else _best_first(optimum)
     rows, more = trials[:_MOST_IN_TABLE], len(trials) - _MOST_IN_TABLE
     metrics = [optimum.shown(aim.name) for aim in content.aims if not aim.is_axis]
-
-    def value(metric: MetricFormat) -> Column[TrialSummary]:
-        return Column(capital(metric.name), lambda trial: _text(trial, metric))
-
     columns: list[Column[TrialSummary]] = [
         *itertools.starmap(_axis_column, content.axes.items()),
-        *map(value, metrics),
+        *map(_metric_column, metrics),
         *itertools.chain.from_iterable(
             _condition_columns(optimum, index, text) for index, text in enumerate(content.conditions)
         ),
@@ -596,22 +592,33 @@ def _front_picture(optimum: _Optimum) -> Figure | None:
     if not content.front or len(aims) < 2:
         return None
     metrics = [optimum.shown(aim.name) for aim in aims]
-    ranking = {_key(member): "front" if member.certain else "perhaps" for member in content.front}
-    points, rows = [], []
-    for trial in content.trials:
-        (x, x95), (y, y95) = ((metric.of(_mean(trial, metric.metric)),
-                               metric.ends(_of_trial(trial, metric.metric).ci95)) for metric in metrics)  # fmt: skip
+    standings = {_key(member): "front" if member.certain else "perhaps" for member in content.front}
+    points = list(_front_points(optimum, metrics, standings))
+    members = [trial for trial in content.trials if _key(trial) in standings]
+    title = _title(optimum)
+    table = table_of(title, members[:_MOST_IN_TABLE], (
+        Column("Setting", lambda trial: optimum.where(trial.values)),
+        *map(_metric_column, metrics),
+        Column("On the front", lambda trial: _ON_FRONT[standings[_key(trial)]], is_number=False),
+    ))  # fmt: skip
+    x, y = (ChartAxis(metric.head) for metric in metrics)
+    chart = FrontChart(title, x, y, tuple(points), aims[0].lowest, aims[1].lowest)
+    alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in table.rows[:5])}."
+    return Figure("optimum-front", chart, alt, "", table)
+
+
+def _metric_column(metric: MetricFormat) -> Column[TrialSummary]:
+    return Column(capital(metric.name), lambda trial: _text(trial, metric))
+
+
+def _front_points(
+    optimum: _Optimum, metrics: Sequence[MetricFormat], standings: Mapping[frozenset[tuple[str, str]], str]
+) -> Iterator[FrontPoint]:
+    for trial in optimum.content.trials:
+        x, y = (metric.of(_mean(trial, metric.metric)) for metric in metrics)
         if x is not None and y is not None:
-            where, standing = optimum.where(trial.values), ranking.get(_key(trial), "behind")
-            points.append(FrontPoint(where, x, y, x95, y95, standing))
-            rows.append((where, *(_text(trial, metric) for metric in metrics), _ON_FRONT.get(standing, "")))
-    title, front = _title(optimum), [row for row in rows if row[-1]]
-    chart = FrontChart(
-        title, ChartAxis(metrics[0].head), ChartAxis(metrics[1].head), tuple(points), aims[0].lowest, aims[1].lowest
-    )
-    heads = ("Setting", *(capital(metric.name) for metric in metrics), "On the front")
-    alt = f"The front: {'; '.join(f'{row[0]}: {row[1]} and {row[2]}' for row in front[:5])}."
-    return Figure("optimum-front", chart, alt, "", grid(title, heads, front[:_MOST_IN_TABLE], (0, 3)))
+            x95, y95 = (metric.ends(_of_trial(trial, metric.metric).ci95) for metric in metrics)
+            yield FrontPoint(optimum.where(trial.values), x, y, x95, y95, standings.get(_key(trial), "behind"))
 
 
 _ON_FRONT = {"front": "with 95 % confidence", "perhaps": "perhaps by chance"}
@@ -632,16 +639,11 @@ class _FreshRow(NamedTuple):
 
 def _confirmation_picture(optimum: _Optimum) -> Figure | None:
     """Return the answer beside what fresh failures make of it; ``None`` without these, or without a metric."""
-    content, fresh = optimum.content, optimum.content.confirmation
+    fresh = optimum.content.confirmation
     if fresh is None or fresh.as_it_is is None or not optimum.metrics:
         return None
     name, metric = optimum.metrics[0], optimum.shown(optimum.metrics[0])
-    before = {_key(trial): trial for trial in (*content.front, content.answer, content.runner_up) if trial}
-    rows = [
-        _FreshRow(optimum.where(trial.values), before.get(_key(trial)), trial, _better(trial.gain.get(name), metric))
-        for trial in fresh.trials
-    ]
-    rows.append(_FreshRow("scenario as it is", None, fresh.as_it_is, "it is this one"))
+    rows = [*_fresh_rows(optimum, metric), _FreshRow("scenario as it is", None, fresh.as_it_is, "it is this one")]
     bars = [
         _bar(f"{row.where}, {word}", trial, metric, "cannot run" if trial.trouble else "")
         for row in rows
@@ -660,6 +662,14 @@ def _confirmation_picture(optimum: _Optimum) -> Figure | None:
     alt = f"{capital(metric.name)}: {'; '.join(f'{row[0]}: {row[2]} on fresh failures' for row in table.rows)}."
     caption = "The best of many looks better than it is where it was found; by fresh failures nothing was chosen."
     return Figure("confirmation", Intervals(title, metric.unit, tuple(bars)), alt, caption, table)
+
+
+def _fresh_rows(optimum: _Optimum, metric: MetricFormat) -> Iterator[_FreshRow]:
+    content, fresh = optimum.content, optimum.content.confirmation
+    before = {_key(trial): trial for trial in (*content.front, content.answer, content.runner_up) if trial}
+    for trial in () if fresh is None else fresh.trials:
+        better = _better(trial.gain.get(metric.metric), metric)
+        yield _FreshRow(optimum.where(trial.values), before.get(_key(trial)), trial, better)
 
 
 def _better(gain: DifferenceSummary | None, metric: MetricFormat) -> str:

@@ -32,7 +32,7 @@ from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer, answer_of
-from ettrick.analysis.results.models import DifferenceSummary, SensitivityDocument
+from ettrick.analysis.results.models import DifferenceSummary, MoveSummary, SensitivityDocument, SwingSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate
-    from ettrick.analysis.results.models import AxisIndex, IndexEstimate, SwingSummary
+    from ettrick.analysis.results.answers import SwingAnswer
+    from ettrick.analysis.results.models import AxisIndex, IndexEstimate
 
 _MOST_BARS = 10
 
@@ -134,27 +135,36 @@ def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
         return None
     cell = sweep.cells[0]
     center = summary_of(cell, answer.metric)
-    swings = None if tornado is None else [
-        {"axis": swing.axis, "center": cell.values[swing.axis], "swing": swing.swing, "resolved": False,
-         "replications_to_resolve": None, "moves": [
-             {"label": move.value, "number": None, "change": move.difference, "closed_form": None,
-              "trouble": move.trouble} for move in swing.moves]}
-        for swing in tornado.axes
-    ]  # fmt: skip
-    indices = None if sobol is None else {
-        "samples": sobol.rows, "rows": sobol.rows, "left_out": sobol.left_out, "why_left_out": "",
-        "mean": None, "noise_of_means": sobol.noise, "together": None, "reason": sobol.reason,
-        "variance": {key: {"variance": None, "share": (sobol.shares or {}).get(key)} for key in _PARTS},
-        "by_axis": [{"closed_form": None, **dict(index)} for index in sobol.axes],
-    }  # fmt: skip
+    swings = None if tornado is None else [_swing_of(swing, cell.values[swing.axis]) for swing in tornado.axes]
+    indices = None if sobol is None else _indices_of(sobol)
     return SensitivityDocument.model_validate({
         **{key: getattr(sweep, key) for key in ("study", "question", "scenario", "seed", "axes", "provenance")},
-        "metric": answer.metric, "replications": cell.replications if sobol is None or tornado else sobol.replications,
+        "metric": answer.metric, "replications": answer.replications if isinstance(answer, SobolAnswer) else cell.replications,
         "center": {"values": cell.values, "mean": center.mean, "ci95": center.mean_ci95,
                    "closed_form": None},
         "low": sweep.design.get("low"), "tornado": swings, "indices": indices,
         "indices_missing": "", "assumptions": [], "warnings": [],
     })  # fmt: skip
+
+
+def _indices_of(sobol: SobolAnswer) -> dict[str, Any]:
+    return {
+        "samples": sobol.rows, "rows": sobol.rows, "left_out": sobol.left_out, "why_left_out": "",
+        "mean": None, "noise_of_means": sobol.noise, "together": None, "reason": sobol.reason,
+        "variance": {key: {"variance": None, "share": (sobol.shares or {}).get(key)} for key in _PARTS},
+        "by_axis": [{"closed_form": None, **dict(index)} for index in sobol.axes],
+    }  # fmt: skip
+
+
+def _swing_of(swing: SwingAnswer, center: str) -> SwingSummary:
+    """Return the swing of an answer as the document has it; what an answer does not tell is null."""
+    moves = [
+        MoveSummary(label=move.value, number=None, change=move.difference, closed_form=None, trouble=move.trouble)
+        for move in swing.moves
+    ]
+    return SwingSummary(
+        axis=swing.axis, center=center, swing=swing.swing, resolved=False, replications_to_resolve=None, moves=moves
+    )
 
 
 class _Move(NamedTuple):

@@ -56,6 +56,7 @@ from ettrick.analysis.page.model import Figure, Section, grid, joined, plain
 from ettrick.analysis.page.sourced import (
     RUN,
     SourcedEstimate,
+    SourcedNumber,
     SourceDocument,
     between,
     line,
@@ -223,12 +224,7 @@ def _of_phases(asked: AnsweredQuestion[Any], pair: tuple[int, int] | None) -> Wo
     """Return what time the first option spends on less, and on more, than the second one; empty where that is open."""
     if pair is None or asked.metric not in _OF_TIME:
         return ()
-    changes = []
-    for name in JOB_BUCKETS:
-        here, there = (asked.rows.mean(cell, f"{TIME_SHARE}{name}") for cell in pair)
-        if name != "productive" and here is not None and there is not None and here.value != there.value:
-            changes.append((name, here - there))
-    changes.sort(key=lambda change: -abs(change[1].value))
+    changes = _share_changes(asked, pair)
     least = max([_LEAST, *(abs(change.value) / 10 for _, change in changes[:1])])
     texts: list[Words] = []
     for name, change in [pair for pair in changes if abs(pair[1].value) >= least][:_MOST]:
@@ -240,6 +236,16 @@ def _of_phases(asked: AnsweredQuestion[Any], pair: tuple[int, int] | None) -> Wo
     where, first, second = _apart(asked, *pair)
     start = line("with ", where, ", ") if where else ""
     return sentence(start, "the job spends ", listed(texts), " with ", first, " instead of ", second)
+
+
+def _share_changes(asked: AnsweredQuestion[Any], pair: tuple[int, int]) -> list[tuple[str, SourcedNumber]]:
+    """Return by how much the shares of lost time of two cells differ, largest first."""
+    changes = []
+    for name in JOB_BUCKETS:
+        here, there = (asked.rows.mean(cell, f"{TIME_SHARE}{name}") for cell in pair)
+        if name != "productive" and here is not None and there is not None and here.value != there.value:
+            changes.append((name, here - there))
+    return sorted(changes, key=lambda change: -abs(change[1].value))
 
 
 def _apart(asked: AnsweredQuestion[Any], one: int, other: int) -> tuple[Words, Words, Words]:
@@ -268,16 +274,21 @@ def _of_axes(
     names = [name for name in asked.varying if name not in compared]
     steps = [step for name in names for step in _steps(asked, values, name, here) if step.cell != second]
     step = max(steps, key=lambda step: abs(step.change.mean.value), default=None)
-    ends = None if step is None else step.change.interval
-    if step is None or not step.change.mean.value or (ends is not None and ends[0] * ends[1] <= 0):
+    if step is None or not _is_resolved(step.change):
         return ()
     word = " higher" if step.change.mean.value > 0 else " lower"
-    rest = {name: values[name] for name in asked.varying if name != step.axis}
-    where = line("with ", asked.where(rest), ", ") if rest else ""
-    size = line(asked.apart(step.change, here.mean), word, asked.gpu_years(step.change, cell, step.cell))
+    rest = asked.where({name: label for name, label in values.items() if name != step.axis})
+    where = line("with ", rest, ", ") if rest else ""
+    size = line(asked.apart(step.change, here.mean), word,
+                asked.gpu_years(step.change, cell, step.cell))  # fmt: skip
     pair = line(asked.some([{step.axis: step.label}], step.axis), " instead of ",
                 asked.value(step.axis, values[step.axis]))  # fmt: skip
     return sentence(where, asked.subject, " is ", size, " with ", pair)
+
+
+def _is_resolved(change: SourcedEstimate) -> bool:
+    low, high = change.interval or (change.mean.value, change.mean.value)
+    return change.mean.value != 0 and low * high > 0
 
 
 class _AxisStep(NamedTuple):
@@ -468,22 +479,30 @@ def _not_covered(report_data: ReportData, places: SourceDocument) -> tuple[Words
     return (*found, *not_covered(places.get("notes"), [entry.warning for entry in places.get("warnings")], assumed))
 
 
+def _long_axes(asked: AnsweredQuestion[Any], name: str) -> Iterator[ChosenAxis]:
+    """Yield an axis if it has a course that might go on."""
+    axis = asked.axis(name)
+    if axis is not None and axis.is_numeric and len(axis.labels) >= _FEWEST_VALUES:
+        yield axis
+
+
 def edge(asked: AnsweredQuestion[Any], first: AnswerText) -> tuple[Words, ...]:
     """Return that the best is the last evaluated value, so that beyond it there may be better; empty elsewhere."""
     answer = asked.answer
     if not isinstance(answer, BestAnswer) or first.cell is None:
         return ()
     labels = asked.document.cells[first.cell].values
-    groups = [group for group in answer.groups if group.best and asked.cell(group.best) == first.cell]
-    rivals = [rival for group in groups for rival in group.may_be_best]
+    rivals = [rival for group in answer.groups if asked.cell(group.best or {}) == first.cell
+              for rival in group.may_be_best]  # fmt: skip
+    skipped = asked.content.get("for_each", ())
+    axes = [axis for name in asked.varying if name not in skipped for axis in _long_axes(asked, name)]
     texts = []
-    for axis in map(asked.axis, asked.varying):
-        if axis is not None and axis.is_numeric and axis.name not in asked.content.get("for_each", ()):
-            label, order = labels[axis.name], [label for label, _ in axis.values]
-            is_open = any(rival.get(axis.name) != label for rival in rivals)
-            if not is_open and len(order) >= _FEWEST_VALUES and label in (order[0], order[-1]):
-                word = "below" if label == order[0] else "above"
-                texts.append(sentence(f"nothing {word} ", asked.named(axis.name, label), " was evaluated"))
+    for axis in axes:
+        label, lowest, highest = labels[axis.name], axis.values[0][0], axis.values[-1][0]
+        is_open = any(rival.get(axis.name) != label for rival in rivals)
+        if not is_open and label in (lowest, highest):
+            word = "below" if label == lowest else "above"
+            texts.append(sentence(f"nothing {word} ", asked.named(axis.name, label), " was evaluated"))
     return tuple(texts)
 
 
@@ -649,20 +668,17 @@ def _picture(
     number: int,
 ) -> Figure | None:
     """Return a picture at some values of the other axes; ``None`` if no cell of it has a mean."""
-    cells = {
-        (cell.values[pair[0].name], cell.values[pair[1].name]): cell
-        for cell in content.cells
-        if all(cell.values[name] == label for name, label in fixed.items())
-    }
+    cells = {(cell.values[pair[0].name], cell.values[pair[1].name]): cell
+             for cell in content.cells if fixed.items() <= cell.values.items()}  # fmt: skip
     best = best_of([cell for cell in cells.values() if cell.status == "ok"], metric.metric)
     if not best:
         return None
     rows, columns = evenly(pair[0].labels, _MOST_ROWS), evenly(pair[1].labels, _MOST_COLUMNS)
     shown = [[cells.get((row, column)) for column in columns] for row in rows]
-    values = [[metric.of(summary_of(cell, metric.metric).mean if cell else None) for cell in line] for line in shown]
+    values = [[_shade(cell, metric) for cell in line] for line in shown]
     texts = [[_text(cell, metric) for cell in line] for line in shown]
     where = phrases(fixed, fixed, content.axes)
-    title = _heat_map_title(best, pair, metric, f"with {where}" if where else "")
+    title = _heat_map_title(best, pair, metric, where)
     across, down = (tuple(map(label_text, labels)) for labels in (columns, rows))
     # The unit is in the title, so that numbers fit into the cells.
     chart = HeatMap(
@@ -675,6 +691,10 @@ def _picture(
     ends = [f"{cell_mean(cell, metric)} with {place_of(cell, pair)}" for cell in (best[-1], best[0])]
     alt = f"{metric.head} by {pair[0].title} and {pair[1].title}: from {ends[0]} to {ends[1]}."
     return Figure(f"heat-map-{number + 1}", chart, alt, _caption(content, pair, rows, columns, fixed), table)
+
+
+def _shade(cell: CellSummary | None, metric: MetricFormat) -> float | None:
+    return None if cell is None else metric.of(mean_of(cell, metric.metric))
 
 
 def _text(cell: CellSummary | None, metric: MetricFormat) -> str:
@@ -690,7 +710,7 @@ def _text(cell: CellSummary | None, metric: MetricFormat) -> str:
 
 
 def _heat_map_title(
-    best: Sequence[CellSummary], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, place: str
+    best: Sequence[CellSummary], pair: tuple[ChosenAxis, ChosenAxis], metric: MetricFormat, where: str
 ) -> str:
     high, low = cell_mean(best[0], metric), cell_mean(best[-1], metric)
     words = ("lowest", "highest") if lower_is_better(metric.metric) else ("highest", "lowest")
@@ -699,9 +719,9 @@ def _heat_map_title(
         text = f"{metric.name} {is_} {high} in all combinations"
     else:
         as_good = sum(cell_mean(cell, metric) == high for cell in best)
-        where = f"with {place_of(best[0], pair)}" if as_good == 1 else f"in {as_good} combinations"
-        text = f"{metric.name} {is_} {words[0]} {where}, {high}; {words[1]} with {place_of(best[-1], pair)}, {low}"
-    return capital(f"{place}: {text}" if place else text)
+        winners = f"with {place_of(best[0], pair)}" if as_good == 1 else f"in {as_good} combinations"
+        text = f"{metric.name} {is_} {words[0]} {winners}, {high}; {words[1]} with {place_of(best[-1], pair)}, {low}"
+    return capital(f"with {where}: {text}" if where else text)
 
 
 def _caption(

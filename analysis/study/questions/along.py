@@ -552,6 +552,12 @@ class Crossover(Question):
         between = [stage.summary for stage in stages if low < stage.summary.number < high]
         if any(not leaders.issuperset(summary.may_be_best) for summary in between):
             return None
+        curve = self._lead(stages, old, new, metric, is_log=is_log(table, self.along))
+        falling = (crossing for crossing in curve.crossings(0.0) if not crossing.rises)
+        return next((crossing for crossing in falling if low <= curve.numbers[crossing.before] < high), None)
+
+    def _lead(self, stages: Sequence[_Stage], old: str, new: str, metric: str, *, is_log: bool) -> Curve:
+        """Return how far one is better than another where both compete."""
         sign = -1.0 if is_lowest_best(metric, self.direction or "") else 1.0
         numbers, means, intervals = [], [], []
         for summary, _, cells in stages:
@@ -563,6 +569,4 @@ class Crossover(Question):
                 numbers.append(summary.number)
                 means.append(sign * mean)
                 intervals.append(_turned(change[0].ci95 or (mean, mean), sign))
-        curve = Curve(tuple(numbers), tuple(means), tuple(intervals), is_log(table, self.along))
-        falling = (crossing for crossing in curve.crossings(0.0) if not crossing.rises)
-        return next((crossing for crossing in falling if low <= numbers[crossing.before] < high), None)
+        return Curve(tuple(numbers), tuple(means), tuple(intervals), is_log)
