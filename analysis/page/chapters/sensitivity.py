@@ -139,7 +139,8 @@ def _of_answers(report_data: ReportData) -> SensitivityDocument | None:
     indices = None if sobol is None else _indices_of(sobol)
     return SensitivityDocument.model_validate({
         **{key: getattr(sweep, key) for key in ("study", "question", "scenario", "seed", "axes", "provenance")},
-        "metric": answer.metric, "replications": answer.replications if isinstance(answer, SobolAnswer) else cell.replications,
+        "metric": answer.metric,
+        "replications": answer.replications if isinstance(answer, SobolAnswer) else cell.replications,
         "center": {"values": cell.values, "mean": center.mean, "ci95": center.mean_ci95,
                    "closed_form": None},
         "low": sweep.design.get("low"), "tornado": swings, "indices": indices,
