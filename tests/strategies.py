@@ -66,8 +66,8 @@ class Networked(_Watched):
 
     def _listen(self) -> None:
         """Note which nodes the fabric takes down, and which have a path again."""
-        take_down: Callable[..., None] = self.failures.fabric._take_down
-        let_return: Callable[[Sequence[int], float], bool] = self.failures.fabric._let_return
+        take_down: Callable[..., None] = self.fabric._take_down
+        let_return: Callable[[Sequence[int], float], bool] = self.fabric._let_return
 
         def noted_down(failure: FailureEvent, cut: list[int], outside: list[int]) -> None:
             assert not self.cut & set(cut), "a node is cut off twice"
@@ -79,8 +79,8 @@ class Networked(_Watched):
             self.cut -= set(restored)
             return let_return(restored, now)
 
-        self.failures.fabric._take_down = noted_down  # type: ignore[method-assign,assignment]
-        self.failures.fabric._let_return = noted_back  # type: ignore[method-assign]
+        self.fabric._take_down = noted_down  # type: ignore[method-assign,assignment]
+        self.fabric._let_return = noted_back  # type: ignore[method-assign]
 
     def _recount(self) -> set[int]:
         """Return the nodes that are cut off when the parts that are out fail in a fabric where none ever was mended."""

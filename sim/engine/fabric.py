@@ -37,6 +37,9 @@ class Fabric:
         """Failures of parts that are out, newest last."""
         self.blamed: dict[int, tuple[float, FailureEvent]] = {}
         """For each job that is slow, by its number: the bandwidth that is left, and who brought it down to that."""
+        failures.fail_part = self.fail
+        failures.start_part_out = self.start_out
+        failures.fabric_pace = self.pace
 
     # ------------------------------------------------------------------------------------------------ events
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.kernel import EventPriority, order_of
 from ettrick.sim.engine.lives import (
     RELAPSE,
@@ -53,6 +52,12 @@ class Failures:
 
     jobs: JobPhases
     power: Power | None = None
+    fail_part: Callable[[FailureEvent, float], None]
+    """Takes a part of the fabric out, until a window closes [s]; NaN for the time of a repair."""
+    start_part_out: Callable[[FailureEvent, float], None]
+    """Begins the simulation with a part of the fabric in repair for some time [s]."""
+    fabric_pace: Callable[[Job], tuple[float, int]]
+    """Gives the pace that the network allows a job [-], and the cause."""
 
     def __init__(
         self,
@@ -97,9 +102,10 @@ class Failures:
         self.hidden = HiddenFaults(self)
         self.remain = self.hidden.remain
         self.silent = SilentFaults(self)
-        self.fabric = Fabric(self, prepared.network)
         self.bugs = Bugs(self)
-        self.rollouts = Rollouts(self)
+        self.rollouts = Rollouts(
+            self.infos, cluster, kernel, self.end, self.save_times, announce=self.announce, take_out=self._take_out
+        )
         self.saving: list[tuple[FailureEvent, Sequence[int], float]] = []
         """Failures that wait for a save which shares its store, their nodes, and how long these will be out [s]."""
 
@@ -139,7 +145,7 @@ class Failures:
     def _start_outage(self, info: SourceInfo, slot: int, remaining: float) -> None:
         """Begin the simulation with a unit in repair; a life that begins at its return is the first."""
         if info.of_fabric:
-            self.fabric.start_out(FailureEvent(info, slot, -1), remaining)
+            self.start_part_out(FailureEvent(info, slot, -1), remaining)
             return
         nodes = self.nodes_of(info, slot, 0)
         for node in nodes:
@@ -255,7 +261,7 @@ class Failures:
             self.renew(failure)
             return
         if info.of_fabric:
-            self.fabric.fail(failure, until)
+            self.fail_part(failure, until)
             return
         if not info.stops and not is_found and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
@@ -378,6 +384,12 @@ class Failures:
             self.repair.take(failure, nodes, outside, until)
         if inside or wronged:
             self.tell(failure, inside, latency, wronged)
+
+    def _take_out(self, failure: FailureEvent, nodes: tuple[int, ...], until: float, is_announced: bool) -> None:
+        """Take nodes out of service that are up, until a time [s], with notice or without."""
+        self.counts.candidates += 1
+        self.counts.faults += 1
+        self.strike(failure, nodes, *self.find(nodes), until, is_announced=is_announced)
 
     def _waits(self, failure: FailureEvent, nodes: Sequence[int], inside: Inside, until: float) -> bool:
         """Let jobs save that know of a failure before it strikes; return whether it waits for that."""
@@ -533,7 +545,7 @@ class Failures:
 
     def slowest(self, job: Job) -> tuple[float, int]:
         """Return the pace that the network, the nodes and the power of a job allow [-], and the cause."""
-        network = self.fabric.pace(job)
+        network = self.fabric_pace(job)
         if self.power is not None:
             network = min(network, self.power.throttle, key=itemgetter(0))
         if not self.silent.of_node:

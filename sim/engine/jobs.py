@@ -13,8 +13,7 @@ from ettrick.sim.engine.interruptions import Interruptions
 from ettrick.sim.engine.job import Job, ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
-from ettrick.sim.engine.progress import Paces, Restores, StepCounter
-from ettrick.sim.engine.stores import SharedStores
+from ettrick.sim.engine.progress import Paces, Restores, SharedStores, StepCounter
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint
 from ettrick.sim.policies.contracts import (
     Acquire,

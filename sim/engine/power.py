@@ -12,11 +12,13 @@ from ettrick.sim.policies.contracts import CLUSTER_BUCKETS, Bucket
 from ettrick.sim.steps.power import energy_by_bucket
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.job import Job, ReplicaGroup
-    from ettrick.sim.engine.kernel import ScheduledCall
-    from ettrick.sim.engine.simulation import Simulation
+    from ettrick.sim.engine.kernel import Environment, ScheduledCall
+    from ettrick.sim.engine.prepared import Prepared
 
 
 class EnergyMeter(NamedTuple):
@@ -45,9 +47,26 @@ class Power:
     difference of power times the length of a ramp.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
-        prepared = simulation.prepared
-        self.simulation = simulation
+    def __init__(
+        self,
+        prepared: Prepared,
+        kernel: Environment,
+        jobs: Sequence[Job],
+        *,
+        settle: Callable[[float], None],
+        charged: Callable[[], NDArray[np.float64]],
+        repace: Callable[[Job, float], None],
+        meters: bool,
+    ) -> None:
+        self.kernel = kernel
+        self.jobs = jobs
+        self.settle = settle
+        """Charges everything up to a time [s]."""
+        self.charged_by_bucket = charged
+        """Gives what is charged so far, by bucket of the cluster [GPU s]."""
+        self.repace = repace
+        """Lets a job step as fast as it may now."""
+        self.meters = meters
         self.upkeep = prepared.upkeep
         self.level = self.upkeep.levels[0] if self.upkeep.levels else None
         causes = {source.name: index + 1 for index, source in enumerate(prepared.sources)}
@@ -63,8 +82,8 @@ class Power:
         """GPU-seconds by bucket up to the last reading [GPU s]."""
         self.drawn = EnergyMeter(np.zeros(len(Bucket)), 0.0, 0.0)
         for index, level in enumerate(self.upkeep.levels[1:], 1):
-            if prepared.warmup + level.start < simulation.end:
-                simulation.kernel.at(prepared.warmup + level.start, EventPriority.BOUNDARY, self._on_level, index)
+            if prepared.warmup + level.start < prepared.warmup + prepared.horizon:
+                kernel.at(prepared.warmup + level.start, EventPriority.BOUNDARY, self._on_level, index)
 
     def ramp(self, job: Job, now: float) -> float:
         """Return when the power has risen for a job that is ready to step, after all who wait already [s]."""
@@ -79,22 +98,22 @@ class Power:
 
     def _on_level(self, call: ScheduledCall) -> None:
         """Go to the next level: meter what was drawn, and let every job step as fast as it may now."""
-        now, simulation = self.simulation.kernel.now, self.simulation
-        simulation.settle(now)
+        now = self.kernel.now
+        self.settle(now)
         self.read(now)
         index: int = call.argument
         level = self.level = self.upkeep.levels[index]
         self.throttle = (level.pace, self.causes[index])
-        for job in simulation.jobs.all:
+        for job in self.jobs:
             if job.arrival <= now and math.isnan(job.end):
-                simulation.jobs.paces.repace(job, now)
+                self.repace(job, now)
 
     def read(self, now: float) -> None:
         """Meter what was drawn at this level; all is charged up to `now`."""
         level, facility = self.level, self.upkeep.facility
-        if level is None or facility is None or self.simulation.fleet is not None:
+        if level is None or facility is None or not self.meters:
             return
-        total = self.simulation.charged()
+        total = self.charged_by_bucket()
         gpu_seconds = dict(zip(CLUSTER_BUCKETS, (total - self.charged).tolist(), strict=True))
         nodes = np.array(list(energy_by_bucket(gpu_seconds, facility.node, level.share).values()))
         nodes[Bucket.INITIALIZE] += self.ramped

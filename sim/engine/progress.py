@@ -1,22 +1,37 @@
-"""Progress: how fast jobs step and when they are done, what a rollback takes, and how long its reading takes."""
+"""Progress: how fast jobs step and when they are done, what a rollback takes, and the store that saves and restores use.
+
+:class:`Paces`, :class:`StepCounter`, :class:`Restores`; then :class:`SharedStores`, the store outside the nodes. Jobs that
+restore from it share it, and those that save where the scenario says so. It gives everybody the same, and what somebody
+cannot use to the others (max-min fairness); all saves together have no more than their share of it. While it is out
+nobody saves, and where saves share it nobody reads either.
+"""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ettrick.sim.engine.kernel import EventPriority
-from ettrick.sim.policies.contracts import Damage, Keeps
+from ettrick.sim.failures.source import CONTENTION
+from ettrick.sim.policies.checkpoint import LadderState, MultiLevelCheckpoint
+from ettrick.sim.policies.contracts import Bucket, Damage, Keeps, Restore, Save
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from ettrick.sim.engine.holders import Holder
     from ettrick.sim.engine.job import Job, ReplicaGroup, Taint
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
 
 _NOT_YET = -math.inf
 """End of a job that is not worked out, because an event that looks again comes before."""
+
+_DONE = 1e-9
+
+"""Part of a transfer that rounding may leave [-]."""
 
 
 class Paces:
@@ -259,3 +274,303 @@ class Restores:
         """Return how long a restore that would begin `now` [s] waits for the store that it reads [s]."""
         back = self.jobs.stores.back
         return back - now if back > now and job.restoration.store == "remote" and job.work > 0 else 0.0
+
+
+# ----------------------------------------
+# The store outside the nodes.
+
+
+@dataclass(slots=True, eq=False)
+class Transfer:
+    """One restore or save: how much of it is left, and how fast it goes."""
+
+    owner: ReplicaGroup | Holder
+    alone: float
+    """What the nodes need at their own bandwidth [s]."""
+    whole: float
+    """What the store needs if there is nobody else [s]."""
+    complete: Callable[[Transfer, float], None]
+    """Goes on when it is complete."""
+    saves: bool = False
+    periodic: Job | None = None
+    """The job whose periodic save it is."""
+    left: float = 1.0
+    speed: float = 0.0
+    late: dict[int, float] = field(default_factory=dict)
+    """By how much it is later than alone by now, by cause [s]."""
+
+
+class SharedStores:
+    """Lets transfers to and from the remote store share its bandwidth, each as fast as its own nodes can at most."""
+
+    def __init__(self, jobs: JobPhases) -> None:
+        self.jobs = jobs
+        self.kernel = jobs.kernel
+        checkpoints = [job.checkpoint for job in jobs.all]
+        shares = [each.stores[0].save_share for each in checkpoints if isinstance(each, MultiLevelCheckpoint)]
+        shares += [plan.save_share for stream in jobs.prepared.streams for plan in stream.saves.values()]
+        self.save_share = max(shares, default=0.0)
+        """Share of the store that saves have together [-]; 0 where they are in nobody's way."""
+        self.is_shared = len(jobs.all) > 1 or self.save_share > 0
+        """Whether somebody else may read or write at the same time."""
+        self.back = -math.inf
+        """When the stores outside the nodes can be read again [s]."""
+        self.out_cause = 0
+        """What has taken them away last."""
+        self.transfers: list[Transfer] = []
+        self.since = 0.0
+        self.epoch = 0
+        self.due: dict[int, float] = {}
+        """When each job stops for its next save [s]."""
+        self.cut: dict[int, float] = {}
+        """What was left of a periodic save when its job stopped to step [-]."""
+        if self.save_share:
+            names = ["", *(source.name for source in jobs.prepared.sources)]
+            self.contention = names.index(CONTENTION) if CONTENTION in names else 0
+
+    def shares(self, job: Job, step: object) -> bool:
+        """Return whether a step of a plan is a restore, or a save, that has to share its store."""
+        if not self.is_shared:
+            return False
+        if type(step) is Save:
+            return _shares(job)
+        if type(step) is not Restore:
+            return False
+        restoration = job.restoration
+        return restoration.store == "remote" and restoration.seconds > 0 and job.checkpoint.transfer[1] > 0
+
+    def carry_out(self, group: ReplicaGroup, step: Restore | Save, now: float) -> bool:
+        """Let a group restore or save: first what it does not share, such as reading in, then the transfer."""
+        job = group.job
+        saves = type(step) is Save
+        bucket = Bucket.CHECKPOINT_STALL if saves else Bucket.RESTORE
+        self.jobs.wait(group, [(bucket, math.inf)], now, exposed=step.exposed)
+        seconds = job.checkpoint.save_time() if saves else self.jobs.restores.begin(job, now)
+        transfer = Transfer(group, *job.checkpoint.transfer, partial(self._end_step, group), saves)
+        before = seconds - self._alone(transfer)
+        if before > 0:
+            self.kernel.at(now + before, EventPriority.PHASE, self.on_ready, (transfer, group.epoch))
+        else:
+            self.begin(transfer, now)
+        return True
+
+    def transfer_of(self, owner: ReplicaGroup | Holder) -> Transfer | None:
+        """Return what somebody saves or reads, if anything."""
+        return next((transfer for transfer in self.transfers if transfer.owner is owner), None)
+
+    def late_of(self, transfer: Transfer, now: float) -> dict[int, float]:
+        """Return by how much a transfer is later than alone by now, by cause [s]."""
+        late, passed = dict(transfer.late), now - self.since
+        cause, part = self._lateness(transfer)
+        if part and passed > 0:
+            late[cause] = late.get(cause, 0.0) + part * passed
+        return late
+
+    def _lateness(self, transfer: Transfer) -> tuple[int, float]:
+        """Return why a transfer is slower than alone at the moment, and the part of the time that this takes [-]."""
+        cause = self.contention if transfer.speed else self.out_cause
+        return cause, max(1.0 - transfer.speed * self._alone(transfer), 0.0)
+
+    def forget(self, owner: ReplicaGroup | Holder, now: float) -> None:
+        """Stop what somebody reads or writes; a periodic save that a step of a plan interrupts goes on after it."""
+        transfer = self.transfer_of(owner)
+        if transfer is not None:
+            self._advance(now)
+            if transfer.periodic is not None:
+                self.cut[transfer.periodic.index] = transfer.left
+            self.transfers = [transfer for transfer in self.transfers if transfer.owner is not owner]
+            self._share(now)
+
+    def go_out(self, until: float, cause: int, now: float) -> None:
+        """Take the stores away."""
+        if until <= self.back:
+            return
+        if self.save_share:
+            self._advance(now)
+        self.back, self.out_cause = until, cause
+        if self.save_share:
+            self._share(now)
+
+    def _alone(self, transfer: Transfer) -> float:
+        """Return how long a transfer takes if there is nobody else [s]."""
+        return max(transfer.alone, transfer.whole / self.save_share if transfer.saves else transfer.whole)
+
+    def on_ready(self, call: ScheduledCall) -> None:
+        """Let somebody begin who has read in what it does not share."""
+        transfer, epoch = call.argument
+        if epoch == transfer.owner.epoch:
+            self.begin(transfer, self.kernel.now)
+
+    def begin(self, transfer: Transfer, now: float) -> None:
+        """Let somebody begin to read or to write."""
+        self._advance(now)
+        self.transfers.append(transfer)
+        self._share(now)
+
+    def _advance(self, now: float) -> None:
+        """Take off what has been transferred since the speeds last changed."""
+        for transfer in self.transfers:
+            if transfer.periodic is not None:
+                self.jobs.settle(transfer.periodic.main, now)
+            elif self.save_share:
+                transfer.late = self.late_of(transfer, now)
+            transfer.left = max(transfer.left - transfer.speed * (now - self.since), 0.0)
+        self.since = now
+
+    def _share(self, now: float) -> None:
+        """Give everybody a speed, and wait for the first who is done."""
+        self.epoch += 1
+        if not self.transfers:
+            return
+        if self.save_share and now < self.back:
+            for transfer in self.transfers:
+                transfer.speed = 0.0
+            end = self.back
+        else:
+            _fair_shares(self.transfers, 1.0)
+            saves = [transfer for transfer in self.transfers if transfer.saves]
+            used = sum(transfer.speed * transfer.whole for transfer in saves)
+            if used > self.save_share:
+                _fair_shares(saves, self.save_share)
+                used = sum(transfer.speed * transfer.whole for transfer in saves)
+                _fair_shares([transfer for transfer in self.transfers if not transfer.saves], 1.0 - used)
+            end = now + min(transfer.left / transfer.speed for transfer in self.transfers)
+        self.kernel.at(end, EventPriority.PHASE, self._on_end, self.epoch)
+        for transfer in self.transfers:
+            if transfer.periodic is not None:
+                self._retime(transfer.periodic, transfer, now)
+
+    def _on_end(self, call: ScheduledCall) -> None:
+        """Let those go on that are done."""
+        if call.argument != self.epoch:
+            return
+        now = self.kernel.now
+        self._advance(now)
+        done = [transfer for transfer in self.transfers if transfer.left <= _DONE]
+        self.transfers = [transfer for transfer in self.transfers if transfer.left > _DONE]
+        self._share(now)
+        for transfer in done:
+            transfer.complete(transfer, now)
+
+    def _end_step(self, group: ReplicaGroup, transfer: Transfer, now: float) -> None:
+        """Go on with the plan of a group whose restore or save is complete."""
+        self.jobs.settle(group, now)
+        if transfer.saves:
+            group.job.saved_at = now
+            self.jobs.failures.end_save(group.job, now)
+        self.jobs.proceed(group, now)
+
+    # ------------------------------------------------------------------------------------------- periodic saves
+
+    def begin_run(self, job: Job, now: float) -> None:
+        """Expect the next save of a job that begins to step; one that was interrupted, and is not void, goes on."""
+        if not _shares(job):
+            return
+        checkpoint, state = _saving(job)
+        if state.since[0] == 0 and checkpoint.stores[0].staggers:
+            job.state = state = checkpoint.staggered(state, job.index / len(self.jobs.all), job.pace)
+        left = self.cut.pop(job.index, 0.0)
+        if checkpoint.drain and 0 in state.due:
+            self.kernel.at(now + state.stall_left, EventPriority.PHASE, self._on_copied, (job, job.main.epoch))
+        elif left and checkpoint.saves_remotely(state):
+            self._write(job, left, now)
+        else:
+            self.expect(job, now)
+
+    def expect(self, job: Job, now: float) -> None:
+        """Say when a job that steps, and is charged up to `now`, stops for its next save; one waits for the other."""
+        if not _shares(job) or self.transfer_of(job.main) is not None:
+            return
+        checkpoint, state = _saving(job)
+        due = self.due[job.index] = now + checkpoint.until_save(state, job.pace)
+        self.kernel.at(due, EventPriority.PHASE, self._on_due, (job, due))
+
+    def late(self, group: ReplicaGroup, seconds: float) -> tuple[float, int]:
+        """Return how much of a blocking save is longer than it would be alone [s], and why."""
+        transfer = self.transfer_of(group)
+        if transfer is None or transfer.periodic is None or _saving(group.job)[0].drain:
+            return 0.0, 0
+        cause, part = self._lateness(transfer)
+        return seconds * part, cause
+
+    def _on_due(self, call: ScheduledCall) -> None:
+        job, due = call.argument
+        if self.due.get(job.index) != due or not job.main.running or self.transfer_of(job.main) is not None:
+            return
+        del self.due[job.index]
+        now = self.kernel.now
+        self.jobs.settle(job.main, now)
+        checkpoint, state = _saving(job)
+        job.state = state = checkpoint.at_save(state, job.pace)
+        if checkpoint.drain and state.stall_left > 0:
+            self.kernel.at(now + state.stall_left, EventPriority.PHASE, self._on_copied, (job, job.main.epoch))
+            if job.stops_at < math.inf:
+                self.jobs.paces.expect_finish(job.main, now)
+        else:
+            self._save(job, now)
+
+    def _on_copied(self, call: ScheduledCall) -> None:
+        job, epoch = call.argument
+        if epoch == job.main.epoch:
+            self.jobs.settle(job.main, self.kernel.now)
+            self._save(job, self.kernel.now)
+
+    def _save(self, job: Job, now: float) -> None:
+        """Let a periodic save of a job begin to write."""
+        checkpoint, state = _saving(job)
+        if checkpoint.drain:
+            job.state = checkpoint.taken(state, job.pace)
+        self._write(job, 1.0, now)
+
+    def _write(self, job: Job, left: float, now: float) -> None:
+        """Begin to write a periodic save, of which so much is left [-]."""
+        complete = partial(self._complete, job)
+        self.begin(Transfer(job.main, *job.checkpoint.transfer, complete, saves=True, periodic=job, left=left), now)
+
+    def _retime(self, job: Job, transfer: Transfer, now: float) -> None:
+        """Tell a job when its save is complete, as things are."""
+        if transfer.speed:
+            left = transfer.left / transfer.speed
+        else:
+            left = self.back - now + transfer.left * self._alone(transfer)
+        checkpoint, state = _saving(job)
+        if checkpoint.drain:
+            job.state = checkpoint.retimed(state, left)
+        else:
+            job.state = state._replace(stall_left=left + checkpoint.others(state, job.pace))
+        if job.stops_at < math.inf:
+            self.jobs.paces.expect_finish(job.main, now)
+
+    def _complete(self, job: Job, transfer: Transfer, now: float) -> None:
+        """End a periodic save, and wait for the next."""
+        del transfer
+        checkpoint, state = _saving(job)
+        if checkpoint.drain:
+            job.state = checkpoint.retimed(state, 0.0)
+        else:
+            left = checkpoint.others(state, job.pace)
+            job.state = state._replace(stall_left=left) if left else checkpoint.taken(state, job.pace)
+        self.expect(job, now)
+        if job.stops_at < math.inf:
+            self.jobs.paces.expect_finish(job.main, now)
+
+
+def _shares(job: Job) -> bool:
+    """Return whether the saves of a job are shared."""
+    return isinstance(job.checkpoint, MultiLevelCheckpoint) and job.checkpoint.stores[0].save_share > 0
+
+
+def _saving(job: Job) -> tuple[MultiLevelCheckpoint, LadderState]:
+    """Return how a job saves whose saves are shared, and where it is in that."""
+    assert isinstance(job.checkpoint, MultiLevelCheckpoint)
+    assert isinstance(job.state, LadderState)
+    return job.checkpoint, job.state
+
+
+def _fair_shares(transfers: Sequence[Transfer], free: float) -> None:
+    """Share out what is `free` of the store [-], the least demanding first."""
+    ordered = sorted(transfers, key=lambda each: each.whole / max(each.alone, each.whole * _DONE))
+    for index, transfer in enumerate(ordered):
+        fair = free / (len(ordered) - index)
+        transfer.speed = min(fair / transfer.whole, 1 / transfer.alone if transfer.alone > 0 else math.inf)
+        free -= transfer.speed * transfer.whole

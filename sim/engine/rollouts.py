@@ -11,12 +11,12 @@ from ettrick.sim.policies.contracts import Bucket, Stall
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from ettrick.sim.engine.failures import Failures
     from ettrick.sim.engine.job import Job
-    from ettrick.sim.engine.kernel import ScheduledCall
+    from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import SourceInfo
+    from ettrick.sim.engine.nodes import Cluster
     from ettrick.sim.failures.source import Rollout
     from ettrick.sim.policies.contracts import Plan
 
@@ -57,15 +57,32 @@ class _Progress:
 class Rollouts:
     """Takes nodes out of service a few at a time, and knows which have been changed."""
 
-    def __init__(self, failures: Failures) -> None:
-        self.failures = failures
-        self.kernel = failures.kernel
-        self.cluster = failures.cluster
+    def __init__(
+        self,
+        infos: Sequence[SourceInfo],
+        cluster: Cluster,
+        kernel: Environment,
+        end: float,
+        save_times: Sequence[float],
+        *,
+        announce: Callable[[SourceInfo, Sequence[int], float, float], None],
+        take_out: Callable[[FailureEvent, tuple[int, ...], float, bool], None],
+    ) -> None:
+        self.infos = infos
+        self.cluster = cluster
+        self.kernel = kernel
+        self.end = end
+        self.save_times = save_times
+        """How long jobs take to save before they stop [s]."""
+        self.announce = announce
+        """Lets jobs that need some seconds for a save begin it, because nodes of theirs go at a time [s]."""
+        self.take_out = take_out
+        """Takes nodes out of service until a time [s], with notice or without."""
         self.all: list[_Progress] = []
 
     def start(self) -> None:
         """Arrange the first step of each rollout."""
-        for info in self.failures.infos:
+        for info in self.infos:
             plan = info.source.rollout
             if plan is not None:
                 progress = _Progress(info, plan)
@@ -74,7 +91,7 @@ class Rollouts:
                 self._at(plan.start, self._on_step, progress)
 
     def _at(self, time: float, function: object, argument: object) -> None:
-        if time < self.failures.end:
+        if time < self.end:
             self.kernel.at(time, EventPriority.FAILURE, function, argument)  # type: ignore[arg-type]
 
     def hazard(self, info: SourceInfo, node: int) -> float:
@@ -118,7 +135,7 @@ class Rollouts:
     def _announce(self, progress: _Progress, time: float) -> None:
         """Let jobs save before the batches that follow from `time` [s] on, as far as their times are known."""
         if progress.plan.mode == "drain":
-            for seconds in self.failures.save_times:
+            for seconds in self.save_times:
                 notice = (progress, seconds, progress.next, time)
                 self._at(max(time - seconds, self.kernel.now), self._on_notice, notice)
 
@@ -128,7 +145,7 @@ class Rollouts:
         if progress.is_stopped or progress.has_failed or first >= self.cluster.nodes:
             return
         nodes = self._batch(progress, first)
-        self.failures.announce(progress.info, nodes, seconds, time)
+        self.announce(progress.info, nodes, seconds, time)
         time += len(nodes) * DAY / progress.plan.nodes_per_day
         if nodes[-1] + 1 != progress.canaries:
             notice = (progress, seconds, nodes[-1] + 1, time)
@@ -172,14 +189,8 @@ class Rollouts:
         up = tuple(node for node in nodes if not self.cluster.outages[node])
         if not up:
             return
-        failures = self.failures
-        counts = failures.counts
-        counts.candidates += 1
-        counts.faults += 1
         failure = FailureEvent(progress.info, up[0], number)
-        inside, outside = failures.find(up)
-        until = self.kernel.now + progress.plan.duration
-        failures.strike(failure, up, inside, outside, until, is_announced=number != _ROLLBACK)
+        self.take_out(failure, up, self.kernel.now + progress.plan.duration, number != _ROLLBACK)
 
     def visit(self, job: Job, plan: Plan, start: float) -> Plan:
         """Return the plan of an interrupted job that begins at `start` [s], with the change of its nodes before it."""

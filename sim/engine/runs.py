@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.sim.engine.fleet_result import DIRECT, PREEMPTION
 from ettrick.sim.engine.kernel import EventPriority
-from ettrick.sim.engine.stores import Transfer
+from ettrick.sim.engine.progress import Transfer
 from ettrick.sim.policies.contracts import Bucket
 
 if TYPE_CHECKING:

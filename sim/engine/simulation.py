@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.sim import rng
+from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.fleet import ClusterQueue, pooled
 from ettrick.sim.engine.fleet_result import NO_FLEET
@@ -67,12 +68,13 @@ class Simulation:
         """The queue, where streams of jobs and services share it."""
         self.jobs.queue = self.fleet or Queue(self.jobs)
         repair.jobs = self.failures.jobs = self.jobs
+        self.fabric = Fabric(self.failures, prepared.network)
         self.down_node_seconds = 0.0
         self.edges = [prepared.warmup]
         self.is_open = True
         self.events = 0
         self._rank_nodes()
-        self.power = None if prepared.upkeep.is_steady else Power(self)
+        self.power = self._power()
         self.failures.power = self.jobs.power = self.power
         if self.fleet is not None and keeps_log:
             self.fleet.records.log = []
@@ -88,6 +90,16 @@ class Simulation:
             self.boundaries = itertools.accumulate(itertools.repeat(prepared.windows), initial=prepared.warmup)
             next(self.boundaries)
         self._next_window()
+
+    def _power(self) -> Power | None:
+        """Return the power of the site, where that changes in time."""
+        if self.prepared.upkeep.is_steady:
+            return None
+        jobs = self.jobs
+        return Power(
+            self.prepared, self.kernel, jobs.all, settle=self.settle, charged=self.charged, repace=jobs.paces.repace,
+            meters=self.fleet is None,
+        )  # fmt: skip
 
     def run(self) -> Result:
         """Run until the horizon or the end of the last job."""
