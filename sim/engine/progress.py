@@ -1,9 +1,9 @@
-"""Progress: how fast jobs step and when they are done, what a rollback takes, and the store that saves and restores use.
+"""Progress: how fast jobs step and when they are done, what a rollback takes, and the store that saves use.
 
-:class:`Paces`, :class:`StepCounter`, :class:`Restores`; then :class:`SharedStores`, the store outside the nodes. Jobs that
-restore from it share it, and those that save where the scenario says so. It gives everybody the same, and what somebody
-cannot use to the others (max-min fairness); all saves together have no more than their share of it. While it is out
-nobody saves, and where saves share it nobody reads either.
+:class:`Paces`, :class:`StepCounter`, :class:`Restores`; then :class:`SharedStores`, the store outside the nodes. Jobs
+that restore from it share it, and those that save where the scenario says so. It gives everybody the same, and what
+somebody cannot use to the others (max-min fairness); all saves together have no more than their share of it. While it
+is out nobody saves, and where saves share it nobody reads either.
 """
 
 from __future__ import annotations
