@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ettrick.analysis.page.model import Report
+    from ettrick.analysis.parts import Document
     from ettrick.analysis.results.fitted import FitDocument
-    from ettrick.analysis.results.models import CompareDocument, Document, RunDocument, SweepDocument
+    from ettrick.analysis.results.models import CompareDocument, RunDocument, SweepDocument
     from ettrick.sim import Prepared, Result, Scenario
 
 __all__ = ["Plot", "Results", "compare", "fit", "load", "prepare", "report", "run", "simulate", "sweep"]

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from ettrick import sim
 from ettrick.analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
 from ettrick.analysis.metrics import METRICS, is_exact, is_share, lower_is_better
+from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.results.fleet import growth_of
 from ettrick.analysis.results.models import (
-    FORMAT,
     AtEqual,
     CompareDocument,
-    DifferenceSummary,
     RankingSummary,
     RunDocument,
     Shortfall,

@@ -8,6 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from ettrick import sim
+from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import (
     AcceleratorSummary,
     CalibrationSummary,
@@ -39,7 +40,6 @@ from ettrick.analysis.results.explained import (
     TermShare,
     Utilisation,
 )
-from ettrick.analysis.results.models import FORMAT
 from ettrick.analysis.results.run import describe_closed_form, provenance
 from ettrick.analysis.results.step import PARTS, describe_step, sizes, stores_of
 from ettrick.analysis.services import describe_service

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ettrick.analysis.amounts import duration_form, percent_text, short_text, time_text
+from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import FormulaDocument, FormulaResult
-from ettrick.analysis.results.models import FORMAT
 from ettrick.sim import units, yamlfile
 from ettrick.sim.formulas import arrays, goodput, nodes, queues
 from ettrick.sim.units import DAY, YEAR, UnitError

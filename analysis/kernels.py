@@ -11,6 +11,7 @@ from ettrick.analysis.page.charts.data import ChartAxis, Curves, Dot, Series
 from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.model import Figure, Report, Section, grid
+from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import (
     KernelChange,
     KernelComparison,
@@ -19,7 +20,6 @@ from ettrick.analysis.results.explained import (
     MeasuredKernel,
 )
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.results.models import FORMAT
 from ettrick.analysis.results.step import unit_text
 from ettrick.analysis.statistics.estimates import t_quantile
 from ettrick.sim import records

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 from ettrick.analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
+from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import LayoutRow, LayoutsDocument
-from ettrick.analysis.results.models import FORMAT
 from ettrick.analysis.results.step import sizes
 from ettrick.analysis.terminal import Page, console
 from ettrick.sim import NoLayoutError, closed_form

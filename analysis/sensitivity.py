@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.models import (
-    FORMAT,
     AxisDescription,
     AxisIndex,
     Center,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from ettrick.analysis.amounts import amount_text, empty_table, range_text, text_or_dash
+from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.explained import (
     ExplainedService,
     PrefillSummary,
@@ -19,7 +20,6 @@ from ettrick.analysis.results.explained import (
     SpareRow,
 )
 from ettrick.analysis.results.files import csv_text
-from ettrick.analysis.results.models import FORMAT
 from ettrick.analysis.terminal import Page, console
 from ettrick.sim.scenario.services import ServingLayout
 from ettrick.sim.steps.serving import (

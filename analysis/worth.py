@@ -10,8 +10,8 @@ import numpy as np
 
 from ettrick import sim
 from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
-from ettrick.analysis.results.models import FORMAT, DifferenceSummary
 from ettrick.analysis.results.run import provenance, replays_a_log
 from ettrick.analysis.statistics.differences import difference
 from ettrick.analysis.statistics.estimates import contributions, means, summaries

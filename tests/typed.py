@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from ettrick.analysis.results.models import Part, SweepDocument
+from ettrick.analysis.parts import Part
+from ettrick.analysis.results.models import SweepDocument
 from ettrick.analysis.results.run import plain
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import FrameType
 
-    from ettrick.analysis.results.models import Document
+    from ettrick.analysis.parts import Document
     from ettrick.sim import ClusterSpec, Scenario
 
 DONE, NO, WRONG = 0, 1, 2

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.analysis.optimize.problem import Problem
-    from ettrick.analysis.results.models import Aim, DifferenceSummary
+    from ettrick.analysis.parts import DifferenceSummary
+    from ettrick.analysis.results.models import Aim
     from ettrick.analysis.statistics.differences import Ranking
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.model import Verdict

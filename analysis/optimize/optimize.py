@@ -22,13 +22,12 @@ from ettrick.analysis.optimize.search import (
     simulate_all,
     walk_to_edge,
 )
+from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.results.models import (
-    FORMAT,
     AimSummary,
     ConditionSummary,
     ConfirmationSummary,
     ConfirmedTrial,
-    DifferenceSummary,
     EdgeSummary,
     EquivalentRange,
     FormulaLeftOut,

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Section, TableBlock
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedNumber
-    from ettrick.analysis.results.models import FleetSummary, JobSummary, MetricSummary, RunDocument
+    from ettrick.analysis.parts import MetricSummary
+    from ettrick.analysis.results.models import FleetSummary, JobSummary, RunDocument
 
 _Share = TypeVar("_Share", float, "SourcedNumber")
 

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.page.model import FirstScreen, Section
-    from ettrick.analysis.results.models import CellMetric, CellSummary, SweepDocument
+    from ettrick.analysis.parts import CellMetric
+    from ettrick.analysis.results.models import CellSummary, SweepDocument
 
 # ----------------------------------------
 # The data of the explorer: all cells of a sweep, as small as they can be.

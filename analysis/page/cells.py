@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ettrick.analysis.amounts import MetricFormat, capital, label_text, number_of, phrase, shown
 from ettrick.analysis.metrics import lower_is_better
 from ettrick.analysis.page.charts.data import ChartAxis
-from ettrick.analysis.results.models import CellMetric
+from ettrick.analysis.parts import CellMetric
 from ettrick.analysis.study.amounts import AxisSlice, is_log_spaced
 from ettrick.sim import units
 from ettrick.sim.units import DAY, HOUR, MINUTE

@@ -20,7 +20,6 @@ from ettrick.analysis.page.sourced import COMPARE, FIT, OPTIMIZE, RUN, SENSITIVI
 from ettrick.analysis.results.fitted import FitDocument, LivesDocument
 from ettrick.analysis.results.models import (
     CompareDocument,
-    Document,
     DocumentMistakeError,
     OptimizeDocument,
     RunDocument,
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from ettrick.analysis.parts import Document
     from ettrick.analysis.runs import Ensemble
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.load import LoadedStudy

@@ -10,19 +10,8 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from ettrick.analysis.results.models import (
-    AnswerSummary,
-    DifferenceSummary,
-    IndexEstimate,
-    Labels,
-    Number,
-    OpenPair,
-    Pair,
-    Part,
-    Real,
-    Texts,
-    Whole,
-)
+from ettrick.analysis.parts import DifferenceSummary, Labels, Number, OpenPair, Pair, Part, Real, Texts, Whole
+from ettrick.analysis.results.models import AnswerSummary, IndexEstimate
 
 
 class AnswerData(Part):

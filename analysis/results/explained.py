@@ -7,25 +7,22 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.json_schema import models_json_schema
 
-from ettrick.analysis.results import models
-from ettrick.analysis.results.fitted import FitDocument, LivesDocument, TrackDocument
-from ettrick.analysis.results.models import (
-    ClosedFormSummary,
+from ettrick.analysis.parts import (
     Count,
     DifferenceSummary,
     Document,
     Labels,
     Number,
     Numbers,
-    Origin,
     Pair,
     Part,
     Real,
-    ScenarioName,
-    StepSummary,
     Texts,
     Whole,
 )
+from ettrick.analysis.results import models
+from ettrick.analysis.results.fitted import FitDocument, LivesDocument, TrackDocument
+from ettrick.analysis.results.models import ClosedFormSummary, Origin, ScenarioName, StepSummary
 
 # ----------------------------------------
 # What everything is worth.

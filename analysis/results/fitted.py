@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ettrick.analysis.results.models import Count, Document, Number, Origin, Part, Real, Texts
+from ettrick.analysis.parts import Count, Document, Number, Part, Real, Texts
+from ettrick.analysis.results.models import Origin
 
 Answer = Literal["yes", "no", "undecided"]
 

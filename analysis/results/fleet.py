@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick.analysis import parts
 from ettrick.analysis.amounts import count_text, number_of, ranges, short_text
 from ettrick.analysis.fleet import (
     BATCHES,
@@ -54,7 +55,7 @@ VIAS = ("direct", "preemption")
 class Settled(NamedTuple):
     """The metrics of a fleet with the intervals that the data support, and how these were made."""
 
-    metrics: dict[str, models.MetricSummary]  # all of them, those of slices too
+    metrics: dict[str, parts.MetricSummary]  # all of them, those of slices too
     # intervals, batches, correlated: as in `FleetSummary`
     intervals: str
     batches: int
@@ -62,7 +63,7 @@ class Settled(NamedTuple):
     growth: models.QueueGrowth | None  # of the queue; ``None`` where it is not known
 
 
-def settled(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> Settled:
+def settled(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]) -> Settled:
     """Return the metrics of a run with streams, given those whose intervals are of its replications.
 
     Of few replications intervals are those of batch means. Where the queue grows without end, what depends on it has no
@@ -94,7 +95,7 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> 
         if part is not None and (part.metric, part.by) == ("mttf", "size") and part.least >= per_node:
             found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
     if growth is not None and growth.saturated:
-        empty = models.MetricSummary(mean=None, mean_ci95=None)
+        empty = parts.MetricSummary(mean=None, mean_ci95=None)
         found = {name: empty if METRICS[name].is_of_queue else summary for name, summary in found.items()}
     intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
     return Settled(found, intervals, count, correlated, growth)
@@ -149,7 +150,7 @@ def growth_of(lines: Sequence[QueueLine]) -> models.QueueGrowth | None:
     )
 
 
-def _by_gamma(summary: models.MetricSummary, ratios: Sequence[Ratio]) -> models.MetricSummary:
+def _by_gamma(summary: parts.MetricSummary, ratios: Sequence[Ratio]) -> parts.MetricSummary:
     """Return an MTTF with the interval of a constant rate, of all its failures; few of them are no sample of means."""
     failures, seconds = sum(ratio.base for ratio in ratios), sum(ratio.amount for ratio in ratios)
     if not failures or not seconds:
@@ -219,7 +220,7 @@ def _group(
     prepared: Prepared,
     fleet: FleetResult,
     accounts: Sequence[FleetAccount],
-    metrics: Mapping[str, models.MetricSummary],
+    metrics: Mapping[str, parts.MetricSummary],
     by: str,
     name: str,
 ) -> models.GroupSummary:
@@ -302,7 +303,7 @@ def _stops(fleet: FleetResult) -> list[models.StopsSummary]:
     ]
 
 
-def services_found(ensemble: Ensemble, metrics: Mapping[str, models.MetricSummary]) -> dict[str, models.ServiceSummary]:
+def services_found(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]) -> dict[str, models.ServiceSummary]:
     """Return the part of a document that is about services."""
     prepared, fleet = ensemble.prepared, ensemble.tally.fleet
     count, found, several = fleet.replications, {}, len(prepared.services) > 1

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ettrick.analysis import parts
 from ettrick.analysis.metrics import METRICS, Slice, is_exact, metrics_of
 from ettrick.analysis.results import models
 from ettrick.analysis.results.fleet import fleet_found, fleet_notes, services_found, settled
@@ -174,7 +175,7 @@ def document(
         size = len(units.nodes[0])
         domains = nodes_down(tally.unit_down_times, len(units.nodes), gpus * size, prepared.spares // size)
     return models.RunDocument(
-        format=models.FORMAT,
+        format=parts.FORMAT,
         scenario=prepared.name,
         engine="des",
         replications=len(ensemble.rows),
@@ -208,9 +209,7 @@ def document(
     )
 
 
-def _target(
-    target: TargetPlan, metrics: Mapping[str, models.MetricSummary], prepared: Prepared
-) -> models.TargetSummary:
+def _target(target: TargetPlan, metrics: Mapping[str, parts.MetricSummary], prepared: Prepared) -> models.TargetSummary:
     width = target.windows * window_width(prepared.horizon, prepared.windows)
     return models.TargetSummary(
         of=target.of,
@@ -226,13 +225,13 @@ def _target(
     )
 
 
-def plain(found: models.Part) -> dict[str, Any]:
+def plain(found: parts.Part) -> dict[str, Any]:
     """Return a document, or a part of one, as plain data; numbers that JSON does not have are ``None``."""
     content: dict[str, Any] = _plain(found.model_dump(exclude_unset=True, by_alias=True))
     return content
 
 
-def render(found: models.Document) -> str:
+def render(found: parts.Document) -> str:
     """Return a document as JSON text, with a checksum of all but how it was made."""
     content = plain(found)
     if "provenance" in content:
@@ -263,7 +262,7 @@ def _metrics(
     rows: Sequence[Mapping[str, Ratio]],
     bands: Mapping[str, Interval | None],
     controls: Sequence[tuple[float, ...]] = (),
-) -> dict[str, models.MetricSummary]:
+) -> dict[str, parts.MetricSummary]:
     metrics = {}
     for name, summary in summaries(rows).items():
         ratios = [row[name] for row in rows]
@@ -272,7 +271,7 @@ def _metrics(
         found = controlled(ratios, controls) if controls else None
         is_time = METRICS[name].is_between_events and not prepared.is_deterministic
         bound = {"lower_bound95": lower_bound(rows, name)} if is_time else {}
-        taken = found and models.ControlledSummary(
+        taken = found and parts.ControlledSummary(
             mean=found.mean, mean_ci95=widened(found.mean, possible(name, found.ci95), ratios, name), worth=found.worth
         )
         more: dict[str, object] = {
@@ -305,12 +304,12 @@ def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
     return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
 
 
-def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, models.EventCount]:
+def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, parts.EventCount]:
     rows = {}
     for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
         summary = summarise(counts)
         interval = possible("interruptions", summary.mean_ci95)
-        rows[name] = models.EventCount(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
+        rows[name] = parts.EventCount(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
     return dict(sorted(rows.items(), key=lambda row: row[1].mean, reverse=True))
 
 
@@ -379,7 +378,7 @@ def _ends(name: str, mine: JobTally, count: int) -> Iterator[str]:
         )
 
 
-def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str, models.MetricSummary]) -> list[str]:
+def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str, parts.MetricSummary]) -> list[str]:
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = list(fleet_notes(fleet, count))
@@ -413,7 +412,7 @@ def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str,
     return notes
 
 
-def _is_constant(found: models.MetricSummary) -> bool:
+def _is_constant(found: parts.MetricSummary) -> bool:
     """Return whether a mean has no interval because all replications are equal, and is not exact."""
     return found.mean is not None and found.mean_ci95 is None and found.method is None
 
@@ -525,15 +524,15 @@ def cost_of(tally: RunAccumulator) -> models.Cost | None:
     cost = tally.prepared.upkeep.cost
     if cost is None:
         return None
-    parts = {
-        name.removeprefix("cost."): float(np.mean(amounts))
-        for name, amounts in tally.amounts.items()
+    amounts = {
+        name.removeprefix("cost."): float(np.mean(spent))
+        for name, spent in tally.amounts.items()
         if name.startswith("cost.")
     }
     return models.Cost(
         currency=cost.currency,
         allocation=cost.allocation,
-        **parts,
-        total=math.fsum(parts.values()),
+        **amounts,
+        total=math.fsum(amounts.values()),
         repairs={part: number / tally.replications for part, number in sorted(tally.repairs.items())},
     )

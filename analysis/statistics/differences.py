@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick.analysis.metrics import PROBABILITIES, is_share
-from ettrick.analysis.results.models import ControlledDifference, DifferenceSummary
+from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
 from ettrick.analysis.statistics.estimates import Interval, contributions, mean_interval, t_quantile, two_way
 from ettrick.analysis.statistics.intervals import is_zero_or_one, unseen
 from ettrick.sim import Bucket, starved_at_most

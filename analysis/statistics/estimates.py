@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ettrick.analysis.results.models import MetricSummary
+from ettrick.analysis.parts import MetricSummary
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

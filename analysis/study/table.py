@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ettrick.analysis.metrics import PROBABILITIES, is_share
-from ettrick.analysis.results.models import CellMetric, DifferenceSummary
+from ettrick.analysis.parts import CellMetric, DifferenceSummary
 from ettrick.analysis.statistics.differences import difference_of
 from ettrick.analysis.statistics.estimates import contributions, summarise_ratio, t_quantile, two_way
 from ettrick.analysis.statistics.intervals import (

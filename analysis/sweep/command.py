@@ -22,7 +22,8 @@ from ettrick.sim import WorkError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ettrick.analysis.results.models import Document, SweepDocument
+    from ettrick.analysis.parts import Document
+    from ettrick.analysis.results.models import SweepDocument
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.task import Shard
     from ettrick.analysis.sweep.workers import ExecutorOptions

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.at_equal import table_lines
+from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.models import (
-    FORMAT,
     AnswerSummary,
     AxisValue,
     CellFormula,

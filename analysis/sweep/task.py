@@ -36,8 +36,8 @@ BLOCK = 10
 MAKERS = (
     "fleet.py",
     "metrics.py",
+    "parts.py",
     "ratios.py",
-    "results/models.py",
     "statistics/differences.py",
     "statistics/estimates.py",
     "statistics/intervals.py",

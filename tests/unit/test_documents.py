@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ettrick import sim
+from ettrick.analysis.parts import FORMAT, EventCount
 from ettrick.analysis.results.explained import results_schema
-from ettrick.analysis.results.models import FORMAT, DocumentMistakeError, EventCount, read_document
+from ettrick.analysis.results.models import DocumentMistakeError, read_document
 from ettrick.analysis.results.run import _plain, plain, render, scenario_digest
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.runs import Ensemble, replicate

@@ -31,7 +31,7 @@ from ettrick.analysis.metrics import METRICS, Slice
 from ettrick.analysis.page.build import report_of
 from ettrick.analysis.page.chapters.run import format_run
 from ettrick.analysis.results.fleet import growth_of
-from ettrick.analysis.results.models import MetricSummary, RunDocument
+from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document, render
 from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.analysis.study.model import Study
@@ -45,6 +45,8 @@ from tests.pace import IS_FULL, sample
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from ettrick.analysis.parts import MetricSummary
 
 DEMAND = 3
 """Index of the root cause `demand` beside one failure source: no failure, the source, drain, demand."""

@@ -23,7 +23,7 @@ from tests.cases import cases
 from tests.typed import as_plain, of_plain
 
 if TYPE_CHECKING:
-    from ettrick.analysis.results.models import DifferenceSummary
+    from ettrick.analysis.parts import DifferenceSummary
 
 worth_document = as_plain(typed_worth_document)
 

@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import AnsweredQuestion as Asked
     from ettrick.analysis.page.chapters.answer import Draw
     from ettrick.analysis.page.model import Words
+    from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
     from ettrick.analysis.results.answers import (
         BestAnswer,
         CompareAnswer,
@@ -99,7 +100,7 @@ if TYPE_CHECKING:
         TrendPoint,
         TrendStep,
     )
-    from ettrick.analysis.results.models import CellSummary, ControlledDifference, DifferenceSummary, SweepDocument
+    from ettrick.analysis.results.models import CellSummary, SweepDocument
 
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
 

@@ -51,13 +51,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
-    from ettrick.analysis.results.models import (
-        CompareDocument,
-        DifferenceSummary,
-        RankingSummary,
-        Shortfall,
-        VariantSummary,
-    )
+    from ettrick.analysis.parts import DifferenceSummary
+    from ettrick.analysis.results.models import CompareDocument, RankingSummary, Shortfall, VariantSummary
     from ettrick.sim import Result
 
 # ----------------------------------------

@@ -50,14 +50,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import MetricFormat
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import (
-        DifferenceSummary,
-        FleetSummary,
-        GroupSummary,
-        MetricSummary,
-        StopsSummary,
-        VariantSummary,
-    )
+    from ettrick.analysis.parts import DifferenceSummary, MetricSummary
+    from ettrick.analysis.results.models import FleetSummary, GroupSummary, StopsSummary, VariantSummary
 
 # What a fleet is judged by, and its jobs by size: tables for the terminal and for pages.
 

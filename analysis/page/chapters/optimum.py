@@ -38,15 +38,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
-    from ettrick.analysis.results.models import (
-        Aim,
-        ConditionSummary,
-        DifferenceSummary,
-        Labels,
-        OptimizeAxis,
-        OptimizeDocument,
-        TrialSummary,
-    )
+    from ettrick.analysis.parts import DifferenceSummary, Labels
+    from ettrick.analysis.results.models import Aim, ConditionSummary, OptimizeAxis, OptimizeDocument, TrialSummary
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",

@@ -32,7 +32,7 @@ from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, Section, grid, joined
 from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer, answer_of
-from ettrick.analysis.results.models import DifferenceSummary, MoveSummary, SensitivityDocument, SwingSummary
+from ettrick.analysis.results.models import MoveSummary, SensitivityDocument, SwingSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate
+    from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.results.answers import SwingAnswer
     from ettrick.analysis.results.models import AxisIndex, IndexEstimate
 

@@ -24,8 +24,8 @@ from ettrick.sim.units import HOUR
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.results.explained import WorthDocument, WorthGroup, WorthRow
-    from ettrick.analysis.results.models import DifferenceSummary
 
 # Names of rows as people say them; the others stay as they are.
 _KNOBS = {

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ettrick.analysis.amounts import NumberFormat
-    from ettrick.analysis.results.models import CellMetric
+    from ettrick.analysis.parts import CellMetric
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition, AxisSlice
     from ettrick.analysis.study.axis import Axis

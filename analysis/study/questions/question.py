@@ -16,7 +16,7 @@ from ettrick.sim.yamlfile import suggest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ettrick.analysis.results.models import DifferenceSummary
+    from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
     from ettrick.sim import Ratio

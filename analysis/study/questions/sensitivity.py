@@ -17,7 +17,7 @@ from ettrick.analysis.study.questions.question import METRIC, Answer, Question, 
 from ettrick.analysis.study.table import summary_of
 
 if TYPE_CHECKING:
-    from ettrick.analysis.results.models import DifferenceSummary
+    from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 
