@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.failures import Maintenance, Rollout
-    from ettrick.sim.failures.health import Health
+    from ettrick.sim.failures.health import Health, Prediction
     from ettrick.sim.failures.parts import Cause
     from ettrick.sim.failures.source import RepairFrom
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
+    from ettrick.sim.policies.repair import Stock
 
 _MOST_STRETCHES = 1_000_000
 
@@ -105,17 +106,8 @@ def _false_alarms(
 ) -> list[FailureSource]:
     """Return the source of what false alarms drain; none where there are none."""
     rate = health.false_alarms.per_second * nodes if health.false_alarms is not None else 0.0
-    length = scenario.warmup + scenario.horizon
     if health.prediction is not None:
-        if health.prediction.faults is not None and not any(source.recall for source in sources):
-            known = sorted({source.fault for source in sources if source.slots_per_node and not source.planned})
-            rule = f"no cause of single nodes has one of these classes; there are {', '.join(known) or 'none'}"
-            raise PathError(("health", "prediction", "faults"), rule)
-        showing = math.fsum(
-            source.rate * source.interrupts * (source.tempo.mean(length) if source.tempo is not None else 1.0)
-            for source in sources
-            if source.recall
-        )
+        showing = _foreseen_rate(health.prediction, sources, scenario.warmup + scenario.horizon)
         rate += health.prediction.false_alarms(showing, nodes)
     if any(source.name == FALSE_ALARM for source in sources):
         raise PathError(("health",), f"'{FALSE_ALARM}' is the cause of what it costs, and also one of failures")
@@ -142,43 +134,82 @@ def _false_alarms(
     ]
 
 
+def _foreseen_rate(prediction: Prediction, sources: Sequence[FailureSource], length: float) -> float:
+    """Return the rate of failures that a prediction may see coming [1/s], over some time [s]."""
+    foreseen = [source for source in sources if source.recall]
+    if prediction.faults is not None and not foreseen:
+        classes = sorted({source.fault for source in sources if source.slots_per_node and not source.planned})
+        rule = f"no cause of single nodes has one of these classes; there are {', '.join(classes) or 'none'}"
+        raise PathError(("health", "prediction", "faults"), rule)
+    return math.fsum(
+        source.rate * source.interrupts * (source.tempo.mean(length) if source.tempo is not None else 1.0)
+        for source in foreseen
+    )
+
+
 def parts_of(scenario: Scenario, sources: Sequence[FailureSource]) -> dict[str, PartPlan]:
     """Return the stocks of parts, each with the causes whose repairs wait for it; refuse what is of no use."""
-    repaired = [
-        source.name
-        for source in sources
-        if source.part != "job" and source.recorded is None and source.rollout is None
-        if not (source.alarm or source.is_condition)
-    ]
-    parts = {cause.name: getattr(cause, "part", "") for choice in scenario.failures for cause in causes_of(choice)}
     tiers = [tier.name for tier in getattr(scenario.repair, "tiers", ())]
-    found: dict[str, PartPlan] = {}
+    part_of_cause: dict[str, str] = {}
     for name, stock in scenario.parts.items():
         path = ("parts", name)
-        chosen = stock.causes or tuple(cause for cause, part in parts.items() if part == name)
-        if not chosen:
-            rule = catalog.unknown("part", name, sorted(set(parts.values()) - {"", "job"}))
-            raise PathError(path, f"{rule}, or say whose repairs need it: causes: [...]")
-        for place, cause in enumerate(chosen):
-            at = (*path, "causes", place) if stock.causes else path
-            if cause not in repaired:
-                if any(source.name == cause for source in sources):
-                    raise PathError(at, f"'{cause}' has no repair that could wait for a part")
-                raise PathError(at, catalog.unknown("cause", cause, repaired))
-            other = next((other for other, plan in found.items() if cause in plan.causes), None)
-            if other is not None:
-                raise PathError(at, f"repairs of '{cause}' wait for the part '{other}' already; they can need one only")
+        causes = _causes_of_part(scenario, name, stock, path)
+        _check_causes(causes, path, sources, part_of_cause, is_stated=bool(stock.causes))
         if stock.tier and stock.tier not in tiers:
-            rule = catalog.unknown("tier", stock.tier, tiers) if tiers else "needs repair with tiers"
-            raise PathError((*path, "tier"), rule)
+            raise PathError((*path, "tier"), _unknown_tier(stock.tier, tiers))
         for key in ("price", "holding"):
             if getattr(stock, key) is not None and scenario.cost is None:
                 raise PathError((*path, key), "is part of the cost: give the scenario the section cost")
         if scenario.initial == "stationary":
             raise PathError(path, "repairs that wait have no stationary state that is known; use a warmup instead")
-        tier = tiers.index(stock.tier) if stock.tier else len(tiers) - 1
-        found[name] = PartPlan(stock, frozenset(chosen), tier)
-    return found
+        part_of_cause |= dict.fromkeys(causes, name)
+    return {
+        name: PartPlan(
+            stock,
+            frozenset(cause for cause, part in part_of_cause.items() if part == name),
+            tiers.index(stock.tier) if stock.tier else len(tiers) - 1,
+        )
+        for name, stock in scenario.parts.items()
+    }
+
+
+def _causes_of_part(scenario: Scenario, name: str, stock: Stock, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the causes whose repairs need a part."""
+    parts = {cause.name: getattr(cause, "part", "") for choice in scenario.failures for cause in causes_of(choice)}
+    causes = stock.causes or tuple(cause for cause, part in parts.items() if part == name)
+    if not causes:
+        rule = catalog.unknown("part", name, sorted(set(parts.values()) - {"", "job"}))
+        raise PathError(path, f"{rule}, or say whose repairs need it: causes: [...]")
+    return causes
+
+
+def _check_causes(
+    causes: tuple[str, ...],
+    path: tuple[str, ...],
+    sources: Sequence[FailureSource],
+    part_of_cause: Mapping[str, str],
+    *,
+    is_stated: bool,
+) -> None:
+    """Refuse causes without a repair that could wait for a part, and those whose repairs wait for another one."""
+    repaired = [
+        source.name
+        for source in sources
+        if not (source.part == "job" or source.recorded or source.rollout or source.alarm or source.is_condition)
+    ]
+    for index, cause in enumerate(causes):
+        where: tuple[str | int, ...] = (*path, "causes", index) if is_stated else path
+        if cause not in repaired:
+            if any(source.name == cause for source in sources):
+                raise PathError(where, f"'{cause}' has no repair that could wait for a part")
+            raise PathError(where, catalog.unknown("cause", cause, repaired))
+        if cause in part_of_cause:
+            part = part_of_cause[cause]
+            raise PathError(where, f"repairs of '{cause}' wait for the part '{part}' already; they can need one only")
+
+
+def _unknown_tier(name: str, tiers: Sequence[str]) -> str:
+    return catalog.unknown("tier", name, tiers) if tiers else "needs repair with tiers"
 
 
 def repair_of(scenario: Scenario) -> AnyRepair:
@@ -333,19 +364,29 @@ def failure_warnings(scenario: Scenario, sources: Sequence[FailureSource]) -> It
     for index, choice in enumerate(scenario.failures):
         if isinstance(choice, Bundle):
             yield from _adapted(scenario, index, choice, sources)
-        if isinstance(choice, Bundle) and scenario.repair is not None:
-            timed = len(choice.replaced(catalog.bundle(choice.use), scenario.repair))
-            if timed:
-                yield (
-                    f"failures.{index}: the scenario's repair ({scenario.repair.use}) replaces the repair times that "
-                    f"{choice.use} has for {timed} of its {len(catalog.causes(choice.use))} causes; "
-                    f"keeps_repair: true keeps them"
-                )
+            yield from _replaced_repairs(scenario, index, choice)
     health = scenario.health
     for key, check in (("checks", health.checks), ("preflight", health.preflight)) if health is not None else ():
         if check is not None and not any(map(check.share, sources)):
             yield f"health.{key} finds nothing: no cause of single nodes is hidden, slow or computes wrongly"
     yield from _fabric_warnings(scenario)
+    yield from _tray_warnings(scenario, sources)
+    yield from _log_warnings(sources, scenario.warmup + scenario.horizon)
+
+
+def _replaced_repairs(scenario: Scenario, index: int, choice: Bundle) -> Iterator[str]:
+    """Yield how many repair times of a bundle the scenario's repair replaces."""
+    timed = 0 if scenario.repair is None else len(choice.replaced(catalog.bundle(choice.use), scenario.repair))
+    if scenario.repair is not None and timed:
+        yield (
+            f"failures.{index}: the scenario's repair ({scenario.repair.use}) replaces the repair times that "
+            f"{choice.use} has for {timed} of its {len(catalog.causes(choice.use))} causes; "
+            f"keeps_repair: true keeps them"
+        )
+
+
+def _tray_warnings(scenario: Scenario, sources: Sequence[FailureSource]) -> Iterator[str]:
+    """Yield that no source acts on the switch trays of scale-up domains."""
     scale_up = scenario.cluster.scale_up
     of_trays = any(source.part in ("switch_tray", "scale_up") and not source.planned for source in sources)
     if scale_up is not None and scale_up.switch_trays and sources and not of_trays:
@@ -354,7 +395,6 @@ def failure_warnings(scenario: Scenario, sources: Sequence[FailureSource]) -> It
             "that fails stops its domain. No rate is published; llama3-405b-gb200 assumes this source of failures: "
             f"- {catalog.SWITCH_TRAYS}"
         )
-    yield from _log_warnings(sources, scenario.warmup + scenario.horizon)
 
 
 def _adapted(scenario: Scenario, index: int, choice: Bundle, sources: Sequence[FailureSource]) -> Iterator[str]:
@@ -433,40 +473,53 @@ def _check_clock(source: FailureSource, index: int, recovery: AnyRecovery) -> No
 
 def _check_repair(source: FailureSource, index: int, scenario: Scenario, repair: AnyRepair) -> None:
     """Refuse missing repairs."""
-    path = ("failures", index)
     choice = scenario.failures[index]
     if not repair.is_stated and _repair_from(source, choice) == "scenario":
         whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
         rule = f"'{source.name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
-        raise PathError(path, rule)
-    wanted = "give the source a repair time" + (", or keeps_repair: true" if isinstance(choice, Bundle) else "")
+        raise PathError(("failures", index), rule)
     by_tiers = repair.single_time is None and source.repair is None
     shared = source.of_fabric or source.part not in (*OF_ONE_NODE, "job")
-    of_part = source.blast is None or source.blast.repair == "part"
-    if by_tiers and shared and of_part and source.recorded is None:
-        rule = f"'{source.name}': a {source.part} does not go through tiers of repair; {wanted}"
-        raise PathError((*path, "repair"), rule)
-    if source.residue is not None:
-        if by_tiers and source.residue.probability is not None:
-            rule = f"'{source.name}': the tiers of repair decide whether a fault is left; leave the probability out"
-            raise PathError((*path, "relapse", "probability"), rule)
-        if not by_tiers and source.residue.probability is None:
-            rule = f"'{source.name}': needs a probability; only tiers of repair can do without"
-            raise PathError((*path, "relapse"), rule)
-        if shared and of_part:
-            rule = f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
-            raise PathError((*path, "relapse"), rule)
-    recovery = scenario.recovery
+    is_mended_whole = shared and (source.blast is None or source.blast.repair == "part")
+    wanted = "give the source a repair time" + (", or keeps_repair: true" if isinstance(choice, Bundle) else "")
+    for *path, rule in (
+        *_wrong_repair(source, scenario.recovery, wanted, by_tiers=by_tiers, is_mended_whole=is_mended_whole),
+        *_wrong_tier(source, [tier.name for tier in getattr(repair, "tiers", ())]),
+    ):
+        raise PathError(("failures", index, *path), rule)
+
+
+def _wrong_repair(
+    source: FailureSource, recovery: AnyRecovery, wanted: str, *, by_tiers: bool, is_mended_whole: bool
+) -> Iterator[tuple[str, ...]]:
+    """Yield a path in the source and a rule for what does not fit its repair, by tiers or in a time."""
+    if by_tiers and is_mended_whole and source.recorded is None:
+        yield "repair", f"'{source.name}': a {source.part} does not go through tiers of repair; {wanted}"
+    yield from _wrong_relapse(source, by_tiers=by_tiers, is_mended_whole=is_mended_whole)
     if by_tiers and source.fault in recovery.narrows_on:
-        rule = f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
-        raise PathError((*path, "repair"), rule)
-    names = [tier.name for tier in getattr(repair, "tiers", ())]
-    if source.tier and source.tier not in names:
-        rule = catalog.unknown("tier", source.tier, names) if names else "needs repair with tiers"
-        raise PathError((*path, "tier"), rule)
+        yield "repair", f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
+
+
+def _wrong_relapse(source: FailureSource, *, by_tiers: bool, is_mended_whole: bool) -> Iterator[tuple[str, ...]]:
+    """Yield a path in the source and a rule for a relapse that does not fit its repair."""
+    residue = source.residue
+    if residue is None:
+        return
+    if by_tiers and residue.probability is not None:
+        rule = f"'{source.name}': the tiers of repair decide whether a fault is left; leave the probability out"
+        yield "relapse", "probability", rule
+    if not by_tiers and residue.probability is None:
+        yield "relapse", f"'{source.name}': needs a probability; only tiers of repair can do without"
+    if is_mended_whole:
+        yield "relapse", f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
+
+
+def _wrong_tier(source: FailureSource, tiers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield a rule for a tier of repair that is unknown, or that the repair of the source goes past."""
+    if source.tier and source.tier not in tiers:
+        yield "tier", _unknown_tier(source.tier, tiers)
     if source.tier and source.repair is not None:
-        rule = f"'{source.name}' has a repair of its own, which goes past the tiers; leave one of the two out"
-        raise PathError((*path, "tier"), rule)
+        yield "tier", f"'{source.name}' has a repair of its own, which goes past the tiers; leave one of the two out"
 
 
 def _check_tempo(source: FailureSource, index: int, length: float) -> None:
@@ -486,24 +539,24 @@ def _check_stationary(source: FailureSource, index: int, repair: AnyRepair) -> N
     """Refuse what has no known state after a long time."""
     if source.law is None or source.part == "job":
         return
-    reason = None
-    if source.ages:
-        reason = "pools of a known age"
-    elif repair.single_time is None and source.repair is None:
-        reason = "tiers of repair"
-    elif source.tempo is not None:
-        reason = "a hazard that changes in time"
-    elif source.hidden is not None or source.residue is not None:
-        reason = "faults that repairs leave"
-    elif source.blast is not None:
-        reason = "incidents"
-    elif source.variety and source.renews == "at_return":
-        reason = "nodes that differ and renew at return"
-    elif source.variety and not all(law.proportional for law in source.variety.laws(source.law)):
-        reason = "nodes that differ and a law which a hazard ratio does not just rescale"
+    differ = bool(source.variety)
+    reasons = {
+        "pools of a known age": bool(source.ages),
+        "tiers of repair": repair.single_time is None and source.repair is None,
+        "a hazard that changes in time": source.tempo is not None,
+        "faults that repairs leave": source.hidden is not None or source.residue is not None,
+        "incidents": source.blast is not None,
+        "nodes that differ and renew at return": differ and source.renews == "at_return",
+        "nodes that differ and a law which a hazard ratio does not just rescale": differ
+        and not all(law.proportional for law in source.variety.laws(source.law)),
+    }
+    reason = next((reason for reason, applies in reasons.items() if applies), None)
     if reason is not None:
         rule = f"'{source.name}' has {reason}, of which the stationary state is not known; use a warmup instead"
         raise PathError(("failures", index), rule)
+
+
+# How often failures strike.
 
 
 def prior(sources: Iterable[FailureSource], share: float, horizon: float, success: float) -> tuple[float, float]:
@@ -518,24 +571,31 @@ def prior(sources: Iterable[FailureSource], share: float, horizon: float, succes
     for source in sources:
         if source.detection_race is None or not source.units:  # a source of named jobs, where there are none
             continue
-        rate = source.rate * share
-        if source.recorded is not None:
-            # Of a log those of the time that is simulated: it may be shorter, or longer.
-            rate = float((source.recorded.start < horizon).sum()) / horizon * share
-        if source.part == "job":
-            rate = source.rate / source.units if source.units else source.rate_of_processes
-        if source.blast is not None:
-            rate = _of_incidents(source, share)
-        elif source.hidden is not None:
-            rate = _of_hidden_faults(source, horizon, success) * share
-        rate *= source.interrupts * source.cuts
-        if source.residue is not None and source.repair is None and success > 0:
-            rate /= success
-        if source.tempo is not None:
-            rate *= source.tempo.mean(horizon)
+        rate = _interrupt_rate(source, share, horizon, success)
         total += rate
         detection += rate * (1 - source.recall) * (source.detection_race.mean_value if source.effect.stops else 0.0)
     return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+
+def _interrupt_rate(source: FailureSource, share: float, horizon: float, success: float) -> float:
+    """Return the rate at which a source interrupts a job on a share of the nodes [1/s]."""
+    if source.part == "job":
+        rate = source.rate / source.units
+    elif source.blast is not None:
+        rate = _of_incidents(source, share)
+    else:
+        rate = _fault_rate(source, horizon, success) * share
+    rate *= source.interrupts * source.cuts
+    if source.residue is not None and source.repair is None and success > 0:
+        rate /= success
+    return rate if source.tempo is None else rate * source.tempo.mean(horizon)
+
+
+def _fault_rate(source: FailureSource, length: float, success: float) -> float:
+    """Return the rate of the faults of a source over some time [1/s]: of a log, of the rows that are in it."""
+    if source.hidden is not None:
+        return _of_hidden_faults(source, length, success)
+    return source.rate if source.recorded is None else float((source.recorded.start < length).sum()) / length
 
 
 def unforeseen(sources: Iterable[FailureSource]) -> list[FailureSource]:
@@ -567,6 +627,16 @@ def _candidates(source: FailureSource, length: float, share: float, success: flo
         return float((source.recorded.start < length).sum())
     if source.rollout is not None:
         return float(source.units)
+    candidates = _candidate_rate(source, length, share, success) * length
+    if source.renews == "never":
+        candidates = min(candidates, source.units)
+    if source.blast is not None and source.blast.spread is not None:
+        candidates *= source.blast.mean_size
+    return candidates
+
+
+def _candidate_rate(source: FailureSource, length: float, share: float, success: float) -> float:
+    """Return the rate of the candidates of a source without a log [1/s], as `_candidates`."""
     rate = source.rate * source.ceiling
     if source.law is not None:
         rate *= source.law.renewals(length) * source.law.mean_value / length
@@ -580,12 +650,7 @@ def _candidates(source: FailureSource, length: float, share: float, success: flo
         rate *= source.tempo.mean(length)
     if source.renews == "at_return" and source.repair is not None and rate:
         rate = 1 / (1 / rate + source.repair.mean_value / source.units)
-    found = rate * length
-    if source.renews == "never":
-        found = min(found, source.units)
-    if source.blast is not None and source.blast.spread is not None:
-        found *= source.blast.mean_size
-    return found
+    return rate
 
 
 def _of_hidden_faults(source: FailureSource, horizon: float, success: float) -> float:
