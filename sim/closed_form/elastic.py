@@ -381,6 +381,20 @@ def waits_for_nodes(prepared: Prepared, job: PreparedJob) -> Waits | None:
     if spares is None or spares * late > _MANY:
         return None
     cold = hazards == {0.0}
+    return _waits(prepared, job, lives, wait, (spares, late, delay), cold=cold)
+
+
+def _waits(
+    prepared: Prepared,
+    job: PreparedJob,
+    lives: tuple[float, float],
+    wait: SpareWait,
+    at_hand: tuple[int, int, float],
+    *,
+    cold: bool,
+) -> Waits:
+    """Return what a lack of nodes costs a job that waits in one way, with the nodes at hand (`_at_hand`)."""
+    spares, late, delay = at_hand
     exposed = wait.exposed and not cold
     found = starvation(
         *lives, job.nodes, spares, downtime=job.detection_mean, cold=cold, exposed=exposed, standby=late, delay=delay
@@ -440,12 +454,16 @@ def _at_hand(prepared: Prepared, job: PreparedJob, wait: SpareWait) -> tuple[int
     reserves = {name: pool for name, pool in _reserves(prepared, job.nodes).items() if pool.nodes}
     # A job that is back in the queue takes no others.
     named = wait.pools if math.isinf(wait.patience) else set(QUEUE) & set(wait.pools)
-    late = [pool for pool in reserves.values() if pool.delay]
-    ordinary = len(late) <= 1 and all(pool.refills and not pool.one_by_one for pool in late)
-    if not set(reserves) <= set(named) or not ordinary or (late and (wait.fills or wait.before > 0)):
+    if not set(reserves) <= set(named):
         return None, 0, 0.0
-    spares = sum(pool.nodes for pool in reserves.values() if not pool.delay)
-    return spares, *((late[0].nodes, late[0].delay) if late else (0, 0.0))
+    late = [pool for pool in reserves.values() if pool.delay]
+    spares = sum(pool.nodes for pool in reserves.values()) - sum(pool.nodes for pool in late)
+    if not late:
+        return spares, 0, 0.0
+    pool = late[0]
+    if len(late) > 1 or not pool.refills or pool.one_by_one or wait.fills or wait.before > 0:
+        return None, 0, 0.0
+    return spares, pool.nodes, pool.delay
 
 
 def starved_at_most(prepared: Prepared) -> float | None:
@@ -466,13 +484,19 @@ def starved_at_most(prepared: Prepared) -> float | None:
         return 0.0
     if lives is None or prepared.units is not None or required > prepared.nodes:
         return None
-    reserves = _reserves(prepared, required)
-    used = [reserves[name] for name in _pools(prepared) if name in reserves and reserves[name].nodes]
-    ready = [pool.nodes for pool in used if not pool.delay]
-    if used and not ready:
+    spares = _ready_spares(prepared, required)
+    if spares is None:
         return None
-    cold = all(source.idle_hazard == 0.0 for source in prepared.sources if source.name in (repairs or ()))
-    return starvation(*lives, required, sum(ready), cold=cold).share
+    hazards = {source.idle_hazard for source in prepared.sources if source.name in (repairs or ())}
+    return starvation(*lives, required, spares, cold=hazards <= {0.0}).share
+
+
+def _ready_spares(prepared: Prepared, required: int) -> int | None:
+    """Return the nodes that replace others at once [-]; ``None`` where all that could come with a delay."""
+    pools = _reserves(prepared, required)
+    used = [pool for name in _pools(prepared) if (pool := pools.get(name)) is not None and pool.nodes]
+    ready = [pool.nodes for pool in used if not pool.delay]
+    return sum(ready) if ready or not used else None
 
 
 def _pools(prepared: Prepared) -> tuple[str, ...]:

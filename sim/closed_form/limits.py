@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,16 +51,7 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
     yield from _of_lives(prepared)
     yield from _of_effects(prepared)
     yield from _of_repairs(prepared, waits_of)
-    if any(len(job.checkpoint.rungs) > 1 for job in prepared.jobs):
-        if prepared.recovery.elastic:
-            yield "the remote store is the only one"
-        else:
-            yield "each store saves by itself, and a failure takes the shards of one node"
-            yield "the store whose checkpoints are newest on average is read, though another may have a newer one"
-    if any(rung.corrupt for job in prepared.jobs for rung in job.checkpoint.rungs):
-        yield "every checkpoint can be read"
-    if any(rung.save_share for job in prepared.jobs for rung in job.checkpoint.rungs) and len(prepared.jobs) > 1:
-        yield "no save is in the way of another"
+    yield from _of_saves(prepared)
     if prepared.recovery.elastic and any(source.saves or source.recall for source in prepared.sources):
         yield "stops that are announced cost what failures cost: nothing is saved before"
     if prepared.parts:
@@ -69,6 +60,26 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
         yield "the time that a preempted job is away is left out"
     if any(job.checkpoint.pauses for job in prepared.jobs):
         yield "no periodic work"
+    yield from _of_power_and_jobs(prepared)
+
+
+def _of_saves(prepared: Prepared) -> Iterator[str]:
+    """Yield what a formula assumes of stores and the scenario breaks."""
+    rungs = [rung for job in prepared.jobs for rung in job.checkpoint.rungs]
+    if len(rungs) > len(prepared.jobs):
+        if prepared.recovery.elastic:
+            yield "the remote store is the only one"
+        else:
+            yield "each store saves by itself, and a failure takes the shards of one node"
+            yield "the store whose checkpoints are newest on average is read, though another may have a newer one"
+    if any(rung.corrupt for rung in rungs):
+        yield "every checkpoint can be read"
+    if any(rung.save_share for rung in rungs) and len(prepared.jobs) > 1:
+        yield "no save is in the way of another"
+
+
+def _of_power_and_jobs(prepared: Prepared) -> Iterator[str]:
+    """Yield what a formula assumes of power, of other jobs and of the end, and the scenario breaks."""
     if len({level.pace for level in prepared.upkeep.levels}) > 1:
         yield "failures at any time of the day and of the year: jobs step at the mean pace that power and heat allow"
     if prepared.upkeep.ramp < math.inf:
@@ -129,30 +140,35 @@ def _takes_several(source: FailureSource) -> bool:
 
 def _of_repairs(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits | None]) -> Iterator[str]:
     """Yield what a formula assumes of what is done after a failure and the scenario breaks."""
-    recovery, one = prepared.recovery, prepared.jobs[0]
-    repaired = [source for source in prepared.sources if takes_nodes(source)]
+    recovery, first = prepared.recovery, prepared.jobs[0]
+    repaired = list(filter(takes_nodes, prepared.sources))
     if recovery.elastic:
-        absence = recovery.absence_for(one.gpus, one.nodes, one.parts)
-        if absence is not None and not absence.is_fixed:
-            yield "stalls and absences are as long as their means"
-        if any(source.repair is None or source.recorded is not None for source in repaired):
-            yield "a healthy node is always at hand"
-        if prepared.units is not None:
-            yield "nodes are replaced one by one, but jobs use whole units"
+        yield from _of_elastic_repairs(prepared, repaired)
         return
-    waits = waits_of(one) if repaired else None
+    waits = waits_of(first) if repaired else None
     if repaired and waits is None:
         yield "a healthy node is always at hand"
     elif waits is not None and waits.total:
-        share = waits.total / (1 + one.detection_mean / one.mtti)
+        share = waits.total / (1 + first.detection_mean / first.mtti)
         yield f"spares and repairs in their long run: {100 * share:.3g} % of the time is starved of nodes"
-    if not isinstance(recovery, Ladder):
-        return
-    climbs = any(rung.budget is not None or rung.backoff is not None for rung in recovery.rungs)
-    if len(recovery.rungs) > 1 or climbs or recovery.no_progress is not None:
-        yield "no failed recovery attempt, no budget spent, no operator escalation"
-    if recovery.evict is not None:
-        yield "healthy nodes stay in their job, but those that are evicted need others"
+    if isinstance(recovery, Ladder):
+        climbs = any(rung.budget is not None or rung.backoff is not None for rung in recovery.rungs)
+        if len(recovery.rungs) > 1 or climbs or recovery.no_progress is not None:
+            yield "no failed recovery attempt, no budget spent, no operator escalation"
+        if recovery.evict is not None:
+            yield "healthy nodes stay in their job, but those that are evicted need others"
+
+
+def _of_elastic_repairs(prepared: Prepared, repaired: Sequence[FailureSource]) -> Iterator[str]:
+    """Yield what the formula of elastic replicas assumes of repairs and the scenario breaks."""
+    first = prepared.jobs[0]
+    absence = prepared.recovery.absence_for(first.gpus, first.nodes, first.parts)
+    if absence is not None and not absence.is_fixed:
+        yield "stalls and absences are as long as their means"
+    if any(source.repair is None or source.recorded is not None for source in repaired):
+        yield "a healthy node is always at hand"
+    if prepared.units is not None:
+        yield "nodes are replaced one by one, but jobs use whole units"
 
 
 # Failure rates used on jobs of other sizes than those that they were counted on, and two ways to let them grow.
@@ -282,47 +298,45 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
     recovery, lives = prepared.recovery, lives_and_repairs(prepared)
     if recovery.elastic or lives is None:
         return
-    life, repair = lives
-    job = max(prepared.jobs, key=lambda each: each.nodes)
+    job = max(prepared.jobs, key=lambda job: job.nodes)
     waits = waits_of(job)
-    length = prepared.warmup + prepared.horizon
-    if waits is not None:
-        # A shelf is full at the start, and in its long run when the first orders have come.
-        slow = max([repair, *(lead for plan in prepared.parts.values() for lead, _ in pipelines(plan.stock))])
-        settling = 0.0 if prepared.stationary else min(slow / length, 1.0)
-        if waits.total * settling > TOO_MUCH:
-            what = "repairs" if slow == repair else "parts"
-            yield (
-                f"{what} take {_days(slow)} on average, and the horizon is {_days(length)}: how many nodes are in "
-                f"repair has no long run in it, and in the long run the job waits {_percent(waits.total)} of the time"
-            )
+    if waits is None:
+        yield from _starved(prepared, job, *lives)
         return
-    # From the start on no node is in repair for longer than the time so far.
-    mean = repair if prepared.stationary else min(repair, length / 2)
+    # A shelf is full at the start, and in its long run when the first orders have come.
+    repair, length = lives[1], prepared.warmup + prepared.horizon
+    slow = max([repair, *(lead for plan in prepared.parts.values() for lead, _ in pipelines(plan.stock))])
+    settling = 0.0 if prepared.stationary else min(slow / length, 1.0)
+    if waits.total * settling > TOO_MUCH:
+        what = "repairs" if slow == repair else "parts"
+        yield (
+            f"{what} take {_days(slow)} on average, and the horizon is {_days(length)}: how many nodes are in "
+            f"repair has no long run in it, and in the long run the job waits {_percent(waits.total)} of the time"
+        )
+
+
+def _starved(prepared: Prepared, job: PreparedJob, life: float, repair: float) -> Iterator[str]:
+    """Yield that a job has too few nodes, which live and are repaired for so long on average [s]."""
+    recovery, length = prepared.recovery, prepared.warmup + prepared.horizon
     takers = [source for source in prepared.sources if takes_nodes(source)]
     cold = any(source.idle_hazard < 1 or source.clock == "busy" for source in takers)
-    units, size, each, what = prepared.units, 1, 1, "nodes"
-    if units is not None:
-        size, each = len(units.nodes[0]), units.needed
-        what = f"units of {size} nodes" if size > 1 else what
-        _, up = _in_order(prepared, [source for source in takers if _takes_a_unit(prepared, source)], mean / repair)
-        life = mean * up / (1 - up) if up < 1 else math.inf
-
-    def lasting(mean: float) -> float:
-        return down_time(prepared, life, mean) if units is None else mean
-
+    size, each, what, short = _as_units(prepared)
     needed, within = job.nodes // each, prepared.serving // size - _out_of_reach(prepared) // each
     # A size that is only asked about may be larger than the cluster.
     others = max(within - needed, 0)
-    exposed = not cold and not recovery.has_unexposed_phases
-    named = pools_of(prepared)
-    idle = 0
-    if named and "idle" not in named and not rungs_of(prepared):
-        kept = sum(pool.nodes for pool in prepared.reserves.values()) // each
-        idle = max(prepared.serving // size - needed - kept, 0)
-    short = "are in repair" if units is None or size == each else f"have fewer than {each} in working order"
+    # From the start on no node is in repair for longer than the time so far.
+    mean = repair if prepared.stationary else min(repair, length / 2)
+    if prepared.units is not None:
+        life = _life_of_units(prepared, takers, mean, mean / repair)
+
+    def starved(mean: float, others: int) -> float:
+        down = down_time(prepared, life, mean) if prepared.units is None else mean
+        exposed = not cold and not recovery.has_unexposed_phases
+        return starvation(life, down, needed, others, cold=cold, exposed=exposed).share
+
+    named, idle = pools_of(prepared), _out_of_named_pools(prepared, needed, size, each)
     if not idle:
-        share = starvation(life, lasting(mean), needed, others, cold=cold, exposed=exposed).share
+        share = starved(mean, others)
         if share > TOO_MUCH:
             yield (
                 f"a job needs {needed:,} of {within:,} {what}, and more than the other {others:,} {short} "
@@ -331,18 +345,40 @@ def _short_of_nodes(prepared: Prepared, waits_of: Callable[[PreparedJob], Waits 
             )
         return
     # An idle node gets into the pool by its repair alone, after a failure of its own.
-    shares = []
-    for age in (length * (np.arange(8) + 0.5) / 8).tolist():
-        mean = repair if prepared.stationary else min(repair, age)
-        ready = others - idle * math.exp(-age / life)
-        shares.append(starvation(life, lasting(mean), needed, int(ready), cold=cold, exposed=exposed).share)
-    share = sum(shares) / len(shares)
+    ages = (length * (np.arange(8) + 0.5) / 8).tolist()
+    means = [repair if prepared.stationary else min(repair, age) for age in ages]
+    ready = [int(others - idle * math.exp(-age / life)) for age in ages]
+    share = sum(map(starved, means, ready)) / len(ages)
     if share > TOO_MUCH:
         yield (
             f"recovery '{recovery.use}' takes nodes from {' and '.join(named)} alone: {idle:,} of the {others:,} "
             f"{what} that a job can spare are idle and get there only by a repair of their own, so that the job waits "
             f"{_percent(share)} of the time"
         )
+
+
+def _life_of_units(prepared: Prepared, takers: Sequence[FailureSource], repair: float, part: float) -> float:
+    """Return the mean life of a unit [s] that is out for a mean repair [s], a `part` of that in the long run [-]."""
+    _, up = _in_order(prepared, [source for source in takers if _takes_a_unit(prepared, source)], part)
+    return repair * up / (1 - up) if up < 1 else math.inf
+
+
+def _as_units(prepared: Prepared) -> tuple[int, int, str, str]:
+    """Return the nodes of a unit that jobs use, those needed of it [-], and what units are and lack in words."""
+    if prepared.units is None:
+        return 1, 1, "nodes", "are in repair"
+    size, needed = len(prepared.units.nodes[0]), prepared.units.needed
+    short = "are in repair" if size == needed else f"have fewer than {needed} in working order"
+    return size, needed, f"units of {size} nodes" if size > 1 else "nodes", short
+
+
+def _out_of_named_pools(prepared: Prepared, needed: int, size: int, each: int) -> int:
+    """Return the units that are idle and in no pool, where the recovery takes nodes from others alone [-]."""
+    named = pools_of(prepared)
+    if not named or "idle" in named or rungs_of(prepared):
+        return 0
+    reserved = sum(pool.nodes for pool in prepared.reserves.values()) // each
+    return max(prepared.serving // size - needed - reserved, 0)
 
 
 def _short_by_logs(prepared: Prepared) -> Iterator[str]:
@@ -410,18 +446,19 @@ def availability(prepared: Prepared) -> dict[str, float]:
     """
     takers = [source for source in prepared.sources if takes_nodes(source)]
     shared = [source for source in takers if _takes_several(source)]
-    repair: Any = prepared.repair
-    if (
-        any(source.idle_hazard != 1 or source.clock == "busy" or source.renews == "never" for source in takers)
-        or any(source.variety or source.tempo is not None for source in takers)
-        or any(tier.crews for tier in getattr(repair, "tiers", ()))
-        or not all(_takes_a_unit(prepared, source) for source in shared)
-    ):
+    waits = any(tier.crews for tier in getattr(prepared.repair, "tiers", ()))
+    if waits or not all(map(_is_alike, takers)) or not all(_takes_a_unit(prepared, source) for source in shared):
         return {}
     node, domain = _in_order(prepared, shared)
     if math.isnan(node):
         return {}
     return {"node_availability": node} | ({} if prepared.units is None else {"domain_availability": domain})
+
+
+def _is_alike(source: FailureSource) -> bool:
+    """Return whether a source strikes all nodes alike, whatever they do, at any time."""
+    changes = bool(source.variety) or source.tempo is not None or source.renews == "never"
+    return not changes and source.idle_hazard == 1 and source.clock != "busy"
 
 
 def _in_order(prepared: Prepared, shared: Sequence[FailureSource], part: float = 1.0) -> tuple[float, float]:
@@ -437,14 +474,14 @@ def _in_order(prepared: Prepared, shared: Sequence[FailureSource], part: float =
     ratios = {name: rate * seconds * part for name, (rate, seconds) in rows.items()}
     # The rate of a shared part counts once for all its nodes.
     joined = {source.name for source in prepared.sources if source.outages_join}
-    whole = math.prod(
-        math.exp(-size * ratio) if name in joined else 1 / (1 + size * ratio)
-        for name, ratio in ratios.items()
-        if name in names
-    )
-    alone = {name: ratio for name, ratio in ratios.items() if name not in names}
-    up = math.exp(-sum(ratio for name, ratio in alone.items() if name in joined))
-    up /= 1 + sum(ratio for name, ratio in alone.items() if name not in joined)
+    whole = 1.0
+    alone = {False: 0.0, True: 0.0}
+    for name, ratio in ratios.items():
+        if name in names:
+            whole *= math.exp(-size * ratio) if name in joined else 1 / (1 + size * ratio)
+        else:
+            alone[name in joined] += ratio
+    up = math.exp(-alone[True]) / (1 + alone[False])
     spares = 0 if units is None or units.drains else size - units.needed
     return up * whole, float(missing_nodes_pmf(size, 1 - up)[: spares + 1].sum()) * whole
 
@@ -583,6 +620,13 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
     length = min(prepared.horizon - job.arrival, job.target / productive if productive > 0 else math.inf)
     if length > 0:
         yield "the first start", min(restart_mean(prepared, job) / length, 1.0)
+    yield from _of_store(prepared, job, productive)
+    yield from _climbs(prepared, job, shares)
+
+
+def _of_store(prepared: Prepared, job: PreparedJob, productive: float) -> Iterator[tuple[str, float]]:
+    """Yield what a shared store and checkpoints that cannot be read cost a job, and the share of its time [-]."""
+    rate = 1 / job.mtti
     remote = next(rung for rung in job.checkpoint.rungs if rung.store == "remote")
     if remote.save_share and not remote.drain:
         # Jobs that begin together save together, until a failure sets two apart; then they meet by chance.
@@ -598,7 +642,6 @@ def _of_the_job(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) 
         again = rung.corrupt / (1 - rung.corrupt) if rung.corrupt < 1 else math.inf
         lost = min(rate * again * rung.period(job.step_time) * productive, 1.0)
         yield "going back behind checkpoints that cannot be read", lost
-    yield from _climbs(prepared, job, shares)
 
 
 def _climbs(prepared: Prepared, job: PreparedJob, shares: dict[str, float]) -> Iterator[tuple[str, float]]:

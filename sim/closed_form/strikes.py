@@ -105,6 +105,16 @@ def _miscount(prepared: Prepared, job: PreparedJob, source: FailureSource, strik
         return strikes * each
     if source.hidden is not None:
         return strikes * each / 2  # few nodes have most of them, and early
+    miscount = _doubt(prepared, job, source, strikes * each) * strikes * each
+    if not source.law.memoryless and _units_of(prepared, job, source) < 3:
+        # Lives of one part that are as long as a few saves end in their rhythm.
+        period = job.checkpoint.rungs[0].period(job.step_time)
+        miscount += strikes * min(period / 2, each) * min(period / source.law.mean_value, 1.0)
+    return miscount
+
+
+def _doubt(prepared: Prepared, job: PreparedJob, source: FailureSource, cost: float) -> float:
+    """Return by how much the strikes of a cause may be more or fewer, relative to those that cost so much [s]."""
     ratio = _ratio_in_time(prepared, source) * _ratio_of_units(prepared, job, source)
     doubt = abs(ratio - 1)
     if source.variety:
@@ -113,16 +123,11 @@ def _miscount(prepared: Prepared, job: PreparedJob, source: FailureSource, strik
         left = source.residue.probability
         doubt += 1 - prepared.repair.success if left is None else left
     if source.thinned or source.tempo is not None:
-        doubt += source.ceiling - 1 + min(strikes * each / prepared.horizon, 1.0)
+        doubt += source.ceiling - 1 + min(cost / prepared.horizon, 1.0)
     by_node = source.slots_per_node or source.part == "job"
     if prepared.recovery.elastic and (not by_node or source.saves or source.recall or prepared.units is not None):
         doubt += 1.0  # several replicas are away at once, or it is known before
-    found = doubt * strikes * each
-    if not source.law.memoryless and _units_of(prepared, job, source) < 3:
-        # Lives of one part that are as long as a few saves end in their rhythm.
-        period = job.checkpoint.rungs[0].period(job.step_time)
-        found += strikes * min(period / 2, each) * min(period / source.law.mean_value, 1.0)
-    return found
+    return doubt
 
 
 def _units_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
@@ -248,11 +253,7 @@ def pace_where_placed(prepared: Prepared, job: PreparedJob) -> float:
     network = prepared.network
     if network is None:
         return 1.0
-    first = sum(other.nodes for other in prepared.jobs[: prepared.jobs.index(job)])
-    seats = range(first, min(first + job.nodes, prepared.nodes))
-    moves = any(1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources if takes_nodes(source))
-    if moves or prepared.scheduler.pick != "lowest" or not seats:
-        seats = range(prepared.nodes)
+    seats = _seats_of(prepared, job)
     pools = {network.pool_of_node[node] for node in seats}
     classes = np.unique(np.asarray(network.class_of_node)[seats.start : seats.stop])
     pods = np.unique(network.pod_of_class[classes])
@@ -262,6 +263,14 @@ def pace_where_placed(prepared: Prepared, job: PreparedJob) -> float:
     if job.communication is None and job.plan is not None:
         return min(pace, job.plan.pace(Impairment(network=bandwidth)), 1.0)
     return min(pace, stated_pace(job.communication or 0.0, bandwidth), 1.0)
+
+
+def _seats_of(prepared: Prepared, job: PreparedJob) -> range:
+    """Return the nodes that a job may have: where failures take none and nothing else is picked, the first free."""
+    first = sum(other.nodes for other in prepared.jobs[: prepared.jobs.index(job)])
+    seats = range(first, min(first + job.nodes, prepared.nodes))
+    moves = any(1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources if takes_nodes(source))
+    return range(prepared.nodes) if moves or prepared.scheduler.pick != "lowest" or not seats else seats
 
 
 # How often too few nodes are left, where failures take several.
