@@ -12,7 +12,6 @@ import math
 import re
 import zipfile
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ettrick.analysis.page.charts import draw, render
@@ -27,6 +26,10 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import Figure, Report, Words
 
 _MAX_PICTURES = 3
+
+# Pictures that bear most on what was asked, the first ones first; others follow in the order of the report.
+_BEST = ("comparison", "bridge", "heat-map-1", "tornado", "optimum-front", "where-the-time-goes", "losses")
+
 _MAX_LINES = 40  # lines of a table in the notes
 _SOURCES = "Where the numbers come from:"
 
@@ -44,10 +47,9 @@ def write(report: Report) -> bytes:
     _add_answer(deck, report)
     first = report.first_screen.picture
     others = [picture for key, picture in report.pictures.items() if first is None or key != first.key]
-    for picture in islice(others, _MAX_PICTURES - (first is not None)):
-        slide = deck.slide(picture.title, _notes(_about(picture), report.footer))
-        chart = picture.chart
-        deck.picture(slide, BODY, picture, chart._replace(title="") if getattr(chart, "title", "") else chart)
+    others.sort(key=lambda picture: _BEST.index(picture.key) if picture.key in _BEST else len(_BEST))
+    for picture in others[: _MAX_PICTURES - (first is not None)]:
+        deck.picture(deck.slide(picture.title, _notes(_about(picture), report.footer)), BODY, picture)
     _add_basis(deck, report)
     return deck.content()
 
@@ -66,7 +68,7 @@ def _add_answer(deck: Deck, report: Report) -> None:
         deck.text(slide, SlideBox(BODY.left, 4.2, BODY.width, 2.0), (doubt,), (14, 20))
     else:
         box = SlideBox(BODY.left, 2.25, BODY.width, 6.95 - 2.25)
-        deck.picture(slide, box, picture, picture.chart, doubt)
+        deck.picture(slide, box, picture, doubt)
 
 
 def _add_basis(deck: Deck, report: Report) -> None:
@@ -181,13 +183,17 @@ class Deck:
         _place(shape, box)
         _write(shape.text_frame, tuple(text for text in paragraphs if text), box, sizes, color=color)
 
-    def picture(self, slide: Any, box: SlideBox, picture: Figure, chart: Any, caption: str = "") -> None:
-        """Add a picture as large as the box holds, in its middle, and below it its caption, or another one."""
+    def picture(self, slide: Any, box: SlideBox, picture: Figure, caption: str = "") -> None:
+        """Add a picture as large as the box holds, in its middle, and below it its caption, or another one.
+
+        Its title is left to the slide.
+        """
         from pptx.util import Inches
 
         caption = caption or picture.caption
         height = box.height - (_CAPTION + 0.1 if caption else 0.0)
-        figure = draw(chart)
+        chart = picture.chart
+        figure = draw(chart._replace(title="") if getattr(chart, "title", "") else chart)
         across, up = figure.get_size_inches()
         scale = min(box.width / across, height / up)
         sides = (box.left + (box.width - scale * across) / 2, box.top, scale * across, scale * up)
