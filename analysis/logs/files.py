@@ -11,9 +11,10 @@ import re
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from ettrick.analysis.logs.tables import UnusedError
 from ettrick.sim.records import (
     CHUNK,
     CLOCKS,
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.tables import LogFile, LoggedAttempt, Rules, Sort, Tables
     from ettrick.analysis.logs.training import SpanEdge
     from ettrick.sim.records import HostLists
+
+    Row = TypeVar("Row")
 
 LOOK = 1000
 """Lines that say what kind of log it is."""
@@ -90,6 +93,25 @@ class LogReader:
         """Keep account of lines that are not used."""
         self.tables.drop(self.file, rule, line, number, sort)
 
+    def each(self, rows: Iterable[tuple[int, Row]], read: Callable[[Row, int], None], otherwise: str = "") -> None:
+        """Read each row, and count those that cannot be used under the reason.
+
+        Parameters
+        ----------
+        rows
+            Each with its line.
+        otherwise
+            The reason for a row that has not the form which is read; without one its form is known.
+        """
+        errors = (ValueError, LookupError, TypeError, AttributeError) if otherwise else (ValueError,)
+        for line, row in rows:
+            try:
+                read(row, line)
+            except UnusedError as error:
+                self.drop(str(error), line, sort=error.sort)
+            except errors as error:
+                self.drop(otherwise or str(error), line)
+
     def first_line(self) -> str:
         """Return the first line, or its beginning, without reading it."""
         return self._stream.peek(1)[:65536].decode("utf-8-sig", errors="replace").splitlines()[0]
@@ -111,7 +133,9 @@ class LogReader:
             self.clock.strays.pop()  # a node that never leaves
             return empty
         except LogError as error:
-            raise LogError(f"{error} (the header says '{name}')" if zone else str(error)) from None
+            if not zone:
+                raise
+            raise LogError(f"{error} (the header says '{name}')") from None
         except ValueError as error:
             if "1970" in str(error):
                 raise
@@ -129,7 +153,7 @@ class LogReader:
         """
         assert self._table is not None, "lengths are read of a table"
         if re.fullmatch(r"\d+:\d\d", text):
-            seconds = CLOCKS.get(end_of(self._table.name_of(role), tuple(CLOCKS)))
+            seconds = CLOCKS.get(end_of(self._table.name_of(role), CLOCKS))
             if seconds is not None:
                 return duration(text + seconds)
             raise ValueError(f"'{text}', which is hours and minutes, or minutes and seconds: write 01:30:00")
@@ -168,6 +192,10 @@ class LogReader:
                 self.drop(row, line)
             else:
                 yield line, row
+
+    def has(self, role: str) -> bool:
+        """Return whether the table that is read has a column of a role."""
+        return self._table is not None and role in self._table.columns
 
     def unit(self, role: str) -> float:
         """Return the unit of the numbers of a column, which its name states [s].

@@ -13,12 +13,12 @@ import zlib
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ettrick.analysis.logs import files as logs
 from ettrick.analysis.logs import health, kernel, reconcile, slurm, training
-from ettrick.analysis.logs.tables import Exposure, LogFile, NodeEvent, NoModelError, PartLife
-from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened
+from ettrick.analysis.logs.tables import Exposure, LogFile, NodeEvent, NoModelError, PartLife, UnusedError
+from ettrick.sim.records import NOTHING, LogError, Moments, column_of, count, flag, opened, paused_collection
 from ettrick.sim.units import YEAR
 from ettrick.sim.yamlfile import suggest
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.tables import Rules, Tables
 
 
+@paused_collection()
 def read_files(
     files: Sequence[str],
     reading: ReaderContext,
@@ -169,8 +170,13 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
     if not kind and any(kernel.FORMS.match(line) for line in head):
         kind = "kernel"
     kind = kind or _sniff_further(file)
-    if kind:
-        return kind
+    if not kind:
+        _refuse_unknown(head, file, names, rules)
+    return kind
+
+
+def _refuse_unknown(head: Sequence[str], file: str, names: Set[str], rules: Rules) -> NoReturn:
+    """Say what a file is that has none of the forms that are read."""
     if len(names & _OF_JOBS) > 1 and not _role(names, "node", rules):
         raise NoModelError(
             f"{file}:1: has jobs but no node names, so no failure model of nodes can be fitted; a stream with `use: "
@@ -178,7 +184,7 @@ def sniff(head: Sequence[str], file: str, rules: Rules) -> str:
         )
     for line in head[:10]:
         _refuse(file, line, rules, "begins")
-    _refuse(file, text, rules, "holds")
+    _refuse(file, "\n".join(head), rules, "holds")
     late = next((at for at, line in enumerate(head[:20], 1) if _kind_of_table(line, _names(line), rules)), 0)
     if late:
         raise LogError(f"{file}:1: is no header; that stands in line {late}: leave out the lines before it")
@@ -249,10 +255,6 @@ def _role(header: Iterable[str], role: str, rules: Rules) -> str:
     return names[place] if place >= 0 else ""
 
 
-class TotalError(ValueError):
-    """A row of a table that adds up others."""
-
-
 _TOTAL = re.compile(
     r"(grand |sub-?|zwischen)?(totals?|sum|summe|(ins)?gesamt|average|mean|count|Σ|∑)([ :(=].*)?", re.IGNORECASE
 )
@@ -266,13 +268,13 @@ def _nodes(log: LogReader, text: str) -> tuple[str, ...]:
 
     Raises
     ------
-    TotalError
+    UnusedError
         If its row is one of totals.
     ValueError
         If it holds no name, or anything else.
     """
     if _TOTAL.fullmatch(text):
-        raise TotalError("a row of totals")
+        raise UnusedError("a row of totals", "unusable")
     if text.lower() in NOTHING:
         raise ValueError("has no node")
     if text.lower() in _MANY:
@@ -288,47 +290,47 @@ def _nodes(log: LogReader, text: str) -> tuple[str, ...]:
 
 def read_inventory(log: LogReader) -> None:
     """Read the nodes of a cluster: names, GPUs, racks, and when they entered and left service."""
-    source = log.source
     stretches: dict[str, list[Exposure]] = defaultdict(list)
-    for line, row in log.table("node"):
-        try:
-            names = _nodes(log, row["node"])
-            enter = log.moment(row.get("in", ""), line, -math.inf, "in")
-            leave = log.moment(row.get("out", ""), line, math.inf, "out")
-            gpus = 0 if row.get("gpus", "").lower() in NOTHING else count(row["gpus"])
-        except LogError:
-            raise
-        except TotalError as error:
-            log.drop(str(error), line)
-            continue
-        except ValueError as error:
-            raise LogError(f"{log.file}:{line}: {error}") from None
-        if leave <= enter:
-            raise LogError(f"{log.file}:{line}: '{row['node']}' left service ({row['out']}) before it entered it")
-        for name in names:
-            stretches[name].append(
-                Exposure(
-                    name, enter, leave, "inventory", gpus=gpus, batch=row.get("batch", ""), rack=row.get("rack", ""),
-                    role=row.get("role", ""), file=log.file, line=line,
-                )
-            )  # fmt: skip
-            source.rows += 1
-    if not source.rows:
+
+    def read(row: Mapping[str, str], line: int) -> None:
+        for stretch in _stretches(log, row, line):
+            stretches[stretch.unit].append(stretch)
+            log.source.rows += 1
+
+    log.each(log.table("node"), read)
+    if not log.source.rows:
         raise LogError(f"{log.file}: names no node")
-    log.tables.findings += _unstated(log, stretches, row)
+    log.tables.findings += _unstated(log, stretches)
     for rows in stretches.values():
         log.tables.exposure += _apart(log, rows)
 
 
-def _unstated(log: LogReader, stretches: Mapping[str, Sequence[Exposure]], row: Mapping[str, str]) -> Iterator[str]:
-    """Yield what an inventory with rows such as one does not state of its nodes."""
+def _stretches(log: LogReader, row: Mapping[str, str], line: int) -> list[Exposure]:
+    """Return the service of the nodes of a row, which is refused if it cannot be understood."""
+    try:
+        names = _nodes(log, row["node"])
+        enter = log.moment(row.get("in", ""), line, -math.inf, "in")
+        leave = log.moment(row.get("out", ""), line, math.inf, "out")
+        gpus = 0 if row.get("gpus", "").lower() in NOTHING else count(row["gpus"])
+    except UnusedError:
+        raise
+    except ValueError as error:
+        raise LogError(f"{log.file}:{line}: {error}") from None
+    if leave <= enter:
+        raise LogError(f"{log.file}:{line}: '{row['node']}' left service ({row['out']}) before it entered it")
+    more = {role: row.get(role, "") for role in ("batch", "rack", "role")}
+    return [Exposure(name, enter, leave, "inventory", gpus=gpus, file=log.file, line=line, **more) for name in names]
+
+
+def _unstated(log: LogReader, stretches: Mapping[str, Sequence[Exposure]]) -> Iterator[str]:
+    """Yield what an inventory does not state of its nodes."""
     without = [name for name, rows in stretches.items() if not any(row.gpus for row in rows)]
     if len(without) == len(stretches):
         yield f"{log.file}: states GPUs of no node (a column gpus)"
     elif without:
         number = f"{len(without):,} of {len(stretches):,} nodes"
         yield f"{log.file}: {number} have no GPUs, for example {without[0]}"
-    if "out" in row and "in" not in row:
+    if log.has("out") and not log.has("in"):
         yield f"{log.file}: states when nodes left service, and not when they entered it (a column in_service)"
 
 
@@ -352,32 +354,33 @@ def _apart(log: LogReader, rows: list[Exposure]) -> Iterable[Exposure]:
 
 def read_outages(log: LogReader) -> None:
     """Read outages of nodes from a CSV file: node, start, end or duration, and a cause where there is one."""
-    rules, source = log.rules, log.source
-    seen: dict[tuple[str, float, float], int] = {}
-    for line, row in log.table("node", "start", ("end", "duration")):
-        try:
-            names = _nodes(log, row["node"])
-            start, end = _span(log, row, line)
-            planned = flag(row.get("planned", ""))
-        except LogError:
-            raise
-        except ValueError as error:
-            log.drop(str(error), line)
+    rows = log.table("node", "start", ("end", "duration"))
+    log.each(rows, functools.partial(_read_outage, log, dict[tuple[str, float, float], int]()))
+
+
+def _read_outage(log: LogReader, seen: dict[tuple[str, float, float], int], row: Mapping[str, str], line: int) -> None:
+    names, (start, end) = _nodes(log, row["node"]), _span(log, row, line)
+    reason = row.get("cause", "")
+    planned = flag(row.get("planned", "")) or log.rules.is_planned("", reason)
+    cause = _cause(reason)
+    for name in names:
+        if seen.setdefault((name, start, end), line) != line:
+            log.drop("an outage that is repeated", line)
             continue
-        reason = row.get("cause", "")
-        cause = re.sub(r"\W+", "_", reason.lower()).strip("_") or "unknown"
-        for name in names:
-            if seen.setdefault((name, start, end), line) != line:
-                log.drop("an outage that is repeated", line)
-                continue
-            log.tables.events.append(
-                NodeEvent(
-                    "outages", start, end, name, cause, "column" if reason else "unknown", log.file, line,
-                    planned=planned or rules.is_planned("", reason), text=reason,
-                )
-            )  # fmt: skip
-        source.rows += 1
-        source.saw(start, end)
+        log.tables.events.append(
+            NodeEvent(
+                "outages", start, end, name, cause, "column" if reason else "unknown", log.file, line,
+                planned=planned, text=reason,
+            )
+        )  # fmt: skip
+    log.source.rows += 1
+    log.source.saw(start, end)
+
+
+@functools.lru_cache(10_000)
+def _cause(reason: str) -> str:
+    """Return the name of the cause that a column states."""
+    return re.sub(r"\W+", "_", reason.lower()).strip("_") or "unknown"
 
 
 def _span(log: LogReader, row: Mapping[str, str], line: int) -> tuple[float, float]:
@@ -409,33 +412,34 @@ def read_lives(log: LogReader) -> None:
 
     Of several rows of one part that begin at the same time the last that is said counts: an end, or the longest life.
     """
-    rules, tables, source = log.rules, log.tables, log.source
     lives: dict[tuple[str, ...], PartLife] = {}
-    for line, row in log.table("part", ("life", "start"), ("failed", "cause")):
-        try:
-            born, entry, age = _life(log, row, line)
-            cause = "" if row.get("cause", "").lower() in NOTHING else row["cause"]
-            failed = flag(row["failed"]) if "failed" in row else bool(cause) and not rules.is_planned("", cause)
-        except LogError:
-            raise
-        except ValueError as error:
-            log.drop(str(error), line)
-            continue
-        life = PartLife(row["part"], row.get("batch", ""), born, entry, age, failed, cause, source.file, line)
-        key = (life.part, life.batch, f"{born}", f"{entry}", "" if life.part else f"{line}")
+
+    def read(row: Mapping[str, str], line: int) -> None:
+        life = _life(log, row, line)
+        key = (life.part, life.batch, f"{life.born}", f"{life.entry}", "" if life.part else f"{line}")
         before = lives.setdefault(key, life)
         if before is not life:
             # An open life is reported before its end is.
             last, gone = sorted((before, life), key=lambda row: (row.age == row.age, row.age), reverse=True)
             log.drop("a part that another row has too", gone.line)
             lives[key] = last
-    tables.lives += lives.values()
-    source.rows += len(lives)
+
+    log.each(log.table("part", ("life", "start"), ("failed", "cause")), read)
+    log.tables.lives += lives.values()
+    log.source.rows += len(lives)
     for life in lives.values():
-        source.saw(life.born, life.born + life.age)
+        log.source.saw(life.born, life.born + life.age)
 
 
-def _life(log: LogReader, row: Mapping[str, str], line: int) -> tuple[float, float, float]:
+def _life(log: LogReader, row: Mapping[str, str], line: int) -> PartLife:
+    """Return the life of a part that a row states."""
+    born, entry, age = _ages(log, row, line)
+    cause = "" if row.get("cause", "").lower() in NOTHING else row["cause"]
+    failed = flag(row["failed"]) if "failed" in row else bool(cause) and not log.rules.is_planned("", cause)
+    return PartLife(row["part"], row.get("batch", ""), born, entry, age, failed, cause, log.file, line)
+
+
+def _ages(log: LogReader, row: Mapping[str, str], line: int) -> tuple[float, float, float]:
     """Return when a part was installed, or NaN, and the ages at which it was met and left [s]."""
     if "life" in row:
         born, age = math.nan, log.duration(row["life"], "life")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.analysis.logs.tables import NodeEvent
-from ettrick.sim.records import EPOCH, LogError, StrayError
+from ettrick.sim.records import EPOCH, StrayError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -83,8 +83,6 @@ def read_kernel(log: LogReader) -> None:
             continue
         try:
             moment, node = headers.read(header, number)
-        except LogError:
-            raise
         except (ValueError, KeyError, IndexError) as error:
             reason = str(error) if isinstance(error, _NoMomentError | StrayError) else _NO_MOMENT
             log.drop(rules.foreign_to("line", text) or reason, number)
@@ -358,8 +356,6 @@ class _Headers:
             raise _NoMomentError(_NO_YEAR)
         try:
             return self._clock.syslog(match["syslog"], number, column)
-        except LogError:
-            raise
         except ValueError as error:
             raise _NoMomentError(str(error)) from None
 

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.analysis.logs.health import StateChange
-from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent
+from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, UnusedError
 from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.logs.files import LogReader
     from ettrick.analysis.logs.tables import Tables
@@ -45,43 +45,37 @@ _EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User"
 
 def read_node_events(log: LogReader) -> None:
     """Read the states of nodes that slurmdbd keeps; a state that still lasts has no end."""
-    rules, source = log.rules, log.source
     header = "" if "nodename" in log.first_line().lower() else _EVENTS
-    seen: dict[tuple[str, float, str, str], int] = {}
     needed = "node", "start", "end", "state", "cause"
-    for number, row in log.table(*needed, header=header, free="cause", export=EXPORTS["node-events"], more=["state"]):
-        node, state, reason = row["node"], row["state"], row["cause"]
-        if not node or node.lower() == "nodename":
-            log.drop("a header that is repeated" if node else "an event of the whole cluster", number, sort="normal")
-            continue
-        try:
-            start, end = (log.moment(row[role], number, math.nan, role) for role in ("start", "end"))
-            names = log.reading.hosts.expand(node)
-        except LogError:
-            raise
-        except ValueError as error:
-            log.drop(str(error), number)
-            continue
-        if not start <= (end if end == end else math.inf):
-            log.drop("ends before it starts" if start == start else "has no start", number)
-            continue
-        if seen.setdefault((node, start, state, reason), number) != number:
-            log.drop("a row that is repeated", number, sort="normal")
-            continue
-        if rules.node_state(state) != "down":
-            log.tables.show(
-                log.file, "rows have a state that is none of a node out of service: read as outages", number, state[:20]
-            )
-        source.rows += 1
-        source.saw(start, end)
-        cause, basis = rules.cause_of(reason)
-        log.tables.events += (
-            NodeEvent(
-                "node-events", start, end, name, cause, basis, log.file, number,
-                planned=rules.is_planned(state, reason), repair_kind=rules.repair_of(reason), text=reason,
-            )
-            for name in names
-        )  # fmt: skip
+    rows = log.table(*needed, header=header, free="cause", export=EXPORTS["node-events"], more=["state"])
+    log.each(rows, functools.partial(_read_node_event, log, dict[tuple[str, float, str, str], int]()))
+
+
+def _read_node_event(
+    log: LogReader, seen: dict[tuple[str, float, str, str], int], row: Mapping[str, str], line: int
+) -> None:
+    rules, node, state, reason = log.rules, row["node"], row["state"], row["cause"]
+    if not node or node.lower() == "nodename":
+        raise UnusedError("a header that is repeated" if node else "an event of the whole cluster")
+    start, end = (log.moment(row[role], line, math.nan, role) for role in ("start", "end"))
+    names = log.reading.hosts.expand(node)
+    if not start <= (end if end == end else math.inf):
+        raise ValueError("ends before it starts" if start == start else "has no start")
+    if seen.setdefault((node, start, state, reason), line) != line:
+        raise UnusedError("a row that is repeated")
+    if rules.node_state(state) != "down":
+        what = "rows have a state that is none of a node out of service: read as outages"
+        log.tables.show(log.file, what, line, state[:20])
+    log.source.rows += 1
+    log.source.saw(start, end)
+    cause, basis = rules.cause_of(reason)
+    log.tables.events += (
+        NodeEvent(
+            "node-events", start, end, name, cause, basis, log.file, line,
+            planned=rules.is_planned(state, reason), repair_kind=rules.repair_of(reason), text=reason,
+        )
+        for name in names
+    )  # fmt: skip
 
 
 # sacct, as text and as JSON.
@@ -113,17 +107,17 @@ def read_sacct(log: LogReader) -> None:
     # A column that the export lacks is an empty field behind the last one.
     of_row = operator.itemgetter(*(columns.get(role, width) for role in _SACCT))
     attempts = _Attempts(log)
-    for number, row in _joined(lines, delimiter, width, log):
-        row.append("")
-        job, other, *texts, limit, elapsed, tres = of_row(row)
+
+    def read(row: list[str], line: int) -> None:
+        job, other, *texts, limit, elapsed, tres = of_row([*row, ""])
         job = other if "+" in other else job or other
         if "." in job or "." in other:
-            log.drop("steps of jobs", number, sort="normal")
-            continue
+            raise UnusedError("steps of jobs")
         if job.lower() in _SACCT["job"]:
-            log.drop("a header that is repeated", number, sort="normal")
-            continue
-        attempts.add(number, tres, float(elapsed) if elapsed.isdigit() else math.nan, [job, *texts, limit])
+            raise UnusedError("a header that is repeated")
+        attempts.add(line, tres, float(elapsed) if elapsed.isdigit() else math.nan, [job, *texts, limit])
+
+    log.each(_joined(lines, delimiter, width, log), read)
 
 
 _SACCT = {
@@ -147,34 +141,38 @@ def _joined(
     """
     held, began, parts = "", 0, 0
     for number, text in lines:
-        row = text.split(delimiter)
-        while len(row) > width and not row[-1]:
-            row.pop()
-        if not held:
-            if len(row) == width:
-                yield number, [each.strip() for each in row] if " " in text else row
-                continue
-            if not text.strip():
-                continue
+        row = _fields(text, delimiter, width)
+        if not held and len(row) == width:
+            yield number, row
+            continue
+        if not held and not text.strip():
+            continue
         joined = f"{held}\n{text}" if held else text
-        row = joined.split(delimiter)
-        if len(row) < width and parts < 50:
-            if text.count(delimiter) >= width - 2 and held:
+        fields = joined.split(delimiter)
+        if len(fields) < width and parts < 50:
+            if held and text.count(delimiter) >= width - 2:
                 log.drop("a record that was cut", began)
                 held, began, parts = text, number, 1
             else:
                 held, began, parts = joined, began if held else number, parts + 1
             continue
-        if len(row) == width or (len(row) == width + 1 and not row[-1]):
-            yield began or number, [each.strip() for each in row[:width]]
+        if len(fields) == width or (len(fields) == width + 1 and not fields[-1]):
+            yield began or number, [field.strip() for field in fields[:width]]
         else:
             log.drop("a record that was cut", began or number)
-            alone = text.split(delimiter)
-            if held and len(alone) == width:
-                yield number, [each.strip() for each in alone]
+            if held and text.count(delimiter) == width - 1:
+                yield number, [field.strip() for field in text.split(delimiter)]
         held, began, parts = "", 0, 0
     if held:
         log.drop("a record that was cut", began)
+
+
+def _fields(text: str, delimiter: str, width: int) -> list[str]:
+    """Return the fields of a line, without empty ones behind the last."""
+    fields = text.split(delimiter)
+    while len(fields) > width and not fields[-1]:
+        fields.pop()
+    return list(map(str.strip, fields)) if " " in text else fields
 
 
 _NEVER = frozenset((*NOTHING, "Unknown", "None", "N/A", "NONE", "UNKNOWN", "0"))
@@ -188,70 +186,69 @@ class _Attempts:
         self._log = log
         self._same: dict[str, str] = {}
         self._limits: dict[str, float] = {}
-        self._states: dict[str, str] = {}
         self._gpus = functools.lru_cache(100_000)(_gpus)
         self._parts: dict[tuple[str, float, int], tuple[LoggedAttempt, set[str]]] = {}
 
     def add(self, line: int, tres: str, elapsed: float, texts: Sequence[str]) -> None:
         """Keep a record: its line, resources, run time [s], and as texts the other fields of `_SACCT` in order."""
-        job, submit, eligible, start, end, state, nodes, count, user, partition, failed, restarts, limit = texts
-        log, source, read = self._log, self._log.source, self._log.clock.read
-        try:
-            t_submit = math.nan if submit in _NEVER else read(submit, line, "submit")
-            t_eligible = t_submit if eligible == submit else math.nan if eligible in _NEVER else read(eligible, line)
-            t_start = math.nan if start in _NEVER else read(start, line)
-            t_end = math.nan if end in _NEVER else read(end, line, "end")
-        except LogError:
-            raise
-        except ValueError as error:
-            log.drop(str(error) if isinstance(error, StrayError) else "a moment that cannot be read", line)
-            return
-        word = state
-        state = self._states.get(word, "")
+        job, submit, eligible, start, end, word, nodes, count, user, partition, failed, restarts, limit = texts
+        log, same = self._log, self._same.setdefault
+        t_submit, t_eligible, t_start, t_end = self._moments(submit, eligible, start, end, line)
+        state = log.rules.job_state(word)
         if not state:
-            state = self._states[word] = log.rules.job_state(word)
-        if not state:
-            log.drop(f"an unknown state: {word[:20]}", line)
-            return
-        # With a run time, an end an hour too early is one of the hour that occurs twice.
-        if t_end < t_start - (0 if elapsed != elapsed else 3600):
-            log.drop("ends before it starts", line)
-            return
-        if elapsed != elapsed:
-            elapsed = t_end - t_start
-        elif abs(abs(t_end - t_start - elapsed) - 3600) <= 1:
-            t_end = t_start + elapsed
-        if t_submit == t_start:
-            t_start = t_submit  # one object for both
-        same = self._same.setdefault
+            raise ValueError(f"an unknown state: {word[:20]}")
+        t_end, elapsed = _run(t_start, t_end, elapsed)
         if nodes.startswith(("None", "(null)")):
             nodes = ""
-        with contextlib.suppress(ValueError):  # several, or a list that was cut
-            failed = next(iter(log.reading.hosts.expand(failed)), "") if "[" in failed else failed
-        seconds = self._limits.get(limit)
-        if seconds is None:
-            seconds = self._limits[limit] = _limit(limit)
-            if math.isnan(seconds) and limit.lower() not in _NO_LIMITS:
-                log.tables.show(log.file, "records have a limit that is none: read as no limit", line, limit[:20])
         gpus, slices = self._gpus(tres)
         if slices:
             log.tables.show(log.file, "records have slices of GPUs (MIG): only whole GPUs count", line)
         leader, _, component = job.partition("+")
         attempt = LoggedAttempt(
             leader if component.isdigit() else job, 0, same(nodes, nodes), int(count) if count.isdigit() else 0, gpus,
-            t_submit, t_eligible, t_start, t_end, elapsed, same(state, state), same(user, user),
-            same(partition, partition), seconds, int(restarts) if restarts.isdigit() else 0, failed, file=log.file,
-            line=line,
+            t_submit, t_eligible, t_submit if t_submit == t_start else t_start, t_end, elapsed, state,
+            same(user, user), same(partition, partition), self._limit(limit, line),
+            int(restarts) if restarts.isdigit() else 0, self._first_host(failed), file=log.file, line=line,
         )  # fmt: skip
         if not component.isdigit() or not self._joins(attempt, component):
             log.tables.attempts.append(attempt)
-        source.rows += 1
-        if t_start < source.first:
-            source.first = t_start
-        if t_start > source.last:
-            source.last = t_start
-        if t_end > source.last:
-            source.last = t_end
+        log.source.rows += 1
+        log.source.saw(t_start)
+        log.source.last = max(log.source.last, t_end)
+
+    def _moments(self, submit: str, eligible: str, start: str, end: str, line: int) -> tuple[float, ...]:
+        """Return the moments of a record [s]; NaN for one that has not come."""
+        read = self._log.clock.read
+        try:
+            t_submit = math.nan if submit in _NEVER else read(submit, line, "submit")
+            t_eligible = t_submit if eligible == submit else math.nan if eligible in _NEVER else read(eligible, line)
+            t_start = math.nan if start in _NEVER else read(start, line)
+            return t_submit, t_eligible, t_start, math.nan if end in _NEVER else read(end, line, "end")
+        except StrayError:
+            raise
+        except ValueError:
+            raise ValueError("a moment that cannot be read") from None
+
+    def _limit(self, text: str, line: int) -> float:
+        """Return the limit of a record [s]; NaN without one. What is no limit is shown, each such text once."""
+        if (seconds := self._limits.get(text)) is not None:
+            return seconds
+        try:
+            seconds = 60 * float(text) if text.isdigit() else duration(text)
+        except ValueError:
+            seconds = math.nan
+        if math.isnan(seconds) and text.lower() not in _NO_LIMITS:
+            what = "records have a limit that is none: read as no limit"
+            self._log.tables.show(self._log.file, what, line, text[:20])
+        self._limits[text] = seconds
+        return seconds
+
+    def _first_host(self, text: str) -> str:
+        """Return the node that failed, the first of several; the text as it is if the list was cut."""
+        if "[" in text:
+            with contextlib.suppress(ValueError):
+                return next(iter(self._log.reading.hosts.expand(text)), "")
+        return text
 
     def _joins(self, part: LoggedAttempt, component: str) -> bool:
         """Return whether a component of a heterogeneous job is joined to those before: one run with the GPUs of all."""
@@ -279,12 +276,16 @@ class _Attempts:
 _NO_LIMITS = frozenset(("unlimited", "partition_limit", *NOTHING))
 
 
-def _limit(text: str) -> float:
-    """Return a limit [s] of a number of minutes or a duration; NaN if there is none."""
-    try:
-        return 60 * float(text) if text.isdigit() else duration(text)
-    except ValueError:
-        return math.nan
+def _run(start: float, end: float, elapsed: float) -> tuple[float, float]:
+    """Return the end and the run time of a record [s]; of a run time that is stated the end follows.
+
+    With one, an end an hour too early is one of the hour that occurs twice.
+    """
+    if end < start - (0 if math.isnan(elapsed) else 3600):
+        raise ValueError("ends before it starts")
+    if math.isnan(elapsed):
+        return end, end - start
+    return (start + elapsed if abs(abs(end - start - elapsed) - 3600) <= 1 else end), elapsed
 
 
 def close(tables: Tables) -> None:
@@ -300,39 +301,41 @@ def close(tables: Tables) -> None:
         return
     _refuse_cut(rows)
     keys = np.fromiter((hash(row.job) for row in rows), dtype=np.int64, count=len(rows))
-    order = np.argsort(keys, kind="stable")
-    edges = np.flatnonzero(np.diff(keys[order], prepend=keys[order[0]] - 1, append=keys[order[-1]] - 1))
-    several = np.diff(edges) > 1
-    alone = np.ones(len(rows), dtype=np.bool_)
-    repeated: set[int] = set()
+    _, key, count = np.unique(keys, return_inverse=True, return_counts=True)
+    is_alone = count[key] == 1
+    runs, repeated = _numbered(tables, np.flatnonzero(~is_alone).tolist())
     lacking: Counter[str] = Counter()
-    for begin, end in zip(edges[:-1][several].tolist(), edges[1:][several].tolist(), strict=True):
-        alone[order[begin:end]] = False
-        runs: dict[str, dict[tuple[str, float], LoggedAttempt]] = defaultdict(dict)
-        for at in order[begin:end].tolist():
-            row = rows[at]
-            mine, key = runs[row.job], (str(row.t_start), row.t_submit)
-            if key in mine:
-                repeated.add(at)
-                tables.drop(row.file, "a record that is repeated", row.line, sort="normal")
-            else:
-                row.attempt = len(mine)
-                mine[key] = row
-        for mine in runs.values():
-            again = max(mine.values(), key=lambda row: row.restarts)
-            lacking[again.file] += len(mine) <= again.restarts
-    lacking.update(row.file for at, row in enumerate(rows) if row.restarts and alone[at])
+    for attempts in runs:
+        again = max(attempts, key=lambda row: row.restarts)
+        lacking[again.file] += len(attempts) <= again.restarts
+    lacking.update(row.file for row, alone in zip(rows, is_alone.tolist(), strict=True) if alone and row.restarts)
     if repeated:
-        dropped = Counter(rows[at].file for at in repeated)
+        dropped = Counter(rows[index].file for index in repeated)
         for source in tables.sources:
             source.rows -= dropped[source.file]
-        rows[:] = [row for at, row in enumerate(rows) if at not in repeated]
+        rows[:] = [row for index, row in enumerate(rows) if index not in repeated]
     tables.findings += [
         f"{file}: {number:,} jobs were restarted and their earlier runs are missing, with the failures that ended "
         f"them; export with sacct -D"
         for file, number in lacking.items()
         if number
     ]
+
+
+def _numbered(tables: Tables, indices: Sequence[int]) -> tuple[list[list[LoggedAttempt]], set[int]]:
+    """Give the runs of some jobs their numbers; return them by job, and which attempts are repeated."""
+    runs: dict[str, dict[tuple[str, float], LoggedAttempt]] = defaultdict(dict)
+    repeated = set()
+    for index in indices:
+        row = tables.attempts[index]
+        of_job, key = runs[row.job], (str(row.t_start), row.t_submit)
+        if key in of_job:
+            repeated.add(index)
+            tables.drop(row.file, "a record that is repeated", row.line, sort="normal")
+        else:
+            row.attempt = len(of_job)
+            of_job[key] = row
+    return [list(of_job.values()) for of_job in runs.values()], repeated
 
 
 def _refuse_cut(rows: Sequence[LoggedAttempt]) -> None:
@@ -358,31 +361,28 @@ def read_sacct_json(log: LogReader) -> None:
         raise LogError(f"{log.file}:{error.lineno}: is no complete JSON ({error.msg.lower()})") from None
     except (TypeError, KeyError, RecursionError):
         raise LogError(f"{log.file}:1: has no list of jobs; export it with sacct -a -D --json") from None
-    keep = _Attempts(log).add
-    for at, job in enumerate(jobs, 1):
+    attempts = _Attempts(log)
+
+    def read(job: Mapping[str, Any], number: int) -> None:
+        times, state = job["time"], job["state"]["current"]
+        moments = [str(_plain(times.get(name)) or "") for name in ("submission", "eligible", "start", "end")]
+        elapsed, limit = (_plain(times.get(name)) for name in ("elapsed", "limit"))
+        tres = job.get("tres", {}).get("allocated") or []
+        resources = ",".join(f"{item['type']}/{item.get('name')}={_plain(item['count']) or 0}" for item in tres)
+        texts = [str(job.get(key) or "") for key in ("nodes", "user", "partition", "failed_node")]
+        counts = [str(_plain(job.get(key)) or 0) for key in ("allocation_nodes", "restart_cnt")]
+        run = math.nan if elapsed is None else float(elapsed)
+        word = state[0] if isinstance(state, list) else str(state)
+        fields = [_name(job), *moments, word, texts[0], counts[0], *texts[1:], counts[1]]
         try:
-            moments = [str(_plain(job["time"].get(name)) or "") for name in ("submission", "eligible", "start", "end")]
-            elapsed, limit = (_plain(job["time"].get(name)) for name in ("elapsed", "limit"))
-            state = job["state"]["current"]
-            tres = job.get("tres", {}).get("allocated") or []
-            keep(
-                at, ",".join(f"{each['type']}/{each.get('name')}={_plain(each['count']) or 0}" for each in tres),
-                math.nan if elapsed is None else float(elapsed),
-                [
-                    _name(job), *moments,
-                    state[0] if isinstance(state, list) else str(state), str(job.get("nodes") or ""),
-                    str(_plain(job.get("allocation_nodes")) or 0), str(job.get("user") or ""),
-                    str(job.get("partition") or ""), str(job.get("failed_node") or ""),
-                    str(_plain(job.get("restart_cnt")) or 0), "" if limit is None else str(limit),
-                ],
-            )  # fmt: skip
-        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
-            if isinstance(error, LogError):
-                raise
-            log.drop("a job without its fields", at)
+            attempts.add(number, resources, run, [*fields, "" if limit is None else str(limit)])
+        except ValueError as error:
+            raise UnusedError(str(error), "unusable") from None
+
+    log.each(enumerate(jobs, 1), read, "a job without its fields")
 
 
-def _name(job: dict[str, Any]) -> str:
+def _name(job: Mapping[str, Any]) -> str:
     """Return the number of a job; of a component of a heterogeneous one as sacct writes it, ``200+1``."""
     parts = job.get("het") or {}
     leader = _plain(parts.get("job_id"))
@@ -405,28 +405,28 @@ _SYSLOG = re.compile(rb"(?:<\d+>)?([A-Z][a-z]{2} [ \d]\d [\d:]{8}) ")
 def read_slurmctld(log: LogReader) -> None:
     """Read what the controller does with nodes and says of them; rules say which lines these are."""
     source, hits, number, jumps, last = log.source, 0, 0, 0, -math.inf
-    for number, raw in log.holding(dict.fromkeys(rule["holds"] for rule in log.rules.slurmctld)):
-        hits += 1
+
+    def read(raw: bytes, line: int) -> None:
+        nonlocal hits, number, jumps, last
+        hits, number = hits + 1, line
         rule, match = _rule_of(log.rules.slurmctld, raw)
         if rule is None or match is None:
-            log.drop("other lines of slurmctld", number, sort="normal")
-            continue
+            raise UnusedError("other lines of slurmctld")
         try:
-            moment = _moment_of(log, raw, number)
-        except LogError:
-            raise
+            moment = _moment_of(log, raw, line)
         except ValueError as error:
-            log.drop(str(error) if "year" in str(error) else f"no moment that can be read; {_FORMAT}", number)
-            continue
+            reason = str(error) if "year" in str(error) else f"no moment that can be read; {_FORMAT}"
+            raise ValueError(reason) from None
         try:
             names = () if rule["does"] == "runs" else log.reading.hosts.expand(match["node"])
         except ValueError:
-            log.drop("a list of hosts that was cut", number)
-            continue
+            raise ValueError("a list of hosts that was cut") from None
         jumps += moment < last - 60
         last = moment
         source.saw(moment)
-        _change(log, rule, match, moment, names, number)
+        _change(log, rule, match, moment, names, line)
+
+    log.each(log.holding(dict.fromkeys(rule["holds"] for rule in log.rules.slurmctld)), read)
     for line in log.ends:
         with contextlib.suppress(ValueError):
             source.saw(_moment_of(log, line, number))

@@ -14,9 +14,18 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from ettrick.analysis.results.files import csv_text
+from ettrick.sim.records import full_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+
+class UnusedError(ValueError):
+    """A line that is not used; the message is why, and `sort` says of what sort it is."""
+
+    def __init__(self, reason: str, sort: Sort = "normal") -> None:
+        super().__init__(reason)
+        self.sort: Sort = sort
 
 
 class NoModelError(ValueError):
@@ -292,66 +301,68 @@ class Rules:
     """Rules of `rules.yaml`, those of the user first."""
 
     def __init__(self, content: Mapping[str, Any], own: Mapping[str, Any] | None = None) -> None:
-        first, last = own or {}, content
-
-        def rows(table: str) -> list[Any]:
-            """Return the entries of a list; the first that matches decides."""
-            return [entry for part in (first, last) for entry in part.get(table, ())]
-
-        def pairs(table: str) -> list[tuple[Any, Any]]:
-            """Return the entries of a mapping; the last of a key decides."""
-            return [pair for part in (last, first) for pair in part.get(table, {}).items()]
-
-        def kinds(table: str) -> dict[Any, str]:
-            """Return the kind of each word of a mapping from kinds to their words."""
-            return {word: kind for kind, words in pairs(table) for word in words}
-
-        self.causes: dict[str, str] = {name: entry["fault"] for name, entry in pairs("causes")}
-        self.of_xid, self.states, self._node_states = kinds("xids"), kinds("states"), kinds("node_states")
-        self.harmless = frozenset(rows("harmless"))
+        self._parts = own, content = own or {}, content
+        self.causes: dict[str, str] = {name: entry["fault"] for name, entry in self._pairs("causes")}
+        self.of_xid, self.states = self._kinds("xids"), self._kinds("states")
+        self._node_states = self._kinds("node_states")
+        self.harmless = frozenset(self._rows("harmless"))
         self.kernel = [
             KernelRule(row["holds"].lower(), re.compile(row["match"]), str(row["cause"]), int(row.get("code", 0)))
-            for row in rows("kernel")
+            for row in self._rows("kernel")
         ]
-        self.foreign = {
-            where: [
-                (row[where], str(row["is"]), str(content["exports"][row["export"]]))
-                for row in rows("foreign")
-                if where in row
-            ]
-            for where in ("begins", "holds", "line")
-        }
-        self.fault_words = [str(word).lower() for word in rows("fault_words")]
-        planned = [part.get("planned", {}) for part in (first, last)]
+        self.foreign = {where: self._foreign(where, content["exports"]) for where in ("begins", "holds", "line")}
+        self.fault_words = [str(word).lower() for word in self._rows("fault_words")]
+        planned = [part.get("planned", {}) for part in self._parts]
         self._planned_states = frozenset(state for part in planned for state in part.get("states", ()))
         self._planned = _patterns((reason, "planned") for part in planned for reason in part.get("reasons", ()))
-        self._reasons = _patterns((row["match"], row["cause"]) for row in rows("reasons"))
-        self._repairs = _patterns((row["match"], row["repair"]) for row in rows("repairs"))
+        self._reasons = _patterns((row["match"], row["cause"]) for row in self._rows("reasons"))
+        self._repairs = _patterns((row["match"], row["repair"]) for row in self._rows("repairs"))
         self.slurmctld = [
-            {**row, "holds": row["holds"].encode(), "match": re.compile(row["match"])} for row in rows("slurmctld")
+            {**row, "holds": row["holds"].encode(), "match": re.compile(row["match"])}
+            for row in self._rows("slurmctld")
         ]
         self.kubernetes, self.nvsentinel, self.prometheus = (
-            _merged(content[kind], first.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
+            _merged(content[kind], own.get(kind, {})) for kind in ("kubernetes", "nvsentinel", "prometheus")
         )
+        self._check_choices()
+        self._kubernetes = {
+            table: [(re.compile(pattern, re.IGNORECASE), rule) for pattern, rule in self.kubernetes[table].items()]
+            for table in ("events", "conditions")
+        }
+        self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
+        self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
+        # Logs say the same few things of each node.
+        often = functools.lru_cache(100_000)
+        self.is_planned, self.cause_of = often(self._is_planned), often(self._cause_of)
+        self.repair_of, self.node_state = often(self._repair_of), often(self._node_state)
+        self.job_state, self.kubernetes_rule = often(self._job_state), often(self._kubernetes_rule)
+
+    def _rows(self, table: str) -> list[Any]:
+        """Return the entries of a list; the first that matches decides."""
+        return [entry for part in self._parts for entry in part.get(table, ())]
+
+    def _pairs(self, table: str) -> list[tuple[Any, Any]]:
+        """Return the entries of a mapping; the last of a key decides."""
+        return [pair for part in reversed(self._parts) for pair in part.get(table, {}).items()]
+
+    def _kinds(self, table: str) -> dict[Any, str]:
+        """Return the kind of each word of a mapping from kinds to their words."""
+        return {word: kind for kind, words in self._pairs(table) for word in words}
+
+    def _foreign(self, where: str, exports: Mapping[str, object]) -> list[tuple[str, str, str]]:
+        """Return what tells a file that is not read, by its place: pattern, what it is, and what helps."""
+        rows = (row for row in self._rows("foreign") if where in row)
+        return [(row[where], str(row["is"]), str(exports[row["export"]])) for row in rows]
+
+    def _check_choices(self) -> None:
         for table, choices in (
             (self.slurmctld, ("down", "up", "answers", "state", "reason", "job", "runs", "none", "show")),
             (self.kubernetes["events"].values(), ("down", "up", "fault", "none")),
             (self.prometheus["metrics"].values(), ("code", "count", "rise", "state", "name")),
         ):
-            for rule in table:
-                _choice(rule["does"], choices)
-        self._kubernetes = {
-            table: [(re.compile(pattern, re.IGNORECASE), rule) for pattern, rule in self.kubernetes[table].items()]
-            for table in ("events", "conditions")
-        }
-        self.columns: dict[str, list[str]] = _merged(content["columns"], first.get("columns", {}))
-        self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
-        # Logs say the same few things of each node.
-        self.is_planned = functools.lru_cache(100_000)(self._is_planned)
-        self.cause_of = functools.lru_cache(100_000)(self._cause_of)
-        self.repair_of = functools.lru_cache(100_000)(self._repair_of)
-        self.node_state = functools.lru_cache(100_000)(self._node_state)
-        self.kubernetes_rule = functools.lru_cache(100_000)(self._kubernetes_rule)
+            for does in (rule["does"] for rule in table):
+                if does not in choices:
+                    raise ValueError(f"does: {does} is none of {', '.join(choices)}")
 
     def foreign_to(self, where: str, text: str) -> str:
         """Return what a text is that is not read, and what helps; nothing if no rule of such a place names it."""
@@ -385,12 +396,9 @@ class Rules:
         }
         return "down" if "down" in meanings else "up" if meanings == {"up"} else ""
 
-    def job_state(self, text: str) -> str:
+    def _job_state(self, text: str) -> str:
         """Return the state of a job, with more behind it (`CANCELLED by 7`) or cut (`OUT_OF_ME+`); or nothing."""
-        word = text.partition(" ")[0].upper()
-        stem = word.removesuffix("+")
-        cut = [state for state in self.states if state.startswith(stem)] if word != stem and len(stem) > 2 else []
-        return stem if stem in self.states else cut[0] if len(cut) == 1 else ""
+        return full_state(text.partition(" ")[0].upper(), self.states)
 
     def _cause_of(self, reason: str) -> tuple[str, str]:
         """Return the cause that a reason gives, and the rule: its number, ``xid N``, or ``unknown``."""
@@ -409,11 +417,6 @@ class Rules:
 def _words(state: str) -> list[str]:
     """Return the words of a state of a node, without the signs behind them."""
     return [word for part in re.split(r"[+,]", state.upper()) if (word := part.strip().rstrip("*~#$@^!%-."))]
-
-
-def _choice(does: object, choices: Sequence[str]) -> None:
-    if does not in choices:
-        raise ValueError(f"does: {does} is none of {', '.join(choices)}")
 
 
 def _merged(ours: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
