@@ -36,9 +36,17 @@ if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ettrick.analysis.logs.health import SampleRun, Snapshot, StateChange
-    from ettrick.analysis.logs.tables import LogFile, LoggedAttempt, Rules, Sort, Tables
-    from ettrick.analysis.logs.training import SpanEdge
+    from ettrick.analysis.logs.tables import (
+        LogFile,
+        LoggedAttempt,
+        Rules,
+        SampleRun,
+        Snapshot,
+        Sort,
+        SpanEdge,
+        StateChange,
+        Tables,
+    )
     from ettrick.sim.records import HostLists
 
     Row = TypeVar("Row")

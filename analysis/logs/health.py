@@ -11,23 +11,33 @@ and DCGM exporter; Prometheus, HTTP API (range queries).
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
 import math
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.logs.reconcile import JobStarts, close_by_jobs
-from ettrick.analysis.logs.tables import Exposure, NodeEvent
+from ettrick.analysis.logs.tables import (
+    Exposure,
+    NodeEvent,
+    PartFault,
+    SampleRun,
+    Snapshot,
+    StateChange,
+    UnusedError,
+)
 from ettrick.sim.records import LogError, StrayError
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.logs.files import LogReader, ReaderContext
     from ettrick.analysis.logs.tables import Rules
@@ -39,108 +49,50 @@ MISSED = 2.5
 """More than so many steps between two samples are missing scrapes, in which nothing was watched."""
 
 
-class StateChange(NamedTuple):
-    """A moment at which a node, or one check of it, changes its state.
-
-    Parameters
-    ----------
-    t
-        When [s since 1970].
-    does
-        ``down``, ``up``, or ``answers``: it may be back, if nothing says otherwise.
-    key
-        What went down: a node is out as long as anything is.
-    t_lo
-        Earliest moment at which it can have gone down [s]; NaN if `t` is exact.
-    """
-
-    t: float
-    node: str
-    does: str
-    key: str
-    source: str
-    file: str
-    line: int
-    cause: str = "unknown"
-    basis: str = "unknown"
-    planned: bool = False
-    repair: str = ""
-    part: str = "node"
-    part_id: str = ""
-    t_lo: float = math.nan
-    text: str = ""
-    quiet: bool = False
-    """Whether it may say nothing new."""
-
-
-class SampleRun(NamedTuple):
-    """Samples of a time series that are equal: first and last moment [s], value, step [s], and where they are from."""
-
-    first: float
-    last: float
-    value: float
-    step: float
-    file: str
-    line: int
-
-
-class Snapshot(NamedTuple):
-    """A node at one moment: whether it is ready, and since when; since when it is cordoned, NaN if it is not [s]."""
-
-    t: float
-    node: str
-    ready: bool
-    since: float
-    cordoned: float
-    conditions: dict[str, _Fault]
-    """What each other condition that is bad says."""
-    seen_as: Exposure
-
-
 # Kubernetes: events, and nodes with their conditions.
 
 
 def read_events(log: LogReader) -> None:
     """Read events of nodes: kubectl get events -A -o json, or what an exporter wrote, one a line."""
-    rules, source = log.rules, log.source
-    for line, each in _items(log):
-        item = _dict(each, "event") or each  # as eventrouter wraps it
-        about = _dict(item, "involvedObject") or _dict(item, "regarding")
-        reason, series = str(item.get("reason", "")), _dict(item, "series")
-        moments = _moments_of(log, item, series, line)
-        if not moments:
-            log.drop("a moment that cannot be read", line)
-            continue
-        source.saw(*moments)  # events of pods too say that somebody looked
-        if about.get("kind") != "Node" or not about.get("name"):
-            log.drop(f"events of a {about.get('kind') or 'thing without a kind'}"[:80], line, sort="normal")
-            continue
-        rule, text = rules.kubernetes_rule("events", reason), f"{reason} {item.get('message') or ''}"
-        over = item.get("type") == "Normal"
-        if rule is None and not over and _FAULTY.search(text):
-            log.drop(f"a fault that no rule reads: an event of a node, {reason[:40]}", line, sort="unread")
-            continue
-        if rule is None or rule["does"] == "none" or (over and rule["does"] == "fault"):
-            log.drop(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80], line, sort="normal")
-            continue
-        stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
-        count = int(str(stated)) if str(stated).isdigit() else 1
-        node = str(about["name"])
-        for moment in moments:
-            _change(log, rule, moment, node, text, line, max(count // len(moments), 1))
-        source.rows += 1
+    log.each(_items(log), functools.partial(_read_event, log))
+
+
+def _read_event(log: LogReader, wrapped: Mapping[str, Any], line: int) -> None:
+    item = _dict(wrapped, "event") or wrapped  # as eventrouter wraps it
+    about = _dict(item, "involvedObject") or _dict(item, "regarding")
+    reason, series = str(item.get("reason", "")), _dict(item, "series")
+    moments = _moments_of(log, item, series, line)
+    if not moments:
+        raise UnusedError("a moment that cannot be read", "unusable")
+    log.source.saw(*moments)  # events of pods too say that somebody looked
+    if about.get("kind") != "Node" or not about.get("name"):
+        raise UnusedError(f"events of a {about.get('kind') or 'thing without a kind'}"[:80])
+    text = f"{reason} {item.get('message') or ''}"
+    rule = _rule_of_event(log.rules, reason, text, is_normal=item.get("type") == "Normal")
+    stated = item.get("count") or item.get("deprecatedCount") or series.get("count")
+    count = int(str(stated)) if str(stated).isdigit() else 1
+    for moment in moments:
+        _change(log, rule, moment, str(about["name"]), text, line, max(count // len(moments), 1))
+    log.source.rows += 1
+
+
+def _rule_of_event(rules: Rules, reason: str, text: str, *, is_normal: bool) -> Mapping[str, Any]:
+    """Return the rule of an event of a node that says something of outages."""
+    rule = rules.kubernetes_rule("events", reason)
+    if rule is None and not is_normal and _FAULTY.search(text):
+        raise UnusedError(f"a fault that no rule reads: an event of a node, {reason[:40]}", "unread")
+    if rule is None or rule["does"] == "none" or (is_normal and rule["does"] == "fault"):
+        raise UnusedError(f"events of nodes that say nothing of outages: {reason or 'no reason'}"[:80])
+    return rule
 
 
 def _moments_of(log: LogReader, item: Mapping[str, Any], series: Mapping[str, Any], line: int) -> list[float]:
     """Return when an event began and ended [s]: a burst says nothing of what lies between."""
     first = item.get("firstTimestamp") or item.get("deprecatedFirstTimestamp") or item.get("eventTime")
     last = item.get("lastTimestamp") or item.get("deprecatedLastTimestamp") or series.get("lastObservedTime")
-    try:
+    with contextlib.suppress(ValueError):
         return sorted({log.clock.read(str(text), line) for text in (first, last) if text})
-    except LogError:
-        raise
-    except ValueError:
-        return []
+    return []
 
 
 _FAULTY = re.compile(
@@ -170,22 +122,13 @@ def _change(log: LogReader, rule: Mapping[str, Any], t: float, node: str, text: 
     )  # fmt: skip
 
 
-class _Fault(NamedTuple):
-    """What an event or a condition says of a part, and since when [s]."""
-
-    cause: str
-    basis: str
-    severity: Literal["fatal", "info"]
-    since: float = math.nan
-
-
-def _fault(rules: Rules, rule: Mapping[str, Any], name: str, text: str) -> _Fault | None:
+def _fault(rules: Rules, rule: Mapping[str, Any], name: str, text: str) -> PartFault | None:
     """Return the fault that a rule and the XID in a text name; ``None`` if a program caused it."""
     cause, basis, is_harmless = rules.of_code(text)
     if cause == "application":
         return None
     severity: Literal["fatal", "info"] = "info" if is_harmless or rule.get("severity") == "info" else "fatal"
-    return _Fault(cause or str(rule["cause"]), basis or name, severity)
+    return PartFault(cause or str(rule["cause"]), basis or name, severity)
 
 
 def _part(rules: Rules, cause: str) -> str:
@@ -195,62 +138,68 @@ def _part(rules: Rules, cause: str) -> str:
 
 def read_nodes(log: LogReader) -> None:
     """Read snapshots of nodes: kubectl get nodes -o json, one or many in a file."""
-    rules = log.rules.kubernetes
     for line, document in log.documents():
-        found = []
+        shots = []
         try:
             for node in (item for item in _listed(document) if isinstance(item, dict)):
-                found.append(_snapshot(log, node, rules, line))
+                shots.append(_snapshot(log, node, line))
                 log.source.rows += 1
-        except LogError:
-            raise
         except (KeyError, TypeError, AttributeError, ValueError):
             log.drop("a node without its conditions", line)
-        taken = max((beat for _, beat in found), default=math.nan)
+        taken = max((beat for _, beat in shots), default=math.nan)
         if math.isnan(taken):
             log.drop("a snapshot without a moment", line)
             continue
         log.source.saw(taken)
-        log.reading.snapshots += (each._replace(t=taken) for each, _ in found)
+        log.reading.snapshots += (shot._replace(t=taken) for shot, _ in shots)
 
 
-def _snapshot(log: LogReader, node: Mapping[str, Any], rules: Mapping[str, Any], line: int) -> tuple[Snapshot, float]:
+def _snapshot(log: LogReader, node: Mapping[str, Any], line: int) -> tuple[Snapshot, float]:
     """Return what a snapshot says of a node, and its last heartbeat [s]."""
 
     def read(value: Any) -> float:
         return log.clock.read(str(value), line)
 
-    name, spec = str(node["metadata"]["name"]), _dict(node, "spec")
-    conditions = {str(each["type"]): each for each in node["status"]["conditions"]}
-    taints = [each for each in _list(spec.get("taints")) if isinstance(each, dict)]
-    cordoned = (
-        next((read(t["timeAdded"]) for t in taints if t.get("key") == _CORDON and t.get("timeAdded")), -math.inf)
-        if spec.get("unschedulable")
-        else math.nan
-    )
-    labels, gpus = _dict(_dict(node, "metadata"), "labels"), _dict(_dict(node, "status"), "capacity").get(_GPUS, "")
+    name = str(node["metadata"]["name"])
+    conditions = {str(entry["type"]): entry for entry in node["status"]["conditions"]}
+    cordoned = _cordoned(_dict(node, "spec"), read)
     created = node["metadata"].get("creationTimestamp")
-    exposure = Exposure(
-        name, read(created) if created else -math.inf, math.inf, "inventory", file=log.file, line=line,
-        gpus=int(gpus) if str(gpus).isdigit() else 0,
-        rack=next((str(labels[key]) for key in rules["racks"] if labels.get(key)), ""),
-    )  # fmt: skip
+    exposure = _seen_as(log, node, read(created) if created else -math.inf, line)
     for entry in _list(_dict(node, "status").get("addresses")):
         if entry.get("address") and entry["address"] != name:
             log.reading.addresses.setdefault(str(entry["address"]), set()).add(name)
-    held = {
-        kind: fault._replace(since=read(each["lastTransitionTime"]))
-        for kind, each in conditions.items()
-        if (fault := _condition(log, kind, each, line)) is not None
+    bad = {
+        kind: fault._replace(since=read(entry["lastTransitionTime"]))
+        for kind, entry in conditions.items()
+        if (fault := _condition(log, kind, entry, line)) is not None
     }
     ready = conditions["Ready"]
-    beats = [read(each["lastHeartbeatTime"]) for each in conditions.values() if each.get("lastHeartbeatTime")]
+    beats = [read(entry["lastHeartbeatTime"]) for entry in conditions.values() if entry.get("lastHeartbeatTime")]
     since = read(ready["lastTransitionTime"])
-    shot = Snapshot(0.0, name, ready["status"] == "True", since, cordoned, held, exposure)
+    shot = Snapshot(0.0, name, ready["status"] == "True", since, cordoned, bad, exposure)
     return shot, max(beats, default=math.nan)
 
 
-def _condition(log: LogReader, kind: str, entry: Mapping[str, Any], line: int) -> _Fault | None:
+def _cordoned(spec: Mapping[str, Any], read: Callable[[Any], float]) -> float:
+    """Return since when a node takes no pods [s]: NaN if it does, and minus infinity if nothing says since when."""
+    if not spec.get("unschedulable"):
+        return math.nan
+    taints = (taint for taint in _list(spec.get("taints")) if isinstance(taint, dict))
+    added = (taint["timeAdded"] for taint in taints if taint.get("key") == _CORDON and taint.get("timeAdded"))
+    return next(map(read, added), -math.inf)
+
+
+def _seen_as(log: LogReader, node: Mapping[str, Any], created: float, line: int) -> Exposure:
+    """Return the service of a node from its creation on [s]."""
+    labels, gpus = _dict(_dict(node, "metadata"), "labels"), _dict(_dict(node, "status"), "capacity").get(_GPUS, "")
+    racks = (str(labels[key]) for key in log.rules.kubernetes["racks"] if labels.get(key))
+    return Exposure(
+        str(node["metadata"]["name"]), created, math.inf, "inventory", file=log.file, line=line,
+        gpus=int(gpus) if str(gpus).isdigit() else 0, rack=next(racks, ""),
+    )  # fmt: skip
+
+
+def _condition(log: LogReader, kind: str, entry: Mapping[str, Any], line: int) -> PartFault | None:
     """Return what a condition of a node says; ``None`` if it is good, or no rule knows it, which is shown."""
     rules, status = log.rules, str(entry.get("status"))
     rule, reason = rules.kubernetes_rule("conditions", kind), str(entry.get("reason") or "")
@@ -275,53 +224,58 @@ def _snapshots(reading: ReaderContext) -> list[Exposure]:
     Of a change between two snapshots that only shows in a later one, the middle is taken.
     """
     before: dict[str, Snapshot] = {}
-    for now in sorted(reading.snapshots, key=lambda each: (each.t, each.node)):
-        last, where = before.get(now.node), now.seen_as
+    for now in sorted(reading.snapshots, key=lambda shot: (shot.t, shot.node)):
+        last = before.get(now.node)
         before[now.node] = now if last is None else now._replace(seen_as=last.seen_as)
+        reading.points += _ready_changes(now, last)
+        reading.points += _cordon_changes(now, last)
+        if last is not None:
+            reading.tables.events += _new_conditions(reading.rules, now, last)
+    end = max((shot.t for shot in before.values()), default=0.0)
+    return [replace(shot.seen_as, t_exit=math.inf if shot.t == end else shot.t) for shot in before.values()]
 
-        def keep(t: float, does: str, key: str, node: str = now.node, where: Exposure = where, **more: Any) -> None:
-            cause, basis = ("not_responding", "Ready") if key == "ready" else ("unknown", key)
-            reading.points.append(
-                StateChange(t, node, does, key, "nodes", where.file, where.line, cause, basis, **more)
-            )
 
-        state, other = ("up", "down") if now.ready else ("down", "up")
-        seen = now.t if last is None else last.t
-        middle = (seen + now.t) / 2
-        if last is None:
-            # One that was out before the first snapshot is no failure that was seen; it only was not there.
-            if not now.ready:
-                keep(now.t, "down", "ready", planned=True)
-        elif now.since > last.t:
-            if last.ready == now.ready:
-                keep((last.t + now.since) / 2, other, "ready", t_lo=last.t)
-            keep(now.since, state, "ready", quiet=now.ready)
-        elif now.ready != last.ready:
-            keep(middle, state, "ready")
-        is_cordoned, was_cordoned = (each is not None and not math.isnan(each.cordoned) for each in (now, last))
-        if is_cordoned and not was_cordoned:
-            keep(now.cordoned if now.cordoned > seen else middle, "down", "schedulable", planned=True)
-        elif was_cordoned and not is_cordoned:
-            keep(middle, "up", "schedulable", quiet=True)
-        for kind, fault in now.conditions.items():
-            if last is not None and (kind not in last.conditions or last.conditions[kind].since != fault.since):
-                reading.tables.events.append(
-                    NodeEvent(
-                        "nodes",
-                        fault.since,
-                        fault.since,
-                        now.node,
-                        fault.cause,
-                        fault.basis,
-                        where.file,
-                        where.line,
-                        _part(reading.rules, fault.cause),
-                        severity=fault.severity,
-                        is_fault=True,
-                    )
-                )
-    end = max((each.t for each in before.values()), default=0.0)
-    return [replace(each.seen_as, t_exit=math.inf if each.t == end else each.t) for each in before.values()]
+def _ready_changes(now: Snapshot, last: Snapshot | None) -> Iterator[StateChange]:
+    """Yield when a node went out of service or returned since the last snapshot."""
+    keep = functools.partial(_shot_change, now, "ready", "not_responding", "Ready")
+    state, other = ("up", "down") if now.ready else ("down", "up")
+    if last is None:
+        # One that was out before the first snapshot is no failure that was seen; it only was not there.
+        if not now.ready:
+            yield keep(now.t, "down", planned=True)
+    elif now.since > last.t:
+        if last.ready == now.ready:
+            yield keep((last.t + now.since) / 2, other, t_lo=last.t)
+        yield keep(now.since, state, quiet=now.ready)
+    elif now.ready != last.ready:
+        yield keep((last.t + now.t) / 2, state)
+
+
+def _cordon_changes(now: Snapshot, last: Snapshot | None) -> Iterator[StateChange]:
+    """Yield when a node was cordoned or uncordoned since the last snapshot."""
+    keep = functools.partial(_shot_change, now, "schedulable", "unknown", "schedulable")
+    seen = now.t if last is None else last.t
+    middle = (seen + now.t) / 2
+    is_cordoned, was_cordoned = (shot is not None and not math.isnan(shot.cordoned) for shot in (now, last))
+    if is_cordoned and not was_cordoned:
+        yield keep(now.cordoned if now.cordoned > seen else middle, "down", planned=True)
+    elif was_cordoned and not is_cordoned:
+        yield keep(middle, "up", quiet=True)
+
+
+def _shot_change(shot: Snapshot, key: str, cause: str, basis: str, t: float, does: str, **more: Any) -> StateChange:
+    where = shot.seen_as
+    return StateChange(t, shot.node, does, key, "nodes", where.file, where.line, cause, basis, **more)
+
+
+def _new_conditions(rules: Rules, now: Snapshot, last: Snapshot) -> Iterator[NodeEvent]:
+    """Yield the faults of conditions that are bad since the last snapshot."""
+    for kind, fault in now.conditions.items():
+        if kind not in last.conditions or last.conditions[kind].since != fault.since:
+            yield NodeEvent(
+                "nodes", fault.since, fault.since, now.node, fault.cause, fault.basis, now.seen_as.file,
+                now.seen_as.line, _part(rules, fault.cause), severity=fault.severity, is_fault=True,
+            )  # fmt: skip
 
 
 # NVSentinel: health events.
@@ -329,57 +283,59 @@ def _snapshots(reading: ReaderContext) -> list[Exposure]:
 
 def read_nvsentinel(log: LogReader) -> None:
     """Read health events: a fatal one takes the node out until the same check of the same part is healthy again."""
-    rules, source = log.rules, log.source
-    actions = {str(key): kind for key, kind in rules.nvsentinel["actions"].items()}
-    for line, item in _items(log):
-        event = {str(key).lower(): value for key, value in item.items()}
-        event = {str(key).lower(): value for key, value in _dict(event, "healthevent").items()} or event
-        node, check = str(event.get("nodename") or ""), str(event.get("checkname") or "")
-        stamp = event.get("generatedtimestamp")
-        if isinstance(stamp, dict):  # as protobuf and MongoDB write it
-            stamp = stamp.get("$date") or stamp.get("seconds")
-        try:
-            moment = log.clock.read(str(stamp), line)
-        except LogError:
-            raise
-        except ValueError:
-            moment = math.nan
-        if not node or not check or math.isnan(moment):
-            log.drop("a health event without node, check or moment", line)
-            continue
-        source.rows += 1
-        source.saw(moment)
-        parts = sorted(
-            ":".join(str(each.get(key, "")) for key in sorted(each, reverse=True))
-            for each in _list(event.get("entitiesimpacted"))
-            if isinstance(each, dict)
-        )
-        key = f"{check} {' '.join(parts)}".strip()
-        if event.get("ishealthy"):
-            log.reading.points.append(StateChange(moment, node, "up", key, "nvsentinel", log.file, line, quiet=True))
-            continue
-        stated = event.get("errorcode")
-        codes = [int(str(code)) for code in (stated if isinstance(stated, list) else [stated]) if str(code).isdigit()]
-        text = f"{check} {event.get('message') or ''}"
-        cause, basis = next(((rules.of_xid.get(code, "gpu_other"), f"xid {code}") for code in codes), ("", check))
-        if not cause or cause == "repair":
-            cause = rules.check_of(check) or rules.cause_of(text)[0]
-        if cause == "application":
-            log.drop("codes that programs cause", line, sort="normal")
-            continue
-        repair = actions.get(str(event.get("recommendedaction")), "")
-        part, device, is_fatal = _part(rules, cause), next(iter(parts), ""), bool(event.get("isfatal"))
-        store_only = str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY")
-        if is_fatal and not store_only:
-            log.reading.points.append(
-                StateChange(moment, node, "down", key, "nvsentinel", log.file, line, cause, basis,
-                      rules.is_planned("", text), repair, part, device, text=text)
-            )  # fmt: skip
-            continue
-        log.tables.events.append(
-            NodeEvent("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, device,
-                  severity="fatal" if is_fatal else "info", repair_kind=repair, is_fault=True)
+    log.each(_items(log), functools.partial(_read_health_event, log))
+
+
+def _read_health_event(log: LogReader, item: Mapping[str, Any], line: int) -> None:
+    rules, event = log.rules, {str(key).lower(): value for key, value in item.items()}
+    event = {str(key).lower(): value for key, value in _dict(event, "healthevent").items()} or event
+    node, check = str(event.get("nodename") or ""), str(event.get("checkname") or "")
+    moment = _generated(log, event.get("generatedtimestamp"), line)
+    if not node or not check or math.isnan(moment):
+        raise UnusedError("a health event without node, check or moment", "unusable")
+    log.source.rows += 1
+    log.source.saw(moment)
+    impacted = (entity for entity in _list(event.get("entitiesimpacted")) if isinstance(entity, dict))
+    parts = sorted(":".join(str(entity.get(key, "")) for key in sorted(entity, reverse=True)) for entity in impacted)
+    key = f"{check} {' '.join(parts)}".strip()
+    if event.get("ishealthy"):
+        log.reading.points.append(StateChange(moment, node, "up", key, "nvsentinel", log.file, line, quiet=True))
+        return
+    text = f"{check} {event.get('message') or ''}"
+    cause, basis = _cause_of_check(rules, check, text, event.get("errorcode"))
+    if cause == "application":
+        raise UnusedError("codes that programs cause")
+    repair = rules.actions.get(str(event.get("recommendedaction")), "")
+    part, device, is_fatal = _part(rules, cause), next(iter(parts), ""), bool(event.get("isfatal"))
+    if is_fatal and not str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY"):
+        log.reading.points.append(
+            StateChange(moment, node, "down", key, "nvsentinel", log.file, line, cause, basis,
+                  rules.is_planned("", text), repair, part, device, text=text)
         )  # fmt: skip
+        return
+    log.tables.events.append(
+        NodeEvent("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, device,
+              severity="fatal" if is_fatal else "info", repair_kind=repair, is_fault=True)
+    )  # fmt: skip
+
+
+def _generated(log: LogReader, stamp: Any, line: int) -> float:
+    """Return the moment of a health event [s]; NaN if there is none that can be read."""
+    if isinstance(stamp, dict):  # as protobuf and MongoDB write it
+        stamp = stamp.get("$date") or stamp.get("seconds")
+    with contextlib.suppress(ValueError):
+        return log.clock.read(str(stamp), line)
+    return math.nan
+
+
+def _cause_of_check(rules: Rules, check: str, text: str, stated: Any) -> tuple[str, str]:
+    """Return the cause of a health event and what names it: the first XID, else the check, else its text."""
+    codes = (int(str(code)) for code in (stated if isinstance(stated, list) else [stated]) if str(code).isdigit())
+    code = next(codes, -1)
+    cause, basis = (rules.of_xid.get(code, "gpu_other"), f"xid {code}") if code >= 0 else ("", check)
+    if not cause or cause == "repair":
+        cause = rules.check_of(check) or rules.cause_of(text)[0]
+    return cause, basis
 
 
 # Prometheus: range queries.
@@ -390,7 +346,6 @@ def read_prometheus(log: LogReader) -> None:
 
     Samples are kept as runs of equal values, so that several files of one series give what a single one would.
     """
-    metrics = log.rules.prometheus["metrics"]
     for line, document in log.documents():
         data = document.get("data", document) if isinstance(document, dict) else {}
         kind = data.get("resultType") if isinstance(data, dict) else None
@@ -398,34 +353,32 @@ def read_prometheus(log: LogReader) -> None:
             raise LogError(f"{log.file}:{line}: the query failed: {str(document.get('error'))[:80]}")
         if kind != "matrix" or not isinstance(data.get("result"), list):
             raise LogError(f"{log.file}:{line}: is no answer of query_range ({kind}); ask for /api/v1/query_range")
-        for each in data["result"]:
-            if not isinstance(each, dict) or not isinstance(each.get("values"), list):
-                log.drop("a series without values", line)
-                continue
-            name = _dict(each, "metric")
-            metric = str(name.get("__name__", ""))
-            if not metric:
-                log.drop("the name of the metric was aggregated away: query up itself, not max(up)", line)
-                continue
-            rule = metrics.get(metric)
-            if rule is None or any(name.get(key) != value for key, value in rule.get("labels", {}).items()):
-                log.drop(f"series that no rule uses: {metric}"[:80], line, sort="normal")
-                continue
-            node = _node_of(log.reading, rule, name)
-            if not node:
-                log.drop(f"series of {metric} without a label of the node", line)
-                continue
-            if not _is_of_node(rule, name):
-                log.drop(f"series of {metric} that are no nodes: job {name.get('job') or 'without name'}"[:80], line)
-                continue
-            if rule["does"] == "name":
-                log.source.rows += 1
-                continue
-            device = str(name.get("pci_bus_id") or name.get("gpu") or name.get("device") or name.get("job") or "")
-            code = str(name.get(rule["label"], "")) if "label" in rule else ""
-            runs = log.reading.series.setdefault((metric, node, f"{device} {code}".strip()), [])
-            runs += _runs(log, each["values"], line)
-            log.source.rows += 1
+        log.each(((line, series) for series in data["result"]), functools.partial(_read_series, log))
+
+
+def _read_series(log: LogReader, series: Any, line: int) -> None:
+    if not isinstance(series, dict) or not isinstance(series.get("values"), list):
+        raise UnusedError("a series without values", "unusable")
+    name = _dict(series, "metric")
+    metric = str(name.get("__name__", ""))
+    if not metric:
+        reason = "the name of the metric was aggregated away: query up itself, not max(up)"
+        raise UnusedError(reason, "unusable")
+    rule = log.rules.prometheus["metrics"].get(metric)
+    if rule is None or any(name.get(key) != value for key, value in rule.get("labels", {}).items()):
+        raise UnusedError(f"series that no rule uses: {metric}"[:80])
+    node = _node_of(log.reading, rule, name)
+    if not node:
+        raise UnusedError(f"series of {metric} without a label of the node", "unusable")
+    if not _is_of_node(rule, name):
+        job = name.get("job") or "without name"
+        raise UnusedError(f"series of {metric} that are no nodes: job {job}"[:80], "unusable")
+    if rule["does"] != "name":
+        devices = (name.get(key) for key in ("pci_bus_id", "gpu", "device", "job"))
+        code = str(name.get(rule["label"], "")) if "label" in rule else ""
+        part = f"{next(filter(None, devices), '')} {code}".strip()
+        log.reading.series.setdefault((metric, node, part), []).extend(_runs(log, series["values"], line))
+    log.source.rows += 1
 
 
 def _node_of(reading: ReaderContext, rule: Mapping[str, Any], name: Mapping[str, Any]) -> str:
@@ -527,45 +480,36 @@ def _faults_of(
     reading: ReaderContext, metric: str, rule: Mapping[str, Any], node: str, part: str, runs: Sequence[SampleRun]
 ) -> None:
     """Make a fault of each change of a code, or of each rise of a counter."""
-    tables, of_xid = reading.tables, reading.rules.of_xid
+    tables = reading.tables
     device, _, label = part.rpartition(" ") if "label" in rule else (part, "", "")
+    for run, before, lo in _changes(runs, is_code=rule["does"] == "code"):
+        if before is None:
+            tables.drop(run.file, f"{metric}: what stood before the first sample", run.line, sort="normal")
+            continue
+        is_code = rule["does"] == "code"
+        code = int(run.value) if is_code else int(label) if label.isdigit() else 0
+        cause = reading.rules.of_xid.get(code, "gpu_other") if code else str(rule.get("cause", "gpu_other"))
+        if cause == "application":
+            tables.drop(run.file, f"{metric}: codes that programs cause", run.line, sort="normal")
+            continue
+        t, basis = max(run.first, lo), f"xid {code}" if code else metric
+        severity: Any = "info" if code in reading.rules.harmless else rule.get("severity", "fatal")
+        tables.events.append(
+            NodeEvent("prometheus", t, t, node, cause, basis, run.file, run.line, "gpu", device, lo, severity=severity,
+                  raw_count=1 if is_code else max(int(run.value - before), 1), is_fault=True)
+        )  # fmt: skip
+
+
+def _changes(runs: Iterable[SampleRun], *, is_code: bool) -> Iterator[tuple[SampleRun, float | None, float]]:
+    """Yield the runs in which a code is another one, or a counter has risen, with the value before and its end [s]."""
     level, until = None, -math.inf
     for run in runs:
         if run.last <= until and level is not None:
             continue  # another file has these samples too
-        lo, t = until, max(run.first, until)
-        before, level, until = level, run.value, max(run.last, until)
-        is_code = rule["does"] == "code"
-        rise = run.value - (before or 0.0)
-        if run.value <= 0 or run.value == before or (not is_code and rise <= 0):
-            continue
-        if before is None:
-            tables.drop(run.file, f"{metric}: what stood before the first sample", run.line, sort="normal")
-            continue
-        code = int(run.value) if is_code else int(label) if label.isdigit() else 0
-        cause = of_xid.get(code, "gpu_other") if code else str(rule.get("cause", "gpu_other"))
-        if cause == "application":
-            tables.drop(run.file, f"{metric}: codes that programs cause", run.line, sort="normal")
-            continue
-        severity = "info" if code in reading.rules.harmless else rule.get("severity", "fatal")
-        tables.events.append(
-            NodeEvent(
-                "prometheus",
-                t,
-                t,
-                node,
-                cause,
-                f"xid {code}" if code else metric,
-                run.file,
-                run.line,
-                "gpu",
-                device,
-                lo,
-                severity=severity,
-                raw_count=1 if is_code else max(int(rise), 1),
-                is_fault=True,
-            )
-        )
+        before, lo = level, until
+        level, until = run.value, max(run.last, until)
+        if run.value > 0 and run.value != before and (is_code or run.value > (before or 0.0)):
+            yield run, before, lo
 
 
 def _states_of(

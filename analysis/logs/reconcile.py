@@ -12,7 +12,7 @@ import math
 import time
 from collections import Counter, defaultdict
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.files import ReaderContext
-    from ettrick.analysis.logs.health import StateChange
-    from ettrick.analysis.logs.tables import LogFile, Tables
+    from ettrick.analysis.logs.tables import LogFile, StateChange, Tables
 
     _Floats = NDArray[np.float64]
+    _Row = NodeEvent | StateChange | LoggedAttempt
 
 # Names of nodes: one for each.
 
@@ -160,42 +160,35 @@ def leave_out_strays(reading: ReaderContext) -> None:
     """
     tables, today = reading.tables, time.time() + DAY
     sources = {s.file: s for s in tables.sources if s.last > today or s.last - s.first > YEAR}
-    rows: dict[str, list[NodeEvent | StateChange | LoggedAttempt]] = defaultdict(list)
-    tables_of_rows: list[Sequence[NodeEvent | StateChange | LoggedAttempt]] = [
-        tables.events,
-        reading.points,
-        tables.attempts,
-    ]
-    for row in itertools.chain.from_iterable(tables_of_rows if sources else ()):
+    lists: tuple[list[Any], ...] = tables.events, reading.points, tables.attempts
+    rows: dict[str, list[_Row]] = defaultdict(list)
+    for row in itertools.chain.from_iterable(lists if sources else ()):
         if row.file in sources:
             rows[row.file].append(row)
     strays: set[int] = set()
-    for file, own in rows.items():
-        spans = np.array([(row.t_start if isinstance(row, LoggedAttempt) else row.t, _end(row)) for row in own])
-        is_stray = _after(tables, sources[file], own, spans, today) | _strays(spans[:, 0])
+    for file, of_file in rows.items():
+        spans = np.array([(_begin(row), _end(row)) for row in of_file])
+        is_stray = _after(tables, sources[file], of_file, spans, today) | _strays(spans[:, 0])
         if is_stray.any():
-            odd = [row for row, stray in zip(own, is_stray, strict=True) if stray]
+            odd = [row for row, stray in zip(of_file, is_stray, strict=True) if stray]
             strays.update(map(id, odd))
             _narrow(tables, sources[file], odd, spans[~is_stray])
-    if strays:
-        tables.events[:] = [row for row in tables.events if id(row) not in strays]
-        tables.attempts[:] = [row for row in tables.attempts if id(row) not in strays]
-        reading.points[:] = [row for row in reading.points if id(row) not in strays]
+    for rows_of_kind in lists if strays else ():
+        rows_of_kind[:] = [row for row in rows_of_kind if id(row) not in strays]
     _check_years(tables)
 
 
-def _end(row: NodeEvent | StateChange | LoggedAttempt) -> float:
+def _begin(row: _Row) -> float:
+    """Return the start of what has one [s since 1970]."""
+    return row.t_start if isinstance(row, LoggedAttempt) else row.t
+
+
+def _end(row: _Row) -> float:
     """Return the end of what has one [s since 1970]."""
     return getattr(row, "t_end", math.nan)
 
 
-def _after(
-    tables: Tables,
-    source: LogFile,
-    rows: Sequence[NodeEvent | StateChange | LoggedAttempt],
-    spans: _Floats,
-    today: float,
-) -> NDArray[np.bool_]:
+def _after(tables: Tables, source: LogFile, rows: Sequence[_Row], spans: _Floats, today: float) -> NDArray[np.bool_]:
     """Return which rows lie after today; an outage whose end lies within a year from now is planned to, and lasts."""
     is_late: NDArray[np.bool_] = spans[:, 0] > today
     if is_late.sum() > len(spans) / 2:
@@ -211,14 +204,10 @@ def _after(
     return is_late
 
 
-def _narrow(
-    tables: Tables, source: LogFile, strays: Sequence[NodeEvent | StateChange | LoggedAttempt], spans: _Floats
-) -> None:
+def _narrow(tables: Tables, source: LogFile, strays: Sequence[_Row], spans: _Floats) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
-    moments = " to ".join(
-        utc(t) for t in (first.t_start if isinstance(first, LoggedAttempt) else first.t, _end(first)) if t == t
-    )
+    moments = " to ".join(utc(t) for t in (_begin(first), _end(first)) if t == t)
     tables.findings.insert(
         0, f"{source.file}: {number_of(len(strays), 'row')} dated after today, or years from all others, are left out, "
         f"for example line {first.line}: {moments}",

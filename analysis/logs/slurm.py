@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ettrick.analysis.logs.health import StateChange
-from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, UnusedError
+from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, StateChange, UnusedError
 from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:

@@ -143,6 +143,92 @@ class TrainingPhase:
     line: int = 0
 
 
+# What takes more than one file to understand.
+
+
+class StateChange(NamedTuple):
+    """A moment at which a node, or one check of it, changes its state.
+
+    Parameters
+    ----------
+    t
+        When [s since 1970].
+    does
+        ``down``, ``up``, or ``answers``: it may be back, if nothing says otherwise.
+    key
+        What went down: a node is out as long as anything is.
+    t_lo
+        Earliest moment at which it can have gone down [s]; NaN if `t` is exact.
+    """
+
+    t: float
+    node: str
+    does: str
+    key: str
+    source: str
+    file: str
+    line: int
+    cause: str = "unknown"
+    basis: str = "unknown"
+    planned: bool = False
+    repair: str = ""
+    part: str = "node"
+    part_id: str = ""
+    t_lo: float = math.nan
+    text: str = ""
+    quiet: bool = False
+    """Whether it may say nothing new."""
+
+
+class SampleRun(NamedTuple):
+    """Samples of a time series that are equal: first and last moment [s], value, step [s], and where they are from."""
+
+    first: float
+    last: float
+    value: float
+    step: float
+    file: str
+    line: int
+
+
+class Snapshot(NamedTuple):
+    """A node at one moment: whether it is ready, and since when; since when it is cordoned, NaN if it is not [s]."""
+
+    t: float
+    node: str
+    ready: bool
+    since: float
+    cordoned: float
+    conditions: dict[str, PartFault]
+    """What each other condition that is bad says."""
+    seen_as: Exposure
+
+
+class PartFault(NamedTuple):
+    """What an event or a condition says of a part, and since when [s]."""
+
+    cause: str
+    basis: str
+    severity: Literal["fatal", "info"]
+    since: float = math.nan
+
+
+class SpanEdge(NamedTuple):
+    """A moment [s] at which a span of a job begins or ends, in the order that runs are made in.
+
+    At one moment a job ends (rank 0), spans end (1), a job starts (2), spans begin (3), and a numbered step
+    begins (4).
+    """
+
+    job: str
+    moment: float
+    rank: int
+    step: int
+    span: str
+    file: str
+    line: int
+
+
 @dataclass(slots=True)
 class PartLife:
     """A part from when it was put into service to its failure, or to when it was last seen, in seconds.
@@ -330,6 +416,7 @@ class Rules:
             for table in ("events", "conditions")
         }
         self.columns: dict[str, list[str]] = _merged(content["columns"], own.get("columns", {}))
+        self.actions = {str(key): kind for key, kind in self.nvsentinel["actions"].items()}
         self._checks = _patterns((entry["match"], entry["cause"]) for entry in self.nvsentinel["checks"])
         # Logs say the same few things of each node.
         often = functools.lru_cache(100_000)

@@ -16,33 +16,17 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, TrainingPhase
-from ettrick.sim.records import EPOCH, LogError, since_1970
+from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, SpanEdge, TrainingPhase, UnusedError
+from ettrick.sim.records import EPOCH, since_1970
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.logs.files import LogReader, ReaderContext
 
 # ml-goodput-measurement: JSON objects, as they were written or as a collector wrapped them.
-
-
-class SpanEdge(NamedTuple):
-    """A moment [s] at which a span of a job begins or ends, in the order that runs are made in.
-
-    At one moment a job ends (rank 0), spans end (1), a job starts (2), spans begin (3), and a numbered step
-    begins (4).
-    """
-
-    job: str
-    moment: float
-    rank: int
-    step: int
-    span: str
-    file: str
-    line: int
 
 
 _RANKS = {"job_end_time": 0, "job_start_time": 2, "step_start_time": 4}
@@ -75,8 +59,6 @@ def read_goodput(log: LogReader) -> None:
         for record in value if isinstance(value, list) else [value]:
             try:
                 entries = _entries(record, log, line)
-            except LogError:
-                raise
             except (LookupError, TypeError, RecursionError, OverflowError, json.JSONDecodeError):
                 log.drop("no entry of ml-goodput-measurement", line)
                 continue
@@ -196,8 +178,6 @@ def _report(log: LogReader, fields: Mapping[str, str], number: int, begun: int) 
     """Keep the failure that a report tells, which begins on one line and ends on another."""
     try:
         moment = log.clock.read(fields["time"], number, "time")
-    except LogError:
-        raise
     except ValueError:
         log.drop("a moment that cannot be read", number)
         return
@@ -248,32 +228,35 @@ def read_nvrx(log: LogReader) -> None:
 
 def read_cycles(log: LogReader) -> None:
     """Read cycle_info of ft_launcher: which nodes ran between two restarts of one job."""
-    for line, entry in log.documents():
+
+    def read(entry: Mapping[str, Any], line: int) -> None:
         try:
-            begin, end = (
-                log.clock.read(text if re.search(r"Z$|[+-]\d\d:?\d\d$", text) else f"{text}Z", line)
-                if text
-                else math.nan
-                for text in (str(entry[key] or "") for key in ("cycle_start_time", "cycle_end_time"))
-            )
-            nodes = entry["active_nodes"]
-            nodes = ",".join(map(str, nodes)) if isinstance(nodes, list) else str(nodes or "")
-            ranks = entry.get("active_ranks")
-            count = len(ranks) if isinstance(ranks, list) else ranks if isinstance(ranks, int) else 0
-            size = len(log.reading.hosts.expand(nodes))
-            job, number = str(entry["job_id"]), int(entry["cycle_number"])
-        except (KeyError, TypeError, ValueError, AttributeError):
-            log.drop("no entry of cycle_info", line)
-            continue
-        if math.isnan(begin) or end < begin:
-            log.drop("has no start" if math.isnan(begin) else "ends before it starts", line)
-            continue
+            cycle = _cycle(log, entry, line)
+        except ValueError:
+            raise ValueError("no entry of cycle_info") from None
+        if math.isnan(cycle.t_start) or cycle.t_end < cycle.t_start:
+            raise UnusedError("has no start" if math.isnan(cycle.t_start) else "ends before it starts", "unusable")
         log.source.rows += 1
-        log.source.saw(begin, end)
-        log.reading.cycles.append(
-            LoggedAttempt(job, number, nodes, size, count, math.nan, math.nan, begin, end, end - begin, "",
-                    file=log.file, line=line)
-        )  # fmt: skip
+        log.source.saw(cycle.t_start, cycle.t_end)
+        log.reading.cycles.append(cycle)
+
+    log.each(log.documents(), read, "no entry of cycle_info")
+
+
+def _cycle(log: LogReader, entry: Mapping[str, Any], line: int) -> LoggedAttempt:
+    """Return what ran in a cycle; the moments of one without an offset are of UTC."""
+    stated = (str(entry[key] or "") for key in ("cycle_start_time", "cycle_end_time"))
+    zoned = (text if not text or re.search(r"Z$|[+-]\d\d:?\d\d$", text) else f"{text}Z" for text in stated)
+    begin, end = (log.clock.read(text, line) if text else math.nan for text in zoned)
+    nodes = entry["active_nodes"]
+    nodes = ",".join(map(str, nodes)) if isinstance(nodes, list) else str(nodes or "")
+    ranks = entry.get("active_ranks")
+    count = len(ranks) if isinstance(ranks, list) else ranks if isinstance(ranks, int) else 0
+    size, job = len(log.reading.hosts.expand(nodes)), str(entry["job_id"])
+    return LoggedAttempt(
+        job, int(entry["cycle_number"]), nodes, size, count, math.nan, math.nan, begin, end, end - begin, "",
+        file=log.file, line=line,
+    )  # fmt: skip
 
 
 def close(reading: ReaderContext) -> None:
@@ -290,28 +273,35 @@ def _place_cycles(reading: ReaderContext) -> None:
     if not reading.cycles:
         return
     cycles: dict[str, list[LoggedAttempt]] = defaultdict(list)
-    for each in reading.cycles:
-        cycles[each.job].append(each)
-    kept = []
-    for attempt in reading.tables.attempts:
-        over = math.inf if math.isnan(attempt.t_end) else attempt.t_end
-        within = [each for each in cycles.get(attempt.job, ()) if attempt.t_start - 300 <= each.t_start <= over]
-        if not within:
-            kept.append(attempt)
-            continue
-        for each in within:
-            each.user, each.partition, each.limit = attempt.user, attempt.partition, attempt.limit
-            each.gpus, each.end_state = each.gpus or attempt.gpus, "FAILED"
-        first, last = (choose(within, key=lambda each: each.t_start) for choose in (min, max))
-        first.t_submit, first.t_eligible = attempt.t_submit, attempt.t_eligible
-        last.end_state, last.blamed_node = attempt.end_state, attempt.blamed_node
-    for mine in cycles.values():
-        mine.sort(key=lambda each: each.t_start)
-        for each in mine:
-            last_state = "RUNNING" if math.isnan(each.t_end) else "COMPLETED"
-            each.end_state = each.end_state or ("FAILED" if each is not mine[-1] else last_state)
-        for one, after in itertools.pairwise(mine):
-            if math.isnan(one.t_end):
-                one.t_end, one.elapsed = after.t_start, after.t_start - one.t_start
-        kept += [replace(each, attempt=number) for number, each in enumerate(mine)]
-    reading.tables.attempts[:] = kept
+    for cycle in reading.cycles:
+        cycles[cycle.job].append(cycle)
+    attempts = [attempt for attempt in reading.tables.attempts if not _replaced(attempt, cycles.get(attempt.job, ()))]
+    for of_job in cycles.values():
+        of_job.sort(key=lambda cycle: cycle.t_start)
+        _end_each(of_job)
+        attempts += [replace(cycle, attempt=number) for number, cycle in enumerate(of_job)]
+    reading.tables.attempts[:] = attempts
+
+
+def _replaced(attempt: LoggedAttempt, cycles: Iterable[LoggedAttempt]) -> bool:
+    """Give the cycles within a run of the scheduler what it says of them; return whether there are any."""
+    over = math.inf if math.isnan(attempt.t_end) else attempt.t_end
+    within = [cycle for cycle in cycles if attempt.t_start - 300 <= cycle.t_start <= over]
+    if not within:
+        return False
+    for cycle in within:
+        cycle.user, cycle.partition, cycle.limit = attempt.user, attempt.partition, attempt.limit
+        cycle.gpus, cycle.end_state = cycle.gpus or attempt.gpus, "FAILED"
+    first, last = (choose(within, key=lambda cycle: cycle.t_start) for choose in (min, max))
+    first.t_submit, first.t_eligible = attempt.t_submit, attempt.t_eligible
+    last.end_state, last.blamed_node = attempt.end_state, attempt.blamed_node
+    return True
+
+
+def _end_each(cycles: Sequence[LoggedAttempt]) -> None:
+    """Give the cycles of a job, in order, the ends that follow from the next one."""
+    for cycle, after in itertools.zip_longest(cycles, cycles[1:]):
+        last_state = "RUNNING" if math.isnan(cycle.t_end) else "COMPLETED"
+        cycle.end_state = cycle.end_state or ("FAILED" if after else last_state)
+        if after and math.isnan(cycle.t_end):
+            cycle.t_end, cycle.elapsed = after.t_start, after.t_start - cycle.t_start
