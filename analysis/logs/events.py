@@ -135,62 +135,86 @@ def build(
     rows = [event for event in tables.events if not event.is_fault]
     faults = _faults(tables, [event for event in tables.events if event.is_fault and event.part != "job"])
     reports = [event for event in tables.events if event.is_fault and event.part == "job"]
-    rows_have_ends = bool(rows) or not faults
-    watches = any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
-    if not rows and not faults and not watches:
+    has_ends = bool(rows) or not faults
+    if not rows and not faults and not _are_watched(tables, window):
         raise NoModelError(_why_no_nodes(tables))
-    if rows_have_ends:
-        merged = _outages(tables, rows)
-    else:
-        merged = [replace(fault) for fault in faults if fault.severity == "fatal"]
-        tables.findings.append(
-            "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
-            "repairs, and faults that leave no line (power, host) are missing"
-        )
+    merged = _outages(tables, rows) if has_ends else _of_faults(tables, faults)
     start, end = window or _window(tables, merged)
     exposure = _exposure(tables, hosts, nodes, start, end)
-    logs = [source for source in tables.sources if source.first < math.inf]
-    first, last = min((each.first for each in logs), default=0.0), max((each.last for each in logs), default=0.0)
-    if window and logs and max(window[0] - last, first - window[1]) > window[1] - window[0]:
-        raise LogError(f"--window: the logs are of {utc(first)} to {utc(last)}, and nothing is near these moments")
+    _check_window(tables, window)
     for gap in without:
         exposure = [part for row in exposure for part in _cut(row, *gap)]
     if not exposure:
         raise NoModelError("no failure rate: --without leaves no time in which a node was watched")
-    names = list(dict.fromkeys(row.unit for row in exposure))
-    number = {name: at for at, name in enumerate(names)}
-    _refuse_strangers(tables, merged, number)
-    if exposure[0].basis == "inventory":
+    history = _watched(exposure, start, end, has_ends=has_ends)
+    _refuse_strangers(tables, merged, history.number)
+    if history.basis == "inventory":
         tables.findings.append(_coverage(tables, hosts))
-    racks, gpus = [""] * len(names), np.zeros(len(names), dtype=np.int64)
+    _clip_outages(tables, history, merged, exposure)
+    if has_ends:
+        _better_causes(history.outages, faults)
+    else:  # a fault that stands for an outage is there once
+        rest = (event for event in faults if event.severity != "fatal")
+        faults = sorted([*history.outages, *rest], key=lambda event: event.t)
+    history.outages.sort(key=lambda event: (event.t, event.node))
+    history.faults = faults
+    planned = (event for event in merged if event.planned)
+    events = [*(history.outages if has_ends else ()), *planned, *faults, *reports]
+    tables.events = sorted(events, key=lambda event: event.t)
+    tables.exposure = exposure
+    tables.findings += _silences(tables, history)
+    return history
+
+
+def _are_watched(tables: Tables, window: tuple[float, float] | None) -> bool:
+    """Return whether a log would have said if a node had been out of service."""
+    return any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
+
+
+def _of_faults(tables: Tables, faults: Sequence[NodeEvent]) -> list[NodeEvent]:
+    """Return the faults that stand for outages, where no log of nodes has these."""
+    tables.findings.append(
+        "no node history (sacctmgr list event): faults of kernel logs stand for outages, nothing is known of "
+        "repairs, and faults that leave no line (power, host) are missing"
+    )
+    return [replace(fault) for fault in faults if fault.severity == "fatal"]
+
+
+def _check_window(tables: Tables, window: tuple[float, float] | None) -> None:
+    """Refuse a stated window that no log is near."""
+    logs = [source for source in tables.sources if source.first < math.inf]
+    if window is None or not logs:
+        return
+    first, last = min(source.first for source in logs), max(source.last for source in logs)
+    if max(window[0] - last, first - window[1]) > window[1] - window[0]:
+        raise LogError(f"--window: the logs are of {utc(first)} to {utc(last)}, and nothing is near these moments")
+
+
+def _watched(exposure: Sequence[Exposure], start: float, end: float, *, has_ends: bool) -> History:
+    """Return the history of nodes to which nothing has happened yet."""
+    rows = {row.unit: row for row in exposure}  # the last one of a node says where it is
+    number = {name: index for index, name in enumerate(rows)}
+    return History(
+        list(rows), [row.rack for row in rows.values()], np.array([row.gpus for row in rows.values()], dtype=np.int64),
+        start, end, np.array([number[row.unit] for row in exposure]), np.array([row.t_enter for row in exposure]),
+        np.array([row.t_exit for row in exposure]), [], {}, [], has_ends, exposure[0].basis,
+    )  # fmt: skip
+
+
+def _clip_outages(tables: Tables, history: History, events: Sequence[NodeEvent], exposure: Sequence[Exposure]) -> None:
+    """Put what happened while nodes were in service into a history: outages, and stretches of planned work."""
+    number = history.number
     by_node: dict[str, list[Exposure]] = defaultdict(list)
     for row in exposure:
-        racks[number[row.unit]], gpus[number[row.unit]] = row.rack, row.gpus
         by_node[row.unit].append(row)
-    outages, planned = [], defaultdict(list)
-    for event in merged:
+    for event in events:
         clipped = _in_service(event, by_node.get(event.node, ()))
         if clipped is None:
             tables.drop(event.file, "outside the time in which the node was watched", event.line)
         elif event.planned:
-            planned[number[event.node]].append((clipped.t, end if math.isnan(clipped.t_end) else clipped.t_end))
+            history.planned.setdefault(number[event.node], []).append((clipped.t, history.until(clipped)))
         else:
-            outages.append(clipped)
-    if rows_have_ends:
-        _better_causes(outages, faults)
-    else:  # a fault that stands for an outage is there once
-        faults = sorted([*outages, *(e for e in faults if e.severity != "fatal")], key=lambda event: event.t)
-    outages.sort(key=lambda event: (event.t, event.node))
-    events = [*(outages if rows_have_ends else ()), *(e for e in merged if e.planned), *faults, *reports]
-    tables.events = sorted(events, key=lambda event: event.t)
-    tables.exposure = exposure
-    found = History(
-        names, racks, gpus, start, end,
-        np.array([number[row.unit] for row in exposure]), np.array([row.t_enter for row in exposure]),
-        np.array([row.t_exit for row in exposure]), outages, dict(planned), faults, rows_have_ends, exposure[0].basis,
-    )  # fmt: skip
-    tables.findings += _silences(tables, found)
-    return found
+            history.outages.append(clipped)
 
 
 def _coverage(tables: Tables, hosts: HostLists) -> str:
@@ -217,39 +241,48 @@ def _faults(tables: Tables, groups: list[NodeEvent]) -> list[NodeEvent]:
 
     The first code that a program does not cause names the fault; a code that only names the repair names it too.
     """
-    groups.sort(key=lambda event: (*_place(event), event.t))
-    joined: list[NodeEvent] = []
-    for event in groups:
-        last = joined[-1] if joined else None
-        if last is not None and _place(last) == _place(event) and event.t - last.t_end <= SAME_CODE:
-            if event.file != last.file and (event.t, event.t_end) == (last.t, last.t_end):
-                tables.drop(event.file, "a fault that another file has too", event.line, event.raw_count, "normal")
-                continue
-            last.t_end = max(last.t_end, event.t_end)
-            last.raw_count += event.raw_count
-        else:
-            joined.append(event)
-    for event in joined:
+    faults = _joined_groups(tables, groups)
+    for event in faults:
         if event.source != "kernel":
             continue  # the same codes by another way
         code = event.cause_basis.removeprefix("xid ")
         tables.groups.setdefault(int(code) if code.isdigit() else 0, [0, 0])[1] += 1
-    joined.sort(key=lambda event: (event.node, event.t))
-    found: list[NodeEvent] = []
-    for event in joined:
-        last = found[-1] if found else None
-        if last is not None and last.node == event.node and event.t - last.t_end <= CHAIN:
+    faults.sort(key=lambda event: (event.node, event.t))
+    chains: list[NodeEvent] = []
+    for event in faults:
+        if chains and chains[-1].node == event.node and event.t - chains[-1].t_end <= CHAIN:
+            _add_code(chains[-1], event)
+        else:
+            chains.append(event)
+    return sorted((event for event in chains if event.cause != "repair"), key=lambda event: event.t)
+
+
+def _joined_groups(tables: Tables, groups: list[NodeEvent]) -> list[NodeEvent]:
+    """Return groups of one code and device, those of several files that follow each other as one."""
+    groups.sort(key=lambda event: (*_place(event), event.t))
+    joined: list[NodeEvent] = []
+    for event in groups:
+        last = joined[-1] if joined else None
+        if last is None or _place(last) != _place(event) or event.t - last.t_end > SAME_CODE:
+            joined.append(event)
+        elif event.file != last.file and (event.t, event.t_end) == (last.t, last.t_end):
+            tables.drop(event.file, "a fault that another file has too", event.line, event.raw_count, "normal")
+        else:
             last.t_end = max(last.t_end, event.t_end)
             last.raw_count += event.raw_count
-            if event.cause == "repair":
-                last.repair_kind = "reboot"
-            elif last.cause == "repair":
-                last.cause, last.cause_basis = event.cause, event.cause_basis
-            if event.severity == "fatal":
-                last.severity = "fatal"
-        else:
-            found.append(event)
-    return sorted((event for event in found if event.cause != "repair"), key=lambda event: event.t)
+    return joined
+
+
+def _add_code(fault: NodeEvent, event: NodeEvent) -> None:
+    """Add a later code to the fault that it is one of."""
+    fault.t_end = max(fault.t_end, event.t_end)
+    fault.raw_count += event.raw_count
+    if event.cause == "repair":
+        fault.repair_kind = "reboot"
+    elif fault.cause == "repair":
+        fault.cause, fault.cause_basis = event.cause, event.cause_basis
+    if event.severity == "fatal":
+        fault.severity = "fatal"
 
 
 def _place(event: NodeEvent) -> tuple[str, str, str]:
@@ -263,31 +296,20 @@ def _outages(tables: Tables, rows: list[NodeEvent]) -> list[NodeEvent]:
     Planned work and outages are joined each among themselves. An outage that begins in planned work stays one. An end
     that another source states is the end of one that is open.
     """
-    found: list[NodeEvent] = []
+    outages: list[NodeEvent] = []
     apart: list[NodeEvent] = []
     orphans: list[NodeEvent] = []
-    for planned in (False, True):
-        last: NodeEvent | None = None
-        for row in sorted((row for row in rows if row.planned is planned), key=lambda row: (row.node, row.t)):
-            until = 0.0 if last is None else math.inf if math.isnan(last.t_end) else last.t_end
-            if last is not None and last.node == row.node and row.t <= until:
-                if math.isinf(until):
-                    # An open row that a later one of the same node follows was not closed by slurmdbd.
-                    orphans += [row] if row.t > last.t + TOGETHER else []
-                    last.t_end = row.t
-                elif row.source != last.source and abs(row.t_end - until) > TOGETHER:
-                    apart.append(row)
-                if not math.isnan(row.t_end):
-                    last.t_end = max(last.t_end, row.t_end)
-                elif row.source == last.source:
-                    last.t_end = math.nan
-                last.raw_count += 1
-                last.repair_kind = row.repair_kind or last.repair_kind
-                if last.cause in GENERIC and row.cause not in GENERIC:
-                    last.cause, last.cause_basis = row.cause, row.cause_basis
-            else:
-                last = replace(row)
-                found.append(last)
+    for row in sorted(rows, key=lambda row: (row.planned, row.node, row.t)):
+        last = outages[-1] if outages else None
+        if last is None or (last.planned, last.node) != (row.planned, row.node) or row.t > _until(last):
+            outages.append(replace(row))
+            continue
+        if math.isnan(last.t_end):
+            # An open row that a later one of the same node follows was not closed by slurmdbd.
+            orphans += [row] if row.t > last.t + TOGETHER else []
+        elif row.source != last.source and abs(row.t_end - last.t_end) > TOGETHER:
+            apart.append(row)
+        _join_outage(last, row)
     tables.findings += [
         f"{number_of(len(odd), 'outage')} {what}, for example {odd[0].file}:{odd[0].line}"
         for odd, what in (
@@ -296,7 +318,26 @@ def _outages(tables: Tables, rows: list[NodeEvent]) -> list[NodeEvent]:
         )
         if odd
     ]
-    return found
+    return outages
+
+
+def _until(event: NodeEvent) -> float:
+    """Return the end of an outage, infinite while it lasts [s]."""
+    return math.inf if math.isnan(event.t_end) else event.t_end
+
+
+def _join_outage(outage: NodeEvent, row: NodeEvent) -> None:
+    """Join a later row to the outage of its node that it overlaps or touches."""
+    if math.isnan(outage.t_end):
+        outage.t_end = row.t
+    if not math.isnan(row.t_end):
+        outage.t_end = max(outage.t_end, row.t_end)
+    elif row.source == outage.source:
+        outage.t_end = math.nan
+    outage.raw_count += 1
+    outage.repair_kind = row.repair_kind or outage.repair_kind
+    if outage.cause in GENERIC and row.cause not in GENERIC:
+        outage.cause, outage.cause_basis = row.cause, row.cause_basis
 
 
 def _window(tables: Tables, outages: Sequence[NodeEvent]) -> tuple[float, float]:
@@ -327,27 +368,32 @@ def _exposure(tables: Tables, hosts: HostLists, nodes: int | None, start: float,
     if not rows:
         rows = _seen(tables, hosts, nodes, start, end)
     if tables.watched and {source.kind for source in tables.sources} <= {"inventory", "prometheus"}:
-        unseen = sum(row.unit not in tables.watched for row in rows)
-        if unseen:
-            tables.findings.append(f"{unseen:,} nodes have no time series; their time is not counted")
-        rows = [
-            replace(row, t_enter=max(row.t_enter, low), t_exit=min(row.t_exit, high))
-            for row in rows
-            for low, high in tables.watched.get(row.unit, ())
-        ]
-    found = []
+        rows = _while_sampled(tables, rows)
+    exposure = []
     for row in rows:
         enter, leave = max(row.t_enter, start), min(row.t_exit, end)
         if leave > enter:
-            found.append(replace(row, t_enter=enter, t_exit=leave))
+            exposure.append(replace(row, t_enter=enter, t_exit=leave))
         elif row.file:
             tables.drop(row.file, "a node that left before the window, or entered after it", row.line)
-    if not found:
+    if not exposure:
         raise NoModelError(
             f"no failure rate: no node of the inventory was in service between {utc(start)} and {utc(end)}, the time "
             "of the logs"
         )
-    return found
+    return exposure
+
+
+def _while_sampled(tables: Tables, rows: Sequence[Exposure]) -> list[Exposure]:
+    """Return the service of nodes in which their time series were sampled."""
+    unseen = sum(row.unit not in tables.watched for row in rows)
+    if unseen:
+        tables.findings.append(f"{unseen:,} nodes have no time series; their time is not counted")
+    return [
+        replace(row, t_enter=max(row.t_enter, low), t_exit=min(row.t_exit, high))
+        for row in rows
+        for low, high in tables.watched.get(row.unit, ())
+    ]
 
 
 def _cut(row: Exposure, low: float, high: float) -> list[Exposure]:
@@ -441,26 +487,35 @@ def _silences(tables: Tables, history: History) -> list[str]:
 
     Two witnesses say so: the rate of the source itself, and outages whose reasons name a code that it does not have.
     """
-    result = []
     named = [event for event in history.outages if not event.is_fault and XID_IN_TEXT.search(event.text)]
+    findings = []
     for kind in dict.fromkeys(source.kind for source in tables.sources):
         events = [event for event in tables.events if event.source == kind and not event.planned]
         unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
         hours = sorted({event.t // 3600 for event in events})
-        gaps = list(itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end]))
-        for low, high in gaps if len(hours) >= 20 or unheard else ():
-            # Faults of a cluster are overdispersed: half as many independent ones leave longer gaps.
-            rate = len(hours) / 2 / (history.end - history.start)
-            by_rate = len(hours) * math.exp(-(high - low) * rate) if len(hours) >= 20 else 1.0
-            missed = sum(low < event.t < high for event in unheard)
-            by_chance = (len(unheard) - missed + 0.5) / (len(named) - missed + 1)
-            if min(by_rate, len(named) * by_chance**missed if missed else 1.0) < 1e-2:
-                codes = f", while the reasons of {missed} outages name a code" if missed else ""
-                result.append(
-                    f"{kind}: nothing between {utc(low)} and {utc(high)} ({(high - low) / DAY:.1f} d){codes}; if the "
-                    f"collector was off, say --without {utc(low)}/{utc(high)}, or rates are too low"
-                )
-    return result
+        if len(hours) >= 20 or unheard:
+            gaps = itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end])
+            silences = (_silence(history, low, high, len(hours), named, unheard) for low, high in gaps)
+            findings += [f"{kind}: {text}" for text in silences if text]
+    return findings
+
+
+def _silence(
+    history: History, low: float, high: float, hours: int, named: Sequence[NodeEvent], unheard: Sequence[NodeEvent]
+) -> str:
+    """Return the finding about a stretch in which a source says nothing [s]; nothing if chance explains it."""
+    # Faults of a cluster are overdispersed: half as many independent ones leave longer gaps.
+    rate = hours / 2 / (history.end - history.start)
+    by_rate = hours * math.exp(-(high - low) * rate) if hours >= 20 else 1.0
+    missed = sum(low < event.t < high for event in unheard)
+    by_chance = (len(unheard) - missed + 0.5) / (len(named) - missed + 1)
+    if min(by_rate, len(named) * by_chance**missed if missed else 1.0) >= 1e-2:
+        return ""
+    codes = f", while the reasons of {missed} outages name a code" if missed else ""
+    return (
+        f"nothing between {utc(low)} and {utc(high)} ({(high - low) / DAY:.1f} d){codes}; if the collector was off, "
+        f"say --without {utc(low)}/{utc(high)}, or rates are too low"
+    )
 
 
 def _unheard(named: Sequence[NodeEvent], faults: Sequence[NodeEvent]) -> list[NodeEvent]:
@@ -502,29 +557,36 @@ def incidents(history: History) -> list[Incidents]:
     Where there are racks, an incident of the cluster has outages in more of them than chance brings together in the
     whole window, and in at least three; what is left is looked at rack by rack.
     """
-    outages, number = history.outages, history.number
-    by_rack = sum(map(bool, history.racks)) > len(history.nodes) / 2
-    names = sorted({rack for rack in history.racks if rack})
-    keys = {rack: at for at, rack in enumerate(names)}
-    domain = [keys.get(history.racks[number[event.node]], -1) if by_rack else 0 for event in outages]
+    outages = history.outages
+    domain, domains = _racks(history)
     everywhere = [0] * len(outages)
     tuples = [(gap, len(_grouped(outages, everywhere, gap))) for gap in TUPLE_GAPS]
-    found = []
-    if by_rack:
+    together = []
+    if domains:
         groups, by_chance = _of_many_racks(history, domain, _grouped(outages, everywhere, TOGETHER))
-        for at in itertools.chain.from_iterable(groups):
-            domain[at] = -1
+        for index in itertools.chain.from_iterable(groups):
+            domain[index] = -1
         if groups:
-            found.append(Incidents("cluster", 1, groups, by_chance, tuples))
+            together.append(Incidents("cluster", 1, groups, by_chance, tuples))
     groups = [group for group in _grouped(outages, domain, TOGETHER) if len({outages[at].node for at in group}) > 1]
-    part, domains = ("rack", len(names)) if by_rack else ("cluster", 1)
     single = len(outages) - sum(len(group) - 1 for group in groups)
     rate = single / (history.end - history.start) / max(domains, 1)
-    found.insert(0, Incidents(part, domains, groups, single * -math.expm1(-rate * TOGETHER), tuples))
-    for at, group in enumerate(itertools.chain.from_iterable(each.groups for each in found)):
-        for each in group:
-            outages[each].incident = at
-    return found
+    by_chance = single * -math.expm1(-rate * TOGETHER)
+    part = "rack" if domains else "cluster"
+    together.insert(0, Incidents(part, max(domains, 1), groups, by_chance, tuples))
+    for number, group in enumerate(itertools.chain.from_iterable(incidents.groups for incidents in together)):
+        for index in group:
+            outages[index].incident = number
+    return together
+
+
+def _racks(history: History) -> tuple[list[int], int]:
+    """Return the rack of each outage, -1 without one, and how many there are; all in one if most have no rack."""
+    if sum(map(bool, history.racks)) <= len(history.nodes) / 2:
+        return [0] * len(history.outages), 0
+    keys = {rack: index for index, rack in enumerate(sorted({rack for rack in history.racks if rack}))}
+    number = history.number
+    return [keys.get(history.racks[number[event.node]], -1) for event in history.outages], len(keys)
 
 
 def _of_many_racks(history: History, rack: Sequence[int], groups: Sequence[list[int]]) -> tuple[list[list[int]], float]:
@@ -577,63 +639,79 @@ class Blame:
 
 def blame(tables: Tables, history: History, rules: Rules, hosts: HostLists) -> Blame:
     """Say of each attempt whether a node ended it, and which; the first evidence of the list that fits."""
-    found = Blame()
-    outages: dict[str, list[float]] = defaultdict(list)
-    causes: dict[tuple[str, float], NodeEvent] = {}
-    faults: dict[str, list[float]] = defaultdict(list)
-    for event in history.outages:
-        outages[event.node].append(event.t)
-        causes[event.node, event.t] = event
-    for event in history.faults:
-        if event.severity == "fatal":
-            faults[event.node].append(event.t)
-            causes.setdefault((event.node, event.t), event)
-    reports = sorted(
-        (e.t, e.node, e.cause_basis) for e in tables.events if e.part == "job" and e.cause_basis != _VICTIM
-    )
-    moments = np.sort(np.array([t for times in outages.values() for t in times]))
+    result, evidence, hits = Blame(), _Evidence.of(tables, history), set[tuple[str, float]]()
     rate = len(history.outages) / max(history.in_service, 1.0)
-    hits: set[tuple[str, float]] = set()
     for attempt in tables.attempts:
         kind = rules.states[attempt.end_state]
         if kind not in ("node", "fault") or math.isnan(attempt.t_end):
             continue
-        found.ended += 1
+        result.ended += 1
         try:
             nodes = hosts.expand(attempt.nodes)
         except ValueError:
             tables.drop(attempt.file, "a list of hosts that was cut", attempt.line)
             nodes = ()
         if kind == "fault":
-            found.by_chance += -math.expm1(-rate * max(len(nodes), attempt.node_count) * (BEFORE + AFTER))
+            result.by_chance += -math.expm1(-rate * max(len(nodes), attempt.node_count) * (BEFORE + AFTER))
+        hits |= evidence.explain(attempt, kind, nodes, tables.blamed.get(attempt.job, ()))
+        if attempt.cause_basis != "none":
+            result.attributed += 1
+            is_named = attempt.cause_basis in ("FailedNode", "outage", "torchrun")
+            result.rules[attempt.cause_basis if is_named else "code"] += 1
+    _hit(tables, history, hosts, hits, result)
+    return result
+
+
+class _Evidence(NamedTuple):
+    """When nodes were out or had faults [s], what these were, and which processes ended first."""
+
+    outages: dict[str, list[float]]
+    faults: dict[str, list[float]]
+    events: dict[tuple[str, float], NodeEvent]
+    reports: list[tuple[float, str, str]]
+    moments: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, tables: Tables, history: History) -> _Evidence:
+        """Return what logs of nodes and of torchrun say."""
+        evidence = cls(defaultdict(list), defaultdict(list), {}, [], np.sort([event.t for event in history.outages]))
+        for event in history.outages:
+            evidence.outages[event.node].append(event.t)
+            evidence.events[event.node, event.t] = event
+        for event in history.faults:
+            if event.severity == "fatal":
+                evidence.faults[event.node].append(event.t)
+                evidence.events.setdefault((event.node, event.t), event)
+        reports = ((e.t, e.node, e.cause_basis) for e in tables.events if e.part == "job" and e.cause_basis != _VICTIM)
+        evidence.reports.extend(sorted(reports))
+        return evidence
+
+    def explain(
+        self, attempt: LoggedAttempt, kind: str, nodes: Sequence[str], blamed: Iterable[tuple[float, str]]
+    ) -> set[tuple[str, float]]:
+        """Say whose fault the end of an attempt was, by the first evidence that fits; return the outages that it is."""
         low, high = attempt.t_end - BEFORE, attempt.t_end + AFTER
         near: list[tuple[str, float]] = []
-        if len(moments) and np.searchsorted(moments, low) < np.searchsorted(moments, high, side="right"):
-            near = [(node, at) for node in nodes for at in _between(outages.get(node, ()), low, high)]
-        coded = [] if near else [(node, at) for node in nodes for at in _between(faults.get(node, ()), low, high)]
-        named = (node for at, node in tables.blamed.get(attempt.job, ()) if low <= at <= high)
-        attempt.blamed_node = attempt.blamed_node or next(named, "")
+        if np.searchsorted(self.moments, low) < np.searchsorted(self.moments, high, side="right"):
+            near = _near(self.outages, nodes, low, high)
+        attempt.blamed_node = attempt.blamed_node or next((node for at, node in blamed if low <= at <= high), "")
         if attempt.blamed_node:
-            attempt.cause_basis = "FailedNode"
-            own = [key for key in near if key[0] == attempt.blamed_node]
-            hits.update(own)
-            attempt.cause = causes[own[0]].cause if own else "not_responding"
-        elif near or coded:
-            first = min(near or coded, key=lambda key: abs(key[1] - attempt.t_end))
-            hits.update(near)
-            attempt.blamed_node, attempt.cause = first[0], causes[first].cause
-            attempt.cause_basis = "outage" if near else causes[first].cause_basis
-        elif kind == "fault" and (reported := _reported(reports, nodes, low, high)):
+            outages = [key for key in near if key[0] == attempt.blamed_node]
+            attempt.cause, attempt.cause_basis = "not_responding", "FailedNode"
+            if outages:
+                attempt.cause = self.events[outages[0]].cause
+            return set(outages)
+        if evidence := near or _near(self.faults, nodes, low, high):
+            first = min(evidence, key=lambda key: abs(key[1] - attempt.t_end))
+            attempt.blamed_node, attempt.cause = first[0], self.events[first].cause
+            attempt.cause_basis = "outage" if near else self.events[first].cause_basis
+        elif kind == "fault" and (reported := _reported(self.reports, nodes, low, high)):
             attempt.blamed_node, attempt.cause, attempt.cause_basis = reported, "unknown", "torchrun"
         elif kind == "node":
             attempt.cause, attempt.cause_basis = "not_responding", attempt.end_state
         else:
             attempt.cause, attempt.cause_basis = "unattributed", "none"
-            continue
-        found.attributed += 1
-        found.rules[attempt.cause_basis if attempt.cause_basis in ("FailedNode", "outage", "torchrun") else "code"] += 1
-    _hit(tables, history, hosts, hits, found)
-    return found
+        return set(near)
 
 
 _VICTIM = "exit -15"
@@ -651,9 +729,12 @@ def _reported(reports: Sequence[tuple[float, str, str]], nodes: Sequence[str], l
     return ""
 
 
-def _between(times: Sequence[float], low: float, high: float) -> Sequence[float]:
-    """Return the moments of a sorted list from `low` to `high` [s]."""
-    return times[bisect.bisect_left(times, low) : bisect.bisect_right(times, high)]
+def _near(
+    moments: Mapping[str, Sequence[float]], nodes: Sequence[str], low: float, high: float
+) -> list[tuple[str, float]]:
+    """Return the nodes and moments of sorted lists from `low` to `high` [s]."""
+    pairs = ((node, moments.get(node, ())) for node in nodes)
+    return [(node, t) for node, ts in pairs for t in ts[bisect.bisect_left(ts, low) : bisect.bisect_right(ts, high)]]
 
 
 def _hit(tables: Tables, history: History, hosts: HostLists, hits: set[tuple[str, float]], found: Blame) -> None:
