@@ -20,7 +20,7 @@ from ettrick.analysis.results import fitted as found
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -73,39 +73,17 @@ def fit(
     NoModelError
         If nothing failed, or nodes were never up.
     """
-    outages = history.outages
-    up = _up(history) / DAY
-    if up <= 0:
-        raise NoModelError("no failure rate: no node was up in the window; check --window and the inventory")
-    if history.end - history.start <= 1:
-        raise NoModelError("no failure rate: the logs say something of one moment alone, and a rate takes time")
-    if not outages:
-        limit = 1000 * estimate.rate(0, up).high
-        raise NoModelError(
-            f"no failure model: no unplanned outage in {up:,.0f} node-days; the rate is below {limit:.2g} per 1000 "
-            "node-days (95 %)"
-        )
-    # One of many racks is none of chance.
-    used: list[Incidents] = []
-    unused: list[Incidents] = []
-    for each in together:
-        is_used = _more_than_chance(each) and (len(each.groups) >= FEWEST_INCIDENTS or each is not together[0])
-        (used if is_used else unused).append(each)
-    for at in (at for each in unused for group in each.groups for at in group):
-        outages[at].incident = -1
+    outages, up = history.outages, _node_days_up(history)
+    used, unused = _divided(together)
+    for index in (index for incidents in unused for group in incidents.groups for index in group):
+        outages[index].incident = -1
     single = [event for event in outages if event.incident < 0]
     lasting = _lasting(history)
-    spells, incidents_relapse = spells_of(history), False
-    if used and int(spells.failed.sum()) >= SOME:
-        others = spells_of(history, incidents_relapse=True)
-        of_both = [ClusterModel(each).fit("relapse").log_likelihood for each in (spells, others)]
-        incidents_relapse = of_both[1] > of_both[0]
-        spells = others if incidents_relapse else spells
+    spells, incidents_relapse = _spells(history, has_incidents=bool(used))
     verdict = estimate.clustering(spells, lasting)
     model = ClusterModel(spells)
     held = lasting if verdict.contradicted and verdict.frailty == "yes" else None
     draws = model.draws(verdict.chosen, DRAWS, lasting=held) if model.events else [verdict.chosen] * DRAWS
-    repair = _repair(history, single)
     trend = _trend(history)
     wide = spread(history, outages, 1.0)
     total = estimate.rate(len(outages) / wide, up / wide)
@@ -118,7 +96,8 @@ def fit(
         open_outages=sum(math.isnan(event.t_end) for event in outages) if history.has_ends else 0,
         planned=sum(event.planned for event in tables.events), rate=estimated(total, 1000),
         files=[file_read(source) for source in tables.sources], dropped=dropped_rows(tables),
-        causes=causes, unseen=_unseen(rules, outages, up), unknown_texts=_unknown(outages), repair=repair,
+        causes=causes, unseen=_unseen(rules, outages, up), unknown_texts=_unknown(outages),
+        repair=_repair(history, single),
         incidents=[_incidents(history, each, used=each in used, relapse=incidents_relapse) for each in together],
         clustering=_clustering(verdict, draws, model, lasting), trend=trend, detection=_detection(outages),
         xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
@@ -128,6 +107,43 @@ def fit(
         not_known=list(NOT_KNOWN), provenance=provenance,
     )  # fmt: skip
     return FittedModel(document, history, verdict, draws, shares)
+
+
+def _node_days_up(history: History) -> float:
+    """Return how long nodes were up, if a rate follows from the history [d]."""
+    up = _up(history) / DAY
+    if up <= 0:
+        raise NoModelError("no failure rate: no node was up in the window; check --window and the inventory")
+    if history.end - history.start <= 1:
+        raise NoModelError("no failure rate: the logs say something of one moment alone, and a rate takes time")
+    if not history.outages:
+        limit = 1000 * estimate.rate(0, up).high
+        raise NoModelError(
+            f"no failure model: no unplanned outage in {up:,.0f} node-days; the rate is below {limit:.2g} per 1000 "
+            "node-days (95 %)"
+        )
+    return up
+
+
+def _divided(together: Sequence[Incidents]) -> tuple[list[Incidents], list[Incidents]]:
+    """Return the incidents that are a source, and those that chance explains or that are too few."""
+    used: list[Incidents] = []
+    unused: list[Incidents] = []
+    for incidents in together:
+        # One of many racks is none of chance.
+        is_enough = len(incidents.groups) >= FEWEST_INCIDENTS or incidents is not together[0]
+        (used if is_enough and _more_than_chance(incidents) else unused).append(incidents)
+    return used, unused
+
+
+def _spells(history: History, *, has_incidents: bool) -> tuple[UpTimes, bool]:
+    """Return the stretches in which nodes were up, and whether nodes relapse after incidents, by the likelihood."""
+    spells = spells_of(history)
+    if not has_incidents or int(spells.failed.sum()) < SOME:
+        return spells, False
+    others = spells_of(history, incidents_relapse=True)
+    without, with_ = (ClusterModel(times).fit("relapse").log_likelihood for times in (spells, others))
+    return (others, True) if with_ > without else (spells, False)
 
 
 def estimated(value: Estimate, size: float = 1.0) -> found.Estimated:
@@ -244,31 +260,35 @@ def _causes(
     history: History, single: Sequence[NodeEvent], verdict: ClusteringVerdict, up: float, rules: Rules, wide: float
 ) -> tuple[list[found.CauseSummary], NDArray[np.float64]]:
     """Return all causes, the most frequent first, and the events by which the background rate divides among them."""
-    all_of = Counter(event.cause for event in history.outages)
+    names = [name for name, _ in Counter(event.cause for event in history.outages).most_common()]
     single_of = Counter(event.cause for event in single)
-    names = [name for name, _ in all_of.most_common()]
     counts = np.array([single_of[name] for name in names], dtype=np.float64)
-    shares = counts.copy()
-    if (counts < FEW).any() and len(names) > 2 and counts.sum() > 0:
-        each = estimate.pooled(counts, np.full(len(names), up)).each * up
-        shares = np.where(counts < FEW, each, counts)
+    shares = _shares(counts, up)
     background = 1000 * verdict.chosen.mu * shares / max(shares.sum(), 1e-300)
     result = []
     for at, name in enumerate(names):
         mine = [event for event in history.outages if event.cause == name]
         alone = [event for event in mine if event.incident < 0]
-        own = spread(history, mine, wide)
+        is_counted, width = counts[at] >= FEW, spread(history, mine, wide)
         result.append(
             found.CauseSummary(
                 name=name, fault=rules.causes.get(name, "host"),
                 events=len(mine), in_incidents=len(mine) - len(alone),
-                rate=estimated(estimate.rate(len(mine) / own, up / own), 1000), background=float(background[at]),
-                method="counted" if counts[at] >= FEW or len(names) <= 2 else "shared",
-                repair=_repair(history, alone) if counts[at] >= FEW else None,
+                rate=estimated(estimate.rate(len(mine) / width, up / width), 1000), background=float(background[at]),
+                method="counted" if is_counted or len(names) <= 2 else "shared",
+                repair=_repair(history, alone) if is_counted else None,
                 basis=dict(Counter(event.cause_basis for event in mine)), files=sorted({event.file for event in mine}),
             )
         )  # fmt: skip
     return result, shares
+
+
+def _shares(counts: NDArray[np.float64], up: float) -> NDArray[np.float64]:
+    """Return the events by which the rate divides among causes: those of rare ones are drawn towards their mean."""
+    if not (counts < FEW).any() or len(counts) <= 2 or counts.sum() <= 0:
+        return counts.copy()
+    pooled = estimate.pooled(counts, np.full(len(counts), up)).each * up
+    return np.where(counts < FEW, pooled, counts)
 
 
 def _repair(history: History, events: Sequence[NodeEvent]) -> found.LawSummary | None:
@@ -525,25 +545,7 @@ def _findings(
     count, days = len(history.outages), history.end - history.start
     if count < SOME:
         result.append(f"{count} outages: rates only; relapse, frailty, trend and mixtures need {SOME}")
-    if verdict.contradicted and verdict.frailty == "yes":
-        result.append(
-            f"a squared variation of {verdict.chosen.cv2:.2g} between nodes lasts from half to half of the window, "
-            f"and the likelihood of a Gamma law asks for {verdict.upper_cv2:.2g}: the model has what lasts"
-        )
-    if verdict.relapse == "undecided" and count >= SOME:
-        result.append(
-            f"fewer than {FEW} outages came soon after a return: too few for a model of repairs that do not hold"
-        )
-    if verdict.frailty == "undecided" and count >= SOME:
-        why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
-        if verdict.contradicted:
-            why = (
-                f"the likelihood asks for a squared variation of {verdict.upper_cv2:.2g}, but less lasts from one "
-                "half of the window to the other: clustering in time that neither relapse nor frailty explains"
-            )
-        result.append(
-            f"whether some nodes stay worse than others is undecided: {why}; failures-alternative.yaml has that fit"
-        )
+    result += _of_verdict(verdict, is_enough=count >= SOME)
     result += [
         f"{number_of(len(each.groups), 'group')} of outages within 5 min in one {each.part}, {each.by_chance:.2g} "
         "expected by chance: too few for a source of incidents"
@@ -560,6 +562,25 @@ def _findings(
     if unknown > 0.1 * count:
         result.append(f"{unknown} of {count} outages have a reason that no rule knows; --rules FILE adds rules")
     return result
+
+
+def _of_verdict(verdict: ClusteringVerdict, *, is_enough: bool) -> Iterator[str]:
+    """Yield what the clustering leaves open."""
+    if verdict.contradicted and verdict.frailty == "yes":
+        yield (
+            f"a squared variation of {verdict.chosen.cv2:.2g} between nodes lasts from half to half of the window, "
+            f"and the likelihood of a Gamma law asks for {verdict.upper_cv2:.2g}: the model has what lasts"
+        )
+    if verdict.relapse == "undecided" and is_enough:
+        yield f"fewer than {FEW} outages came soon after a return: too few for a model of repairs that do not hold"
+    if verdict.frailty == "undecided" and is_enough:
+        why = f"a squared variation of up to {verdict.upper_cv2:.2g} fits as well"
+        if verdict.contradicted:
+            why = (
+                f"the likelihood asks for a squared variation of {verdict.upper_cv2:.2g}, but less lasts from one "
+                "half of the window to the other: clustering in time that neither relapse nor frailty explains"
+            )
+        yield f"whether some nodes stay worse than others is undecided: {why}; failures-alternative.yaml has that fit"
 
 
 def rate_text(per_1000_node_days: float, part: str = "node") -> str:

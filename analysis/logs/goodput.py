@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import defaultdict
 from functools import reduce
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -99,14 +99,11 @@ def training(tables: Tables, history: History) -> TrainingSummary | None:
     for phase in phases:
         if low <= phase.t0 < high:
             runs[phase.attempt].append(phase)
-    step, restarts, firsts = float(np.median(steps.times)), [], []
-    for run in runs.values():
-        first = min((p for p in run if p.phase == "step"), key=lambda p: p.t0, default=None)
-        if first is not None:
-            firsts.append(first.first_step)
-            restarts += [first.t0 - p.t0 for p in run if p.phase == "start"]
+    step = float(np.median(steps.times))
+    begun = [(first, run) for run in runs.values() if (first := _first_steps(run)) is not None]
+    restarts = [first.t0 - phase.t0 for first, run in begun for phase in run if phase.phase == "start"]
     tables.findings += _drift(steps)
-    again = [first for first in firsts[1:] if first > 0]
+    again = [first.first_step for first, _ in begun[1:] if first.first_step > 0]
     weeks = [(low, low + WEEK) for low in np.arange(history.start, max(high - WEEK, history.start) + 1, WEEK).tolist()]
     return TrainingSummary(
         attempts=len(runs),
@@ -118,6 +115,11 @@ def training(tables: Tables, history: History) -> TrainingSummary | None:
         goodput_in_time=float(steps.kept @ steps.times) / (high - low),
         weekly_goodput=[min(float(steps.within(*week).kept.sum()) * step / WEEK, 1.0) for week in weeks],
     )
+
+
+def _first_steps(run: Iterable[TrainingPhase]) -> TrainingPhase | None:
+    """Return the first phase of steps of a run; ``None`` if it has none."""
+    return min((phase for phase in run if phase.phase == "step"), key=lambda phase: phase.t0, default=None)
 
 
 LEAST_DRIFT = 0.005
@@ -141,19 +143,24 @@ def _drift(steps: StepStretches) -> list[str]:
     ]
 
 
-def _rolled_back(tables: Tables, runs: Mapping[int, list[Any]]) -> float:
+def _rolled_back(tables: Tables, runs: Mapping[int, list[TrainingPhase]]) -> float:
     """Return the time from the step that each next run began with to the end of the run before, by job records [s]."""
     ends = sorted((a.t_start, a.t_end) for a in largest(tables.attempts) if not math.isnan(a.t_end))
     starts = np.array([start for start, _ in ends])
     total = 0.0
-    for run, after in itertools.pairwise(runs[at] for at in sorted(runs)):
-        begin = min(p.t0 for p in run)
-        at = int(np.searchsorted(starts, begin + 300)) - 1
-        first = min((p.first_step for p in after if p.phase == "step"), default=-1)
-        steps = [p for p in run if p.phase == "step"]
-        if at < 0 or abs(ends[at][0] - begin) > 300 or first < 0 or not steps:
-            continue
-        reached = max(steps, key=lambda p: p.last_step)
-        moment = next((p.t0 for p in steps if p.first_step <= first < p.last_step), reached.t1)
-        total += max(ends[at][1] - moment, 0.0) if first <= reached.last_step else 0.0
+    for run, after in itertools.pairwise(runs[number] for number in sorted(runs)):
+        begin = min(phase.t0 for phase in run)
+        index = int(np.searchsorted(starts, begin + 300)) - 1
+        if index >= 0 and abs(ends[index][0] - begin) <= 300:
+            total += max(ends[index][1] - _moment_of_return(run, after), 0.0)
     return total
+
+
+def _moment_of_return(run: Iterable[TrainingPhase], after: Iterable[TrainingPhase]) -> float:
+    """Return when a run was at the step that the next one begins with [s]; never is infinite."""
+    first = min((phase.first_step for phase in after if phase.phase == "step"), default=-1)
+    steps = [phase for phase in run if phase.phase == "step"]
+    reached = max(steps, key=lambda phase: phase.last_step, default=None)
+    if reached is None or not 0 <= first <= reached.last_step:
+        return math.inf
+    return next((phase.t0 for phase in steps if phase.first_step <= first < phase.last_step), reached.t1)

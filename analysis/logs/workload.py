@@ -34,14 +34,14 @@ from ettrick.sim.records import HostLists
 from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.events import History
     from ettrick.analysis.logs.fit import FittedModel
     from ettrick.analysis.logs.slurm_conf import SlurmScenario
-    from ettrick.analysis.logs.tables import Tables
+    from ettrick.analysis.logs.tables import LoggedAttempt, Tables
 
     FloatArray = NDArray[np.float64]
 
@@ -128,36 +128,38 @@ def workload(fitted: FittedModel, tables: Tables, site: SlurmScenario | None = N
     ran = [job for job in jobs if job.run > 0 and job.gpus and not math.isnan(job.end)]
     if len(ran) < SOME:
         return None
-    assumed: list[str] = []
-    origin = min(job.submit for job in jobs)
-    first, end = min(job.start for job in ran), max(job.end for job in ran)
-    later = sorted(job.submit for job in jobs)[-MOST_JOBS:]
-    begin = max(first, later[0]) if len(jobs) > MOST_JOBS else first
-    # Whole hours from the first submission, as scenarios say them.
-    begin = origin + HOUR * math.ceil((begin + WARM_UP * (end - begin) - origin) / HOUR)
-    end = begin + HOUR * max((end - begin) // HOUR, 1)
+    origin, begin, end = _compared(jobs, ran)
     chain = _chain(ran, len(history.nodes) * per_node)
-    rest = [job for job in ran if job.job not in chain]
+    assumed: list[str] = []
     partitions = _partitions(ran, chain, history, site, assumed, per_node)
-    scheduler = dict(site.scheduler) if site is not None else {"use": "slurm"}
     if site is None:
         assumed.append("the scheduler: the preset slurm; --slurm-conf FILE says more")
     if all(math.isnan(job.limit) for job in ran):
         assumed.append("limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time")
-    priority = site.priority if site is not None else {}
+    scheduler, priority = (dict(site.scheduler), site.priority) if site is not None else ({"use": "slurm"}, {})
     assumed += site.assumed if site is not None else []
-    entries, found = [], []
     names = [entry["name"] for entry in partitions]
     users = Counter(job.user for job in ran)
-    numbers = {user: f"tenant-{at}" for at, (user, _) in enumerate(users.most_common(), 1)}
-    for partition, mine in _by(rest, lambda job: job.partition).items():
-        for band in _bands(mine):
-            entry, what = _stream(partition if partition in names else "", band, origin, end, numbers)
-            entries.append({**entry, **({"priority": priority[partition]} if partition in priority else {})})
-            found.append(what)
+    numbers = {user: f"tenant-{number}" for number, (user, _) in enumerate(users.most_common(), 1)}
+    streams = []
+    for partition, of_partition in _by((job for job in ran if job.job not in chain), lambda job: job.partition).items():
+        stated = {"priority": priority[partition]} if partition in priority else {}
+        for band in _bands(of_partition):
+            entry, summary = _stream(partition if partition in names else "", band, origin, end, numbers)
+            streams.append(({**entry, **stated}, summary))
     return SiteWorkload(
-        jobs, frozenset(chain), origin, begin, end, found, entries, partitions, scheduler, assumed, priority
+        jobs, frozenset(chain), origin, begin, end, [summary for _, summary in streams],
+        [entry for entry, _ in streams], partitions, scheduler, assumed, priority,
     )  # fmt: skip
+
+
+def _compared(jobs: Sequence[LoggedJob], ran: Sequence[LoggedJob]) -> tuple[float, float, float]:
+    """Return the first submission, and the window in which jobs are compared, in whole hours from it [s]."""
+    submits = sorted(job.submit for job in jobs)
+    origin, first, end = submits[0], min(job.start for job in ran), max(job.end for job in ran)
+    begin = max(first, submits[-MOST_JOBS]) if len(jobs) > MOST_JOBS else first
+    begin = origin + HOUR * math.ceil((begin + WARM_UP * (end - begin) - origin) / HOUR)
+    return origin, begin, begin + HOUR * max((end - begin) // HOUR, 1)
 
 
 # The table of jobs.
@@ -166,25 +168,23 @@ def workload(fitted: FittedModel, tables: Tables, site: SlurmScenario | None = N
 def jobs_of(tables: Tables, per_node: int) -> list[LoggedJob]:
     """Return all jobs in order of submission; GPUs by node where no record has any."""
     has_gpus = any(attempt.gpus for attempt in tables.attempts)
-    found = []
-    for name, mine in attempts_of(tables).items():
-        first, last = mine[0], mine[-1]
-        submit = min((a.t_submit for a in mine if not math.isnan(a.t_submit)), default=first.t_start)
-        if math.isnan(submit):
-            continue
-        eligible = submit if math.isnan(first.t_eligible) else max(first.t_eligible, submit)
-        eligible = submit if first.t_start < eligible else eligible
-        count = first.node_count
-        found.append(
-            LoggedJob(
-                name, first.user, first.partition, first.gpus if has_gpus else count * per_node, count, submit,
-                eligible, first.t_start, last.t_end,
-                sum(a.elapsed for a in mine if not math.isnan(a.elapsed)), first.limit, len(mine),
-                sum(a.end_state == "PREEMPTED" for a in mine), last.end_state,
-                tuple(a.nodes for a in mine if a.nodes), sum(bool(a.blamed_node) for a in mine), Path(first.file).name,
-            )
-        )  # fmt: skip
-    return sorted(found, key=lambda job: job.eligible)
+    jobs = (_job(name, runs, per_node, has_gpus=has_gpus) for name, runs in attempts_of(tables).items())
+    return sorted((job for job in jobs if not math.isnan(job.submit)), key=lambda job: job.eligible)
+
+
+def _job(name: str, runs: Sequence[LoggedAttempt], per_node: int, *, has_gpus: bool) -> LoggedJob:
+    """Return a job of its runs, in order."""
+    first, last = runs[0], runs[-1]
+    submit = min((run.t_submit for run in runs if not math.isnan(run.t_submit)), default=first.t_start)
+    eligible = submit if math.isnan(first.t_eligible) else max(first.t_eligible, submit)
+    return LoggedJob(
+        name, first.user, first.partition, first.gpus if has_gpus else first.node_count * per_node, first.node_count,
+        submit, submit if first.t_start < eligible else eligible, first.t_start, last.t_end,
+        sum(run.elapsed for run in runs if not math.isnan(run.elapsed)), first.limit, len(runs),
+        sum(run.end_state == "PREEMPTED" for run in runs), last.end_state,
+        tuple(run.nodes for run in runs if run.nodes), sum(bool(run.blamed_node) for run in runs),
+        Path(first.file).name,
+    )  # fmt: skip
 
 
 def jobs_csv(jobs: Sequence[LoggedJob], priority: Mapping[str, int], origin: float = math.nan) -> str:
@@ -232,7 +232,7 @@ def _chain(jobs: Sequence[LoggedJob], gpus: int) -> set[str]:
     return {job.job for job in big} if is_one else set()
 
 
-def _by(jobs: Sequence[LoggedJob], key: Callable[[LoggedJob], str]) -> dict[str, list[LoggedJob]]:
+def _by(jobs: Iterable[LoggedJob], key: Callable[[LoggedJob], str]) -> dict[str, list[LoggedJob]]:
     """Return jobs by a property, that with most GPU-time first."""
     groups: dict[str, list[LoggedJob]] = defaultdict(list)
     for job in jobs:
@@ -252,30 +252,31 @@ def _partitions(
 
     One whose jobs did not fit into its nodes has all of them.
     """
-    hosts, number = HostLists(), history.number
-    groups = {name: mine for name, mine in _by(jobs, lambda job: job.partition).items() if name}
+    groups = {name: of_partition for name, of_partition in _by(jobs, lambda job: job.partition).items() if name}
     stated = {entry["name"]: entry for entry in site.partitions(history.nodes)} if site is not None else {}
     lacking = sorted(set(groups) - set(stated)) if site is not None else []
     if lacking:
         assumed.append(f"partitions that slurm.conf has no more, by the nodes of their jobs: {', '.join(lacking)}")
     entries = []
     for name in dict.fromkeys([*groups, *stated]):
-        mine = groups.get(name, [])
-        entry = dict(stated.get(name, {"name": name}))
-        if name not in stated:
-            used: set[int] = set()
-            for text in {text for job in mine for text in job.hosts}:
-                with contextlib.suppress(ValueError):
-                    used.update(number[node] for node in hosts.expand(text) if node in number)
-            if used and len(used) < 0.95 * len(history.nodes):
-                entry["nodes"] = ranges(sorted(used))
-        most = max((math.ceil(job.gpus / per_node) for job in mine), default=0)
-        if "nodes" in entry and sum(_count(part) for part in entry["nodes"].split(",")) < most:
-            assumed.append(f"partition {name} has all nodes: a job of its ran on {most}")
+        of_partition = groups.get(name, [])
+        entry = dict(stated[name] if name in stated else {"name": name, **_used(of_partition, history)})
+        largest = max((math.ceil(job.gpus / per_node) for job in of_partition), default=0)
+        if "nodes" in entry and sum(map(_count, entry["nodes"].split(","))) < largest:
+            assumed.append(f"partition {name} has all nodes: a job of its ran on {largest}")
             del entry["nodes"]
         entries.append(entry)
     with_chain = {job.partition for job in jobs if job.job in chain}
     return sorted(entries, key=lambda entry: entry["name"] not in with_chain)
+
+
+def _used(jobs: Sequence[LoggedJob], history: History) -> dict[str, str]:
+    """Return the key for the nodes on which some jobs ran; nothing if these are nearly all."""
+    hosts, number, used = HostLists(), history.number, set[int]()
+    for text in {text for job in jobs for text in job.hosts}:
+        with contextlib.suppress(ValueError):
+            used.update(number[node] for node in hosts.expand(text) if node in number)
+    return {"nodes": ranges(sorted(used))} if used and len(used) < 0.95 * len(history.nodes) else {}
 
 
 def _count(part: str) -> int:
@@ -683,53 +684,59 @@ def backtest(
 
 def _replayed(fitted: FittedModel, load: SiteWorkload, folder: Path) -> dict[str, tuple[int, _Batches]]:
     """Return metrics of the jobs that the replay has in its window, by name, with how many jobs they are of."""
-    length = load.end - load.begin
-    changes = [f"windows={length / BATCHES!r} s", "streams.0.origin=0.0"]
+    changes = [f"windows={(load.end - load.begin) / BATCHES!r} s", "streams.0.origin=0.0"]
     recorded = load.jobs
     if len(recorded) > 1.2 * MOST_JOBS:  # with those that fill the cluster
         recorded = recorded[-round(1.2 * MOST_JOBS) :]
         (folder / JOBS).write_text(jobs_csv(recorded, load.priority, load.origin), encoding="utf-8")
     prepared = sim.prepare(sim.load(folder / HISTORY, changes))
     result = sim.run(prepared, 0, keeps_log=True, most_events=math.inf)
-    rows = read_jobs(prepared.scenario.streams[0]).line.tolist()  # type: ignore[arg-type]
+    assert result.fleet is not None, "a stream"
+    lines = read_jobs(prepared.scenario.streams[0]).line.tolist()  # type: ignore[arg-type]
     starts: dict[int, float] = {}
     for attempt in result.attempts:
         starts.setdefault(attempt.job, attempt.start + load.begin)
+    used = [recorded[line - 2] for line in lines]
     # What does not start before the end waits at least as long.
-    pairs = [
-        (recorded[line - 2], starts.get(number, load.end))
-        for number, line in enumerate(rows)
-        if load.begin <= recorded[line - 2].eligible < load.end and recorded[line - 2].run > 0
-    ]
+    pairs = [(job, starts.get(number, load.end)) for number, job in enumerate(used)]
+    compared = [(job, start) for job, start in pairs if load.begin <= job.eligible < load.end and job.run > 0]
+    levels = result.fleet.allocated[-BATCHES:], result.fleet.healthy[-BATCHES:]
+    occupancy = len(used), _Batches(_occupied(fitted, load, used), levels)
+    return {**_of_waits(fitted, load, compared), "occupancy": occupancy}
+
+
+def _of_waits(
+    fitted: FittedModel, load: SiteWorkload, pairs: Sequence[tuple[LoggedJob, float]]
+) -> dict[str, tuple[int, _Batches]]:
+    """Return waits by size and ETTR of jobs as they were, and with their starts in the replay [s]."""
     jobs = [job for job, _ in pairs]
     gpus = np.array([job.gpus for job in jobs], dtype=np.float64)
     run = np.array([job.run for job in jobs])
     waits = np.array([job.wait for job in jobs]), np.array([max(start - job.eligible, 0.0) for job, start in pairs])
-    kept = _kept(fitted, load, jobs)
-    found: dict[str, tuple[int, _Batches]] = {}
-
-    def add(
-        name: str, mine: NDArray[np.int64], amounts: Sequence[FloatArray], bases: Sequence[FloatArray], minute: float
-    ) -> None:
-        if len(mine) >= BATCHES:
-            parts = np.array_split(mine, BATCHES)
-            sums = [np.array([column[part].sum() for part in parts]) for column in (*amounts, *bases)]
-            found[name] = len(mine), _Batches((sums[0], sums[2]), (sums[1], sums[3]), minute)
-
     order = np.argsort([job.eligible for job in jobs], kind="stable")
     classes = 1 << (np.array([job.gpus.bit_length() for job in jobs], dtype=np.int64) - 1)
     one = np.ones(len(jobs))
+    metrics: dict[str, tuple[int, _Batches]] = {}
     for size in np.unique(classes).tolist():
-        add(f"wait_first@size={size}", order[classes[order] == size], waits, (one, one), ROUND)
+        metrics |= _batched(f"wait_first@size={size}", order[classes[order] == size], waits, (one, one), ROUND)
     minute = ROUND * float(gpus.sum() / (gpus @ run))
     # Between two runs of the training job it asks for its nodes too.
     ends = {after.job: before.end for before, after in itertools.pairwise(j for j in load.jobs if j.job in load.chain)}
     between = np.array([min(max(job.eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
-    add("ettr", order, (gpus * kept,) * 2, [gpus * (run + wait + between) for wait in waits], max(minute, POINT))
-    levels = result.fleet.allocated[-BATCHES:], result.fleet.healthy[-BATCHES:]
-    used = [recorded[line - 2] for line in rows]
-    found["occupancy"] = len(used), _Batches(_occupied(fitted, load, used), levels)
-    return found
+    done = gpus * _kept(fitted, load, jobs)
+    bases = [gpus * (run + wait + between) for wait in waits]
+    return metrics | _batched("ettr", order, (done, done), bases, max(minute, POINT))
+
+
+def _batched(
+    name: str, rows: NDArray[np.int64], amounts: Sequence[FloatArray], bases: Sequence[FloatArray], tolerance: float
+) -> dict[str, tuple[int, _Batches]]:
+    """Return a metric of some jobs, in order, by batches; nothing if they are too few."""
+    if len(rows) < BATCHES:
+        return {}
+    parts = np.array_split(rows, BATCHES)
+    sums = [np.array([column[part].sum() for part in parts]) for column in (*amounts, *bases)]
+    return {name: (len(rows), _Batches((sums[0], sums[2]), (sums[1], sums[3]), tolerance))}
 
 
 def _kept(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]) -> FloatArray:
@@ -739,19 +746,16 @@ def _kept(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]) ->
     after a checkpoint; of other jobs those do that a node ended. Both times are assumptions where no log has them.
     """
     training = fitted.document.training
-    restart = (training.restart_s if training is not None else None) or 300.0
-    interval = (training.checkpoint_s if training is not None else None) or 1800.0
-    run = np.array([job.run for job in jobs])
-    piece = restart + interval / 2
-    lost: FloatArray = np.array([
-        job.attempts * piece if job.job in load.chain else job.blamed * interval / 2 for job in jobs
-    ])  # fmt: skip
+    restart, interval = (training.restart_s, training.checkpoint_s) if training is not None else (None, None)
+    interval = interval or 1800.0
+    run, in_chain = np.array([job.run for job in jobs]), np.array([job.job in load.chain for job in jobs])
+    attempts, blamed = np.array([(job.attempts, job.blamed) for job in jobs]).reshape(-1, 2).T
+    of_chain: FloatArray = attempts * ((restart or 300.0) + interval / 2)
     if training is not None and training.goodput is not None and load.chain:
-        whole = [job for job in load.jobs if job.job in load.chain]
-        wall = max(job.end for job in whole) - min(job.start for job in whole)
-        share = min(training.goodput * wall / sum(job.run for job in whole), 1.0)
-        lost = np.where([job.job in load.chain for job in jobs], run * (1 - share), lost)
-    return np.asarray(run - np.minimum(lost, run))
+        pieces = [job for job in load.jobs if job.job in load.chain]
+        wall = max(job.end for job in pieces) - min(job.start for job in pieces)
+        of_chain = run * (1 - min(training.goodput * wall / sum(job.run for job in pieces), 1.0))
+    return np.asarray(run - np.minimum(np.where(in_chain, of_chain, blamed * interval / 2), run))
 
 
 def _occupied(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]) -> tuple[FloatArray, FloatArray]:
