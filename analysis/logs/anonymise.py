@@ -143,7 +143,7 @@ def of_tables(
     shift = hider.shift
     hosts_of = Counter(map(short_name, {*history.nodes, *(event.node for event in tables.events)}))
     hider.several = frozenset(stem for stem, count in hosts_of.items() if count > 1)
-    by_node, slots = _namer(hider, "node"), dict[tuple[str, str], str]()
+    by_node = _namer(hider, "node")
     history.nodes = [by_node(node) for node in history.nodes]
     racks = sorted({*history.racks, *(row.rack for row in tables.exposure)}, key=lambda rack: (len(rack), rack))
     of_rack = {rack: hider.name("rack", rack) for rack in racks}
@@ -151,39 +151,15 @@ def of_tables(
     history.start, history.end = history.start + shift, history.end + shift
     history.enter, history.leave = history.enter + shift, history.leave + shift
     history.planned = {unit: [(a + shift, b + shift) for a, b in each] for unit, each in history.planned.items()}
-    kinds: Counter[str] = Counter()
-    for source in tables.sources:
-        kinds[source.kind] += 1
-        hidden = f"{source.kind}-{kinds[source.kind]}"
-        for name in (source.file, Path(source.file).name):
-            hider.names[name] = hidden
-        source.file, source.first, source.last = hidden, source.first + shift, source.last + shift
-    devices: Counter[str] = Counter()
-    for part in sorted({(event.node, event.part_id) for event in tables.events if event.part_id}):
-        slots[part] = f"slot-{devices[part[0]]}"
-        devices[part[0]] += 1
-    for event in tables.events:
-        event.part_id = slots.get((event.node, event.part_id), "")
-        event.node, event.job = by_node(event.node), hider.name("job", event.job)
-        event.t, event.t_end, event.t_lo = event.t + shift, event.t_end + shift, event.t_lo + shift
-        event.file, event.text = hider.names.get(event.file, ""), _template(hider, event.text)
-        if event.cause not in causes:
-            event.cause = hider.name("cause", event.cause).replace("-", "_")
+    _hide_files(tables, hider)
+    _hide_events(tables, causes, hider)
     for row in tables.exposure:
         row.unit, row.rack = by_node(row.unit), of_rack[row.rack]
         row.batch, row.role = hider.name("batch", row.batch), hider.name("role", row.role)
         row.t_enter, row.t_exit, row.file = row.t_enter + shift, row.t_exit + shift, hider.names.get(row.file, "")
         row.line = 0  # the order of the inventory
     tables.exposure.sort(key=lambda row: row.unit)
-    lists: dict[str, str] = {}
-    for attempt in tables.attempts:
-        if attempt.nodes not in lists:
-            lists[attempt.nodes] = ",".join(sorted(map(by_node, _expanded(hosts, attempt.nodes))))
-        attempt.nodes, attempt.blamed_node = lists[attempt.nodes], by_node(attempt.blamed_node)
-        attempt.job, attempt.user = hider.name("job", attempt.job), hider.name("user", attempt.user)
-        attempt.partition, attempt.file = hider.name("partition", attempt.partition), hider.names.get(attempt.file, "")
-        attempt.t_submit, attempt.t_eligible = attempt.t_submit + shift, attempt.t_eligible + shift
-        attempt.t_start, attempt.t_end = attempt.t_start + shift, attempt.t_end + shift
+    _hide_attempts(tables, hosts, hider)
     for phase in tables.phases:
         phase.job, phase.file = hider.name("job", phase.job), hider.names.get(phase.file, "")
         phase.t0, phase.t1 = phase.t0 + shift, phase.t1 + shift
@@ -193,6 +169,45 @@ def of_tables(
     for dropped in tables.dropped:
         dropped.source, dropped.rule = hider.names.get(dropped.source, ""), hider.text(dropped.rule)
     tables.findings[:] = map(hider.text, tables.findings)
+
+
+def _hide_files(tables: Tables, hider: Pseudonymizer) -> None:
+    """Call each file by its kind and a number."""
+    kinds: Counter[str] = Counter()
+    for source in tables.sources:
+        kinds[source.kind] += 1
+        hidden = f"{source.kind}-{kinds[source.kind]}"
+        for name in (source.file, Path(source.file).name):
+            hider.names[name] = hidden
+        source.file, source.first, source.last = hidden, source.first + hider.shift, source.last + hider.shift
+
+
+def _hide_events(tables: Tables, causes: Collection[str], hider: Pseudonymizer) -> None:
+    """Hide nodes and jobs of events; devices are slots of their node, and texts are templates."""
+    slots, devices, shift = dict[tuple[str, str], str](), Counter[str](), hider.shift
+    for part in sorted({(event.node, event.part_id) for event in tables.events if event.part_id}):
+        slots[part] = f"slot-{devices[part[0]]}"
+        devices[part[0]] += 1
+    for event in tables.events:
+        event.part_id = slots.get((event.node, event.part_id), "")
+        event.node, event.job = hider.name("node", event.node), hider.name("job", event.job)
+        event.t, event.t_end, event.t_lo = event.t + shift, event.t_end + shift, event.t_lo + shift
+        event.file, event.text = hider.names.get(event.file, ""), _template(hider, event.text)
+        if event.cause not in causes:
+            event.cause = hider.name("cause", event.cause).replace("-", "_")
+
+
+def _hide_attempts(tables: Tables, hosts: HostLists, hider: Pseudonymizer) -> None:
+    """Hide nodes, users and partitions of attempts."""
+    by_node, lists, shift = _namer(hider, "node"), dict[str, str](), hider.shift
+    for attempt in tables.attempts:
+        if attempt.nodes not in lists:
+            lists[attempt.nodes] = ",".join(sorted(map(by_node, _expanded(hosts, attempt.nodes))))
+        attempt.nodes, attempt.blamed_node = lists[attempt.nodes], by_node(attempt.blamed_node)
+        attempt.job, attempt.user = hider.name("job", attempt.job), hider.name("user", attempt.user)
+        attempt.partition, attempt.file = hider.name("partition", attempt.partition), hider.names.get(attempt.file, "")
+        attempt.t_submit, attempt.t_eligible = attempt.t_submit + shift, attempt.t_eligible + shift
+        attempt.t_start, attempt.t_end = attempt.t_start + shift, attempt.t_end + shift
 
 
 def of_site(site: SlurmScenario, hider: Pseudonymizer) -> SlurmScenario:
@@ -227,8 +242,8 @@ def _expanded(hosts: HostLists, text: str) -> Iterable[str]:
         return ()
 
 
-def of_document(document: FitDocument, tables: Tables) -> FitDocument:
-    """Return what may leave the folder: files by their names alone, and no name of a node, a user or a job."""
+def _stand_ins(tables: Tables) -> Pseudonymizer:
+    """Return what hides jobs, users and nodes behind words, and files behind their names; times stay."""
     hider = Pseudonymizer(b"")
     hider.shift = 0.0
     of_kind = {
@@ -240,6 +255,12 @@ def of_document(document: FitDocument, tables: Tables) -> FitDocument:
         hider.names.update((name, stand_in) for name in names if len(name) > 3 or (name and not name.isalpha()))
     for name in {source.file for source in tables.sources}:
         hider.names[name] = hider.text(Path(name).name)
+    return hider
+
+
+def of_document(document: FitDocument, tables: Tables) -> FitDocument:
+    """Return what may leave the folder: files by their names alone, and no name of a node, a user or a job."""
+    hider = _stand_ins(tables)
 
     def plain(file: str) -> str:
         return hider.names.get(file, "")

@@ -137,28 +137,33 @@ def rows_of(path: Path) -> list[WeekRecord]:
         raise LogError(f"{path}:{table.line}: unknown column '{strange}'{suggest(strange, _COLUMNS)}")
     rows: dict[str, WeekRecord] = {}
     for line, cells in table.rows():
-        place = f"{path}:{line}"
-        if isinstance(cells, str):
-            raise LogError(f"{place}: {cells}")
-        values = {name: _number(text, name, place) for name, text in cells.items() if name not in _FIELDS and text}
-        total = sum(values.get(name, 0.0) for name in JOB_BUCKETS)
-        if total > 1.001:
-            raise LogError(f"{place}: the shares of the job's time add up to {total:.4g}, and 1 is all of it")
-        week = cells["week"]
-        try:
-            begin_of(week)
-        except ValueError:
-            raise LogError(f"{place}: week: '{week}' is no date such as 2025-02-03") from None
-        if week in rows:
-            raise LogError(f"{place}: the week {week} is there twice")
-        days, gpus, node_days = (
-            _number(cells.get(name) or empty, name, place)
-            for name, empty in (("days", "7"), ("gpus", "0"), ("node_days", "0"))
-        )
-        if days <= 0:
-            raise LogError(f"{place}: days: must be above 0")
-        rows[week] = WeekRecord(week, days, cells.get("job", ""), int(gpus), node_days, values, cells.get("model", ""))
+        row = _row(cells, f"{path}:{line}")
+        if row.week in rows:
+            raise LogError(f"{path}:{line}: the week {row.week} is there twice")
+        rows[row.week] = row
     return joined(rows.values(), ())
+
+
+def _row(cells: dict[str, str] | str, place: str) -> WeekRecord:
+    """Return a row of a table of weeks."""
+    if isinstance(cells, str):
+        raise LogError(f"{place}: {cells}")
+    values = {name: _number(text, name, place) for name, text in cells.items() if name not in _FIELDS and text}
+    total = sum(values.get(name, 0.0) for name in JOB_BUCKETS)
+    if total > 1.001:
+        raise LogError(f"{place}: the shares of the job's time add up to {total:.4g}, and 1 is all of it")
+    week = cells["week"]
+    try:
+        begin_of(week)
+    except ValueError:
+        raise LogError(f"{place}: week: '{week}' is no date such as 2025-02-03") from None
+    days, gpus, node_days = (
+        _number(cells.get(name) or empty, name, place)
+        for name, empty in (("days", "7"), ("gpus", "0"), ("node_days", "0"))
+    )
+    if days <= 0:
+        raise LogError(f"{place}: days: must be above 0")
+    return WeekRecord(week, days, cells.get("job", ""), int(gpus), node_days, values, cells.get("model", ""))
 
 
 def _table(file: str, numbered: Iterable[tuple[int, str]]) -> Table:
@@ -261,13 +266,7 @@ def measured_rows(
         raise LogError(f"there is no whole week from {utc(start)} to {utc(end)} (--window says what was watched)")
     # An outage that began before them is one of their first week too.
     history = history_of(request._replace(window=(min(start, first), max(end, start + weeks * WEEK))), tables, reading)
-    sources = {
-        history.outages[at].incident: name
-        for each, name in zip(incidents(history), ("incident", "cluster incident"), strict=False)
-        if name in model.causes
-        for group in each.groups
-        for at in group
-    }
+    sources = _incident_sources(history, model)
     phases, rows = phases_of(tables, model.job), []
     steps = StepStretches.of(phase for phase in phases if phase.phase == "step")
     begin, over = min((p.t0 for p in phases), default=start), max((p.t1 for p in phases), default=end)
@@ -284,6 +283,18 @@ def measured_rows(
         if row.sort == "unusable"
     ]
     return rows, [*unused, *findings, *tables.findings]
+
+
+def _incident_sources(history: History, model: TrackedModel) -> dict[int, str]:
+    """Return the source of the model that each incident is one of, if it has that."""
+    together = zip(incidents(history), ("incident", "cluster incident"), strict=False)
+    return {
+        history.outages[index].incident: name
+        for of_part, name in together
+        if name in model.causes
+        for group in of_part.groups
+        for index in group
+    }
 
 
 def _watched(request: FitOptions, tables: Tables, first: float, after: float | None) -> tuple[float, float, list[str]]:
@@ -644,36 +655,46 @@ def track(
     seen = [name for name in HEADLINES if any(name in row.values for row in rows)]
     if not seen:
         raise LogError(f"nothing that is tracked was measured: {', '.join(HEADLINES)}")
-    shapes = Counter(_shape(row, model) for row in rows)
-    first = shapes.most_common(1)[0][0]
-    simulated: dict[Shape, FloatArray] = {}
-    for number, shape in enumerate(shapes):
-        weeks = 1 if shape.replications > 1 else YEAR if shape == first else EACH
-        report = lambda done, _total, base=number * DRAWS: progress(base + done, len(shapes) * DRAWS)  # noqa: E731
-        simulated[shape] = model.simulate(shape, weeks, report)
-    whole = first.replications > 1
-    names = model.names(whole=whole)
+    simulated = _simulated(rows, model, progress)
+    shape = next(iter(simulated))
+    names, is_whole = model.names(whole=shape.replications > 1), shape.replications > 1
     places = [names.index(name) for name in seen if name in names]
-    if whole:
+    if is_whole:
         # A row or two, each of many replications, and no year of them: each has its share of the false alarms.
         sudden = NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / len(seen) / len(rows))
         limit = LimitsSummary(sudden=dict.fromkeys(seen, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
     else:
-        limit = limits([names[place] for place in places], simulated[first][:, :, places])
-    found = _rows(rows, model, simulated, seen)
-    alarms = _alarms(found, limit, threshold)
-    findings = [*of_logs, *(() if whole else since(found))]
-    others = sorted({row.model for row in rows if row.model not in ("", model.digest)})
-    if others:
-        count = sum(row.model in others for row in rows)
-        findings.append(f"{count} of {len(rows)} weeks were written under another model; all are held against this one")
+        limit = limits([names[place] for place in places], simulated[shape][:, :, places])
+    weeks = _rows(rows, model, simulated, seen)
+    alarms = _alarms(weeks, limit, threshold)
+    findings = [*of_logs, *(() if is_whole else since(weeks)), *_of_models(rows, model)]
     findings += [f"{name}: not measured" for name in HEADLINES if name not in seen and name in names]
     return TrackDocument(
-        name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=simulated[first][:, :, 0].size,
+        name=model.name, job=model.job, model=model.digest, draws=DRAWS, simulated=simulated[shape][:, :, 0].size,
         threshold=threshold,
-        limits=limit, weeks=found, alarms=alarms, regression=any(alarm.confirmed for alarm in alarms),
+        limits=limit, weeks=weeks, alarms=alarms, regression=any(alarm.confirmed for alarm in alarms),
         findings=findings, provenance=provenance,
     )  # fmt: skip
+
+
+def _simulated(rows: Sequence[WeekRecord], model: TrackedModel, progress: Progress) -> dict[Shape, FloatArray]:
+    """Return simulations of each shape of rows, that of most rows first and longest."""
+    shapes = Counter(_shape(row, model) for row in rows)
+    common = shapes.most_common(1)[0][0]
+    simulated: dict[Shape, FloatArray] = {}
+    for number, shape in enumerate(shapes):
+        weeks = 1 if shape.replications > 1 else YEAR if shape == common else EACH
+        report = lambda done, _total, base=number * DRAWS: progress(base + done, len(shapes) * DRAWS)  # noqa: E731
+        simulated[shape] = model.simulate(shape, weeks, report)
+    return {common: simulated[common], **simulated}
+
+
+def _of_models(rows: Sequence[WeekRecord], model: TrackedModel) -> list[str]:
+    """Return the finding about weeks that were written under another model."""
+    count = sum(row.model not in ("", model.digest) for row in rows)
+    if not count:
+        return []
+    return [f"{count} of {len(rows)} weeks were written under another model; all are held against this one"]
 
 
 def _shape(row: WeekRecord, model: TrackedModel) -> Shape:
@@ -688,46 +709,52 @@ def _rows(
     charts = {name: Cusum() for name in seen}
     causes = {name for row in rows for name in row.values if name.startswith(_CAUSE)}
     known = np.zeros(DRAWS)
-    found = []
+    weeks = []
     for row in rows:
         shape = _shape(row, model)
-        whole = shape.replications > 1
-        names = model.names(whole=whole)
-        predicted = _means(simulated[shape], shape.replications) if whole else simulated[shape]
-        weights = np.full(len(predicted), 1 / len(predicted)) if whole else weights_of(known)
-        metrics = {}
-        for place, name in enumerate(names):
-            values = predicted[:, :, place]
-            if np.isnan(values).any() or (name not in row.values and name not in HEADLINES):
-                continue
-            value = row.values.get(name)
-            low, middle, high = _quantiles(values, weights, (0.025, 0.5, 0.975))
-            z = cusum = None
-            if value is not None:
-                ties = np.random.default_rng(zlib.crc32(f"{row.week} {name}".encode()))
-                z = z_of(value, values, weights, ties.random())
-                cusum = charts[name].add(z) if name in charts else None
-            metrics[name] = Tracked(
-                measured=value, mean=float(weights @ values.mean(axis=1)), low=low, median=middle, high=high, z=z,
-                cusum=cusum,
-            )  # fmt: skip
-        # What no draw predicts: steps of the reference time, and outages of causes that the model does not have.
-        unpredicted = {"step_time": 1.0} | dict.fromkeys(sorted(causes.difference(names)), 0.0)
-        for name, mean in unpredicted.items():
-            if name in row.values or (name in causes and _counts_all_causes(row)):
-                value = row.values.get(name, 0.0)
-                metrics[name] = Tracked(measured=value, mean=mean, low=None, median=None, high=None)
-        if not whole:
+        is_whole = shape.replications > 1
+        names = model.names(whole=is_whole)
+        predicted = _means(simulated[shape], shape.replications) if is_whole else simulated[shape]
+        weights = np.full(len(predicted), 1 / len(predicted)) if is_whole else weights_of(known)
+        metrics = {
+            name: _tracked(row, name, predicted[:, :, place], weights, charts.get(name))
+            for place, name in enumerate(names)
+            if (name in row.values or name in HEADLINES) and not np.isnan(predicted[:, :, place]).any()
+        }
+        metrics |= _unpredicted(row, causes.difference(names))
+        if not is_whole:
             places = [names.index(name) for name in seen if name in names]
             week = np.array([row.values.get(names[place], math.nan) for place in places])
             known = known + Scores(predicted[:, :, places]).log_likelihood(week)
-        found.append(
+        weeks.append(
             WeekSummary(
                 week=row.week, days=row.days, gpus=shape.gpus, nodes=shape.nodes, replications=row.replications,
                 metrics=metrics,
             )
         )  # fmt: skip
-    return found
+    return weeks
+
+
+def _tracked(row: WeekRecord, name: str, values: FloatArray, weights: FloatArray, chart: Cusum | None) -> Tracked:
+    """Return a metric of a row beside what is predicted of it, and add it to its chart."""
+    low, middle, high = _quantiles(values, weights, (0.025, 0.5, 0.975))
+    value, z, cusum = row.values.get(name), None, None
+    if value is not None:
+        ties = np.random.default_rng(zlib.crc32(f"{row.week} {name}".encode()))
+        z = z_of(value, values, weights, ties.random())
+        cusum = chart.add(z) if chart is not None else None
+    mean = float(weights @ values.mean(axis=1))
+    return Tracked(measured=value, mean=mean, low=low, median=middle, high=high, z=z, cusum=cusum)
+
+
+def _unpredicted(row: WeekRecord, causes: Iterable[str]) -> dict[str, Tracked]:
+    """Return what no draw predicts: steps of the reference time, and outages of causes that the model does not have."""
+    means = {"step_time": 1.0} | (dict.fromkeys(sorted(causes), 0.0))
+    return {
+        name: Tracked(measured=row.values.get(name, 0.0), mean=mean, low=None, median=None, high=None)
+        for name, mean in means.items()
+        if name in row.values or (name != "step_time" and _counts_all_causes(row))
+    }
 
 
 def _counts_all_causes(row: WeekRecord) -> bool:
@@ -754,32 +781,41 @@ def _quantiles(values: FloatArray, weights: FloatArray, levels: Sequence[float])
 
 def _alarms(weeks: Sequence[WeekSummary], limit: LimitsSummary, threshold: float) -> list[AlarmSummary]:
     """Return the rows in which a chart leaves its limits, and what moved by then."""
-    found: list[AlarmSummary] = []
-    for at, week in enumerate(weeks):
-        for name, worse in HEADLINES.items():
-            metric = week.metrics.get(name)
-            if metric is None or metric.z is None:
-                continue
-            lasts = abs(metric.cusum or 0.0) > limit.lasting.get(name, math.inf)
-            if not lasts and abs(metric.z) <= limit.sudden.get(name, math.inf):
-                continue
-            sign = math.copysign(1, (metric.cusum if lasts else metric.z) or 0.0)
-            start = at
-            while lasts and start and sign * ((weeks[start - 1].metrics.get(name) or metric).cusum or 0.0) > 0:
-                start -= 1
-            pairs = [(m.measured, m.mean) for w in weeks[start : at + 1] if (m := w.metrics.get(name)) is not None]
-            size = float(np.mean([value - mean for value, mean in pairs if value is not None and mean is not None]))
-            before = _outside(weeks[at - 1].metrics.get(name)) if at else 0
-            stays = lasts or week.replications > 1 or before == sign
-            enough = name != "productive" or abs(size) >= threshold
-            found.append(
-                AlarmSummary(
-                    week=week.week, since=weeks[start].week, metric=name, kind="lasting" if lasts else "sudden",
-                    size=size, worse=sign == worse, confirmed=sign == worse and stays and enough,
-                    moved=moved(weeks[start : at + 1], name, 1 if sign == worse else -1),
-                )
-            )  # fmt: skip
-    return found
+    candidates = (_alarm(weeks, index, name, limit, threshold) for index in range(len(weeks)) for name in HEADLINES)
+    return [alarm for alarm in candidates if alarm is not None]
+
+
+def _alarm(
+    weeks: Sequence[WeekSummary], index: int, name: str, limit: LimitsSummary, threshold: float
+) -> AlarmSummary | None:
+    """Return the alarm of a metric in a row; ``None`` if its charts are within their limits."""
+    week, metric = weeks[index], weeks[index].metrics.get(name)
+    if metric is None or metric.z is None:
+        return None
+    lasts = abs(metric.cusum or 0.0) > limit.lasting.get(name, math.inf)
+    if not lasts and abs(metric.z) <= limit.sudden.get(name, math.inf):
+        return None
+    sign = math.copysign(1, (metric.cusum if lasts else metric.z) or 0.0)
+    start = _start(weeks, index, name, sign) if lasts else index
+    pairs = [(m.measured, m.mean) for w in weeks[start : index + 1] if (m := w.metrics.get(name)) is not None]
+    size = float(np.mean([value - mean for value, mean in pairs if value is not None and mean is not None]))
+    before = _outside(weeks[index - 1].metrics.get(name)) if index else 0
+    is_worse = sign == HEADLINES[name]
+    stays = lasts or week.replications > 1 or before == sign
+    is_enough = name != "productive" or abs(size) >= threshold
+    return AlarmSummary(
+        week=week.week, since=weeks[start].week, metric=name, kind="lasting" if lasts else "sudden", size=size,
+        worse=is_worse, confirmed=is_worse and stays and is_enough,
+        moved=moved(weeks[start : index + 1], name, 1 if is_worse else -1),
+    )  # fmt: skip
+
+
+def _start(weeks: Sequence[WeekSummary], index: int, name: str, sign: float) -> int:
+    """Return in which row the sum began that is beyond its limit in a later one."""
+    metric = weeks[index].metrics[name]
+    while index and sign * ((weeks[index - 1].metrics.get(name) or metric).cusum or 0.0) > 0:
+        index -= 1
+    return index
 
 
 def _outside(metric: Tracked | None) -> int:
@@ -851,18 +887,22 @@ def _time_moved(means: Mapping[str, tuple[float, float]], sign: int) -> Iterator
 def since(weeks: Sequence[WeekSummary]) -> list[str]:
     """Return since when single causes, and the time of a step, are otherwise, each by its own weeks."""
     names = [name for name in dict.fromkeys(name for week in weeks for name in week.metrics) if name.startswith(_CAUSE)]
-    result = []
-    for name in names:
-        measured = _measured(weeks, name)
-        # Weeks of so many nodes as there are now.
-        exposure = [week.days / 7 * week.nodes / weeks[-1].nodes for week, _ in measured]
-        change = onset.of_rate([metric.measured or 0.0 for _, metric in measured], exposure)
-        if change is not None and change.chance < onset.FALSE_ALARMS / len(names):
-            day, cause = measured[change.at][0].week, name.removeprefix(_CAUSE)
-            result.append(f"{cause}: {change.before:.2g} a week before {day}, {change.after:.2g} since")
+    result = [text for name in names if (text := _cause_since(weeks, name, onset.FALSE_ALARMS / len(names)))]
     steps = [(week.week, m.measured) for week in weeks if (m := week.metrics.get("step_time")) is not None]
     level = onset.of_level([value or 0.0 for _, value in steps])
     if level is not None and level.chance < onset.FALSE_DRIFTS and abs(level.after / level.before - 1) > LEAST_DRIFT:
         how = "steadily" if level.steady else f"since {steps[level.at][0]}"
         result.append(f"step time: from {level.before:.3f} to {level.after:.3f} times the reference, {how}")
     return result
+
+
+def _cause_since(weeks: Sequence[WeekSummary], name: str, chance: float) -> str:
+    """Return since when a cause comes at another rate, where that is less likely by chance; nothing if it does not."""
+    measured = _measured(weeks, name)
+    # Weeks of so many nodes as there are now.
+    exposure = [week.days / 7 * week.nodes / weeks[-1].nodes for week, _ in measured]
+    change = onset.of_rate([metric.measured or 0.0 for _, metric in measured], exposure)
+    if change is None or change.chance >= chance:
+        return ""
+    day, cause = measured[change.at][0].week, name.removeprefix(_CAUSE)
+    return f"{cause}: {change.before:.2g} a week before {day}, {change.after:.2g} since"
