@@ -769,19 +769,17 @@ def clustering(spells: UpTimes, lasting: Estimate | None = None) -> ClusteringVe
     fits = {fit.name: fit for fit in (poisson, frailty, relapse, both)}
     word = _relapses(model, fits)
     without, with_ = (relapse, both) if word == "yes" else (poisson, frailty)
-    is_frail = 2 * (with_.log_likelihood - without.log_likelihood) > BORDER
-    if is_frail and lasting is not None and lasting.low > 0 and not lasting.low <= with_.cv2 <= lasting.high:
+    if 2 * (with_.log_likelihood - without.log_likelihood) <= BORDER:
+        upper = model.upper_cv2(with_)
+        is_hidden = upper > HIDDEN
+        frail = "undecided" if is_hidden else "no"
+        return ClusteringVerdict(fits, without, word, frail, upper, with_ if is_hidden else None)
+    if lasting is not None and lasting.low > 0 and not lasting.low <= with_.cv2 <= lasting.high:
         chosen = model.held(with_, lasting.value)
         return ClusteringVerdict(fits, chosen, word, "yes", with_.cv2, None, contradicted=True)
-    if is_frail and lasting is not None and with_.cv2 > lasting.high:
+    if lasting is not None and with_.cv2 > lasting.high:
         return ClusteringVerdict(fits, without, word, "undecided", with_.cv2, with_, contradicted=True)
-    chosen = with_ if is_frail else without
-    upper = math.nan if is_frail else model.upper_cv2(with_)
-    hidden = not is_frail and upper > HIDDEN
-    return ClusteringVerdict(
-        fits, chosen, word, "yes" if is_frail else "undecided" if hidden else "no", upper,
-        with_ if hidden else None,
-    )  # fmt: skip
+    return ClusteringVerdict(fits, with_, word, "yes", math.nan, None)
 
 
 # Optimisation.

@@ -140,8 +140,7 @@ def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tup
     """Return what ``sacct -a -D -P`` prints: every attempt of every job, those of streams without their nodes."""
     head = "JobIDRaw JobID User Partition State Submit Eligible Start End ElapsedRaw TimelimitRaw NNodes AllocTRES"
     rows = [(*head.split(), "NodeList", "Restarts", "FailedNode")]
-    timeline, horizon = result.timeline, window[1]
-    assert timeline is not None, "a result with its timeline"
+    horizon = window[1]
     per_node = prepared.gpus_per_node
 
     def row(job: int, user: str, gpus: int, submit: float, at: int, one: AttemptRow, nodes: str) -> tuple[str, ...]:
@@ -155,27 +154,28 @@ def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tup
         )  # fmt: skip
 
     for index, plan in enumerate(prepared.jobs):
-        mine = [span for span in timeline.spans if span.job == index and span.group == 0]
-        attempts = _attempts(mine)
-        arrival = result.jobs[index].arrival
-        if attempts and attempts[-1].state == "RUNNING" and result.jobs[index].finished:
-            attempts[-1] = attempts[-1]._replace(end=result.jobs[index].end, state="COMPLETED")
-        for at, one in enumerate(attempts):
-            if one.start < window[1] and one.end >= window[0]:
-                nodes, by_node = _nodes_of(result, one, -(-plan.gpus // per_node), len(names))
-                known = one._replace(state="NODE_FAIL") if by_node else one
-                rows.append(
-                    row(index + 1, "trainer", plan.gpus, max(arrival, 0.0), at, known, _host_list(nodes, names))
-                )
-    ran_all = sorted(result.attempts, key=lambda one: (one.stream, one.job, one.start))
-    for number, (_, group) in enumerate(
-        groupby(ran_all, key=lambda one: (one.stream, one.job)), len(prepared.jobs) + 1
-    ):
+        arrival = max(result.jobs[index].arrival, 0.0)
+        for at, attempt in enumerate(_job_attempts(result, index)):
+            if attempt.start < horizon and attempt.end >= window[0]:
+                nodes, by_node = _nodes_of(result, attempt, -(-plan.gpus // per_node), len(names))
+                ended = attempt._replace(state="NODE_FAIL") if by_node else attempt
+                rows.append(row(index + 1, "trainer", plan.gpus, arrival, at, ended, _host_list(nodes, names)))
+    ordered = sorted(result.attempts, key=lambda ran: (ran.stream, ran.job, ran.start))
+    for number, (_, group) in enumerate(groupby(ordered, lambda ran: (ran.stream, ran.job)), len(prepared.jobs) + 1):
         for at, ran in enumerate(group):
-            one = AttemptRow(max(ran.start, 0.0), ran.end, _STATES.get(ran.state, "FAILED"), ran.end)
-            if one.start < window[1] and one.end >= window[0]:
-                rows.append(row(number, f"u{ran.stream}", ran.gpus, max(ran.submit, 0.0), at, one, ""))
+            attempt = AttemptRow(max(ran.start, 0.0), ran.end, _STATES.get(ran.state, "FAILED"), ran.end)
+            if attempt.start < horizon and attempt.end >= window[0]:
+                rows.append(row(number, f"u{ran.stream}", ran.gpus, max(ran.submit, 0.0), at, attempt, ""))
     return _csv(rows, "|")
+
+
+def _job_attempts(result: Result, index: int) -> list[AttemptRow]:
+    """Return the attempts of a job by the phases of its main group; the last one of a finished job completed."""
+    assert result.timeline is not None, "a result with its timeline"
+    attempts = _attempts([span for span in result.timeline.spans if span.job == index and span.group == 0])
+    if attempts and attempts[-1].state == "RUNNING" and result.jobs[index].finished:
+        attempts[-1] = attempts[-1]._replace(end=result.jobs[index].end, state="COMPLETED")
+    return attempts
 
 
 def _nodes_of(result: Result, attempt: AttemptRow, count: int, nodes: int) -> tuple[list[int], bool]:
@@ -201,22 +201,34 @@ def _steps(prepared: Prepared, result: Result, index: int) -> Iterator[tuple[flo
     step = job.work / job.steps
     mine = [span for span in timeline.spans if span.job == index and span.group == 0]
     stones = [stone for stone in timeline.milestones if stone.job == index]
-    moments = [stone.time for stone in stones]
+    moments, works = [stone.time for stone in stones], [stone.work for stone in stones]
     for attempt in _attempts(mine):
         yield attempt.start, {"job_name": plan.name, "job_start_time": ORIGIN + attempt.start}
         for span in mine:
             if span.bucket not in _STEPPING or not attempt.start <= span.start < attempt.end:
                 continue
-            begin = stones[max(bisect.bisect_right(moments, span.start) - 1, 0)].work
-            after = bisect.bisect_left(moments, span.end - 1e-6)
-            reached = stones[after].work if after < len(stones) else begin + span.end - span.start
-            reached = reached if reached > begin else begin + span.end - span.start
-            # Between pauses, such as saves, steps have their own pace; how long these were in all is known.
-            pauses = max(round((span.end - span.start) / PAUSED), 1)
-            paused = max(span.end - span.start - (reached - begin), 0.0) / pauses
-            first, last = math.ceil(begin / step - 1e-9), math.floor(reached / step + 1e-9)
-            each = max(round(EVERY / step), 1)
-            for number in dict.fromkeys((*range(first, last, each), last)):
-                done = number * step - begin
-                moment = span.start + done + paused * math.floor(pauses * done / (reached - begin))
-                yield moment, {"job_name": plan.name, "step_count": number, "step_start_time": ORIGIN + moment}
+            yield from (
+                (moment, {"job_name": plan.name, "step_count": number, "step_start_time": ORIGIN + moment})
+                for number, moment in _steps_within(span, moments, works, step)
+            )
+
+
+def _steps_within(
+    span: PhaseSpan, moments: Sequence[float], works: Sequence[float], step: float
+) -> Iterator[tuple[int, float]]:
+    """Yield steps of a phase, every five minutes, with the moments at which they begin [s].
+
+    The job had done some works at some moments, in order.
+    """
+    begin = works[max(bisect.bisect_right(moments, span.start) - 1, 0)]
+    after = bisect.bisect_left(moments, span.end - 1e-6)
+    reached = works[after] if after < len(works) else begin + span.end - span.start
+    reached = reached if reached > begin else begin + span.end - span.start
+    # Between pauses, such as saves, steps have their own pace; how long these were in all is known.
+    pauses = max(round((span.end - span.start) / PAUSED), 1)
+    paused = max(span.end - span.start - (reached - begin), 0.0) / pauses
+    first, last = math.ceil(begin / step - 1e-9), math.floor(reached / step + 1e-9)
+    stride = max(round(EVERY / step), 1)
+    for number in dict.fromkeys((*range(first, last, stride), last)):
+        done = number * step - begin
+        yield number, span.start + done + paused * math.floor(pauses * done / (reached - begin))

@@ -287,24 +287,28 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
     rows = _in_window(tables, window)
     if not any(row.failed for row, *_ in rows):
         raise NoModelError(f"no law of lives: none of {len(rows):,} parts failed")
-    batches = [batch for batch, _ in Counter(row.batch for row, *_ in rows).most_common()]
-    made = []
-    for batch in batches:
-        mine = [each for each in rows if each[0].batch == batch]
-        lives = SurvivalData.of(
-            [age for _, _, age in mine], [row.failed for row, *_ in mine], [entry for _, entry, _ in mine]
-        )
-        made.append(_batch(batch, lives, Counter(row.cause for row, *_ in mine if row.failed)))
+    batches = [
+        _batch_of(batch, [life for life in rows if life[0].batch == batch])
+        for batch, _ in Counter(row.batch for row, *_ in rows).most_common()
+    ]
     return LivesDocument(
         format=1, name=name, files=[file_read(source) for source in tables.sources], dropped=dropped_rows(tables),
-        batches=made,
-        findings=[*tables.findings, *(text for batch in made for text in _findings(batch))],
+        batches=batches,
+        findings=[*tables.findings, *(text for batch in batches for text in _findings(batch))],
         not_known=[
             "parts that were never in the table", "why a part failed, where the table has no cause",
             "ages above the oldest part: the last hazard is taken to last",
         ],
         provenance=provenance,
     )  # fmt: skip
+
+
+def _batch_of(name: str, lives: Sequence[tuple[PartLife, float, float]]) -> BatchSummary:
+    """Return which law the lives of a batch follow, of rows with the ages at which they were met and left [d]."""
+    data = SurvivalData.of(
+        [age for *_, age in lives], [row.failed for row, *_ in lives], [entry for _, entry, _ in lives]
+    )
+    return _batch(name, data, Counter(row.cause for row, *_ in lives if row.failed))
 
 
 def _in_window(tables: Tables, window: tuple[float, float] | None) -> list[tuple[PartLife, float, float]]:

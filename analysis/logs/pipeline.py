@@ -148,15 +148,7 @@ def run(
         raise LogError(str(error)) from None
     tables, reading = read(request, reading_progress)
     if any(source.kind == "lives" for source in tables.sources):
-        others = [source.file for source in tables.sources if source.kind not in ("lives", "inventory")]
-        if others:
-            raise LogError(f"{others[0]}: lives of parts are fitted by themselves; fit the other logs without them")
-        if request.hider is not None:
-            raise LogError(
-                "--anonymise: what is written about lives of parts has no serial number; fit them without it"
-            )
-        of_lives = lives.fit(tables, request.name, request.window, provenance)
-        return OutcomeOfLives(of_lives, lives.files(of_lives, tables))
+        return _of_lives(request, tables, provenance)
     history = history_of(request, tables, reading)
     _check_sizes(tables, history, reading.hosts)
     together = incidents(history)
@@ -197,6 +189,17 @@ def run(
         }
     )
     return FitResult(document, files, fitted, tables)
+
+
+def _of_lives(request: FitOptions, tables: Tables, provenance: Provenance) -> OutcomeOfLives:
+    """Return the fit of a table of lives, which no other log goes with."""
+    others = [source.file for source in tables.sources if source.kind not in ("lives", "inventory")]
+    if others:
+        raise LogError(f"{others[0]}: lives of parts are fitted by themselves; fit the other logs without them")
+    if request.hider is not None:
+        raise LogError("--anonymise: what is written about lives of parts has no serial number; fit them without it")
+    document = lives.fit(tables, request.name, request.window, provenance)
+    return OutcomeOfLives(document, lives.files(document, tables))
 
 
 def _check_sizes(tables: Tables, history: History, hosts: HostLists) -> None:

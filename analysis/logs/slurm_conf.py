@@ -370,15 +370,7 @@ def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Sl
     else:
         assumed.append("the fabric: no topology.conf")
     assumed += [f"{line}, which is not there and was not read" for line in found.absent]
-    queues, closed = [], []
-    for part in sorted(found.partitions, key=lambda each: each.settings.get("default", "").upper() != "YES"):
-        state = part.settings.get("state", "UP").upper()
-        if state == "UP" and set(part.nodes).intersection(nodes):
-            queues.append(part)
-        else:
-            closed.append(f"{part.name} ({state if state != 'UP' else 'none of these nodes'})")
-    if closed:
-        assumed.append(f"partitions that are left out: {', '.join(closed)}")
+    queues = _open_queues(found, nodes, assumed)
     try:
         scheduler, priorities = _scheduler(found, queues, assumed), _priorities(found, queues)
     except ValueError as error:
@@ -386,6 +378,20 @@ def site(slurm: Path, topology: Path | None = None, accelerator: str = "") -> Sl
     if topology is not None:
         scheduler["pack"] = "leaf"
     return SlurmScenario(nodes, cluster, scheduler, tuple(queues), priorities, assumed, names, found.settings)
+
+
+def _open_queues(found: SlurmConf, nodes: Collection[str], assumed: list[str]) -> list[SlurmPartition]:
+    """Return the partitions that take jobs on some nodes, the default one first; the others are among the assumed."""
+    queues, closed = [], []
+    for part in sorted(found.partitions, key=lambda part: part.settings.get("default", "").upper() != "YES"):
+        state = part.settings.get("state", "UP").upper()
+        if state == "UP" and set(part.nodes).intersection(nodes):
+            queues.append(part)
+        else:
+            closed.append(f"{part.name} ({state if state != 'UP' else 'none of these nodes'})")
+    if closed:
+        assumed.append(f"partitions that are left out: {', '.join(closed)}")
+    return queues
 
 
 def _named(names: Collection[str], singular: str, plural: str) -> str:
@@ -406,12 +412,7 @@ def _accelerator(types: Sequence[Mapping[str, int]], stated: str, assumed: list[
     instances = [kind for kind in kinds if re.search(r"\d+g\.\d+gb", kind)]
     if instances:
         assumed.append(f"each instance of MIG is a GPU: Gres names {', '.join(instances)}")
-    main, shipped = kinds.most_common(1)[0][0], catalog.accelerators()
-    if stated and stated not in shipped:
-        raise SlurmError(f"--accelerator: '{stated}' does not come with Ettrick{suggest(stated, shipped)}")
-    if stated and main in shipped and main != stated:
-        raise SlurmError(f"--accelerator {stated}: Gres names the type {main}; leave the option out")
-    accelerator = stated or (main if main in shipped else "")
+    accelerator = _shipped(kinds.most_common(1)[0][0], stated)
     others = [f"'{kind}' ({count:,} nodes)" for kind, count in kinds.items() if kind and kind != accelerator]
     if not accelerator:
         what = f"Gres names the type {' and '.join(others)}" if others else "Gres has no type"
@@ -420,6 +421,16 @@ def _accelerator(types: Sequence[Mapping[str, int]], stated: str, assumed: list[
     if others:
         assumed.append(f"GPUs of the type {' and '.join(others)} count as {accelerator}")
     return {"accelerator": accelerator}
+
+
+def _shipped(kind: str, stated: str) -> str:
+    """Return the accelerator that is stated, or that a type is; nothing if none that comes with Ettrick is."""
+    shipped = catalog.accelerators()
+    if stated and stated not in shipped:
+        raise SlurmError(f"--accelerator: '{stated}' does not come with Ettrick{suggest(stated, shipped)}")
+    if stated and kind in shipped and kind != stated:
+        raise SlurmError(f"--accelerator {stated}: Gres names the type {kind}; leave the option out")
+    return stated or (kind if kind in shipped else "")
 
 
 def _by_leaf(
@@ -470,20 +481,15 @@ def _scheduler(found: SlurmConf, queues: Sequence[SlurmPartition], assumed: list
     backfills = said.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
     keys: dict[str, Any] = {"use": "slurm" if backfills else "fifo"}
     words = dict(word.partition("=")[::2] for word in said.get("schedulerparameters", "").split(",") if word)
-    for word, value in words.items():
-        if word in _PARAMETERS and backfills:
+    for word, value in words.items() if backfills else ():
+        if word in _PARAMETERS:
             key, unit = _PARAMETERS[word]
             number = _whole({word: value}, word)
             keys[key] = f"{number} {unit}" if unit else number
     reorder = _whole(words, "preempt_reorder_count") if "preempt_reorder_count" in words else None
     keys["order"] = _order(said, assumed)
     keys |= _preemption(found, queues, "youngest" if "preempt_youngest_first" in words else None, reorder, assumed)
-    if said.get("overtimelimit", "").upper() == "UNLIMITED":
-        keys["at_limit"] = "run on"
-    elif _whole(said, "OverTimeLimit"):
-        keys["overtime"] = f"{_whole(said, 'OverTimeLimit')} min"
-    if "LLN" in said.get("selecttypeparameters", "").upper():
-        keys["share_nodes"] = "spread"
+    keys |= _limits(said)
     if said.get("jobrequeue", "1") == "0":
         assumed.append("JobRequeue=0: here jobs that lose a node are queued again")
     if said.get("selecttype", "").lower() == "select/linear":
@@ -493,6 +499,18 @@ def _scheduler(found: SlurmConf, queues: Sequence[SlurmPartition], assumed: list
     left_out += [word for word in words if word not in (*_PARAMETERS, *_OTHERS)]
     if left_out:
         assumed.append(f"settings that are not in the model: {', '.join(left_out)}")
+    return keys
+
+
+def _limits(said: Mapping[str, str]) -> dict[str, Any]:
+    """Return what happens to a job at its time limit, and where jobs below a node go."""
+    keys: dict[str, Any] = {}
+    if said.get("overtimelimit", "").upper() == "UNLIMITED":
+        keys["at_limit"] = "run on"
+    elif _whole(said, "OverTimeLimit"):
+        keys["overtime"] = f"{_whole(said, 'OverTimeLimit')} min"
+    if "LLN" in said.get("selecttypeparameters", "").upper():
+        keys["share_nodes"] = "spread"
     return keys
 
 

@@ -22,7 +22,7 @@ from ettrick.analysis.results.files import csv_text
 from ettrick.sim.units import DAY, DURATION, parse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ettrick.analysis.logs.estimate import Clustering
     from ettrick.analysis.logs.events import History
@@ -155,17 +155,12 @@ def per_rack(history: History) -> int:
 
 def scenario(fitted: FittedModel, tables: Tables) -> dict[str, Any]:
     """Return the scenario without its failures; what had to be assumed in it stands among its assumptions."""
-    document, training, gpus = fitted.document, fitted.document.training, fitted.document.gpus_per_node
+    document, gpus = fitted.document, fitted.document.gpus_per_node
     big = largest(tables.attempts)
     wanted = max(int(document.nodes * 0.9), 1) * gpus
     if big:
         wanted = min(max(a.gpus or a.node_count * gpus for a in big), document.nodes * gpus)
-    step = restart = interval = None
-    if training is not None:
-        step, restart, interval = training.step_time_s or None, training.restart_s, training.checkpoint_s
-    starts = [p.t1 - p.t0 for p in tables.phases if p.phase == "initialize"]
-    if restart is None and starts:
-        restart = float(np.median(starts))
+    step, restart, interval = _steps(document, tables)
     detection, delay = document.detection, between_runs(big)
     assumed = {
         f"the job: no job records, so one of 90 % of the nodes ({wanted:,} GPUs)": not big,
@@ -193,6 +188,18 @@ def scenario(fitted: FittedModel, tables: Tables) -> dict[str, Any]:
         **({"repair": {"time": "1 d"}} if document.repair is None else {}),
         "assumptions": [text for text, is_assumed in assumed.items() if is_assumed],
     }
+
+
+def _steps(document: FitDocument, tables: Tables) -> tuple[float | None, float | None, float | None]:
+    """Return the time of a step, of a start, and between checkpoints [s]; ``None`` for what no log says."""
+    training = document.training
+    step, restart, interval = None, None, None
+    if training is not None:
+        step, restart, interval = training.step_time_s or None, training.restart_s, training.checkpoint_s
+    starts = [phase.t1 - phase.t0 for phase in tables.phases if phase.phase == "initialize"]
+    if restart is None and starts:
+        restart = float(np.median(starts))
+    return step, restart, interval
 
 
 def between_runs(big: Sequence[LoggedAttempt]) -> float | None:
@@ -333,41 +340,47 @@ def outages_csv(history: History) -> str:
 def draws_csv(fitted: FittedModel, entries: list[dict[str, Any]]) -> str:
     """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
     generator = np.random.default_rng(0)
-    components = [at for at, entry in enumerate(entries) if entry["use"] == "component"]
-    part_of = {each.part: each for each in fitted.document.incidents}
-    incidents = {at: part_of[entry["part"]] for at, entry in enumerate(entries) if entry["use"] == "incident"}
-    used = fitted.shares[[bool(cause.background) for cause in fitted.document.causes]]
-    heads: list[str] = [f"failures.{at}.rate" for at in components]
-    chosen = fitted.verdict.chosen
-    for at in components:
-        if chosen.probability:
-            heads += [f"failures.{at}.relapse.{name}" for name in ("probability", "after.median", "after.sigma")]
-        if chosen.cv2:
-            heads.append(f"failures.{at}.frailty.shape")
-    heads += [f"failures.{at}.rate" for at in incidents]
-    attribution = fitted.document.attribution
-    software = attribution.software_events if attribution is not None and attribution.software_per_day.value else 0
-    if attribution is not None and software:
-        heads.append(f"failures.{len(entries)}.rate")
+    components = [index for index, entry in enumerate(entries) if entry["use"] == "component"]
+    part_of = {incidents.part: incidents for incidents in fitted.document.incidents}
+    incidents = {index: part_of[entry["part"]] for index, entry in enumerate(entries) if entry["use"] == "incident"}
+    background = fitted.shares[[bool(cause.background) for cause in fitted.document.causes]]
+    chosen, attribution = fitted.verdict.chosen, fitted.document.attribution
+    counted = [(summary.events, _incident_rate(summary)) for summary in incidents.values()]
+    paths = [f"failures.{index}.rate" for index in incidents]
+    if attribution is not None and attribution.software_events and attribution.software_per_day.value:
+        paths.append(f"failures.{len(entries)}.rate")
+        counted.append((attribution.software_events, _software_rate(attribution.software_per_day.value)))
+    of_laws = [f"failures.{index}.{name}" for index in components for name in _clustering_cells(chosen)]
     repairs = _repair_draws(fitted, entries, np.random.default_rng(1))
-    rows = [[*heads, *repairs]]
+    rows = [[*(f"failures.{index}.rate" for index in components), *of_laws, *paths, *repairs]]
     for number, draw in enumerate(fitted.draws):
-        parts = used if number == 0 else generator.gamma(used + 0.5)
-        row: list[str] = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
-        for _ in components:
-            if chosen.probability:
-                law = lognormal_law(draw.median * DAY, draw.sigma)
-                row += [f"{draw.probability:.3g}", law["median"], f"{law['sigma']:g}"]
-            if chosen.cv2:
-                row.append(f"{1 / draw.cv2:.3g}")
-        for each in incidents.values():
-            factor = 1.0 if number == 0 else float(generator.gamma(each.events + 0.5)) / each.events
-            row.append(rate_text((each.rate.value or 0.0) * factor, each.part))
-        if attribution is not None and software:
-            factor = 1.0 if number == 0 else float(generator.gamma(software + 0.5)) / software
-            row.append(f"{(attribution.software_per_day.value or 0.0) * factor:.4g} per job-day")
-        rows.append([*row, *(column[number] for column in repairs.values())])
+        parts = generator.gamma(background + 0.5) if number else background
+        rates = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
+        laws = [*_clustering_cells(chosen, draw).values()] * len(components)
+        factors = (float(generator.gamma(events + 0.5)) / events if number else 1.0 for events, _ in counted)
+        counts = [text(factor) for (_, text), factor in zip(counted, factors, strict=True)]
+        rows.append([*rates, *laws, *counts, *(column[number] for column in repairs.values())])
     return csv_text(rows)
+
+
+def _clustering_cells(chosen: Clustering, draw: Clustering | None = None) -> dict[str, str]:
+    """Return what a draw says of relapse and frailty, by path within a source, where the model has them."""
+    draw, cells = draw or chosen, dict[str, str]()
+    if chosen.probability:
+        law = lognormal_law(draw.median * DAY, draw.sigma)
+        cells |= {"relapse.probability": f"{draw.probability:.3g}", "relapse.after.median": law["median"]}
+        cells["relapse.after.sigma"] = f"{law['sigma']:g}"
+    if chosen.cv2:
+        cells["frailty.shape"] = f"{1 / draw.cv2:.3g}"
+    return cells
+
+
+def _incident_rate(incidents: IncidentsSummary) -> Callable[[float], str]:
+    return lambda factor: rate_text((incidents.rate.value or 0.0) * factor, incidents.part)
+
+
+def _software_rate(per_day: float) -> Callable[[float], str]:
+    return lambda factor: f"{per_day * factor:.4g} per job-day"
 
 
 def _repair_draws(
