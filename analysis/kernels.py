@@ -449,27 +449,17 @@ def _plotted(content: KernelsDocument) -> str:
     xs = [x for series in chart.series for x in series.x] + [dot.x for dot in chart.dots]
     ys = [y for series in chart.series for y in series.y if y is not None] + [dot.y for dot in chart.dots]
     left, right, low, high = (math.log(end) for end in (min(xs), max(xs), min(ys), max(ys)))
+    named = [dot for dot in chart.dots if dot.name]
+    letters = [chr(ord("A") + number) for number in range(len(named))]
+    signs = [*_roofs(chart, content.memory_bytes_per_s / _SIZE["T"], (left, right), min(ys))]
+    signs += [(dot.x, dot.y, letter) for letter, dot in zip(letters, named, strict=True)]
+    signs += [(dot.x, dot.y, ".") for dot in chart.dots[len(named) :]]
     cells = [[" "] * _ACROSS for _ in range(_UP)]
-
-    def put(x: float, y: float, sign: str) -> None:
+    for x, y, sign in signs:
         column = round((math.log(x) - left) / (right - left) * (_ACROSS - 1))
         row = round((high - math.log(y)) / (high - low) * (_UP - 1))
         if cells[row][column] in " -.":
             cells[row][column] = sign
-
-    bandwidth = content.memory_bytes_per_s / _SIZE["T"]
-    for column in range(_ACROSS):
-        x = math.exp(left + (right - left) * column / (_ACROSS - 1))
-        for series in chart.series:
-            roof = series.y[-1]
-            assert roof is not None
-            put(x, min(roof, max(x * bandwidth, min(ys))), "-")
-    named = [dot for dot in chart.dots if dot.name]
-    letters = [chr(ord("A") + number) for number in range(len(named))]
-    for letter, dot in zip(letters, named, strict=True):
-        put(dot.x, dot.y, letter)
-    for dot in chart.dots[len(named) :]:
-        put(dot.x, dot.y, ".")
     scale = [f"{math.exp(high):,.0f}", *[""] * (_UP - 2), f"{math.exp(low):,.0f}"]
     lines = [f"  roofline: {chart.y.title} over {chart.x.title}, both logarithmic; - benchmark"]
     lines += [f"  {mark:>7} |{''.join(row).rstrip()}" for mark, row in zip(scale, cells, strict=True)]
@@ -478,6 +468,18 @@ def _plotted(content: KernelsDocument) -> str:
     lines.append(f"  {'':8} {ends[0]}{ends[1]:>{_ACROSS - len(ends[0])}}")
     lines += [f"  {letter} {dot.name}" for letter, dot in zip(letters, named, strict=True)]
     return "\n".join(lines)
+
+
+def _roofs(
+    chart: Curves, bandwidth: float, ends: tuple[float, float], lowest: float
+) -> Iterator[tuple[float, float, str]]:
+    """Yield where the dashes of the benchmarks are, between two logarithms of the intensity."""
+    for column in range(_ACROSS):
+        x = math.exp(ends[0] + (ends[1] - ends[0]) * column / (_ACROSS - 1))
+        for series in chart.series:
+            roof = series.y[-1]
+            assert roof is not None
+            yield x, min(roof, max(x * bandwidth, lowest)), "-"
 
 
 def report(content: KernelsDocument, command: str) -> Report:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any, Literal
 
 from ettrick.analysis.amounts import amount_text, empty_table, percent_text, text_or_dash
@@ -91,60 +92,32 @@ def describe_layouts(
     ValueError
         If failures are to decide, and no closed form says what they leave.
     """
-    found = []
+    candidates = []
     for candidate in search.candidates():
-        found.append(candidate)
-        if progress is not None and len(found) % 100 == 0:
-            progress(len(found), None)
-    if not found:
+        candidates.append(candidate)
+        if progress is not None and len(candidates) % 100 == 0:
+            progress(len(candidates), None)
+    if not candidates:
         raise NoLayoutError(search.why_none())
     form = closed_form(search.prepared) if search.prepared is not None else None
-    has_form = found[0].ettr is not None
+    has_form = candidates[0].ettr is not None
     if sort is None:
         sort = "goodput" if has_form else "step"
     elif sort == "goodput" and not has_form:
         why = f": {form.reasons[0]}" if form is not None and form.reasons else ""
         raise ValueError(f"no closed form says what failures leave{why}; sort by step")
-    own = next((number for number, row in enumerate(found) if row.plan.work == search.own), None)
-    fitting = len(found)
-    if own is None and search.own is not None and not problems(search.own):
-        alone = search.candidate(search.own)
-        if alone is not None:
-            own = len(found)
-            found.append(alone)
-    ranking = _Ranking(search, found)
-    if own is not None:
-        ranking.seat([own])
+    fitting = len(candidates)
+    stated = _stated(search, candidates)
+    ranking = _Ranking(search, candidates)
+    if stated is not None:
+        ranking.seat([stated])
     shown = ranking.settle(top)[sort][:top]
     ranks = {name: {row: rank for rank, row in enumerate(ranking.order(name), start=1)} for name in ranking.keys}
 
     def described(number: int) -> LayoutRow:
-        row = ranking.rows[number]
-        plan, work = row.plan, row.plan.work
-        return LayoutRow(
-            # Without a number to go by the order is that of the search.
-            rank_goodput=ranks["goodput"][number] if has_form else None,
-            rank_step=ranks["step"][number],
-            is_own=number == own,
-            **sizes(work),
-            microbatch=work.microbatch,
-            microbatches=work.microbatches,
-            schedule=work.schedule,
-            recompute=" ".join(work.modules) or work.recompute,
-            sharding=work.sharding,
-            shard_ranks=work.shard_ranks or None,
-            step_s=plan.time,
-            step_s_band90=plan.band90,
-            mfu=plan.mfu,
-            memory_bytes=plan.memory.total,
-            memory_share=plan.crowding,
-            bubble_share=plan.breakdown.bubble / plan.time,
-            breakdown_s=plan.breakdown._asdict(),
-            replica_sets=row.sets,
-            ettr=row.ettr,
-            tokens_per_second=plan.tokens_per_second,
-            tokens_per_day=row.tokens_per_day,
-        )
+        # Without a number to go by the order is that of the search.
+        rank = ranks["goodput"][number] if has_form else None
+        return _row(ranking.rows[number], rank, ranks["step"][number], is_own=number == stated)
 
     return LayoutsDocument(
         format=FORMAT,
@@ -155,10 +128,48 @@ def describe_layouts(
         found=fitting,
         sort=sort,
         layouts=[described(number) for number in shown],
-        own=described(own) if own is not None else None,
-        notes=_notes(search, is_own_found=search.own is None or (own is not None and own < fitting)),
+        own=described(stated) if stated is not None else None,
+        notes=_notes(search, is_own_found=search.own is None or (stated is not None and stated < fitting)),
         assumptions=list(form.assumptions) if form is not None else [],
         reasons=list(form.reasons) if form is not None else [],
+    )
+
+
+def _stated(search: LayoutSearch, candidates: list[Candidate]) -> int | None:
+    """Return which candidate is the scenario's own layout, which is added if it can be; ``None`` without one."""
+    index = next((index for index, row in enumerate(candidates) if row.plan.work == search.own), None)
+    if index is None and search.own is not None and not problems(search.own):
+        alone = search.candidate(search.own)
+        if alone is not None:
+            candidates.append(alone)
+            return len(candidates) - 1
+    return index
+
+
+def _row(candidate: Candidate, rank_goodput: int | None, rank_step: int, *, is_own: bool) -> LayoutRow:
+    plan, work = candidate.plan, candidate.plan.work
+    return LayoutRow(
+        rank_goodput=rank_goodput,
+        rank_step=rank_step,
+        is_own=is_own,
+        **sizes(work),
+        microbatch=work.microbatch,
+        microbatches=work.microbatches,
+        schedule=work.schedule,
+        recompute=" ".join(work.modules) or work.recompute,
+        sharding=work.sharding,
+        shard_ranks=work.shard_ranks or None,
+        step_s=plan.time,
+        step_s_band90=plan.band90,
+        mfu=plan.mfu,
+        memory_bytes=plan.memory.total,
+        memory_share=plan.crowding,
+        bubble_share=plan.breakdown.bubble / plan.time,
+        breakdown_s=plan.breakdown._asdict(),
+        replica_sets=candidate.sets,
+        ettr=candidate.ettr,
+        tokens_per_second=plan.tokens_per_second,
+        tokens_per_day=candidate.tokens_per_day,
     )
 
 
@@ -207,20 +218,20 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     out.print(f"{content.scenario}, job {content.job}", style="bold")
     kinds = "tensor x context x pipeline x data" + (" (expert)" if _has_experts(content) else "")
     out.print(f"  {content.gpus:,} GPUs ({content.accelerator}): {content.found:,} layouts that fit; {kinds}")
-    rows_of = [*content.layouts, *([content.own] if content.own is not None else ())]
+    rows = [*content.layouts]
+    if content.own is not None and not any(row.is_own for row in rows):
+        rows.append(content.own)
+    rows.sort(key=lambda row: row.memory_share > ROOMY)
     # Where rows differ in them.
-    options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows_of}) > 1]
+    options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows}) > 1]
     table = empty_table(
         "rank", f"by\n{other}", "layout", "virtual", "micro\nbatch", *options, "recompute", "step", "MFU", "memory",
         "bubble", "ETTR", "tokens\na day",
     )  # fmt: skip
     for column in table.columns:
         column.no_wrap = True
-    own = content.own
-    rows = [*content.layouts, *([own] if own is not None and not any(row.is_own for row in content.layouts) else ())]
-    rows.sort(key=lambda row: row.memory_share > ROOMY)
-    for place, row in enumerate(rows):
-        if place and row.memory_share > ROOMY >= rows[place - 1].memory_share:
+    for before, row in itertools.pairwise([rows[0], *rows]):
+        if row.memory_share > ROOMY >= before.memory_share:
             table.add_section()
         _add(table, row, content.sort, other, options)
     if not out.file.isatty():
@@ -230,14 +241,15 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     out.print(table)
     if any(row.memory_share > ROOMY for row in rows):
         out.print(f"  + may not fit: more than {percent_text(ROOMY, 0)} of the memory by our count")
-    if own is not None:
+    if content.own is not None:
         out.print("  * the scenario's own layout")
-    for line in content.notes:
-        out.print(f"  note: {line}")
-    for line in content.reasons:
-        out.print(f"  ETTR: the closed form does not apply: {line}")
-    for line in content.assumptions:
-        out.print(f"  assumes: {line}")
+    for head, lines in (
+        ("note", content.notes),
+        ("ETTR: the closed form does not apply", content.reasons),
+        ("assumes", content.assumptions),
+    ):
+        for line in lines:
+            out.print(f"  {head}: {line}")
 
 
 def _has_experts(content: LayoutsDocument) -> bool:

@@ -23,7 +23,7 @@ from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, StateChange, 
 from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.logs.files import LogReader
     from ettrick.analysis.logs.tables import Tables
@@ -366,19 +366,23 @@ def read_sacct_json(log: LogReader) -> None:
         times, state = job["time"], job["state"]["current"]
         moments = [str(_plain(times.get(name)) or "") for name in ("submission", "eligible", "start", "end")]
         elapsed, limit = (_plain(times.get(name)) for name in ("elapsed", "limit"))
-        tres = job.get("tres", {}).get("allocated") or []
-        resources = ",".join(f"{item['type']}/{item.get('name')}={_plain(item['count']) or 0}" for item in tres)
         texts = [str(job.get(key) or "") for key in ("nodes", "user", "partition", "failed_node")]
         counts = [str(_plain(job.get(key)) or 0) for key in ("allocation_nodes", "restart_cnt")]
         run = math.nan if elapsed is None else float(elapsed)
         word = state[0] if isinstance(state, list) else str(state)
         fields = [_name(job), *moments, word, texts[0], counts[0], *texts[1:], counts[1]]
+        resources = _tres(job.get("tres", {}).get("allocated") or [])
         try:
             attempts.add(number, resources, run, [*fields, "" if limit is None else str(limit)])
         except ValueError as error:
             raise UnusedError(str(error), "unusable") from None
 
     log.each(enumerate(jobs, 1), read, "a job without its fields")
+
+
+def _tres(items: Iterable[Mapping[str, Any]]) -> str:
+    """Return resources as the text form of sacct has them."""
+    return ",".join(f"{item['type']}/{item.get('name')}={_plain(item['count']) or 0}" for item in items)
 
 
 def _name(job: Mapping[str, Any]) -> str:

@@ -138,41 +138,51 @@ class Replay(Strategy):
         read = read or Replay.read
         log = read(self)
         nodes, file = counts["node"], _shown(Path(self.file))
-        if self.inventory is not None and len(log.units) != nodes:
-            inventory = _shown(Path(self.inventory))
-            rule = f"{inventory} names {len(log.units)} nodes below its header, but the cluster has {nodes}"
-            raise RuleError(("inventory",), rule)
         ordered = (read(replay) for replay in logs if replay is not self and replay.by_order)
-        names, same = self._node_names(log, ordered, nodes)
-        if len(names) > nodes:
-            together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
-            raise LogError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
-        numbers = {name: number for number, name in enumerate(names)}
+        numbers, same = self._numbers(log, ordered, nodes)
         for name in log.units:
             if same.get(name, name) not in numbers:
                 raise LogError(f"{file}: '{name}' is not the number of a node, 0 to {nodes - 1}")
         unit = np.array([numbers[same.get(name, name)] for name in log.units], dtype=np.int64)
-        spread, is_drawn_anew = nodes if self.by_order and len(names) < nodes else 0, self.spread_unknown == "each"
+        is_spread, is_drawn_anew = self.by_order and len(numbers) < nodes, self.spread_unknown == "each"
         notes = [log.note] if log.note else []
-        if spread:
+        if is_spread:
             when = "anew in each replication" if is_drawn_anew else "the same in every replication"
             notes.append(
-                f"{file}: names {len(names)} of {nodes} nodes; they are placed at random, {when}; neighbours do not "
+                f"{file}: names {len(numbers)} of {nodes} nodes; they are placed at random, {when}; neighbours do not "
                 "stay neighbours. A file with the names of all nodes, in order, says which is which (inventory: FILE)"
             )
         sources = [
             FailureSource(
                 name=cause, part="node", units=nodes, law=None, detection=self.detection, fault=self.fault,
-                recorded=replace(rows, unit=unit[rows.unit], spread=spread, each=is_drawn_anew, notes=tuple(notes)),
+                recorded=replace(
+                    rows, unit=unit[rows.unit], spread=nodes if is_spread else 0, each=is_drawn_anew,
+                    notes=tuple(notes),
+                ),
             )
             for cause, rows in log.by_cause.items()
         ]  # fmt: skip
         return sources, log.merged
 
-    def _node_names(
+    def _numbers(
+        self, log: ReplayedLog, others: Iterable[ReplayedLog], nodes: int
+    ) -> tuple[dict[str, int], dict[str, str]]:
+        """Return the number of each node by its name, and which of these another name means."""
+        file = _shown(Path(self.file))
+        if self.inventory is not None and len(log.units) != nodes:
+            inventory = _shown(Path(self.inventory))
+            rule = f"{inventory} names {len(log.units)} nodes below its header, but the cluster has {nodes}"
+            raise RuleError(("inventory",), rule)
+        names, same = self._names(log, others, nodes)
+        if len(names) > nodes:
+            together = f", with the other logs {len(names)}" if len(names) > len(log.units) else ""
+            raise LogError(f"{file}: the log has {len(log.units)} units{together}, but the cluster has {nodes} nodes")
+        return {name: number for number, name in enumerate(names)}, same
+
+    def _names(
         self, log: ReplayedLog, others: Iterable[ReplayedLog], nodes: int
     ) -> tuple[tuple[str, ...], dict[str, str]]:
-        """Return the names of the nodes by their numbers, and which of these a name means that is none of them."""
+        """Return the names of the nodes by their numbers, and which of these another name means."""
         if self.map == "number":
             return tuple(map(str, range(nodes))), {}
         if not self.by_order:

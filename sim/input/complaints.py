@@ -6,6 +6,7 @@ scenario file knows.
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
 
@@ -102,16 +103,18 @@ def _one_per_choice(findings: list[_ValidatorError]) -> list[_ValidatorError]:
     for finding in findings:
         if finding.branch:
             unions[finding.branch[0]][finding.branch[1]].append(finding)
-    kept = [finding for finding in findings if not finding.branch]
-    for path, branches in unions.items():
-        strangers = [branch for branch in branches.values() if branch[0].path == path and branch[0].kind in _WANTED]
-        if len(branches) == len(strangers) > 1:
-            wanted = " or ".join(_WANTED[branch[0].kind] for branch in strangers)
-            kept.append(_ValidatorError(path, "none_of", {**strangers[0][0].error, "wanted": wanted}, None))
-        else:
-            resembling = [branch for branch in branches.values() if branch not in strangers] or strangers
-            kept += [finding for branch in resembling for finding in branch]
-    return kept
+    of_unions = (_of_union(path, [*branches.values()]) for path, branches in unions.items())
+    return [*(finding for finding in findings if not finding.branch), *itertools.chain.from_iterable(of_unions)]
+
+
+def _of_union(path: Keys, branches: list[list[_ValidatorError]]) -> list[_ValidatorError]:
+    """Return what is wrong with the value at a path, of what is wrong with it as each type of a union."""
+    strangers = [branch for branch in branches if branch[0].path == path and branch[0].kind in _WANTED]
+    if len(branches) == len(strangers) > 1:
+        wanted = " or ".join(_WANTED[branch[0].kind] for branch in strangers)
+        return [_ValidatorError(path, "none_of", {**strangers[0][0].error, "wanted": wanted}, None)]
+    resembling = [branch for branch in branches if branch not in strangers] or strangers
+    return [*itertools.chain.from_iterable(resembling)]
 
 
 def _without_echoes(model: type[BaseModel], data: Data, findings: list[_ValidatorError]) -> list[_ValidatorError]:

@@ -284,21 +284,27 @@ def schema() -> Table:
     required = content.pop("required")
     some = [{"required": [key], "properties": {key: {"minItems": 1}}} for key in ("jobs", "streams", "services")]
     content["allOf"] = [{"anyOf": [{"required": ["extends"], "properties": {"jobs": {"minItems": 1}}}, *some]}]
+    content["anyOf"] = [{"required": ["extends"]}, *_complete(required)]
+    return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
+
+
+def _complete(required: list[str]) -> list[Table]:
+    """Return what a file has that extends no other: all keys, or those that services, streams or a preset need."""
+    without = {
+        keys: [key for key in required if key not in keys]
+        for keys in (("checkpoint", "recovery"), ("checkpoint", "recovery", "detection"), ("detection",))
+    }
+    of_services, of_streams, of_preset = without.values()
     watched = [name for name in catalog.recoveries() if "detection" in catalog.recovery(name)]
-    content["anyOf"] = [
-        {"required": ["extends"]},
+    return [
         {"required": required},
-        {"required": [*(key for key in required if key not in ("checkpoint", "recovery")), "services"]},
+        {"required": [*of_services, "services"]},
         {
-            "required": [*(key for key in required if key not in ("checkpoint", "recovery", "detection")), "streams"],
+            "required": [*of_streams, "streams"],
             "properties": {"failures": {"maxItems": 0}, "jobs": {"maxItems": 0}},
         },
-        {
-            "required": [key for key in required if key != "detection"],
-            "properties": {"recovery": {"properties": {"use": {"enum": watched}}}},
-        },
+        {"required": of_preset, "properties": {"recovery": {"properties": {"use": {"enum": watched}}}}},
     ]
-    return {"$schema": "http://json-schema.org/draft-07/schema#", **content}
 
 
 def _definition(content: Table, kind: type[BaseModel]) -> Table:
