@@ -24,7 +24,7 @@ from ettrick.sim.records import LogError
 from ettrick.sim.units import DAY, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -132,9 +132,8 @@ def build(
     LogError
         If the inventory and the logs have no node, or no moment, in common.
     """
-    rows = [event for event in tables.events if not event.is_fault]
-    faults = _faults(tables, [event for event in tables.events if event.is_fault and event.part != "job"])
-    reports = [event for event in tables.events if event.is_fault and event.part == "job"]
+    rows, groups, reports = _sorted_out(tables)
+    faults = _faults(tables, groups)
     has_ends = bool(rows) or not faults
     if not rows and not faults and not _are_watched(tables, window):
         raise NoModelError(_why_no_nodes(tables))
@@ -150,20 +149,34 @@ def build(
     _refuse_strangers(tables, merged, history.number)
     if history.basis == "inventory":
         tables.findings.append(_coverage(tables, hosts))
-    _clip_outages(tables, history, merged, exposure)
-    if has_ends:
+    planned = _clip_outages(tables, history, merged, exposure)
+    _add_faults(history, faults)
+    outages = history.outages if has_ends else ()  # else the faults stand for them
+    tables.events = sorted([*outages, *planned, *history.faults, *reports], key=lambda event: event.t)
+    tables.exposure = exposure
+    tables.findings += _silences(tables, history)
+    return history
+
+
+def _sorted_out(tables: Tables) -> tuple[list[NodeEvent], list[NodeEvent], list[NodeEvent]]:
+    """Return the events by what they say: nodes out of service, faults of nodes, and failures of jobs."""
+    rows: list[NodeEvent] = []
+    faults: list[NodeEvent] = []
+    reports: list[NodeEvent] = []
+    for event in tables.events:
+        (rows if not event.is_fault else reports if event.part == "job" else faults).append(event)
+    return rows, faults, reports
+
+
+def _add_faults(history: History, faults: list[NodeEvent]) -> None:
+    """Put the faults into a history, in order; one that stands for an outage is there once."""
+    if history.has_ends:
         _better_causes(history.outages, faults)
-    else:  # a fault that stands for an outage is there once
+    else:
         rest = (event for event in faults if event.severity != "fatal")
         faults = sorted([*history.outages, *rest], key=lambda event: event.t)
     history.outages.sort(key=lambda event: (event.t, event.node))
     history.faults = faults
-    planned = (event for event in merged if event.planned)
-    events = [*(history.outages if has_ends else ()), *planned, *faults, *reports]
-    tables.events = sorted(events, key=lambda event: event.t)
-    tables.exposure = exposure
-    tables.findings += _silences(tables, history)
-    return history
 
 
 def _are_watched(tables: Tables, window: tuple[float, float] | None) -> bool:
@@ -201,8 +214,10 @@ def _watched(exposure: Sequence[Exposure], start: float, end: float, *, has_ends
     )  # fmt: skip
 
 
-def _clip_outages(tables: Tables, history: History, events: Sequence[NodeEvent], exposure: Sequence[Exposure]) -> None:
-    """Put what happened while nodes were in service into a history: outages, and stretches of planned work."""
+def _clip_outages(
+    tables: Tables, history: History, events: Sequence[NodeEvent], exposure: Sequence[Exposure]
+) -> Iterator[NodeEvent]:
+    """Put what happened while nodes were in service into a history; return planned work, wherever it lies."""
     number = history.number
     by_node: dict[str, list[Exposure]] = defaultdict(list)
     for row in exposure:
@@ -215,6 +230,7 @@ def _clip_outages(tables: Tables, history: History, events: Sequence[NodeEvent],
             history.planned.setdefault(number[event.node], []).append((clipped.t, history.until(clipped)))
         else:
             history.outages.append(clipped)
+    return (event for event in events if event.planned)
 
 
 def _coverage(tables: Tables, hosts: HostLists) -> str:
@@ -490,14 +506,22 @@ def _silences(tables: Tables, history: History) -> list[str]:
     named = [event for event in history.outages if not event.is_fault and XID_IN_TEXT.search(event.text)]
     findings = []
     for kind in dict.fromkeys(source.kind for source in tables.sources):
-        events = [event for event in tables.events if event.source == kind and not event.planned]
-        unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
-        hours = sorted({event.t // 3600 for event in events})
-        if len(hours) >= 20 or unheard:
-            gaps = itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end])
-            silences = (_silence(history, low, high, len(hours), named, unheard) for low, high in gaps)
-            findings += [f"{kind}: {text}" for text in silences if text]
+        findings += [f"{kind}: {text}" for text in _silences_of(history, _of_kind(tables, kind), named)]
     return findings
+
+
+def _of_kind(tables: Tables, kind: str) -> list[NodeEvent]:
+    """Return what logs of a kind say, planned work apart."""
+    return [event for event in tables.events if event.source == kind and not event.planned]
+
+
+def _silences_of(history: History, events: Sequence[NodeEvent], named: Sequence[NodeEvent]) -> Iterator[str]:
+    """Yield the findings about stretches in which a source of some events says nothing."""
+    unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
+    hours = sorted({event.t // 3600 for event in events})
+    if len(hours) >= 20 or unheard:
+        gaps = itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end])
+        yield from filter(None, (_silence(history, low, high, len(hours), named, unheard) for low, high in gaps))
 
 
 def _silence(

@@ -95,16 +95,14 @@ def training(tables: Tables, history: History) -> TrainingSummary | None:
     if not len(steps.ran):
         tables.findings.append("the training log has no two steps in the window: nothing is measured by it")
         return None
-    runs: dict[int, list[TrainingPhase]] = defaultdict(list)
-    for phase in phases:
-        if low <= phase.t0 < high:
-            runs[phase.attempt].append(phase)
+    runs = _runs(phase for phase in phases if low <= phase.t0 < high)
     step = float(np.median(steps.times))
     begun = [(first, run) for run in runs.values() if (first := _first_steps(run)) is not None]
     restarts = [first.t0 - phase.t0 for first, run in begun for phase in run if phase.phase == "start"]
     tables.findings += _drift(steps)
     again = [first.first_step for first, _ in begun[1:] if first.first_step > 0]
-    weeks = [(low, low + WEEK) for low in np.arange(history.start, max(high - WEEK, history.start) + 1, WEEK).tolist()]
+    starts = np.arange(history.start, max(high - WEEK, history.start) + 1, WEEK).tolist()
+    weeks = [float(steps.within(start, start + WEEK).kept.sum()) * step / WEEK for start in starts]
     return TrainingSummary(
         attempts=len(runs),
         step_time_s=step,
@@ -113,8 +111,16 @@ def training(tables: Tables, history: History) -> TrainingSummary | None:
         lost_s=max(float((steps.ran - steps.kept).sum()) * step, _rolled_back(tables, runs)),
         goodput=min(float(steps.kept.sum()) * step / (high - low), 1.0),
         goodput_in_time=float(steps.kept @ steps.times) / (high - low),
-        weekly_goodput=[min(float(steps.within(*week).kept.sum()) * step / WEEK, 1.0) for week in weeks],
+        weekly_goodput=[min(share, 1.0) for share in weeks],
     )
+
+
+def _runs(phases: Iterable[TrainingPhase]) -> dict[int, list[TrainingPhase]]:
+    """Return phases by the run that they are of."""
+    runs: dict[int, list[TrainingPhase]] = defaultdict(list)
+    for phase in phases:
+        runs[phase.attempt].append(phase)
+    return runs
 
 
 def _first_steps(run: Iterable[TrainingPhase]) -> TrainingPhase | None:

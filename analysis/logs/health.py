@@ -287,7 +287,7 @@ def read_nvsentinel(log: LogReader) -> None:
 
 
 def _read_health_event(log: LogReader, item: Mapping[str, Any], line: int) -> None:
-    rules, event = log.rules, {str(key).lower(): value for key, value in item.items()}
+    event = {str(key).lower(): value for key, value in item.items()}
     event = {str(key).lower(): value for key, value in _dict(event, "healthevent").items()} or event
     node, check = str(event.get("nodename") or ""), str(event.get("checkname") or "")
     moment = _generated(log, event.get("generatedtimestamp"), line)
@@ -295,28 +295,42 @@ def _read_health_event(log: LogReader, item: Mapping[str, Any], line: int) -> No
         raise UnusedError("a health event without node, check or moment", "unusable")
     log.source.rows += 1
     log.source.saw(moment)
-    impacted = (entity for entity in _list(event.get("entitiesimpacted")) if isinstance(entity, dict))
-    parts = sorted(":".join(str(entity.get(key, "")) for key in sorted(entity, reverse=True)) for entity in impacted)
+    parts = _impacted(event)
     key = f"{check} {' '.join(parts)}".strip()
     if event.get("ishealthy"):
         log.reading.points.append(StateChange(moment, node, "up", key, "nvsentinel", log.file, line, quiet=True))
         return
-    text = f"{check} {event.get('message') or ''}"
+    _report_unhealthy(log, event, StateChange(moment, node, "down", key, "nvsentinel", log.file, line), parts, check)
+
+
+def _report_unhealthy(
+    log: LogReader, event: Mapping[str, Any], change: StateChange, parts: Sequence[str], check: str
+) -> None:
+    """Keep a health event of a part that is not healthy: as a change of its node if it is fatal, else as a fault."""
+    rules, text = log.rules, f"{check} {event.get('message') or ''}"
     cause, basis = _cause_of_check(rules, check, text, event.get("errorcode"))
     if cause == "application":
         raise UnusedError("codes that programs cause")
     repair = rules.actions.get(str(event.get("recommendedaction")), "")
     part, device, is_fatal = _part(rules, cause), next(iter(parts), ""), bool(event.get("isfatal"))
     if is_fatal and not str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY"):
+        planned = rules.is_planned("", text)
         log.reading.points.append(
-            StateChange(moment, node, "down", key, "nvsentinel", log.file, line, cause, basis,
-                  rules.is_planned("", text), repair, part, device, text=text)
-        )  # fmt: skip
+            change._replace(
+                cause=cause, basis=basis, planned=planned, repair=repair, part=part, part_id=device, text=text
+            )
+        )
         return
     log.tables.events.append(
-        NodeEvent("nvsentinel", moment, moment, node, cause, basis, log.file, line, part, device,
+        NodeEvent("nvsentinel", change.t, change.t, change.node, cause, basis, log.file, change.line, part, device,
               severity="fatal" if is_fatal else "info", repair_kind=repair, is_fault=True)
     )  # fmt: skip
+
+
+def _impacted(event: Mapping[str, Any]) -> list[str]:
+    """Return the parts that a health event is about, as type and value."""
+    entities = (entity for entity in _list(event.get("entitiesimpacted")) if isinstance(entity, dict))
+    return sorted(":".join(str(entity.get(key, "")) for key in sorted(entity, reverse=True)) for entity in entities)
 
 
 def _generated(log: LogReader, stamp: Any, line: int) -> float:

@@ -490,16 +490,21 @@ def _scheduler(found: SlurmConf, queues: Sequence[SlurmPartition], assumed: list
     keys["order"] = _order(said, assumed)
     keys |= _preemption(found, queues, "youngest" if "preempt_youngest_first" in words else None, reorder, assumed)
     keys |= _limits(said)
-    if said.get("jobrequeue", "1") == "0":
-        assumed.append("JobRequeue=0: here jobs that lose a node are queued again")
-    if said.get("selecttype", "").lower() == "select/linear":
-        assumed.append("SelectType=select/linear gives every job whole nodes: here jobs below a node share them")
+    assumed += [text for key, value, text in _OTHERWISE if said.get(key, "").lower() == value]
     stated = {key for part in queues for key in part.settings} | said.keys()
     left_out = [name for name in _LEFT_OUT if name.lower() in stated]
     left_out += [word for word in words if word not in (*_PARAMETERS, *_OTHERS)]
     if left_out:
         assumed.append(f"settings that are not in the model: {', '.join(left_out)}")
     return keys
+
+
+_OTHERWISE = (
+    ("jobrequeue", "0", "JobRequeue=0: here jobs that lose a node are queued again"),
+    ("selecttype", "select/linear", "SelectType=select/linear gives every job whole nodes: here jobs below a node "
+     "share them"),
+)  # fmt: skip
+"""Settings with values that are not simulated, and what is instead."""
 
 
 def _limits(said: Mapping[str, str]) -> dict[str, Any]:

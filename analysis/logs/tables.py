@@ -398,9 +398,8 @@ class Rules:
         ]
         self.foreign = {where: self._foreign(where, content["exports"]) for where in ("begins", "holds", "line")}
         self.fault_words = [str(word).lower() for word in self._rows("fault_words")]
-        planned = [part.get("planned", {}) for part in self._parts]
-        self._planned_states = frozenset(state for part in planned for state in part.get("states", ()))
-        self._planned = _patterns((reason, "planned") for part in planned for reason in part.get("reasons", ()))
+        self._planned_states = frozenset(self._planned_part("states"))
+        self._planned = _patterns((reason, "planned") for reason in self._planned_part("reasons"))
         self._reasons = _patterns((row["match"], row["cause"]) for row in self._rows("reasons"))
         self._repairs = _patterns((row["match"], row["repair"]) for row in self._rows("repairs"))
         self.slurmctld = [
@@ -427,6 +426,9 @@ class Rules:
     def _rows(self, table: str) -> list[Any]:
         """Return the entries of a list; the first that matches decides."""
         return [entry for part in self._parts for entry in part.get(table, ())]
+
+    def _planned_part(self, table: str) -> list[str]:
+        return [entry for part in self._parts for entry in part.get("planned", {}).get(table, ())]
 
     def _pairs(self, table: str) -> list[tuple[Any, Any]]:
         """Return the entries of a mapping; the last of a key decides."""

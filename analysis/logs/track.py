@@ -792,20 +792,21 @@ def _alarm(
     week, metric = weeks[index], weeks[index].metrics.get(name)
     if metric is None or metric.z is None:
         return None
-    lasts = abs(metric.cusum or 0.0) > limit.lasting.get(name, math.inf)
+    cusum = metric.cusum or 0.0
+    lasts = abs(cusum) > limit.lasting.get(name, math.inf)
     if not lasts and abs(metric.z) <= limit.sudden.get(name, math.inf):
         return None
-    sign = math.copysign(1, (metric.cusum if lasts else metric.z) or 0.0)
+    sign = math.copysign(1, cusum if lasts else metric.z)
     start = _start(weeks, index, name, sign) if lasts else index
-    pairs = [(m.measured, m.mean) for w in weeks[start : index + 1] if (m := w.metrics.get(name)) is not None]
-    size = float(np.mean([value - mean for value, mean in pairs if value is not None and mean is not None]))
+    differences = [m.measured - m.mean for _, m in _measured(weeks[start : index + 1], name) if m.mean is not None]  # type: ignore[operator]
+    size = float(np.mean(differences))
     before = _outside(weeks[index - 1].metrics.get(name)) if index else 0
     is_worse = sign == HEADLINES[name]
-    stays = lasts or week.replications > 1 or before == sign
+    is_confirmed = is_worse and (lasts or week.replications > 1 or before == sign)
     is_enough = name != "productive" or abs(size) >= threshold
     return AlarmSummary(
         week=week.week, since=weeks[start].week, metric=name, kind="lasting" if lasts else "sudden", size=size,
-        worse=is_worse, confirmed=is_worse and stays and is_enough,
+        worse=is_worse, confirmed=is_confirmed and is_enough,
         moved=moved(weeks[start : index + 1], name, 1 if is_worse else -1),
     )  # fmt: skip
 

@@ -138,19 +138,27 @@ def workload(fitted: FittedModel, tables: Tables, site: SlurmScenario | None = N
         assumed.append("limit: exact, as no record has a time limit (TimelimitRaw): backfill knows every run time")
     scheduler, priority = (dict(site.scheduler), site.priority) if site is not None else ({"use": "slurm"}, {})
     assumed += site.assumed if site is not None else []
-    names = [entry["name"] for entry in partitions]
-    users = Counter(job.user for job in ran)
-    numbers = {user: f"tenant-{number}" for number, (user, _) in enumerate(users.most_common(), 1)}
-    streams = []
-    for partition, of_partition in _by((job for job in ran if job.job not in chain), lambda job: job.partition).items():
-        stated = {"priority": priority[partition]} if partition in priority else {}
-        for band in _bands(of_partition):
-            entry, summary = _stream(partition if partition in names else "", band, origin, end, numbers)
-            streams.append(({**entry, **stated}, summary))
+    streams = _streams([job for job in ran if job.job not in chain], ran, partitions, priority, (origin, end))
     return SiteWorkload(
         jobs, frozenset(chain), origin, begin, end, [summary for _, summary in streams],
         [entry for entry, _ in streams], partitions, scheduler, assumed, priority,
     )  # fmt: skip
+
+
+def _streams(
+    jobs: Sequence[LoggedJob], ran: Sequence[LoggedJob], partitions: Sequence[Mapping[str, Any]],
+    priority: Mapping[str, int], window: tuple[float, float],
+) -> list[tuple[dict[str, Any], StreamSummary]]:  # fmt: skip
+    """Return a stream for each partition and class of sizes, tenants numbered over all jobs that ran."""
+    names, users = [entry["name"] for entry in partitions], Counter(job.user for job in ran)
+    numbers = {user: f"tenant-{number}" for number, (user, _) in enumerate(users.most_common(), 1)}
+    streams = []
+    for partition, of_partition in _by(jobs, lambda job: job.partition).items():
+        stated = {"priority": priority[partition]} if partition in priority else {}
+        for band in _bands(of_partition):
+            entry, summary = _stream(partition if partition in names else "", band, *window, numbers)
+            streams.append(({**entry, **stated}, summary))
+    return streams
 
 
 def _compared(jobs: Sequence[LoggedJob], ran: Sequence[LoggedJob]) -> tuple[float, float, float]:

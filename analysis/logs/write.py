@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import itertools
 import math
 import re
@@ -344,21 +345,16 @@ def draws_csv(fitted: FittedModel, entries: list[dict[str, Any]]) -> str:
     part_of = {incidents.part: incidents for incidents in fitted.document.incidents}
     incidents = {index: part_of[entry["part"]] for index, entry in enumerate(entries) if entry["use"] == "incident"}
     background = fitted.shares[[bool(cause.background) for cause in fitted.document.causes]]
-    chosen, attribution = fitted.verdict.chosen, fitted.document.attribution
-    counted = [(summary.events, _incident_rate(summary)) for summary in incidents.values()]
-    paths = [f"failures.{index}.rate" for index in incidents]
-    if attribution is not None and attribution.software_events and attribution.software_per_day.value:
-        paths.append(f"failures.{len(entries)}.rate")
-        counted.append((attribution.software_events, _software_rate(attribution.software_per_day.value)))
+    chosen = fitted.verdict.chosen
+    counted = _counted(fitted, incidents, len(entries))
     of_laws = [f"failures.{index}.{name}" for index in components for name in _clustering_cells(chosen)]
     repairs = _repair_draws(fitted, entries, np.random.default_rng(1))
-    rows = [[*(f"failures.{index}.rate" for index in components), *of_laws, *paths, *repairs]]
+    rows = [[*(f"failures.{index}.rate" for index in components), *of_laws, *(path for path, *_ in counted), *repairs]]
     for number, draw in enumerate(fitted.draws):
         parts = generator.gamma(background + 0.5) if number else background
         rates = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
         laws = [*_clustering_cells(chosen, draw).values()] * len(components)
-        factors = (float(generator.gamma(events + 0.5)) / events if number else 1.0 for events, _ in counted)
-        counts = [text(factor) for (_, text), factor in zip(counted, factors, strict=True)]
+        counts = [text(float(generator.gamma(events + 0.5)) / events if number else 1.0) for _, events, text in counted]
         rows.append([*rates, *laws, *counts, *(column[number] for column in repairs.values())])
     return csv_text(rows)
 
@@ -375,12 +371,27 @@ def _clustering_cells(chosen: Clustering, draw: Clustering | None = None) -> dic
     return cells
 
 
-def _incident_rate(incidents: IncidentsSummary) -> Callable[[float], str]:
-    return lambda factor: rate_text((incidents.rate.value or 0.0) * factor, incidents.part)
+def _counted(
+    fitted: FittedModel, incidents: Mapping[int, IncidentsSummary], software: int
+) -> list[tuple[str, int, Callable[[float], str]]]:
+    """Return the path, the events and the text of each rate that is counted by itself, for a factor of it."""
+    counted: list[tuple[str, int, Callable[[float], str]]] = [
+        (f"failures.{index}.rate", summary.events, functools.partial(_incident_rate, summary))
+        for index, summary in incidents.items()
+    ]
+    attribution = fitted.document.attribution
+    if attribution is not None and attribution.software_events and attribution.software_per_day.value:
+        text = functools.partial(_software_rate, attribution.software_per_day.value)
+        counted.append((f"failures.{software}.rate", attribution.software_events, text))
+    return counted
 
 
-def _software_rate(per_day: float) -> Callable[[float], str]:
-    return lambda factor: f"{per_day * factor:.4g} per job-day"
+def _incident_rate(incidents: IncidentsSummary, factor: float) -> str:
+    return rate_text((incidents.rate.value or 0.0) * factor, incidents.part)
+
+
+def _software_rate(per_day: float, factor: float) -> str:
+    return f"{per_day * factor:.4g} per job-day"
 
 
 def _repair_draws(
