@@ -446,8 +446,8 @@ def roofline(content: KernelsDocument) -> Curves:
 def _plotted(content: KernelsDocument) -> str:
     """Return the roofline in letters: a capital for each of the kernels with the largest share of the step."""
     chart = roofline(content)
-    xs = [x for series in chart.series for x in series.x] + [dot.x for dot in chart.dots]
-    ys = [y for series in chart.series for y in series.y if y is not None] + [dot.y for dot in chart.dots]
+    points = [*((dot.x, dot.y) for dot in chart.dots), *_ends_of(chart)]
+    xs, ys = zip(*points, strict=True)
     left, right, low, high = (math.log(end) for end in (min(xs), max(xs), min(ys), max(ys)))
     named = [dot for dot in chart.dots if dot.name]
     letters = [chr(ord("A") + number) for number in range(len(named))]
@@ -463,11 +463,16 @@ def _plotted(content: KernelsDocument) -> str:
     scale = [f"{math.exp(high):,.0f}", *[""] * (_UP - 2), f"{math.exp(low):,.0f}"]
     lines = [f"  roofline: {chart.y.title} over {chart.x.title}, both logarithmic; - benchmark"]
     lines += [f"  {mark:>7} |{''.join(row).rstrip()}" for mark, row in zip(scale, cells, strict=True)]
-    ends = [f"{math.exp(end):,.3g}" for end in (left, right)]
-    lines.append(f"  {'':7} +{'-' * _ACROSS}")
-    lines.append(f"  {'':8} {ends[0]}{ends[1]:>{_ACROSS - len(ends[0])}}")
+    first, last = f"{math.exp(left):,.3g}", f"{math.exp(right):,.3g}"
+    lines += [f"  {'':7} +{'-' * _ACROSS}", f"  {'':8} {first}{last:>{_ACROSS - len(first)}}"]
     lines += [f"  {letter} {dot.name}" for letter, dot in zip(letters, named, strict=True)]
     return "\n".join(lines)
+
+
+def _ends_of(chart: Curves) -> Iterator[tuple[float, float]]:
+    """Yield the points that the curves of a chart join."""
+    for series in chart.series:
+        yield from ((x, y) for x, y in zip(series.x, series.y, strict=True) if y is not None)
 
 
 def _roofs(

@@ -92,20 +92,13 @@ def describe_layouts(
     ValueError
         If failures are to decide, and no closed form says what they leave.
     """
-    candidates = []
-    for candidate in search.candidates():
-        candidates.append(candidate)
-        if progress is not None and len(candidates) % 100 == 0:
-            progress(len(candidates), None)
-    if not candidates:
-        raise NoLayoutError(search.why_none())
+    candidates = _candidates(search, progress)
     form = closed_form(search.prepared) if search.prepared is not None else None
     has_form = candidates[0].ettr is not None
-    if sort is None:
-        sort = "goodput" if has_form else "step"
-    elif sort == "goodput" and not has_form:
-        why = f": {form.reasons[0]}" if form is not None and form.reasons else ""
-        raise ValueError(f"no closed form says what failures leave{why}; sort by step")
+    reasons, assumptions = ([], []) if form is None else (list(form.reasons), list(form.assumptions))
+    if sort == "goodput" and not has_form:
+        raise ValueError(f"no closed form says what failures leave{': '.join(['', *reasons[:1]])}; sort by step")
+    sort = sort or ("goodput" if has_form else "step")
     fitting = len(candidates)
     stated = _stated(search, candidates)
     ranking = _Ranking(search, candidates)
@@ -130,9 +123,21 @@ def describe_layouts(
         layouts=[described(number) for number in shown],
         own=described(stated) if stated is not None else None,
         notes=_notes(search, is_own_found=search.own is None or (stated is not None and stated < fitting)),
-        assumptions=list(form.assumptions) if form is not None else [],
-        reasons=list(form.reasons) if form is not None else [],
+        assumptions=assumptions,
+        reasons=reasons,
     )
+
+
+def _candidates(search: LayoutSearch, progress: ProgressBar | None) -> list[Candidate]:
+    """Return the layouts that fit, of which there has to be one."""
+    candidates = []
+    for candidate in search.candidates():
+        candidates.append(candidate)
+        if progress is not None and len(candidates) % 100 == 0:
+            progress(len(candidates), None)
+    if not candidates:
+        raise NoLayoutError(search.why_none())
+    return candidates
 
 
 def _stated(search: LayoutSearch, candidates: list[Candidate]) -> int | None:
@@ -222,18 +227,7 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     if content.own is not None and not any(row.is_own for row in rows):
         rows.append(content.own)
     rows.sort(key=lambda row: row.memory_share > ROOMY)
-    # Where rows differ in them.
-    options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows}) > 1]
-    table = empty_table(
-        "rank", f"by\n{other}", "layout", "virtual", "micro\nbatch", *options, "recompute", "step", "MFU", "memory",
-        "bubble", "ETTR", "tokens\na day",
-    )  # fmt: skip
-    for column in table.columns:
-        column.no_wrap = True
-    for before, row in itertools.pairwise([rows[0], *rows]):
-        if row.memory_share > ROOMY >= before.memory_share:
-            table.add_section()
-        _add(table, row, content.sort, other, options)
+    table = _table(rows, content.sort, other)
     if not out.file.isatty():
         # Who reads a pipe wants every number.
         out.width = max(out.width, measure_renderables(out, out.options.update(max_width=1000), [table]).maximum)
@@ -250,6 +244,23 @@ def _print(out: Console, content: LayoutsDocument) -> None:
     ):
         for line in lines:
             out.print(f"  {head}: {line}")
+
+
+def _table(rows: Sequence[LayoutRow], sort: str, other: str) -> Any:
+    """Return the layouts as a table, those that may not fit apart."""
+    # Where rows differ in them.
+    options = [name for name in ("schedule", "sharding") if len({getattr(row, name) for row in rows}) > 1]
+    table = empty_table(
+        "rank", f"by\n{other}", "layout", "virtual", "micro\nbatch", *options, "recompute", "step", "MFU", "memory",
+        "bubble", "ETTR", "tokens\na day",
+    )  # fmt: skip
+    for column in table.columns:
+        column.no_wrap = True
+    for before, row in itertools.pairwise([rows[0], *rows]):
+        if row.memory_share > ROOMY >= before.memory_share:
+            table.add_section()
+        _add(table, row, sort, other, options)
+    return table
 
 
 def _has_experts(content: LayoutsDocument) -> bool:

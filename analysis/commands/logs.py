@@ -20,9 +20,10 @@ from ettrick.analysis.commands.terminal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ettrick.analysis.logs.pipeline import FitOptions
+    from ettrick.analysis.page.model import Report
 
 
 STALE = (
@@ -101,14 +102,14 @@ def fit(
     from ettrick.analysis.logs import pipeline
     from ettrick.analysis.logs.anonymise import Pseudonymizer, key_of
     from ettrick.analysis.page.chapters import fit as chapter
-    from ettrick.analysis.page.formats import html, markdown, terminal
+    from ettrick.analysis.page.formats import terminal
     from ettrick.analysis.results.run import provenance, render
     from ettrick.analysis.terminal import ProgressBar
 
     if topology_conf and not slurm_conf:
         refuse("--topology-conf: needs --slurm-conf")
-    request = _request(files, inventory, nodes, timezone or [], as_ or [], window, without or [], rules, name)
-    request = request._replace(slurm=slurm_conf, topology=topology_conf, years=year or ())
+    request = _request(files, inventory, nodes, timezone, year, as_, window, without, rules, name)
+    request = request._replace(slurm=slurm_conf, topology=topology_conf)
     is_quiet = quiet or as_json
     if keep_order and not anonymise:
         refuse("--keep-order: goes with --anonymise")
@@ -122,7 +123,7 @@ def fit(
             found = pipeline.run(request, provenance(command_line()), reading, checking)
     rendered = render(found.document)
     made = chapter.report(found.document)
-    reports = {"report.html": html.write(made).decode(), "report.md": markdown.write(made).decode()} if out else {}
+    reports = _reports(made, "report") if out else {}
     shown = rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False))
     keep.write(rendered, {**found.files, **reports}, shown, STALE)
     if out is not None and not as_json:
@@ -130,23 +131,25 @@ def fit(
 
 
 def _request(
-    files: list[str], inventory: str, nodes: int | None, zones: list[str], kinds: list[str], window: str,
-    without: list[str], rules: str, name: str,
+    files: list[str], inventory: str, nodes: int | None, timezone: list[str] | None, years: list[str] | None,
+    kinds: list[str] | None, window: str, without: list[str] | None, rules: str, name: str,
 ) -> FitOptions:  # fmt: skip
     """Return what is asked for, or end with one line about an option."""
     from ettrick.analysis.logs import pipeline
 
     stated = {}
-    for text in kinds:
+    for text in kinds or ():
         file, equals, kind = text.rpartition("=")
         matching = [each for each in files if each == file or Path(each).name == file]
         if not equals or not matching:
             refuse(f"--as {text}: needs FILE=KIND, with one of the files that are given")
         stated.update(dict.fromkeys(matching, kind))
+    zones = timezone or []
     with in_a_line(pipeline.LogError):
         whole = pipeline.spans([window], zones, "--window")[0] if window else None
-        gaps = pipeline.spans(without, zones, "--without")
-    return pipeline.FitOptions(files, inventory, zones, stated, nodes, whole, gaps, rules, name)
+        gaps = pipeline.spans(without or [], zones, "--without")
+    options = pipeline.FitOptions(files, inventory, zones, stated, nodes, whole, gaps, rules, name)
+    return options._replace(years=years or ())
 
 
 @contextlib.contextmanager
@@ -163,6 +166,23 @@ def _log_errors_in_a_line() -> Iterator[None]:
         refuse(error.lines[0])
     except pipeline.NoModelError as error:
         end([str(error)])
+
+
+def _by_kind(files: Sequence[str] | None) -> tuple[list[str], list[Path], list[str]]:
+    """Return which of some files are tables of weeks, which are folders of results, and which are logs."""
+    from ettrick.analysis.logs import track as tracking
+
+    files = files or ()
+    tables = [file for file in files if tracking.is_table(file)]
+    results = [Path(file) for file in files if Path(file).is_dir()]
+    return tables, results, [file for file in files if file not in tables and Path(file) not in results]
+
+
+def _reports(report: Report, name: str) -> dict[str, str]:
+    """Return the files of a page, by name."""
+    from ettrick.analysis.page.formats import html, markdown
+
+    return {f"{name}.html": html.write(report).decode(), f"{name}.md": markdown.write(report).decode()}
 
 
 def track(
@@ -198,11 +218,11 @@ def track(
     from ettrick.analysis.logs import pipeline
     from ettrick.analysis.logs import track as tracking
     from ettrick.analysis.page.chapters import track as chapter
-    from ettrick.analysis.page.formats import html, markdown, terminal
+    from ettrick.analysis.page.formats import terminal
     from ettrick.analysis.results.run import provenance, render
     from ettrick.analysis.terminal import ProgressBar
 
-    zones, is_quiet = timezone or [], quiet or as_json
+    is_quiet = quiet or as_json
     if since and window:
         refuse("--since: --window says it too")
     with _log_errors_in_a_line():
@@ -211,29 +231,25 @@ def track(
         keep = OutputFolder(folder, "track.json", overwrite=True, option="")
         keep.refuse_others(lambda _: True)
         model = tracking.TrackedModel(folder, job)
-        history = folder / tracking.WEEKS
-        rows = tracking.rows_of(history) if history.is_file() else []
-        tables = [file for file in files or () if tracking.is_table(file)]
-        results = [Path(file) for file in files or () if Path(file).is_dir()]
-        logs = [file for file in files or () if file not in tables and Path(file) not in results]
-        for file in tables:
-            rows = tracking.joined(rows, tracking.rows_of(Path(file)))
+        tables, results, logs = _by_kind(files)
+        rows: list[tracking.WeekRecord] = []
+        for table in (*filter(Path.is_file, [folder / tracking.WEEKS]), *map(Path, tables)):
+            rows = tracking.joined(rows, tracking.rows_of(table))
         findings: list[str] = []
         if logs:
-            request = _request(logs, inventory, nodes, zones, [], window, [], rules, "")._replace(years=year or ())
-            after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
+            request = _request(logs, inventory, nodes, timezone, year, None, window, None, rules, "")
+            after = pipeline.moment(since, timezone or []) if since else tracking.last_known(folder, rows)
             with ProgressBar("MB of logs", quiet=is_quiet) as reading:
                 more, findings = tracking.measured_rows(request, model, after, reading)
             rows = tracking.joined(rows, more)
-        kept = rows
-        if results:
-            rows = [tracking.result_row(each, model) for each in results]
+        kept, rows = rows, [tracking.result_row(result, model) for result in results] or rows
         if not rows:
             refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
         with ProgressBar("simulations", quiet=is_quiet) as progress:
             found = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
     rendered, made = render(found), chapter.report(found)
-    beside = {"track.html": html.write(made).decode(), "track.md": markdown.write(made).decode()}
     weeks = {tracking.WEEKS: tracking.as_csv(kept)} if kept else {}
-    keep.write(rendered, {**weeks, **beside}, rendered if as_json else terminal.write(chapter.sections(found)))
+    keep.write(
+        rendered, {**weeks, **_reports(made, "track")}, rendered if as_json else terminal.write(chapter.sections(found))
+    )
     end([chapter.alarm_text(alarm) for alarm in found.alarms if alarm.confirmed])

@@ -144,10 +144,10 @@ def of_tables(
     hosts_of = Counter(map(short_name, {*history.nodes, *(event.node for event in tables.events)}))
     hider.several = frozenset(stem for stem, count in hosts_of.items() if count > 1)
     by_node = _namer(hider, "node")
-    history.nodes = [by_node(node) for node in history.nodes]
+    history.nodes = list(map(by_node, history.nodes))
     racks = sorted({*history.racks, *(row.rack for row in tables.exposure)}, key=lambda rack: (len(rack), rack))
     of_rack = {rack: hider.name("rack", rack) for rack in racks}
-    history.racks = [of_rack[rack] for rack in history.racks]
+    history.racks = list(map(of_rack.__getitem__, history.racks))
     history.start, history.end = history.start + shift, history.end + shift
     history.enter, history.leave = history.enter + shift, history.leave + shift
     history.planned = {unit: [(a + shift, b + shift) for a, b in each] for unit, each in history.planned.items()}

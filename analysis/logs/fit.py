@@ -74,9 +74,7 @@ def fit(
         If nothing failed, or nodes were never up.
     """
     outages, up = history.outages, _node_days_up(history)
-    used, unused = _divided(together)
-    for index in (index for incidents in unused for group in incidents.groups for index in group):
-        outages[index].incident = -1
+    used, unused = _divided(together, outages)
     single = [event for event in outages if event.incident < 0]
     lasting = _lasting(history)
     spells, incidents_relapse = _spells(history, has_incidents=bool(used))
@@ -125,14 +123,16 @@ def _node_days_up(history: History) -> float:
     return up
 
 
-def _divided(together: Sequence[Incidents]) -> tuple[list[Incidents], list[Incidents]]:
-    """Return the incidents that are a source, and those that chance explains or that are too few."""
+def _divided(together: Sequence[Incidents], outages: Sequence[NodeEvent]) -> tuple[list[Incidents], list[Incidents]]:
+    """Return the incidents that are a source, and those that chance explains or too few, whose outages are single."""
     used: list[Incidents] = []
     unused: list[Incidents] = []
     for incidents in together:
         # One of many racks is none of chance.
         is_enough = len(incidents.groups) >= FEWEST_INCIDENTS or incidents is not together[0]
         (used if is_enough and _more_than_chance(incidents) else unused).append(incidents)
+    for index in (index for incidents in unused for group in incidents.groups for index in group):
+        outages[index].incident = -1
     return used, unused
 
 

@@ -22,7 +22,7 @@ from ettrick.analysis.results.fitted import TrainingSummary
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -84,14 +84,18 @@ def phases_of(tables: Tables, name: str = "") -> list[TrainingPhase]:
     return jobs[name] if name in jobs else max(jobs.values(), key=len, default=[])
 
 
+def of_steps(phases: Iterable[TrainingPhase]) -> list[TrainingPhase]:
+    """Return the phases that are steps."""
+    return [phase for phase in phases if phase.phase == "step"]
+
+
 def training(tables: Tables, history: History) -> TrainingSummary | None:
     """Return what the steps of the job with most of them say in the window of a history."""
     phases = phases_of(tables)
     if not phases:
         return None
-    low = max(min(phase.t0 for phase in phases), history.start)
-    high = min(max(phase.t1 for phase in phases), history.end)
-    steps = StepStretches.of((phase for phase in phases if phase.phase == "step"), low, high)
+    low, high = _ends(phases, history)
+    steps = StepStretches.of(of_steps(phases), low, high)
     if not len(steps.ran):
         tables.findings.append("the training log has no two steps in the window: nothing is measured by it")
         return None
@@ -101,18 +105,29 @@ def training(tables: Tables, history: History) -> TrainingSummary | None:
     restarts = [first.t0 - phase.t0 for first, run in begun for phase in run if phase.phase == "start"]
     tables.findings += _drift(steps)
     again = [first.first_step for first, _ in begun[1:] if first.first_step > 0]
-    starts = np.arange(history.start, max(high - WEEK, history.start) + 1, WEEK).tolist()
-    weeks = [float(steps.within(start, start + WEEK).kept.sum()) * step / WEEK for start in starts]
+    every = reduce(math.gcd, again) * step if len(again) >= 3 else None
     return TrainingSummary(
         attempts=len(runs),
         step_time_s=step,
         restart_s=float(np.median(restarts)) if restarts else None,
-        checkpoint_s=reduce(math.gcd, again) * step if len(again) >= 3 else None,
+        checkpoint_s=every,
         lost_s=max(float((steps.ran - steps.kept).sum()) * step, _rolled_back(tables, runs)),
         goodput=min(float(steps.kept.sum()) * step / (high - low), 1.0),
         goodput_in_time=float(steps.kept @ steps.times) / (high - low),
-        weekly_goodput=[min(share, 1.0) for share in weeks],
+        weekly_goodput=_weekly(steps, history.start, high, step),
     )
+
+
+def _weekly(steps: StepStretches, start: float, high: float, step: float) -> list[float | None]:
+    """Return the goodput by steps of each whole week from a moment to another [s]."""
+    weeks = np.arange(start, max(high - WEEK, start) + 1, WEEK).tolist()
+    return [min(float(steps.within(week, week + WEEK).kept.sum()) * step / WEEK, 1.0) for week in weeks]
+
+
+def _ends(phases: Sequence[TrainingPhase], history: History) -> tuple[float, float]:
+    """Return from when to when phases lie in the window of a history [s]."""
+    first, last = min(phase.t0 for phase in phases), max(phase.t1 for phase in phases)
+    return max(first, history.start), min(last, history.end)
 
 
 def _runs(phases: Iterable[TrainingPhase]) -> dict[int, list[TrainingPhase]]:
@@ -125,7 +140,7 @@ def _runs(phases: Iterable[TrainingPhase]) -> dict[int, list[TrainingPhase]]:
 
 def _first_steps(run: Iterable[TrainingPhase]) -> TrainingPhase | None:
     """Return the first phase of steps of a run; ``None`` if it has none."""
-    return min((phase for phase in run if phase.phase == "step"), key=lambda phase: phase.t0, default=None)
+    return min(of_steps(run), key=lambda phase: phase.t0, default=None)
 
 
 LEAST_DRIFT = 0.005
@@ -164,8 +179,8 @@ def _rolled_back(tables: Tables, runs: Mapping[int, list[TrainingPhase]]) -> flo
 
 def _moment_of_return(run: Iterable[TrainingPhase], after: Iterable[TrainingPhase]) -> float:
     """Return when a run was at the step that the next one begins with [s]; never is infinite."""
-    first = min((phase.first_step for phase in after if phase.phase == "step"), default=-1)
-    steps = [phase for phase in run if phase.phase == "step"]
+    first = min((phase.first_step for phase in of_steps(after)), default=-1)
+    steps = of_steps(run)
     reached = max(steps, key=lambda phase: phase.last_step, default=None)
     if reached is None or not 0 <= first <= reached.last_step:
         return math.inf

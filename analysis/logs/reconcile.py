@@ -159,7 +159,7 @@ def leave_out_strays(reading: ReaderContext) -> None:
         If the years of two kinds of logs do not meet.
     """
     tables, today = reading.tables, time.time() + DAY
-    sources = {s.file: s for s in tables.sources if s.last > today or s.last - s.first > YEAR}
+    sources = {source.file: source for source in tables.sources if source.last > min(today, source.first + YEAR)}
     lists: tuple[list[Any], ...] = tables.events, reading.points, tables.attempts
     rows: dict[str, list[_Row]] = defaultdict(list)
     for row in itertools.chain.from_iterable(lists if sources else ()):
@@ -170,11 +170,11 @@ def leave_out_strays(reading: ReaderContext) -> None:
         spans = np.array([(_begin(row), _end(row)) for row in of_file])
         is_stray = _after(tables, sources[file], of_file, spans, today) | _strays(spans[:, 0])
         if is_stray.any():
-            odd = [row for row, stray in zip(of_file, is_stray, strict=True) if stray]
+            odd = list(itertools.compress(of_file, is_stray.tolist()))
             strays.update(map(id, odd))
             _narrow(tables, sources[file], odd, spans[~is_stray])
-    for rows_of_kind in lists if strays else ():
-        rows_of_kind[:] = [row for row in rows_of_kind if id(row) not in strays]
+    for of_kind in lists if strays else ():
+        of_kind[:] = [row for row in of_kind if id(row) not in strays]
     _check_years(tables)
 
 

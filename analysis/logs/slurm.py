@@ -138,32 +138,38 @@ def _joined(
 
     A line that would make too many fields begins a record of its own, and what stood before it was cut.
     """
-    held, began, parts = "", 0, 0
+    held: list[str] = []
+    began = 0
     for number, text in lines:
         row = _fields(text, delimiter, width)
-        if not held and len(row) == width:
-            yield number, row
+        if not held and (len(row) == width or not text.strip()):
+            if len(row) == width:
+                yield number, row
             continue
-        if not held and not text.strip():
-            continue
-        joined = f"{held}\n{text}" if held else text
-        fields = joined.split(delimiter)
-        if len(fields) < width and parts < 50:
-            if held and text.count(delimiter) >= width - 2:
-                log.drop("a record that was cut", began)
-                held, began, parts = text, number, 1
-            else:
-                held, began, parts = joined, began if held else number, parts + 1
-            continue
-        if len(fields) == width or (len(fields) == width + 1 and not fields[-1]):
-            yield began or number, [field.strip() for field in fields[:width]]
+        began = began if held else number
+        fields = "\n".join([*held, text]).split(delimiter)
+        if len(fields) >= width or len(held) >= 50:
+            yield from _ended(fields, text.split(delimiter) if held else [], (began, number), width, log)
+            held = []
+        elif held and text.count(delimiter) >= width - 2:
+            log.drop("a record that was cut", began)
+            held, began = [text], number
         else:
-            log.drop("a record that was cut", began or number)
-            if held and text.count(delimiter) == width - 1:
-                yield number, [field.strip() for field in text.split(delimiter)]
-        held, began, parts = "", 0, 0
+            held.append(text)
     if held:
         log.drop("a record that was cut", began)
+
+
+def _ended(
+    fields: list[str], last: list[str], ends: tuple[int, int], width: int, log: LogReader
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield a record of joined lines if it has the width, else the last of these lines if that has it."""
+    if len(fields) == width or (len(fields) == width + 1 and not fields[-1]):
+        yield ends[0], list(map(str.strip, fields[:width]))
+        return
+    log.drop("a record that was cut", ends[0])
+    if len(last) == width:
+        yield ends[1], list(map(str.strip, last))
 
 
 def _fields(text: str, delimiter: str, width: int) -> list[str]:
@@ -352,14 +358,7 @@ def _refuse_cut(rows: Sequence[LoggedAttempt]) -> None:
 
 def read_sacct_json(log: LogReader) -> None:
     """Read job records of sacct --json (data_parser v0.0.37 and later)."""
-    text = "\n".join(text for _, text in log.lines())
-    try:
-        content = json.loads(text)
-        jobs = list(content["jobs"])
-    except json.JSONDecodeError as error:
-        raise LogError(f"{log.file}:{error.lineno}: is no complete JSON ({error.msg.lower()})") from None
-    except (TypeError, KeyError, RecursionError):
-        raise LogError(f"{log.file}:1: has no list of jobs; export it with sacct -a -D --json") from None
+    jobs = _json_jobs(log)
     attempts = _Attempts(log)
 
     def read(job: Mapping[str, Any], number: int) -> None:
@@ -378,6 +377,16 @@ def read_sacct_json(log: LogReader) -> None:
             raise UnusedError(str(error), "unusable") from None
 
     log.each(enumerate(jobs, 1), read, "a job without its fields")
+
+
+def _json_jobs(log: LogReader) -> list[Any]:
+    """Return the jobs of a file of sacct --json."""
+    try:
+        return list(json.loads("\n".join(text for _, text in log.lines()))["jobs"])
+    except json.JSONDecodeError as error:
+        raise LogError(f"{log.file}:{error.lineno}: is no complete JSON ({error.msg.lower()})") from None
+    except (TypeError, KeyError, RecursionError):
+        raise LogError(f"{log.file}:1: has no list of jobs; export it with sacct -a -D --json") from None
 
 
 def _tres(items: Iterable[Mapping[str, Any]]) -> str:

@@ -481,14 +481,11 @@ def _scheduler(found: SlurmConf, queues: Sequence[SlurmPartition], assumed: list
     backfills = said.get("schedulertype", "sched/backfill").lower() != "sched/builtin"
     keys: dict[str, Any] = {"use": "slurm" if backfills else "fifo"}
     words = dict(word.partition("=")[::2] for word in said.get("schedulerparameters", "").split(",") if word)
-    for word, value in words.items() if backfills else ():
-        if word in _PARAMETERS:
-            key, unit = _PARAMETERS[word]
-            number = _whole({word: value}, word)
-            keys[key] = f"{number} {unit}" if unit else number
-    reorder = _whole(words, "preempt_reorder_count") if "preempt_reorder_count" in words else None
+    keys |= _backfill(words) if backfills else {}
+    if "preempt_reorder_count" in words:
+        _whole(words, "preempt_reorder_count")
     keys["order"] = _order(said, assumed)
-    keys |= _preemption(found, queues, "youngest" if "preempt_youngest_first" in words else None, reorder, assumed)
+    keys |= _preemption(found, queues, words, assumed)
     keys |= _limits(said)
     assumed += [text for key, value, text in _OTHERWISE if said.get(key, "").lower() == value]
     stated = {key for part in queues for key in part.settings} | said.keys()
@@ -496,6 +493,17 @@ def _scheduler(found: SlurmConf, queues: Sequence[SlurmPartition], assumed: list
     left_out += [word for word in words if word not in (*_PARAMETERS, *_OTHERS)]
     if left_out:
         assumed.append(f"settings that are not in the model: {', '.join(left_out)}")
+    return keys
+
+
+def _backfill(words: Mapping[str, str]) -> dict[str, Any]:
+    """Return what SchedulerParameters say of backfill."""
+    keys: dict[str, Any] = {}
+    for word, value in words.items():
+        if word in _PARAMETERS:
+            key, unit = _PARAMETERS[word]
+            number = _whole({word: value}, word)
+            keys[key] = f"{number} {unit}" if unit else number
     return keys
 
 
@@ -520,7 +528,7 @@ def _limits(said: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _preemption(
-    found: SlurmConf, queues: Sequence[SlurmPartition], order: str | None, reorder: int | None, assumed: list[str]
+    found: SlurmConf, queues: Sequence[SlurmPartition], words: Mapping[str, str], assumed: list[str]
 ) -> dict[str, Any]:
     """Return who takes the nodes of whom, as a scenario states it; nothing without preemption."""
     said = found.settings
@@ -540,6 +548,8 @@ def _preemption(
     own = [part.name for part in queues if part.settings.get("preemptmode", mode).upper() != mode]
     if own:
         assumed.append(f"PreemptMode of partitions of their own is not in the model: {', '.join(own)}")
+    order = "youngest" if "preempt_youngest_first" in words else None
+    reorder = _whole(words, "preempt_reorder_count") if "preempt_reorder_count" in words else None
     return {"preempt": _stated(mode=known.lower(), who=who, reorder=reorder, exempt=exempt, grace=grace, order=order)}
 
 

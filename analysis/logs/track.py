@@ -35,7 +35,7 @@ from ettrick.analysis import runs
 from ettrick.analysis.amounts import percent_text
 from ettrick.analysis.logs import onset
 from ettrick.analysis.logs.events import incidents
-from ettrick.analysis.logs.goodput import LEAST_DRIFT, WEEK, StepStretches, phases_of
+from ettrick.analysis.logs.goodput import LEAST_DRIFT, WEEK, StepStretches, of_steps, phases_of
 from ettrick.analysis.logs.pipeline import history_of, read
 from ettrick.analysis.logs.tables import utc
 from ettrick.analysis.metrics import bucket_label
@@ -268,7 +268,7 @@ def measured_rows(
     history = history_of(request._replace(window=(min(start, first), max(end, start + weeks * WEEK))), tables, reading)
     sources = _incident_sources(history, model)
     phases, rows = phases_of(tables, model.job), []
-    steps = StepStretches.of(phase for phase in phases if phase.phase == "step")
+    steps = StepStretches.of(of_steps(phases))
     begin, over = min((p.t0 for p in phases), default=start), max((p.t1 for p in phases), default=end)
     for low in (start + week * WEEK for week in range(weeks)):
         node_days, values = _of_nodes(history, low, low + WEEK, model, sources)
@@ -652,17 +652,13 @@ def track(
     strange = next((row.job for row in rows if row.job not in ("", model.job)), None)
     if strange is not None:
         raise LogError(f"the rows are of job '{strange}', the model in force has '{model.job}' (--job says which)")
-    seen = [name for name in HEADLINES if any(name in row.values for row in rows)]
-    if not seen:
-        raise LogError(f"nothing that is tracked was measured: {', '.join(HEADLINES)}")
+    seen = _measured_headlines(rows)
     simulated = _simulated(rows, model, progress)
     shape = next(iter(simulated))
     names, is_whole = model.names(whole=shape.replications > 1), shape.replications > 1
     places = [names.index(name) for name in seen if name in names]
     if is_whole:
-        # A row or two, each of many replications, and no year of them: each has its share of the false alarms.
-        sudden = NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / len(seen) / len(rows))
-        limit = LimitsSummary(sudden=dict.fromkeys(seen, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
+        limit = _limits_of_rows(seen, len(rows))
     else:
         limit = limits([names[place] for place in places], simulated[shape][:, :, places])
     weeks = _rows(rows, model, simulated, seen)
@@ -689,6 +685,20 @@ def _simulated(rows: Sequence[WeekRecord], model: TrackedModel, progress: Progre
     return {common: simulated[common], **simulated}
 
 
+def _measured_headlines(rows: Sequence[WeekRecord]) -> list[str]:
+    """Return the metrics that may alarm and were measured, of which there has to be one."""
+    names = [name for name in HEADLINES if any(name in row.values for row in rows)]
+    if not names:
+        raise LogError(f"nothing that is tracked was measured: {', '.join(HEADLINES)}")
+    return names
+
+
+def _limits_of_rows(names: Sequence[str], count: int) -> LimitsSummary:
+    """Return the limits of a row or two, each of many replications, of which each has its share of false alarms."""
+    sudden = NormalDist().inv_cdf(1 - FALSE_ALARMS / 2 / len(names) / count)
+    return LimitsSummary(sudden=dict.fromkeys(names, sudden), lasting={}, false_alarms=FALSE_ALARMS, histories=0)
+
+
 def _of_models(rows: Sequence[WeekRecord], model: TrackedModel) -> list[str]:
     """Return the finding about weeks that were written under another model."""
     count = sum(row.model not in ("", model.digest) for row in rows)
@@ -707,7 +717,7 @@ def _rows(
 ) -> list[WeekSummary]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
-    causes = {name for row in rows for name in row.values if name.startswith(_CAUSE)}
+    causes = set(filter(_is_cause, itertools.chain.from_iterable(row.values for row in rows)))
     known = np.zeros(DRAWS)
     weeks = []
     for row in rows:
@@ -733,6 +743,10 @@ def _rows(
             )
         )  # fmt: skip
     return weeks
+
+
+def _is_cause(name: str) -> bool:
+    return name.startswith(_CAUSE)
 
 
 def _tracked(row: WeekRecord, name: str, values: FloatArray, weights: FloatArray, chart: Cusum | None) -> Tracked:
@@ -792,18 +806,17 @@ def _alarm(
     week, metric = weeks[index], weeks[index].metrics.get(name)
     if metric is None or metric.z is None:
         return None
-    cusum = metric.cusum or 0.0
-    lasts = abs(cusum) > limit.lasting.get(name, math.inf)
-    if not lasts and abs(metric.z) <= limit.sudden.get(name, math.inf):
+    cusum, never = metric.cusum or 0.0, math.inf
+    lasts = abs(cusum) > limit.lasting.get(name, never)
+    if not lasts and abs(metric.z) <= limit.sudden.get(name, never):
         return None
     sign = math.copysign(1, cusum if lasts else metric.z)
     start = _start(weeks, index, name, sign) if lasts else index
-    differences = [m.measured - m.mean for _, m in _measured(weeks[start : index + 1], name) if m.mean is not None]  # type: ignore[operator]
-    size = float(np.mean(differences))
+    size = _mean_difference(weeks[start : index + 1], name)
     before = _outside(weeks[index - 1].metrics.get(name)) if index else 0
     is_worse = sign == HEADLINES[name]
     is_confirmed = is_worse and (lasts or week.replications > 1 or before == sign)
-    is_enough = name != "productive" or abs(size) >= threshold
+    is_enough = abs(size) >= {"productive": threshold}.get(name, 0.0)
     return AlarmSummary(
         week=week.week, since=weeks[start].week, metric=name, kind="lasting" if lasts else "sudden", size=size,
         worse=is_worse, confirmed=is_confirmed and is_enough,
@@ -817,6 +830,12 @@ def _start(weeks: Sequence[WeekSummary], index: int, name: str, sign: float) -> 
     while index and sign * ((weeks[index - 1].metrics.get(name) or metric).cusum or 0.0) > 0:
         index -= 1
     return index
+
+
+def _mean_difference(weeks: Iterable[WeekSummary], name: str) -> float:
+    """Return by how much a metric lies above what was predicted, in the mean of the weeks that have both."""
+    pairs = [(m.measured, m.mean) for week in weeks if (m := week.metrics.get(name)) is not None]
+    return float(np.mean([value - mean for value, mean in pairs if value is not None and mean is not None]))
 
 
 def _outside(metric: Tracked | None) -> int:

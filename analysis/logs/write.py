@@ -342,11 +342,9 @@ def draws_csv(fitted: FittedModel, entries: list[dict[str, Any]]) -> str:
     """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
     generator = np.random.default_rng(0)
     components = [index for index, entry in enumerate(entries) if entry["use"] == "component"]
-    part_of = {incidents.part: incidents for incidents in fitted.document.incidents}
-    incidents = {index: part_of[entry["part"]] for index, entry in enumerate(entries) if entry["use"] == "incident"}
     background = fitted.shares[[bool(cause.background) for cause in fitted.document.causes]]
     chosen = fitted.verdict.chosen
-    counted = _counted(fitted, incidents, len(entries))
+    counted = _counted(fitted, entries)
     of_laws = [f"failures.{index}.{name}" for index in components for name in _clustering_cells(chosen)]
     repairs = _repair_draws(fitted, entries, np.random.default_rng(1))
     rows = [[*(f"failures.{index}.rate" for index in components), *of_laws, *(path for path, *_ in counted), *repairs]]
@@ -371,10 +369,10 @@ def _clustering_cells(chosen: Clustering, draw: Clustering | None = None) -> dic
     return cells
 
 
-def _counted(
-    fitted: FittedModel, incidents: Mapping[int, IncidentsSummary], software: int
-) -> list[tuple[str, int, Callable[[float], str]]]:
+def _counted(fitted: FittedModel, entries: list[dict[str, Any]]) -> list[tuple[str, int, Callable[[float], str]]]:
     """Return the path, the events and the text of each rate that is counted by itself, for a factor of it."""
+    part_of = {incidents.part: incidents for incidents in fitted.document.incidents}
+    incidents = {index: part_of[entry["part"]] for index, entry in enumerate(entries) if entry["use"] == "incident"}
     counted: list[tuple[str, int, Callable[[float], str]]] = [
         (f"failures.{index}.rate", summary.events, functools.partial(_incident_rate, summary))
         for index, summary in incidents.items()
@@ -382,7 +380,7 @@ def _counted(
     attribution = fitted.document.attribution
     if attribution is not None and attribution.software_events and attribution.software_per_day.value:
         text = functools.partial(_software_rate, attribution.software_per_day.value)
-        counted.append((f"failures.{software}.rate", attribution.software_events, text))
+        counted.append((f"failures.{len(entries)}.rate", attribution.software_events, text))
     return counted
 
 
