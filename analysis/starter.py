@@ -31,16 +31,19 @@ _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan", "inf"})
 
 
-def said(text: str, comment: str) -> list[str]:
-    """Return a line with a comment beside it, or above it where there is no room."""
-    line = f"{text:<{_COLUMN}} # {comment}"
-    if len(line) <= _WIDTH:
+def _commented(line: str) -> list[str]:
+    """Return a line of the template: ``#:`` begins a note, ``##`` a comment beside, or above where there is no room."""
+    indent = " " * (len(line) - len(line.lstrip(" ")))
+    if line.startswith(f"{indent}#:"):
+        return _note(line[len(indent) + 3 :], indent)
+    text, mark, comment = line.rpartition(" ## ")
+    if not mark:
         return [line]
-    indent = " " * (len(text) - len(text.lstrip(" ")))
-    return [*note(comment[0].upper() + comment[1:], indent), text]
+    beside = f"{text:<{_COLUMN}} # {comment}"
+    return [beside] if len(beside) <= _WIDTH else [*_note(comment[0].upper() + comment[1:], indent), text]
 
 
-def note(text: str, indent: str = "") -> list[str]:
+def _note(text: str, indent: str) -> list[str]:
     """Return a comment in lines, none of them too long."""
     return [f"{indent}# {line}" for line in textwrap.wrap(text, _WIDTH - len(indent) - 2, break_long_words=False)]
 
@@ -66,6 +69,14 @@ class PublishedBatch(NamedTuple):
     source: str
 
 
+class FatTree(NamedTuple):
+    """Ports of a switch, nodes behind the same leaf switches, and leaf groups of a pod; 0 for two tiers [-]."""
+
+    radix: int
+    leaf: int
+    pod: int
+
+
 class ScenarioParts(NamedTuple):
     """What a starter says but for the layout.
 
@@ -88,7 +99,7 @@ class ScenarioParts(NamedTuple):
     per_node: int
     spares: int
     is_rack: bool
-    fabric: tuple[str, ...]
+    fabric: FatTree
     sequences: int
     published: PublishedBatch
 
@@ -120,224 +131,45 @@ class ScenarioParts(NamedTuple):
 
 def text_of(parts: ScenarioParts, command: str, work: Workload | None, *, has_whole_racks: bool = False) -> str:
     """Return the file; without a layout, what layouts can be looked for with."""
-    wishes = parts.wishes
-    title = " ".join(f"What {wishes.horizon} of {wishes.model} on {wishes.gpus:,} {wishes.accelerator} yield.".split())
-    lines = [
-        *note(f"A starter: it runs as it is, and every value is there to be replaced by yours. Written by: {command}"),
-        "#",
-        *note("To check, to run, and to have a report of it:"),
-        "#",
-        *(f"#     ettrick {rest}" for rest in ("check FILE", "run FILE --out results", "report results")),
-        "#",
-        *note("Names that may stand below: ettrick list. Other layouts of the job: ettrick layouts FILE."),
-        *said(f"name: {quoted(wishes.name)}", "what results are called by"),
-        f"description: {quoted(title)}",
-        "",
-        *_cluster(parts),
-        "",
-        *said(
-            f"horizon: {wishes.horizon.strip()}", "how long is simulated; times need a unit: s, min, h, d, week, year"
-        ),
-        "",
-        *_job(parts, work, has_whole_racks=has_whole_racks),
-        "",
-        *_failures(parts),
-        "",
-        *_policies(parts, work),
-        "",
-        *_assumptions(parts),
-    ]
-    return "\n".join(lines) + "\n"
+    import jinja2
+
+    wishes, tokens = parts.wishes, parts.tokens
+    title = f"What {wishes.horizon} of {wishes.model} on {wishes.gpus:,} {wishes.accelerator} yield."
+    bundle, causes = catalog.bundle(wishes.failures), catalog.causes(wishes.failures)
+    repaired = sum("repair" in cause for cause in bundle.get("sources", ()))
+    environment = jinja2.Environment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"quoted": quoted, "count": "{:,.0f}".format}
+    text = environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+        parts=parts, wishes=wishes, command=command, title=" ".join(title.split()),
+        used=wishes.gpus // parts.per_node if parts.is_rack else parts.nodes - parts.spares,
+        tokens=f"{tokens // _MEBI} Mi" if tokens % _MEBI == 0 else tokens, precision=_precision(parts), work=work,
+        parallelism=_parallelism(work, has_whole_racks=has_whole_racks), has_whole_racks=has_whole_racks,
+        bundle=bundle, repaired=repaired, all_repaired=repaired == len(causes), switch_trays=catalog.SWITCH_TRAYS,
+        preset=parts.preset, stores=[s["store"] for s in parts.preset.get("checkpoint", {}).get("tiers", ())],
+        width=f", tensor: {work.tensor}" if parts.is_narrow and work is not None and work.tensor > 1 else "",
+        share=percent_text(parts.spares * parts.per_node / wishes.gpus, 1), assumptions=_assumptions(parts),
+    )  # fmt: skip
+    return "".join(f"{line}\n" for template_line in text.splitlines() for line in _commented(template_line))
 
 
-def fabric_lines(rails: int, radix: int, leaf: int, pod: int) -> tuple[str, ...]:
-    """Return a fat tree as lines of the file.
-
-    Parameters
-    ----------
-    rails, radix, leaf
-        NICs of a node, ports of a switch, and nodes behind the same leaf switches [-].
-    pod
-        Leaf groups of a pod, where there are cores; 0 for two tiers [-].
-    """
-    lines = [
-        *said("  fabric:", "the network: assumption; other kinds: ettrick list"),
-        *said("    use: fat-tree", "or: dual-plane, graph-file"),
-        *said(f"    rails: {rails}", "NICs of a node, one for each GPU"),
-        *said("    nic: 400 Gb/s", "of each NIC"),
-        *said(f"    radix: {radix}", "ports of a switch"),
-        *said(f"    leaf: {{nodes: {leaf}}}", "nodes behind the same leaf switches"),
-    ]
-    if pod:
-        lines += said(f"    spine: {{leaf_groups: {pod}}}", f"pods of {pod * leaf:,} nodes")
-        lines += said("    core: {oversubscription: 1}", "joins the pods at full bandwidth; 7: a seventh of it")
-    return tuple(lines)
+_TEMPLATE = Path(__file__).with_suffix(".j2")
 
 
-def _cluster(parts: ScenarioParts) -> list[str]:
-    chip = parts.chip
-    source = f"{chip.title}; source: {chip.source}. Others: ettrick list"
-    used = parts.nodes - parts.spares if not parts.is_rack else parts.wishes.gpus // parts.per_node
-    reserve = " and what racks hold in reserve" if parts.is_rack else ""
-    lines = [
-        *note("The hardware. In place of these lines: the name of a topology or its file (ettrick topology list)."),
-        "cluster:",
-        *said("  name: mine", "what the cluster is called"),
-        *said(f"  nodes: {parts.nodes}", f"hosts: {used:,} of the job, {parts.spares:,} spares{reserve}"),
-        *said(f"  gpus_per_node: {parts.per_node}", _about_nodes(parts)),
-        *said(f"  accelerator: {parts.wishes.accelerator}", source),
-    ]
-    if parts.is_rack:
-        lines += [
-            *said("  rack: {nodes: 18}", "trays of a rack"),
-            *said("  scale_up:", "GPUs that share NVLink; left out, each node is a domain of its own"),
-            *said("    gpus: 72", "of a rack; source: NVIDIA DGX SuperPOD with DGX GB200"),
-            *said("    use: 64", "those that a job takes; the other two trays are in reserve: assumption"),
-            *said("    switch_trays: 9", "one that fails stops the rack; source: as above"),
-            *said("    drain_unit: tray", "what is out of use while a tray is repaired; or: domain"),
-            *said("    swap_unit: rack", "what a job exchanges if a rack lacks GPUs; or: tray (without use)"),
-        ]
-    return lines + list(parts.fabric)
-
-
-def _about_nodes(parts: ScenarioParts) -> str:
-    if parts.is_rack:
-        return "of a tray, which is a node"
-    return f"as in nodes of {parts.wishes.accelerator}"
-
-
-def _job(parts: ScenarioParts, work: Workload | None, *, has_whole_racks: bool) -> list[str]:
-    """Return the job, with its layout where there is one."""
-    tokens = parts.tokens
-    count = f"{tokens // _MEBI} Mi" if tokens % _MEBI == 0 else str(tokens)
-    lines = [
-        *note(
-            "What is trained. The model of steps says how long a step takes; with a measured one, put step_time: 10 s "
-            "(or mfu: 0.4) beside the layout."
-        ),
-        "jobs:",
-        *said("  - name: train", "what the job is called; a list may hold several"),
-        *said(f"    gpus: {parts.wishes.gpus}", "what the job asks for: whole nodes"),
-        *said(
-            f"    model: {parts.wishes.model}",
-            f"{parts.shape.title}; source: {parts.shape.source}. Others: ettrick list",
-        ),
-        *said(
-            f"    batch: {{tokens: {count}, sequence: {parts.sequence}}}",
-            f"tokens of a step: {parts.sequences:,} sequences, {tokens / parts.wishes.gpus:,.0f} tokens a GPU; "
-            f"assumption (published: {parts.published.tokens:,}, {parts.published.source})",
-        ),
-        *said(f"    precision: {_precision(parts)}", f"or: {', '.join(sorted(parts.chip.peak))} (of this accelerator)"),
-    ]
-    return lines if work is None else lines + _layout(work, has_whole_racks=has_whole_racks)
-
-
-def _layout(work: Workload, *, has_whole_racks: bool) -> list[str]:
-    """Return how the model is spread over the GPUs, and how a step is executed."""
-    sizes = [f"{name}: {getattr(work, name)}" for name in ("tensor", "context", "pipeline", "data")]
-    sizes += [f"expert: {work.expert}"] if work.expert > 1 else []
-    sizes += [f"virtual_pipeline: {work.virtual}"] if work.virtual > 1 else []
-    sizes += ["order: [tensor, context, pipeline, expert, data]"] if has_whole_racks else []
-    racks = " The order keeps each replica in racks of its own." if has_whole_racks else ""
-    return [
-        *note(
-            "The layout: tensor x context x pipeline x data = GPUs. The fastest one by the model of steps." + racks,
-            "    ",
-        ),
-        f"    parallelism: {{{', '.join(sizes)}}}",
-        *said(
-            f"    execution: {{microbatch: {work.microbatch}, recompute: {work.recompute}, sharding: {work.sharding}}}",
-            "recompute: none, selective, full; sharding: none, optimizer, gradients, parameters",
-        ),
-    ]
+def _parallelism(work: Workload | None, *, has_whole_racks: bool) -> str:
+    """Return how the model is spread over the GPUs."""
+    if work is None:
+        return ""
+    sizes = {name: getattr(work, name) for name in ("tensor", "context", "pipeline", "data")}
+    sizes |= {"expert": work.expert} if work.expert > 1 else {}
+    sizes |= {"virtual_pipeline": work.virtual} if work.virtual > 1 else {}
+    sizes |= {"order": "[tensor, context, pipeline, expert, data]"} if has_whole_racks else {}
+    return f"{{{', '.join(f'{name}: {size}' for name, size in sizes.items())}}}"
 
 
 def _precision(parts: ScenarioParts) -> str:
     """Return bf16, or the first precision at which steps were measured if at bf16 none were."""
     measured = [name for name in parts.chip.peak if steps.efficiencies(parts.chip, name).basis == "fitted"]
     return "bf16" if "bf16" in measured or not measured else measured[0]
-
-
-def _failures(parts: ScenarioParts) -> list[str]:
-    bundle = catalog.bundle(parts.wishes.failures)
-    entry = f"  - {{use: {parts.wishes.failures}}}"
-    if 0 < _repaired(parts) < len(catalog.causes(parts.wishes.failures)):
-        entry = f"  - {{use: {parts.wishes.failures}, keeps_repair: true}}"
-        entries = said(entry, "causes with a repair time of their own keep it; without this, repair below is for all")
-    else:
-        entries = [entry]
-    return [
-        *note(
-            "What fails: a bundle of published rates, or sources of your own, such as - {use: component, name: node, "
-            "part: node, rate: 5 per 1000 node-days}."
-        ),
-        "failures:",
-        *note(f"{bundle['title']}. Source: {bundle['source']}. Others: ettrick list.", "  "),
-        *entries,
-        *(_switch_trays() if parts.is_rack else ()),
-    ]
-
-
-def _switch_trays() -> list[str]:
-    """Return the failures of NVLink switches, which no bundle has."""
-    about = (
-        "A tray of NVLink switches that fails stops its rack. No rate is published; this is 3.6 % a year, where leaf "
-        "switches of networks have 0.6 to 8 % (Alibaba HPN, SIGCOMM 2024; Azure, CCR 2021): assumption"
-    )
-    return [*note(f"{about}.", "  "), f"  - {catalog.SWITCH_TRAYS}"]
-
-
-def _repaired(parts: ScenarioParts) -> int:
-    """Return how many causes of the bundle have a repair time of their own."""
-    return sum("repair" in cause for cause in catalog.bundle(parts.wishes.failures).get("sources", ()))
-
-
-def _policies(parts: ScenarioParts, work: Workload | None) -> list[str]:
-    preset, lines = parts.preset, []
-    width = f", tensor: {work.tensor}" if parts.is_narrow and work is not None and work.tensor > 1 else ""
-    if "detection" not in preset:
-        lines += said("detection: {time: 3 min}", "from a failure to the job's knowing of it; assumption")
-    lines += [
-        *note("Checkpoints: how often, and what they cost. mode: async or blocking. All times: assumptions."),
-        "checkpoint:",
-        *_from_preset(preset),
-        "  tiers:",
-        *said("    - store: remote", "a store beside the cluster; host and peer-host: the memory of hosts"),
-        *said("      interval: 10 min", "or: young, daly, optimal: by theory"),
-        "      mode: async",
-        *said("      stall: 2 s", "how long the job stands still for a copy"),
-        *said("      write: 60 s", "until a copy is durable"),
-        *said("      restore: 30 s", "to read it back"),
-        "",
-        *note(
-            f"How the job recovers: {preset['title']}. Source: {preset['source']}. It brings the phases of a restart"
-            f"{' and who notices a failure, and when' if 'detection' in preset else ''}. Others: ettrick list."
-        ),
-        f"recovery: {{use: {parts.wishes.recovery}{width}}}",
-        *said(f"spares: {{hot: {parts.spares}}}", f"{_share(parts)}; assumption"),
-    ]
-    if _repaired(parts) == len(catalog.causes(parts.wishes.failures)):
-        return [*lines, *note("Every cause has a repair time of its own. One for all: repair: {time: 1 d}")]
-    return [
-        *lines,
-        *said(
-            "repair: {time: {use: lognormal, median: 22 h, sigma: 1.5}}",
-            "until a node is back; source: arXiv 2502.03885, 400 servers. One time: repair: {time: 1 d}",
-        ),
-    ]
-
-
-def _from_preset(preset: dict[str, Any]) -> list[str]:
-    """Return the line that adds the stores of the recovery preset, where it has some."""
-    stores = [store["store"] for store in preset.get("checkpoint", {}).get("tiers", ())]
-    if not stores:
-        return []
-    return said("  from_preset: true", f"adds those of the recovery: {' and '.join(stores)}; false: without them")
-
-
-def _share(parts: ScenarioParts) -> str:
-    share = parts.spares * parts.per_node / parts.wishes.gpus
-    return f"nodes that stand ready, {percent_text(share, 1)} of the job" + (": whole racks" if parts.is_rack else "")
 
 
 def _assumptions(parts: ScenarioParts) -> list[str]:
@@ -352,7 +184,7 @@ def _assumptions(parts: ScenarioParts) -> list[str]:
             f"a batch of {parts.tokens / 1e6:,.0f} M tokens keeps all GPUs busy; the largest that is known "
             f"has {_LARGEST / 1e6:.0f} M (MiniMax-01, arXiv 2501.08313)"
         )
-    return ["assumptions:", *(f"  - {quoted(text)}" for text in texts)]
+    return texts
 
 
 _TRAY = 4
@@ -455,8 +287,8 @@ def _parts(wishes: InitOptions, chip: Accelerator, shape: ModelShape) -> Scenari
     return parts._replace(sequences=_sequences(parts))
 
 
-def _fabric(gpus: int, nodes: int, rails: int) -> tuple[str, ...]:
-    """Return the lines of the smallest network of the usual ones that joins so many nodes."""
+def _fabric(gpus: int, nodes: int, rails: int) -> FatTree:
+    """Return the smallest network of the usual ones that joins so many nodes."""
     for radix, leaf, pod in ((64, 32, 0), (64, 32, 4), (128, 64, 8)):
         fabric: dict[str, Any] = {"use": "fat-tree", "rails": rails, "radix": radix, "leaf": {"nodes": leaf}}
         fabric |= {"spine": {"leaf_groups": pod}, "core": {}} if pod else {}
@@ -464,7 +296,7 @@ def _fabric(gpus: int, nodes: int, rails: int) -> tuple[str, ...]:
             sim.ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": rails, "fabric": fabric})
         except ValueError:
             continue
-        return fabric_lines(rails, radix, leaf, pod)
+        return FatTree(radix, leaf, pod)
     raise StarterError(f"--gpus {gpus:,}: no fat tree of three tiers of switches with 128 ports joins so many")
 
 
