@@ -205,26 +205,30 @@ def _on_nodes_down(down: NodesDown, curves: Exceedance, focus: ReplayedScenario)
         text += f"; of independent nodes for {_time(curves.independent[spares])}"
         text += "." if daily is None else f", with the mean of each day for {_time(daily[spares])}."
     yield text
-    dispersion = left = down.dispersion
-    if dispersion is None or left is None:
-        return
+    if down.dispersion is not None:
+        yield _on_dispersion(down.dispersion, curves, focus)
+
+
+def _on_dispersion(dispersion: float, curves: Exceedance, focus: ReplayedScenario) -> str:
+    """Return how much more the number of missing nodes varies than that of independent ones, and why."""
+    prepared, daily, beyond_days = focus.prepared, curves.daily, dispersion
     text = f"The variance of the number is {dispersion:.2g} times that of independent nodes with the same mean"
     if daily is not None:
-        left = _variance(curves.simulated) / _variance(daily)
-        text += f" at all times, and {left:.2g} times that of independent nodes with the mean of each day"
-    several, is_wider = _takes_several(prepared), max(left, dispersion) > _WIDER
-    # Why it varies more than that of independent nodes, so far as the scenario describes it.
-    if dispersion > _WIDER and focus.scenario.initial == "new" and not prepared.warmup:
-        text += ". The run begins with all nodes healthy: the mean rises from none, and that makes it larger"
-    if is_wider and any(
+        beyond_days = _variance(curves.simulated) / _variance(daily)
+        text += f" at all times, and {beyond_days:.2g} times that of independent nodes with the mean of each day"
+    takes_several, is_wider = _takes_several(prepared), max(beyond_days, dispersion) > _WIDER
+    starts_new = focus.scenario.initial == "new" and not prepared.warmup
+    has_tempo = any(
         source.tempo is not None or source.law is None or not source.law.memoryless for source in prepared.sources
-    ):
-        text += ". Failure rates that change with time may make it larger"
-    if left > _WIDER and several:
-        text += ". Failures that take several nodes at once make it larger"
-    if is_wider and not several:
-        text += ". No cause here takes several nodes at once"
-    yield f"{text}."
+    )
+    reasons = {
+        ". The run begins with all nodes healthy: the mean rises from none, and that makes it larger":
+            dispersion > _WIDER and starts_new,
+        ". Failure rates that change with time may make it larger": is_wider and has_tempo,
+        ". Failures that take several nodes at once make it larger": beyond_days > _WIDER and takes_several,
+        ". No cause here takes several nodes at once": is_wider and not takes_several,
+    }  # fmt: skip
+    return f"{text}{''.join(reason for reason, holds in reasons.items() if holds)}."
 
 
 def _takes_several(prepared: Prepared) -> bool:

@@ -15,7 +15,7 @@ from ettrick.analysis.page.chapters.run import layout_text
 from ettrick.analysis.page.chapters.services import service_sections
 from ettrick.analysis.page.charts.data import Stack, StackPart
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Figure, Section, grid
+from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
 from ettrick.analysis.results import explained
 from ettrick.analysis.results.step import PARTS, unit_text
 
@@ -319,38 +319,53 @@ def _job(name: str, job: explained.ExplainedJob, fit: explained.Fit) -> Iterator
         return
     yield _labels(name, [*_made_of(job), ("layout", f"{gpus}: {_layout(job.layout)}"), *_how(job)])
     if job.groups:
-        heads = ("Groups", "GPUs", "through", "bandwidth of a GPU", "NICs together", "collectives reach")
-        rows = []
-        for kind, group in job.groups.items():
-            through, nics = "NICs" if group.through == "nic" else "scale-up links", group.nics_together
-            rate, reached = (unit_text(each, "B/s") for each in (group.bytes_per_s, group.reached_bytes_per_s))
-            together = "" if nics is None else f"{nics:,}"
-            rows.append((_GROUPS.get(kind, kind), f"{group.ranks:,}", through, rate, together, reached))
-        yield Section("groups", "", (), (grid("", heads, rows),))
+        yield Section("groups", "", (), (_groups(job),))
     yield _breakdown(job)
-    step, calibration = job.step, job.calibration
-    rows_of_step = [*step_rows(step)]
-    if calibration is not None:
-        text = f"{_seconds(calibration.measured_s)} measured, {_seconds(calibration.modelled_s)} modelled"
-        rows_of_step.append(("calibration", f"{text}: all terms are scaled by {step.scale:.3f}"))
-    if step.stated is None or step.model_s is not None:
-        rows_of_step.append(("band", _band(job, fit)))
-    yield _labels("Step", [*rows_of_step, *_use(job), _checkpoint(job), *beside])
-    held, names = step.memory_bytes or {}, {"reserve": "reserve (assumed)"}
-    names["total"] = f"total of {unit_text(held['capacity'], 'B')}"
-    memory = [
-        (names.get(part, part), f"{held[part] / 1e9:,.1f} GB", percent_text(share))
-        for part, share in job.memory_shares.items()
-    ]
-    shades = [(None, None, 0.0 if part == "total" else min(share, 1.0)) for part, share in job.memory_shares.items()]
-    table = grid("", ("", "size", "of the GPU"), memory, shades=shades)
-    yield Section("memory", "Memory of the fullest GPU", (), (table,))
+    yield _labels("Step", [*_on_step(job, fit), *_use(job), _checkpoint(job), *beside])
+    yield Section("memory", "Memory of the fullest GPU", (), (_memory(job),))
     slower = [
         (_degraded(job, kind), _seconds(row.time_s), percent_text(row.pace)) for kind, row in job.degraded.items()
     ]
     stated = "Slow GPUs and NICs as the scenario's communication says, not the model of steps."
     note = stated if any(row.basis == "communication" for row in job.degraded.values()) else ""
     yield Section("degraded", "What a degraded step costs", (), (grid("", ("", "time", "pace"), slower, note=note),))
+
+
+def _groups(job: explained.PlannedJob) -> TableBlock:
+    columns: tuple[Column[tuple[str, explained.GroupLink]], ...] = (
+        Column("Groups", lambda row: _GROUPS.get(row[0], row[0])),
+        Column("GPUs", lambda row: f"{row[1].ranks:,}"),
+        Column("through", lambda row: "NICs" if row[1].through == "nic" else "scale-up links"),
+        Column("bandwidth of a GPU", lambda row: unit_text(row[1].bytes_per_s, "B/s")),
+        Column("NICs together", lambda row: "" if row[1].nics_together is None else f"{row[1].nics_together:,}"),
+        Column("collectives reach", lambda row: unit_text(row[1].reached_bytes_per_s, "B/s")),
+    )
+    return table_of("", list(job.groups.items()), columns)
+
+
+def _on_step(job: explained.PlannedJob, fit: explained.Fit) -> Rows:
+    """Return the time of a step, how it was calibrated, and its band."""
+    step, calibration, rows = job.step, job.calibration, [*step_rows(job.step)]
+    if calibration is not None:
+        text = f"{_seconds(calibration.measured_s)} measured, {_seconds(calibration.modelled_s)} modelled"
+        rows.append(("calibration", f"{text}: all terms are scaled by {step.scale:.3f}"))
+    if step.stated is None or step.model_s is not None:
+        rows.append(("band", _band(job, fit)))
+    return rows
+
+
+def _memory(job: explained.PlannedJob) -> TableBlock:
+    held, names = job.step.memory_bytes or {}, {"reserve": "reserve (assumed)"}
+    names["total"] = f"total of {unit_text(held['capacity'], 'B')}"
+    columns: tuple[Column[tuple[str, float]], ...] = (
+        Column("", lambda row: names.get(row[0], row[0])),
+        Column("size", lambda row: f"{held[row[0]] / 1e9:,.1f} GB"),
+        Column(
+            "of the GPU", lambda row: percent_text(row[1]),
+            shade=lambda row: 0.0 if row[0] == "total" else min(row[1], 1.0),
+        ),
+    )  # fmt: skip
+    return table_of("", list(job.memory_shares.items()), columns)
 
 
 def _made_of(job: explained.PlannedJob) -> Rows:
@@ -578,14 +593,7 @@ _OBSERVERS = {"stated": "as stated", "human": "operator"}
 
 def _recovery(recovery: explained.Recovery, *, is_first: bool) -> Iterator[Section]:
     preset = recovery.preset
-    rows = [("strategy", f"{recovery.strategy}: {recovery.summary}")]
-    if preset is not None:
-        rows.append(("preset", f"{preset.name}: {preset.title} ({preset.source})"))
-    scales = [f"all times of {part} x {factor:g}" for part, factor in recovery.scales if factor != 1]
-    settings = [_setting(name, value) for name, value in recovery.settings.items()]
-    rows += [(label, ", ".join(texts)) for label, texts in (("factors", scales), ("settings", settings)) if texts]
-    rows.append(("times", "means at the size of the job, of faults that take one of its nodes at most"))
-    yield _labels("Recovery", rows)
+    yield _labels("Recovery", _on_strategy(recovery))
     for table in (_classes(recovery), _stores(recovery.stores)):
         if table.rows:
             yield Section("table", "", (), (table,))
@@ -604,6 +612,16 @@ def _recovery(recovery: explained.Recovery, *, is_first: bool) -> Iterator[Secti
         notes = [(note.basis, " ".join(note.text.split())) for note in preset.notes]
         title = f"What the numbers of {preset.name} rest on"
         yield Section("preset", title, (letters,), (grid("", ("", ""), notes),))
+
+
+def _on_strategy(recovery: explained.Recovery) -> Rows:
+    preset, rows = recovery.preset, [("strategy", f"{recovery.strategy}: {recovery.summary}")]
+    if preset is not None:
+        rows.append(("preset", f"{preset.name}: {preset.title} ({preset.source})"))
+    scales = [f"all times of {part} x {factor:g}" for part, factor in recovery.scales if factor != 1]
+    settings = [_setting(name, value) for name, value in recovery.settings.items()]
+    rows += [(label, ", ".join(texts)) for label, texts in (("factors", scales), ("settings", settings)) if texts]
+    return [*rows, ("times", "means at the size of the job, of faults that take one of its nodes at most")]
 
 
 def _setting(name: str, value: Any) -> str:
@@ -627,19 +645,32 @@ def _classes(recovery: explained.Recovery) -> TableBlock:
 
 
 def _stores(stores: Sequence[explained.StoreSummary]) -> TableBlock:
-    in_steps, corrupt = any(row.steps is not None for row in stores), any(row.unreadable for row in stores)
-    heads = ["Checkpoints", "every", *(["steps"] if in_steps else []), "stall", "durable after", "read in"]
-    heads += ["lost with", "kept", *(["unreadable"] if corrupt else [])]
-    rows = []
-    for row in stores:
-        live, read, fetched = row.interval_s is None, _time(row.read_in_s), _time(row.fetched_in_s)
-        cells = [row.store, "" if live else _time(row.interval_s)]
-        cells += [f"{row.steps:,}" if row.steps is not None else ""] if in_steps else []
-        cells += ["", ""] if live else [_time(row.stall_s), _time(row.durable_after_s)]
-        cells += [read if read == fetched else f"{read}, own lost {fetched}", _lost_with(row)]
-        cells += ["last step" if live else "all" if row.retain is None else f"{row.retain}"]
-        rows.append([*cells, *([PERCENT.brief(row.unreadable)] if corrupt else [])])
-    return grid("", heads, rows, (0, heads.index("lost with")))
+    columns: tuple[Column[explained.StoreSummary], ...] = (
+        Column("Checkpoints", lambda row: row.store),
+        Column("every", lambda row: "" if row.interval_s is None else _time(row.interval_s)),
+        Column(
+            "steps", lambda row: "" if row.steps is None else f"{row.steps:,}",
+            any(row.steps is not None for row in stores),
+        ),
+        Column("stall", lambda row: "" if row.interval_s is None else _time(row.stall_s)),
+        Column("durable after", lambda row: "" if row.interval_s is None else _time(row.durable_after_s)),
+        Column("read in", _read_in),
+        Column("lost with", _lost_with, is_number=False),
+        Column("kept", _retained),
+        Column("unreadable", lambda row: PERCENT.brief(row.unreadable), any(row.unreadable for row in stores)),
+    )  # fmt: skip
+    return table_of("", stores, columns)
+
+
+def _read_in(row: explained.StoreSummary) -> str:
+    read, fetched = _time(row.read_in_s), _time(row.fetched_in_s)
+    return read if read == fetched else f"{read}, own lost {fetched}"
+
+
+def _retained(row: explained.StoreSummary) -> str:
+    if row.interval_s is None:
+        return "last step"
+    return "all" if row.retain is None else f"{row.retain}"
 
 
 def _lost_with(row: explained.StoreSummary) -> str:

@@ -36,7 +36,7 @@ from ettrick.analysis.page.charts.data import Interval, Intervals, Waterfall, Wa
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated, variability
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, metric_words
-from ettrick.analysis.page.model import Figure, Section, grid, joined
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
 from ettrick.analysis.page.sourced import SourceDocument, number, span, worded
 from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.analysis.statistics.differences import MANY, difference, difference_of
@@ -45,7 +45,7 @@ from ettrick.sim import JOB_BUCKETS, Ratio
 from ettrick.sim.units import HOUR, YEAR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
@@ -268,24 +268,35 @@ def _doubt(contest: _Contest, focus: ReplayedScenario | None) -> Words:
 
 def _drivers(contest: _Contest) -> Iterator[Words]:
     best, labels, places = contest.document.order[0], contest.labels, contest.places
-    other = contest.document.order[1] if best == contest.first else contest.first
-    yield _where_time_is_found(contest, other, best)
-    before, after = (places.estimate("variants", name, "metrics", "ettr") for name in (other, best))
+    rival = contest.document.order[1] if best == contest.first else contest.first
+    yield _where_time_is_found(contest, rival, best)
+    before, after = (places.estimate("variants", name, "metrics", "ettr") for name in (rival, best))
     if before is not None and after is not None and contest.metric != "ettr" and _useful_time(contest, best) is None:
         first, second = worded(after, PERCENT), worded(before, PERCENT)
-        shares = (*first, f" with {labels[best]}, ", *second, f" with {labels[other]}.")
+        shares = (*first, f" with {labels[best]}, ", *second, f" with {labels[rival]}.")
         yield ("The share of the time that becomes training (ETTR) is ", *shares)
-    for name in contest.document.order[1:] if contest.document.ranking is not None else ():
-        gap = places.estimate("ranking", "behind", name, interval="ci95")
-        if gap is not None and name != contest.first and gap.low is not None and gap.low.value > 0:
-            yield (f"{labels[name]} is ", *contest.amount(gap), f"{contest.of()} behind {labels[best]}.")
-            break
-    often = [places.at("variants", name, "metrics", "interruptions", "mean") for name in (best, other)]
-    ours, theirs = (None if mean is None else number(mean, COUNT) for mean in often)
-    if ours is not None and theirs is not None and ours.text != theirs.text:
-        yield ("Failures interrupt training ", ours, f" times in a run with {labels[best]}, ", theirs,
-               f" times with {labels[other]}.")  # fmt: skip
+    yield _second_best(contest, best)
+    yield _interruptions(contest, best, rival)
     yield variability(places, "variants", best, "metrics", contest.metric, form=contest.form)
+
+
+def _second_best(contest: _Contest, best: str) -> Words:
+    """Return which variant is next behind the best of several, beyond chance."""
+    for name in contest.document.order[1:] if contest.document.ranking is not None else ():
+        gap = contest.places.estimate("ranking", "behind", name, interval="ci95")
+        if gap is not None and name != contest.first and gap.low is not None and gap.low.value > 0:
+            behind = f"{contest.of()} behind {contest.labels[best]}."
+            return (f"{contest.labels[name]} is ", *contest.amount(gap), behind)
+    return ()
+
+
+def _interruptions(contest: _Contest, best: str, rival: str) -> Words:
+    means = [contest.places.at("variants", name, "metrics", "interruptions", "mean") for name in (best, rival)]
+    ours, theirs = (None if mean is None else number(mean, COUNT) for mean in means)
+    if ours is None or theirs is None or ours.text == theirs.text:
+        return ()
+    return ("Failures interrupt training ", ours, f" times in a run with {contest.labels[best]}, ", theirs,
+            f" times with {contest.labels[rival]}.")  # fmt: skip
 
 
 def _where_time_is_found(contest: _Contest, other: str, best: str) -> Words:
@@ -413,19 +424,31 @@ def _beside_first(
 ) -> TableBlock:  # fmt: skip
     """Return a metric of each variant, how far it is from the first's, and the means of others."""
     variants, currency = document.variants, _currency(document)
-    forms, rows = cell_forms(metric, currency), []
+    forms, changes = cell_forms(metric, currency), {name: row.difference.get(metric) for name, row in variants.items()}
+
+    def of_others(text: Callable[[DifferenceSummary | None], str]) -> Callable[[str], str]:
+        return lambda name: "" if name == document.first else text(changes[name])
+
+    def mean_of(other: str, form: Callable[[float], str]) -> Callable[[str], str]:
+        return lambda name: text_or_dash(_mean(variants[name], other), form)
+
     beside = [name for name in others if name not in (metric, document.headline)]
-    beside = [name for name in beside if all(name in variant.metrics for variant in variants.values())]
-    for name, variant in variants.items():
-        change, is_first = variant.difference.get(metric), name == document.first
-        row = [names[name], *([ranks.get(name, "-")] if ranks else [])]
-        row += [text_or_dash(_mean(variant, metric), forms.value)]
-        row += ["" if is_first else text_or_dash(change.mean if change else None, forms.change)]
-        row += ["" if is_first else interval_text(change, forms.change, "ci95")]
-        row += [text_or_dash(_mean(variant, other), cell_forms(other, currency).value) for other in beside]
-        rows.append(row)
-    heads = [head, *(["rank"] if ranks else []), METRICS[metric].short, "difference to the first", "95 % interval"]
-    return grid(title, [*heads, *(METRICS[name].short for name in beside)], rows)
+    columns: list[Column[str]] = [
+        Column(head, lambda name: names[name]),
+        Column("rank", lambda name: ranks.get(name, "-"), bool(ranks)),
+        Column(METRICS[metric].short, mean_of(metric, forms.value)),
+        Column(
+            "difference to the first",
+            of_others(lambda change: text_or_dash(change.mean if change else None, forms.change)),
+        ),
+        Column("95 % interval", of_others(lambda change: interval_text(change, forms.change, "ci95"))),
+        *(
+            Column(METRICS[name].short, mean_of(name, cell_forms(name, currency).value))
+            for name in beside
+            if all(name in variant.metrics for variant in variants.values())
+        ),
+    ]
+    return table_of(title, list(variants), columns)
 
 
 def _where(document: CompareDocument, head: str, names: Mapping[str, str]) -> TableBlock:
@@ -695,31 +718,29 @@ def bridge_of(before: Sequence[Result], after: Sequence[Result]) -> Bridge | Non
     what ETTR gains: ``sum(before - after) = ETTR(after) - ETTR(before)``. Before and after are the
     same replications in the same order, so that differences are paired.
     """
-    theirs, ours = ([time_shares(result) for result in results] for results in (before, after))
-    bases = [sum(row[_PRODUCTIVE].base for row in rows) for rows in (theirs, ours)]
-    if not all(bases):
+    rows = [[time_shares(result) for result in results] for results in (before, after)]
+    if not all(sum(row[_PRODUCTIVE].base for row in of_scenario) for of_scenario in rows):
         return None
-
-    def step(bucket: str, names: Sequence[str]) -> BridgeStep:
-        """Return the step of several buckets together."""
-        sums = [
-            [Ratio(sum(row[name].amount for name in names), row[_PRODUCTIVE].base) for row in rows]
-            for rows in (theirs, ours)
-        ]
-        first, second = (sum(row.amount for row in rows) / base for rows, base in zip(sums, bases, strict=True))
-        return BridgeStep(bucket, first, second, difference(sums[0], sums[1]))
-
-    every = [step(bucket, [f"{TIME_SHARE}{bucket}"]) for bucket in JOB_BUCKETS]
-    steps = [one for one in every if one.bucket != "productive" and abs(one.gain) > _SMALLEST]
-    steps.sort(key=lambda one: -one.gain)
-    largest = max((abs(one.gain) for one in steps), default=0.0)
-    small, drawn = [one for one in steps if abs(one.gain) < _SEEN * largest], steps
+    every = [_step(rows, bucket, [f"{TIME_SHARE}{bucket}"]) for bucket in JOB_BUCKETS if bucket != "productive"]
+    steps = sorted((step for step in every if abs(step.gain) > _SMALLEST), key=lambda step: -step.gain)
+    largest = max((abs(step.gain) for step in steps), default=0.0)
+    small, drawn = [step for step in steps if abs(step.gain) < _SEEN * largest], steps
     if len(small) > 1:
-        others = step("others", [f"{TIME_SHARE}{one.bucket}" for one in small])
-        drawn = [*(one for one in steps if one not in small), others]
-    whole = difference([row[_PRODUCTIVE] for row in ours], [row[_PRODUCTIVE] for row in theirs])
-    productive = step("productive", [_PRODUCTIVE])
+        others = _step(rows, "others", [f"{TIME_SHARE}{step.bucket}" for step in small])
+        drawn = [*(step for step in steps if step not in small), others]
+    whole = difference(*([row[_PRODUCTIVE] for row in of_scenario] for of_scenario in reversed(rows)))
+    productive = _step(rows, "productive", [_PRODUCTIVE])
     return Bridge(productive.before, productive.after, tuple(steps), tuple(drawn), whole)
+
+
+def _step(rows: Sequence[Sequence[Mapping[str, Ratio]]], bucket: str, names: Sequence[str]) -> BridgeStep:
+    """Return the step of several buckets together, from the time shares of both scenarios by replication."""
+    sums = [
+        [Ratio(sum(row[name].amount for name in names), row[_PRODUCTIVE].base) for row in of_scenario]
+        for of_scenario in rows
+    ]
+    before, after = (sum(row.amount for row in ratios) / sum(row.base for row in ratios) for ratios in sums)
+    return BridgeStep(bucket, before, after, difference(sums[0], sums[1]))
 
 
 def bridge_section(report_data: ReportData) -> Section | None:
@@ -751,30 +772,40 @@ def bridge_section(report_data: ReportData) -> Section | None:
     if not found.steps:
         alike = f"ETTR is {PERCENT.plain(found.after)} with both, and every bucket has the same share."
         return Section("bridge", title, (alike,), (), tuple(notes))
-    ends = _ends(found.whole)
-    text = f"ETTR goes from {PERCENT.plain(found.before)} with {first} to {PERCENT.plain(found.after)} with {second}: "
-    text += f"{PERCENT.change(found.gain, ends)} of ETTR"
-    text += "" if hours is None else f", which is {_yearly(found.gain, found.whole, hours)} of training in a year"
-    if found.whole is not None and not found.whole.resolved:
-        text += f"; with {count} replications this is not resolved"
-    texts = [f"{text}."]
-    if whole is not None and count < before.wanted:
-        over_all = PERCENT.change(whole.mean, _ends(whole))
-        texts.append(f"Over all {before.wanted:,} replications it is {over_all}, which is what decides.")
-    if hours is None:
-        texts.append("The jobs of the two are not of the same size: the change is given in points, not in GPU-hours.")
-    if speeds is not None:
-        texts.append(
-            "This is about time alone. While they train, the two do not use their GPUs equally well: "
-            f"{PERCENT.plain(speeds[0])} of the peak with {first}, {PERCENT.plain(speeds[1])} with {second}."
-        )
+    texts = tuple(_on_bridge(found, (first, second), whole, before.wanted, count, hours, speeds))
     changes = tuple(WaterfallStep(step.name, 100 * step.gain, _ends(step.found, 100)) for step in found.drawn)
     chart = Waterfall(title, "%", (first, 100 * found.before), changes, (second, 100 * found.after))
     steps = "; ".join(f"{step.name} {PERCENT.change(step.gain)}" for step in found.steps[:6])
     alt = f"From {PERCENT.plain(found.before)} of {first} to {PERCENT.plain(found.after)} of {second}: {steps}."
     caption = "ETTR is the share of the requested GPU-time that became training; a loss that falls is a gain."
     picture = Figure("bridge", chart, alt, caption, _bridge_table(found, first, second, hours))
-    return Section("bridge", title, tuple(texts), (picture,), tuple(notes))
+    return Section("bridge", title, texts, (picture,), tuple(notes))
+
+
+def _on_bridge(
+    bridge: Bridge, names: tuple[str, str], documented: DifferenceSummary | None, wanted: int, count: int,
+    hours: float | None, speeds: tuple[float, float] | None,
+) -> Iterator[str]:  # fmt: skip
+    """Yield by how much ETTR changes, over the replications simulated again and over all of them."""
+    first, second = names
+    text = (
+        f"ETTR goes from {PERCENT.plain(bridge.before)} with {first} to {PERCENT.plain(bridge.after)} with {second}: "
+    )
+    text += f"{PERCENT.change(bridge.gain, _ends(bridge.whole))} of ETTR"
+    text += "" if hours is None else f", which is {_yearly(bridge.gain, bridge.whole, hours)} of training in a year"
+    if bridge.whole is not None and not bridge.whole.resolved:
+        text += f"; with {count} replications this is not resolved"
+    yield f"{text}."
+    if documented is not None and count < wanted:
+        over_all = PERCENT.change(documented.mean, _ends(documented))
+        yield f"Over all {wanted:,} replications it is {over_all}, which is what decides."
+    if hours is None:
+        yield "The jobs of the two are not of the same size: the change is given in points, not in GPU-hours."
+    if speeds is not None:
+        yield (
+            "This is about time alone. While they train, the two do not use their GPUs equally well: "
+            f"{PERCENT.plain(speeds[0])} of the peak with {first}, {PERCENT.plain(speeds[1])} with {second}."
+        )
 
 
 def names_apart(
@@ -864,19 +895,21 @@ def title_of(
     return f"With {after} instead of {before}, ETTR is {PERCENT.distance(gain, ends)} {way}{place}, {why}"
 
 
-def _bridge_table(found: Bridge, first: str, second: str, hours: float | None) -> TableBlock:
-    whole = ("ETTR", found.before, found.after, found.gain, found.whole)
-    steps = [(capital(step.name), step.before, step.after, step.gain, step.found) for step in found.steps]
-    glosses = [BUCKETS[step.bucket].gloss for step in found.steps]
-    rows = []
-    for name, before, after, gain, change in (*steps, whole):
-        row = [name, PERCENT.plain(before), PERCENT.plain(after), PERCENT.change(gain, _ends(change))]
-        rows.append([*row, *([] if hours is None else [_yearly(gain, change, hours)])])
-    for row, gloss in zip(rows, [*glosses, "the share of the requested GPU-time that became training"], strict=True):
-        row.append(gloss)
-    heads = ["Bucket", first, second, "Gain, 95 % interval", *(["Gain in a year"] if hours is not None else [])]
+def _bridge_table(bridge: Bridge, first: str, second: str, hours: float | None) -> TableBlock:
+    rows: list[tuple[str, BridgeStep | Bridge, DifferenceSummary | None, str]] = [
+        *((capital(step.name), step, step.found, BUCKETS[step.bucket].gloss) for step in bridge.steps),
+        ("ETTR", bridge, bridge.whole, "the share of the requested GPU-time that became training"),
+    ]
+    columns: tuple[Column[tuple[str, BridgeStep | Bridge, DifferenceSummary | None, str]], ...] = (
+        Column("Bucket", lambda row: row[0]),
+        Column(first, lambda row: PERCENT.plain(row[1].before)),
+        Column(second, lambda row: PERCENT.plain(row[1].after)),
+        Column("Gain, 95 % interval", lambda row: PERCENT.change(row[1].gain, _ends(row[2]))),
+        Column("Gain in a year", lambda row: _yearly(row[1].gain, row[2], hours or 0.0), hours is not None),
+        Column("What it is", lambda row: row[3], is_number=False, is_gloss=True),
+    )
     note = "Shares of the requested GPU-time. The gains of all buckets add up to that of ETTR."
-    return grid(f"From {first} to {second}", heads, rows, gloss="What it is", note=note)
+    return table_of(f"From {first} to {second}", rows, columns, note=note)
 
 
 def _yearly(gain: float, found: DifferenceSummary | None, hours: float) -> str:

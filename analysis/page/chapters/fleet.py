@@ -38,7 +38,7 @@ from ettrick.analysis.page.chapters.compare import names_apart, variant_labels
 from ettrick.analysis.page.charts.data import Bar, Bars, ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import first_screen, not_covered, stated
 from ettrick.analysis.page.glossary import cause_name
-from ettrick.analysis.page.model import Figure, Section, grid
+from ettrick.analysis.page.model import Column, Figure, Section, grid, table_of
 from ettrick.analysis.page.sourced import SourceDocument, line, number, sentence, worded
 from ettrick.analysis.results.fleet import interval_method
 from ettrick.analysis.results.models import NO_STREAMS, RunDocument
@@ -281,37 +281,9 @@ def section(report_data: ReportData) -> Section | None:
     document = fleets[0].document if fleets else None
     if not isinstance(document, RunDocument) or not document.fleet.windows:
         return None
-    fleet = document.fleet
-    occupancy = document.metrics["occupancy"].mean or 0.0
-    days = tuple((window.start_s + window.end_s) / 2 / DAY for window in fleet.windows)
-    curves = [
-        ("in working order", [window.healthy for window in fleet.windows], 2),
-        ("of jobs", [window.allocated for window in fleet.windows], 0),
-    ]
-    series = tuple(Series(name, days, tuple(values), hue=hue) for name, values, hue in curves)
-    title = f"Jobs hold {PERCENT.value(occupancy)} of the GPUs in working order"
-    over_time = Curves(title, ChartAxis("days"), ChartAxis("GPUs"), series)
-    most = max(fleet.windows, key=lambda window: window.queued_gpus)
-    alt = f"GPUs over {days[-1]:.3g} days: in working order, and of jobs. {title}."
-    queue_title = f"The queue asks for {most.queued_gpus:,.0f} GPUs at most"
-    if fleet.growth is not None and fleet.growth.saturated:
-        queue_title = f"The queue grows by {short_text(fleet.growth.gpus_per_day)} GPUs a day"
-    queue = Curves(
-        queue_title,
-        ChartAxis("days"),
-        ChartAxis("GPUs that waiting jobs ask for"),
-        (Series("in the queue", days, tuple(window.queued_gpus for window in fleet.windows), hue=1),),
-        levels=((float(fleet.gpus), "the whole cluster"),) if most.queued_gpus > fleet.gpus / 4 else (),
-    )
-    caption = "Means over windows of time and over replications."
-    named = jobs_table(document)
-    items: tuple[Figure | TableBlock, ...] = (
-        Figure("occupancy-over-time", over_time, alt, caption),
-        Figure("queue-over-time", queue, f"GPUs in the queue over {days[-1]:.3g} days. {queue_title}."),
-        _every_gpu_hour(fleet),
-        headline(document),
-        *([] if named is None else [named]),
-    )
+    fleet, named = document.fleet, jobs_table(document)
+    jobs_hold = _gpus_over_time(fleet, document.metrics["occupancy"].mean or 0.0)
+    items = (jobs_hold, _queue_over_time(fleet), _every_gpu_hour(fleet), headline(document))
     runs = number_of(document.replications, "replication")
     texts: tuple[str, ...] = (
         f"In the mean of {runs} {count_text(fleet.jobs)} jobs were submitted; the cluster had "
@@ -319,7 +291,34 @@ def section(report_data: ReportData) -> Section | None:
     )
     texts = texts if report_data.kind == "run" else (f"Of {fleets[0].name}, simulated again.", *texts)
     notes = tuple(f"{capital(text)}." for text in document.notes[:3])
-    return Section("the-cluster-over-time", title, texts, items, notes)
+    items_of_jobs = () if named is None else (named,)
+    return Section("the-cluster-over-time", jobs_hold.title, texts, (*items, *items_of_jobs), notes)
+
+
+def _windows(fleet: FleetSummary, name: str, quantity: str, hue: int) -> Series:
+    """Return a quantity of a fleet by window of time [days]."""
+    days = tuple((window.start_s + window.end_s) / 2 / DAY for window in fleet.windows)
+    return Series(name, days, tuple(getattr(window, quantity) for window in fleet.windows), hue=hue)
+
+
+def _gpus_over_time(fleet: FleetSummary, occupancy: float) -> Figure:
+    series = (_windows(fleet, "in working order", "healthy", 2), _windows(fleet, "of jobs", "allocated", 0))
+    title = f"Jobs hold {PERCENT.value(occupancy)} of the GPUs in working order"
+    chart = Curves(title, ChartAxis("days"), ChartAxis("GPUs"), series)
+    alt = f"GPUs over {series[0].x[-1]:.3g} days: in working order, and of jobs. {title}."
+    return Figure("occupancy-over-time", chart, alt, "Means over windows of time and over replications.")
+
+
+def _queue_over_time(fleet: FleetSummary) -> Figure:
+    series = _windows(fleet, "in the queue", "queued_gpus", 1)
+    most = max(window.queued_gpus for window in fleet.windows)
+    title = f"The queue asks for {most:,.0f} GPUs at most"
+    if fleet.growth is not None and fleet.growth.saturated:
+        title = f"The queue grows by {short_text(fleet.growth.gpus_per_day)} GPUs a day"
+    levels = ((float(fleet.gpus), "the whole cluster"),) if most > fleet.gpus / 4 else ()
+    y = ChartAxis("GPUs that waiting jobs ask for")
+    chart = Curves(title, ChartAxis("days"), y, (series,), levels=levels)
+    return Figure("queue-over-time", chart, f"GPUs in the queue over {series.x[-1]:.3g} days. {title}.")
 
 
 def _every_gpu_hour(fleet: FleetSummary) -> Figure | TableBlock:
@@ -345,39 +344,46 @@ def by_size_section(report_data: ReportData) -> Section | None:
     if table is None:
         return None
     sizes = _sizes(fleet)
-    items: list[Figure | TableBlock] = []
     waits = {name: group for name, group in sizes.items() if group.metrics["wait_first"].mean is not None}
     title = "Waits have no mean: the queue grows without end"
     if waits:
         longest = max(waits, key=lambda name: waits[name].metrics["wait_first"].mean or 0.0)
         most = waits[longest].metrics["wait_first"].mean or 0.0
         title = f"Jobs of {number_of(int(longest), 'GPU')} wait longest, {time_text(most)}"
-        form = time_form(most)
-        bars = Bars(f"{title} before they first start", form.unit, ("first wait",), tuple(
-            _bar(name, group.metrics["wait_first"], form.size) for name, group in waits.items()))  # fmt: skip
-        items.append(Figure("wait-by-size", bars, f"Bars of the mean first wait by size of the job. {title}.",
-                             "Sizes are classes of powers of two; whiskers: 95 % intervals.", table))  # fmt: skip
-    else:
-        items.append(table)
-    metric = "ettr" if waits else "ettr_no_queue"
-    reached = tuple(
-        _bar(name, group.metrics[metric], 0.01) for name, group in sizes.items() if group.metrics[metric].mean
+    items = (
+        _waits_by_size(waits, title, table) if waits else table,
+        _reached_by_size(sizes, "ettr" if waits else "ettr_no_queue"),
+        _stops_by_size(fleet.stops, sizes),
+        _mttf_by_size(sizes),
+        cascades(fleet),
+        tenants(fleet),
+        ends(fleet),
     )
-    if reached:
-        lowest = min(reached, key=lambda bar: bar.values[0] or 0.0)
-        words = f"Jobs of {lowest.name} keep least of their time, {lowest.values[0]:.3g} %"
-        bars = Bars(words, "%", (METRICS[metric].short,), reached)
-        items.append(Figure("ettr-by-size", bars, f"Bars of {METRICS[metric].label} by size of the job. {words}."))
-    stops = _stops_by_size(fleet.stops, sizes)
-    if stops is not None:
-        items.append(stops)
-    items += [each for each in (_mttf_by_size(sizes), cascades(fleet), tenants(fleet), ends(fleet)) if each is not None]
     notes = (
         "A mean over jobs is mostly one of small jobs: by GPU-time the large ones count, and both are in the tables of "
         "the run.",
         f"Bounded slowdown: {METRICS['bounded_slowdown'].definition}.",
     )
-    return Section("waits-by-size", title, (), tuple(items), notes)
+    return Section("waits-by-size", title, (), tuple(item for item in items if item is not None), notes)
+
+
+def _waits_by_size(waits: Mapping[str, GroupSummary], title: str, table: TableBlock) -> Figure:
+    form = time_form(max(group.metrics["wait_first"].mean or 0.0 for group in waits.values()))
+    bars = tuple(_bar(name, group.metrics["wait_first"], form.size) for name, group in waits.items())
+    chart = Bars(f"{title} before they first start", form.unit, ("first wait",), bars)
+    return Figure("wait-by-size", chart, f"Bars of the mean first wait by size of the job. {title}.",
+                  "Sizes are classes of powers of two; whiskers: 95 % intervals.", table)  # fmt: skip
+
+
+def _reached_by_size(sizes: Mapping[str, GroupSummary], metric: str) -> Figure | None:
+    """Return the ETTR of jobs by size; ``None`` if it is known of no size."""
+    bars = tuple(_bar(name, group.metrics[metric], 0.01) for name, group in sizes.items() if group.metrics[metric].mean)
+    if not bars:
+        return None
+    lowest = min(bars, key=lambda bar: bar.values[0] or 0.0)
+    title = f"Jobs of {lowest.name} keep least of their time, {lowest.values[0]:.3g} %"
+    chart = Bars(title, "%", (METRICS[metric].short,), bars)
+    return Figure("ettr-by-size", chart, f"Bars of {METRICS[metric].label} by size of the job. {title}.")
 
 
 def _bar(name: str, summary: MetricSummary, size: float) -> Bar:
@@ -491,21 +497,14 @@ def _over_time_beside(fleets: Sequence[_Fleet]) -> Section:
     most = max(fleets, key=lambda each: sum(window.queued_gpus for window in each.fleet.windows))
     titles = f"Jobs hold {shares} of the GPUs in working order", f"The queue is longest with {most.name}"
     items: list[Figure | TableBlock] = []
-    quantities = ("allocated", "GPUs of jobs"), ("queued_gpus", "GPUs that waiting jobs ask for")
-    for (quantity, words), title in zip(quantities, titles, strict=True):
-        series = tuple(
-            Series(
-                each.name,
-                tuple((window.start_s + window.end_s) / 2 / DAY for window in each.fleet.windows),
-                tuple(getattr(window, quantity) for window in each.fleet.windows),
-                hue=hue,
-            )
-            for hue, each in enumerate(fleets)
-        )
-        key = "occupancy-over-time" if quantity == "allocated" else "queue-over-time"
-        items.append(
-            Figure(key, Curves(title, ChartAxis("days"), ChartAxis(words), series), f"{words} over time. {title}.")
-        )
+    quantities = (
+        ("occupancy-over-time", "allocated", "GPUs of jobs"),
+        ("queue-over-time", "queued_gpus", "GPUs that waiting jobs ask for"),
+    )
+    for (key, quantity, words), title in zip(quantities, titles, strict=True):
+        series = tuple(_windows(row.fleet, row.name, quantity, hue) for hue, row in enumerate(fleets))
+        chart = Curves(title, ChartAxis("days"), ChartAxis(words), series)
+        items.append(Figure(key, chart, f"{words} over time. {title}."))
     items.append(_lost_beside(fleets))
     if isinstance(first.document, RunDocument):  # a comparison has a table of all metrics
         items.append(_delivered_beside(fleets))
@@ -555,57 +554,83 @@ def _by_size_beside(fleets: Sequence[_Fleet]) -> Section | None:
     if len(sizes) < 2:
         return None
     waits = _metric_by_size(fleets, "wait_first", sizes, "wait-by-size")
-    items: list[Figure | TableBlock] = [waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size")]
-    rows: dict[tuple[str, str], list[str]] = {}
-    for place, each in enumerate(fleets):
-        for (cause, how), (stops, _, lost) in _stops(each.fleet).items():
-            row = rows.setdefault((cause, how), ["-"] * 2 * len(fleets))
-            row[2 * place : 2 * place + 2] = count_text(stops), f"{lost / HOUR:,.0f}"
-    heads = [f"{what}, {each.name}" for each in fleets for what in ("stops", "GPU-hours lost")]
-    if rows:
-        table = [(*key, *row) for key, row in rows.items()]
-        items.append(grid("What stopped running jobs", ("root cause", "how", *heads), table, (0, 1)))
-    names = dict.fromkeys(name for each in fleets for name in each.fleet.outcomes)
-    totals = [sum(row.gpu_s for row in each.fleet.outcomes.values()) or 1.0 for each in fleets]
-    ended = [
-        (name.replace("_", " "), *(
-            percent_text(each.fleet.outcomes[name].gpu_s / total, 1) if name in each.fleet.outcomes else "-"
-            for each, total in zip(fleets, totals, strict=True)
-        ))
-        for name in names
-    ]  # fmt: skip
-    items.append(grid("How jobs ended, of GPU-time", ("", *(each.name for each in fleets)), ended))
+    items = (waits, _metric_by_size(fleets, "ettr", sizes, "ettr-by-size"), _stops_beside(fleets), _ends_beside(fleets))
     note = "Differences are of the same jobs, submitted at the same times, and of the same failures."
-    return Section("waits-by-size", waits.title, (), tuple(items), (note,))
+    return Section("waits-by-size", waits.title, (), tuple(item for item in items if item is not None), (note,))
+
+
+def _stops_beside(fleets: Sequence[_Fleet]) -> TableBlock | None:
+    """Return how often running jobs were stopped in each fleet; ``None`` if none was."""
+    stops = [_stops(row.fleet) for row in fleets]
+    columns: list[Column[tuple[str, str]]] = [
+        Column("root cause", lambda key: key[0]),
+        Column("how", lambda key: key[1], is_number=False),
+    ]
+    for row, by_cause in zip(fleets, stops, strict=True):
+        columns += [_stop_column(f"stops, {row.name}", by_cause, 0)]
+        columns += [_stop_column(f"GPU-hours lost, {row.name}", by_cause, 2)]
+    keys = list(dict.fromkeys(key for by_cause in stops for key in by_cause))
+    return table_of("What stopped running jobs", keys, columns) if keys else None
+
+
+def _stop_column(title: str, stops: Mapping[tuple[str, str], Sequence[float]], index: int) -> Column[tuple[str, str]]:
+    def text(key: tuple[str, str]) -> str:
+        if key not in stops:
+            return "-"
+        return count_text(stops[key][0]) if index == 0 else f"{stops[key][index] / HOUR:,.0f}"
+
+    return Column(title, text)
+
+
+def _ends_beside(fleets: Sequence[_Fleet]) -> TableBlock:
+    """Return how jobs ended in each fleet, by the GPU-time that they held."""
+    shares = []
+    for row in fleets:
+        held = sum(outcome.gpu_s for outcome in row.fleet.outcomes.values()) or 1.0
+        shares.append({name: percent_text(outcome.gpu_s / held, 1) for name, outcome in row.fleet.outcomes.items()})
+    names = dict.fromkeys(name for outcomes in shares for name in outcomes)
+    rows = [(name.replace("_", " "), *(outcomes.get(name, "-") for outcomes in shares)) for name in names]
+    return grid("How jobs ended, of GPU-time", ("", *(row.name for row in fleets)), rows)
 
 
 def _metric_by_size(fleets: Sequence[_Fleet], metric: str, sizes: Sequence[int], key: str) -> Figure:
     """Return a metric by size, a bar for each fleet, and paired differences to the first in a table."""
     first, label = fleets[0], METRICS[metric].label
-    found = {size: [each.of_size(metric, size) for each in fleets] for size in sizes}
-    form = shown(metric, [each.mean for row in found.values() for each in row if each is not None])
-    bars, rows, apart = [], [], []
-    for size, row in found.items():
-        whole = Slice(metric, "size", str(size)).name
-        bars.append(Bar(
+    summaries = {size: [row.of_size(metric, size) for row in fleets] for size in sizes}
+    form = shown(metric, [summary.mean for row in summaries.values() for summary in row if summary is not None])
+    slices = {size: Slice(metric, "size", str(size)).name for size in sizes}
+    bars = tuple(
+        Bar(
             number_of(size, "GPU"),
-            tuple(None if each is None else form.of(each.mean) for each in row),
-            tuple(None if each is None else form.ends(each.mean_ci95) for each in row),
-        ))  # fmt: skip
-        changes = [_changed(form, each, whole) for each in fleets[1:]]
-        rows.append((f"{size:,}", *("-" if each is None else form.worded(each) or "-" for each in row), *changes))
-        for each in fleets[1:]:
-            change = each.difference.get(whole)
-            if change is not None and change.resolved:
-                apart.append((abs(change.mean), size, each.name, change))
-    title = f"{capital(label)} differs at no size by more than chance"
-    if apart:
-        _, size, name, most = max(apart, key=lambda entry: entry[0])
-        way = "less" if most.mean < 0 else "more"
-        title = f"With {name} instead of {first.name}, {label} of jobs of {number_of(size, 'GPU')} is "
-        title += f"{form.distance(most.mean, most.ci95)} {way}"
-    heads = ["GPUs", *(each.name for each in fleets), *(f"{each.name} − {first.name}" for each in fleets[1:])]
-    chart = Bars(title, form.unit, tuple(each.name for each in fleets), tuple(bars))
+            tuple(None if summary is None else form.of(summary.mean) for summary in row),
+            tuple(None if summary is None else form.ends(summary.mean_ci95) for summary in row),
+        )
+        for size, row in summaries.items()
+    )
+    rows = [
+        (
+            f"{size:,}",
+            *("-" if summary is None else form.worded(summary) or "-" for summary in row),
+            *(_changed(form, fleet, slices[size]) for fleet in fleets[1:]),
+        )
+        for size, row in summaries.items()
+    ]
+    title = _largest_change(fleets, metric, slices, form)
+    heads = ["GPUs", *(row.name for row in fleets), *(f"{row.name} − {first.name}" for row in fleets[1:])]
+    chart = Bars(title, form.unit, tuple(row.name for row in fleets), bars)
     return Figure(key, chart, f"Bars of {label} by size of the job. {title}.",
                    "Sizes are classes of powers of two; whiskers: 95 % intervals, wider than those of differences.",
                    grid(f"{capital(label)} by size", heads, rows, (), note="In brackets 95 % intervals."))  # fmt: skip
+
+
+def _largest_change(fleets: Sequence[_Fleet], metric: str, slices: Mapping[int, str], form: MetricFormat) -> str:
+    """Return at which size a metric differs most from that of the first fleet, as a title."""
+    label = METRICS[metric].label
+    changes = ((size, row.name, row.difference.get(name)) for size, name in slices.items() for row in fleets[1:])
+    resolved = [(size, name, change) for size, name, change in changes if change is not None and change.resolved]
+    if not resolved:
+        return f"{capital(label)} differs at no size by more than chance"
+    size, name, change = max(resolved, key=lambda row: abs(row[2].mean))
+    way = "less" if change.mean < 0 else "more"
+    start = f"With {name} instead of {fleets[0].name}, {label} of jobs of {number_of(size, 'GPU')} is "
+    return f"{start}{form.distance(change.mean, change.ci95)} {way}"

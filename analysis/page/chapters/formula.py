@@ -173,13 +173,17 @@ def explained_formula(formula: ClosedFormSummary) -> Iterator[Section]:
     orders = tuple(_ORDERS) if converges(formula) else ("exact",)
     losses = _orders(formula.waste, orders)
     yield Section("waste", losses.title, (), (losses,))
-    by_cause = formula.waste_by_cause
-    exact = {name: row for name, row in by_cause["exact"].items() if "lost_work" in row}
+    table = _by_cause(formula.waste_by_cause, orders)
+    if table.rows:
+        yield Section("waste-by-cause", "By cause", (), (table,))
+
+
+def _by_cause(waste: Mapping[str, Mapping[str, Mapping[str, float]]], orders: Sequence[str]) -> TableBlock:
+    """Return what the formula loses to each cause by bucket, and in all by order, the most first."""
+    exact = {name: row for name, row in waste["exact"].items() if "lost_work" in row}
     buckets = [name for name in _LOST if any(name in row for row in exact.values())]
     rows = []
     for name in sorted(exact, key=lambda name: -exact[name]["total"]):
-        cells = [exact[name].get(bucket, 0.0) for bucket in buckets]
-        rows.append((name, *map(percent_text, (*cells, *(by_cause[order][name]["total"] for order in orders)))))
-    if rows:
-        table = grid("", ("", *map(bucket_label, buckets), *orders), rows)
-        yield Section("waste-by-cause", "By cause", (), (table,))
+        shares = [exact[name].get(bucket, 0.0) for bucket in buckets]
+        rows.append((name, *map(percent_text, (*shares, *(waste[order][name]["total"] for order in orders)))))
+    return grid("", ("", *map(bucket_label, buckets), *orders), rows)

@@ -309,40 +309,64 @@ def _chapters(document: RunDocument, prepared: Prepared) -> Iterator[Section]:
     described = prepared.scenario.description
     asked = grid("", ("", ""), list(_asked(document, prepared)))
     yield Section("scenario", document.scenario, (described,) if described else (), (asked,))
-    tables: list[TableBlock | None] = []
-    promised, is_fleet = None, not document.fleet.is_empty
-    if is_fleet:
-        from ettrick.analysis.page.chapters import fleet
-
-        tables += fleet.terminal_tables(document)
-    if document.per_service or document.per_target:
-        from ettrick.analysis.page.chapters import services
-
-        tables += services.terminal_tables(document) if document.per_service else []
-        promised = services.targets_table(document)
-    has_jobs = bool(document.per_job) and not is_fleet
-    tables += [goodput(document) if has_jobs else None, promised]
-    if has_jobs:
-        kept = None if document.time_shares["productive"] is None else where_of_jobs(document)
-        tables += [jobs_table(document), kept, _windows(document)]
-    tables += [] if is_fleet else [_causes(document)]
-    yield from (Section("table", table.title, (), (table,)) for table in tables if table is not None)
+    for table in _tables(document):
+        if table is not None:
+            yield Section("table", table.title, (), (table,))
+    is_fleet = not document.fleet.is_empty
     for what, down in (("nodes", document.nodes_down), ("domains", document.domains_down)):
         if isinstance(down, NodesDown) and down.max and not is_fleet:
             table = down_at_once(down, what=what)
             texts = (f"{nodes_down_title(down, prepared)}.",) if what == "nodes" else ()
             yield Section(f"missing-{what}", table.title, texts, (table,), tuple(more_than(down, what)))
-    formula = beside_simulation(document) if has_jobs else None
-    yield from () if formula is None else (formula,)
+    formula = beside_simulation(document) if document.per_job and not is_fleet else None
+    if formula is not None:
+        yield formula
     for title, lines in (("Assumptions of the scenario", document.assumptions), ("Notes", document.notes)):
         if lines:
             yield Section("lines", title, (), (), tuple(" ".join(line.split()) for line in lines))
 
 
+def _tables(document: RunDocument) -> Iterator[TableBlock | None]:
+    """Yield the tables of each kind of owner: streams, services, named jobs."""
+    is_fleet = not document.fleet.is_empty
+    has_jobs = bool(document.per_job) and not is_fleet
+    if is_fleet:
+        from ettrick.analysis.page.chapters import fleet
+
+        yield from fleet.terminal_tables(document)
+    if document.per_service or document.per_target:
+        from ettrick.analysis.page.chapters import services
+
+        yield from services.terminal_tables(document) if document.per_service else ()
+        yield goodput(document) if has_jobs else None
+        yield services.targets_table(document)
+    elif has_jobs:
+        yield goodput(document)
+    if has_jobs:
+        yield jobs_table(document)
+        yield None if document.time_shares["productive"] is None else where_of_jobs(document)
+        yield _windows(document)
+    if not is_fleet:
+        yield _causes(document)
+
+
 def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str]]:
     """Yield what was simulated: the cluster, the jobs, what fails, and what is done about it."""
-    scenario = prepared.scenario
-    cluster = scenario.cluster
+    yield from _cluster_rows(prepared)
+    yield from _owner_rows(prepared)
+    first = prepared.jobs[0] if prepared.jobs else None
+    expected = ""
+    if first is not None and first.mtti < math.inf:
+        expected = f", one interruption in {time_text(first.mtti)} of running expected in the long run"
+    causes = sum(not source.is_condition for source in prepared.sources)
+    yield "failures", number_of(causes, "cause") + expected
+    yield from _policy_rows(prepared)
+    runs = f"{number_of(document.replications, 'replication')} of {time_text(prepared.horizon)}"
+    yield "run", f"{runs}, seed {prepared.seed}, initial state {prepared.scenario.initial}"
+
+
+def _cluster_rows(prepared: Prepared) -> Iterator[tuple[str, str]]:
+    cluster = prepared.scenario.cluster
     kinds = ", ".join(dict.fromkeys(str(pool.accelerator) for pool in cluster.all_pools))
     whose = "" if cluster.states_nodes else ", those of jobs and spares"
     withheld = f", {prepared.withheld:,} of them withheld" if prepared.withheld else ""
@@ -350,32 +374,33 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
     yield "cluster", f"{cluster.name}: {gpus}{whose}{withheld}"
     if not cluster.states_fabric:
         yield "fabric", f"default: {getattr(cluster.fabric, 'title', cluster.fabric.use)}"
-    for plan, spec in zip(prepared.jobs, scenario.jobs, strict=True):
-        layout, text = spec.parallelism, f"{plan.name}: {plan.gpus:,} GPUs"
-        if layout is not None:
-            text += f", {layout_text(layout)}"
-        text += f", step {plan.step_time:.2f} s" if plan.step_time else ""
+
+
+def _owner_rows(prepared: Prepared) -> Iterator[tuple[str, str]]:
+    """Yield the jobs, streams and services."""
+    for plan, spec in zip(prepared.jobs, prepared.scenario.jobs, strict=True):
+        layout = "" if spec.parallelism is None else f", {layout_text(spec.parallelism)}"
+        step = f", step {plan.step_time:.2f} s" if plan.step_time else ""
         if plan.plan is not None and not plan.is_measured:
             low, high = plan.plan.band90
-            text += f" (modelled: {low:.2f}..{high:.2f})"
-        text += f", MFU {percent_text(plan.mfu, 1)}" if plan.mfu is not None else ""
-        yield "job", text
+            step += f" (modelled: {low:.2f}..{high:.2f})"
+        mfu = f", MFU {percent_text(plan.mfu, 1)}" if plan.mfu is not None else ""
+        yield "job", f"{plan.name}: {plan.gpus:,} GPUs{layout}{step}{mfu}"
     for stream in prepared.streams:
         rate = f", {short_text(stream.rate * DAY)} jobs a day" if stream.rate else ""
         if stream.last < math.inf:
             rate = f", {round(stream.rate * (prepared.warmup + prepared.horizon)):,} recorded jobs"
         yield "stream", f"{stream.name}: {_sizes(stream.gpus)}{rate}"
-    for service, served in zip(prepared.services, scenario.services, strict=True):
-        asked = f"{service.rates.rate:,.4g} requests/s asked, {service.admitted:,.4g} admitted at most"
-        answers = f"recovery {served.recovery.use}, failover {served.failover.use}"
+    for service, spec_of_service in zip(prepared.services, prepared.scenario.services, strict=True):
+        demand = f"{service.rates.rate:,.4g} requests/s asked, {service.admitted:,.4g} admitted at most"
+        answers = f"recovery {spec_of_service.recovery.use}, failover {spec_of_service.failover.use}"
         size = f"{service.replicas:,} replicas of {number_of(service.gpus, 'GPU')}"
-        yield "service", f"{service.name}: {size}, {asked}; {answers}"
-    first = prepared.jobs[0] if prepared.jobs else None
-    expected = ""
-    if first is not None and first.mtti < math.inf:
-        expected = f", one interruption in {time_text(first.mtti)} of running expected in the long run"
-    causes = sum(not source.is_condition for source in prepared.sources)
-    yield "failures", number_of(causes, "cause") + expected
+        yield "service", f"{service.name}: {size}, {demand}; {answers}"
+
+
+def _policy_rows(prepared: Prepared) -> Iterator[tuple[str, str]]:
+    """Yield repair, health checks, parts, power, and the policies of jobs."""
+    scenario = prepared.scenario
     if repairs_text(prepared):
         yield "repair", repairs_text(prepared)
     if scenario.health is not None:
@@ -384,12 +409,10 @@ def _asked(document: RunDocument, prepared: Prepared) -> Iterator[tuple[str, str
         yield "parts", ", ".join(f"{plan.stock.stock} of {name}" for name, plan in prepared.parts.items()) + " in stock"
     if not prepared.upkeep.is_steady and (prepared.streams or prepared.services):
         yield "power", "jobs of streams and services keep full clocks: caps, heat and ramps are for named jobs"
-    stores = [] if first is None else [_checkpoints(first)]
-    ways = [f"recovery {scenario.recovery.use}"] if prepared.jobs or prepared.streams else []
-    policies = [*stores, *ways, number_of(prepared.spares, "hot spare")]
-    yield "policies", ("; " if first is not None and len(stores_of(first)) > 1 else ", ").join(policies)
-    runs = f"{number_of(document.replications, 'replication')} of {time_text(prepared.horizon)}"
-    yield "run", f"{runs}, seed {prepared.seed}, initial state {scenario.initial}"
+    stores = [_checkpoints(job) for job in prepared.jobs[:1]]
+    recovery = [f"recovery {scenario.recovery.use}"] if prepared.jobs or prepared.streams else []
+    has_stores = bool(stores) and len(stores_of(prepared.jobs[0])) > 1
+    yield "policies", ("; " if has_stores else ", ").join([*stores, *recovery, number_of(prepared.spares, "hot spare")])
 
 
 def layout_text(layout: Parallelism | LayoutSummary) -> str:

@@ -20,12 +20,12 @@ from ettrick.sim.units import HOUR
 from ettrick.sim.yamlfile import load
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.page.report_data import InterruptionRates, ReplayedScenario, ReportData
-    from ettrick.analysis.results.models import SweepDocument
+    from ettrick.analysis.results.models import CellSummary, SweepDocument
     from ettrick.sim import Prepared, PreparedJob
 
 # ----------------------------------------
@@ -102,18 +102,22 @@ def simulated_shares(report_data: ReportData, focus: ReplayedScenario) -> list[S
     chosen = None if study is None else report_data.chosen
     if chosen is None or sweep is None or study is None:
         return alone
-    # Cells that differ from the chosen one in nothing but the axis that sets the GPUs of the job.
-    axes = [name for name, axis in sweep.axes.items() if _GPUS in axis.paths]
-    here = sweep.cells[chosen[0]].values
-    others = [axis for axis in here if axis not in axes]
-    cells = [cell for cell in running(sweep) if all(cell.values[axis] == here[axis] for axis in others)]
+    cells = _cells_of_sizes(sweep, chosen[0])
     points = {point.number: point for point in study.points()}
-    sizes = [study.scenario(points[cell.point]).jobs[0].gpus for cell in cells] if axes else []
+    sizes = [study.scenario(points[cell.point]).jobs[0].gpus for cell in cells]
     # Where sizes come twice, what varies is not the size: it only comes with it.
     if len(sizes) < 2 or len(set(sizes)) < len(sizes) or any("ettr" not in cell.metrics for cell in cells):
         return alone
-    found = ((gpus, summary_of(cell, "ettr")) for gpus, cell in zip(sizes, cells, strict=True))
-    return sorted(one for gpus, row in found for one in _simulated(gpus, row.mean, row.mean_ci95))
+    summaries = ((gpus, summary_of(cell, "ettr")) for gpus, cell in zip(sizes, cells, strict=True))
+    return sorted(size for gpus, row in summaries for size in _simulated(gpus, row.mean, row.mean_ci95))
+
+
+def _cells_of_sizes(sweep: SweepDocument, chosen: int) -> list[CellSummary]:
+    """Return the cells that differ from the chosen one in nothing but the axis that sets the GPUs of the job."""
+    axes = [name for name, axis in sweep.axes.items() if _GPUS in axis.paths]
+    here = sweep.cells[chosen].values
+    fixed = [axis for axis in here if axis not in axes]
+    return [cell for cell in running(sweep) if all(cell.values[axis] == here[axis] for axis in fixed)] if axes else []
 
 
 def _simulated(gpus: int, mean: float | None, interval: Sequence[float | None] | None) -> list[SimulatedSize]:
@@ -423,11 +427,29 @@ def scale_section(report_data: ReportData) -> Section | None:
     sizes = [] if focus is None else at_sizes(focus.prepared)
     if focus is None or not sizes:
         return None
-    jobs, last = focus.prepared.jobs, sizes[-1]
+    here = focus.prepared.jobs[0].gpus
+    shares, rows = simulated_shares(report_data, focus), [size for size in sizes if size.ettr is not None]
+    items = [_interruptions_by_size(focus, sizes)]
+    if rows or shares:
+        title = _goodput_title(here, rows, shares)
+        series = _series([(size.gpus, size.ettr, size.ettr_faster) for size in rows], shares, 0.01, _LEAST_SCALE)
+        chart = _curves("ettr", title, ChartAxis("ETTR, % of requested GPU-time"), series, here)
+        alt = f"Share of productive time (ETTR) against the size of the job. {title}."
+        caption = (
+            "With the same policies at every size. ETTR is the share of the requested GPU-time that becomes progress."
+        )
+        items.append(Figure("goodput-by-size", chart, alt, caption))
+    tables = _measured("mtti", "Time between interruptions", time_text), _measured("ettr", "Productive time", _percent)
+    texts = (_WORDS_SCALE, *_on_waiting(focus))
+    return Section("scale", items[-1].title, texts, (*items, *tables), tuple(_notes_of_scale(focus, sizes)))
+
+
+def _interruptions_by_size(focus: ReplayedScenario, sizes: Sequence[AtSize]) -> Figure:
+    """Return the time between interruptions against the size of the job."""
+    jobs, last, mtti = focus.prepared.jobs, sizes[-1], focus.document.metrics["mtti_running"]
     here = jobs[0].gpus
     now = next(size for size in sizes if size.gpus == here)
     # Several jobs are not interrupted equally often.
-    mtti = focus.document.metrics["mtti_running"]
     between = _simulated(here, mtti.mean, mtti.mean_ci95) if len(jobs) == 1 else []
     title = (
         f"By the formula a job of {here:,} GPUs is interrupted every {time_text(now.mtti)} of running, one of "
@@ -443,37 +465,33 @@ def scale_section(report_data: ReportData) -> Section | None:
         "Running time is that in which the job steps or saves; published times may count its stops as well. Both axes "
         "are logarithmic: equal distances are equal ratios."
     )
-    items = [Figure("interruptions-by-size", _curves("mtti", title, y, series, here), alt, caption)]
-    shares, rows = simulated_shares(report_data, focus), [size for size in sizes if size.ettr is not None]
-    if rows or shares:
-        title = _goodput_title(here, rows, shares)
-        series = _series([(size.gpus, size.ettr, size.ettr_faster) for size in rows], shares, 0.01, _LEAST_SCALE)
-        chart = _curves("ettr", title, ChartAxis("ETTR, % of requested GPU-time"), series, here)
-        alt = f"Share of productive time (ETTR) against the size of the job. {title}."
-        caption = (
-            "With the same policies at every size. ETTR is the share of the requested GPU-time that becomes progress."
-        )
-        items.append(Figure("goodput-by-size", chart, alt, caption))
-    texts, away = [_WORDS_SCALE], waiting(focus.prepared)
+    return Figure("interruptions-by-size", _curves("mtti", title, y, series, here), alt, caption)
+
+
+def _on_waiting(focus: ReplayedScenario) -> Iterator[str]:
+    """Yield how long the job waits for nodes at every size."""
+    away = waiting(focus.prepared)
     if away is not None:
         text = "At every size, and however fast failures grow, the pool of spares is taken to be large enough that the "
         rarely = f"as rarely as here by the formula: {_percent(away)} of the time"
         if away < _LEAST_SCALE:
             rarely = "hardly ever: for less than 0.1 % of the time"
-        texts.append(f"{text}job waits for nodes {rarely}.")
-    notes, power = [f"The curves are those of {focus.name}."], max(size.exponent for size in sizes)
+        yield f"{text}job waits for nodes {rarely}."
+
+
+def _notes_of_scale(focus: ReplayedScenario, sizes: Sequence[AtSize]) -> Iterator[str]:
+    jobs, power = focus.prepared.jobs, max(size.exponent for size in sizes)
+    yield f"The curves are those of {focus.name}."
     if focus.known is None and len(jobs) == 1:
         of = f"is of {focus.replications} replications, simulated again."
-        notes.append(f"The simulated running time between interruptions {of}")
+        yield f"The simulated running time between interruptions {of}"
     if len(jobs) > 1:
-        notes.append(f"Of several jobs the size is that of {jobs[0].name}; all of them grow together.")
+        yield f"Of several jobs the size is that of {jobs[0].name}; all of them grow together."
     if power:
-        notes.append(
+        yield (
             f"Failures that grow faster than the job: with the power {power:g} of its GPUs beyond the largest job on "
             "which they were counted. The power follows from one site (arXiv 2602.00277, from secondary readings)."
         )
-    tables = _measured("mtti", "Time between interruptions", time_text), _measured("ettr", "Productive time", _percent)
-    return Section("scale", items[-1].title, tuple(texts), (*items, *tables), tuple(notes))
 
 
 def _curves(quantity: str, title: str, y: ChartAxis, series: tuple[Series, ...], here: int) -> Curves:
@@ -522,22 +540,26 @@ def _series(
     def cut(value: float | None) -> float | None:
         return None if value is None or value < least else value / size
 
-    found = []
+    series = []
     if rows:
         x = tuple(float(row[0]) for row in rows)
-        found.append(Series("formula", x, tuple(cut(row[1]) for row in rows), look="dashed", hue=0))
-    faster = [at for at, row in enumerate(rows) if cut(row[2]) is not None]
+        series.append(Series("formula", x, tuple(cut(row[1]) for row in rows), look="dashed", hue=0))
+    faster = [index for index, row in enumerate(rows) if cut(row[2]) is not None]
     if faster:
         # It begins where failures begin to grow faster: at the last size before.
         start = rows[max(faster[0] - 1, 0)]
-        path = [(start[0], cut(start[1])), *((rows[at][0], cut(rows[at][2])) for at in faster)]
+        path = [(start[0], cut(start[1])), *((rows[index][0], cut(rows[index][2])) for index in faster)]
         x, y = tuple(float(gpus) for gpus, _ in path), tuple(value for _, value in path)
-        found.append(Series("failures grow faster than the job", x, y, look="dashed", hue=-1))
+        series.append(Series("failures grow faster than the job", x, y, look="dashed", hue=-1))
     if simulated:
-        x, means = tuple(float(one.gpus) for one in simulated), tuple(one.mean / size for one in simulated)
-        ends = tuple(None if one.ci95 is None else (one.ci95[0] / size, one.ci95[1] / size) for one in simulated)
-        found.append(Series("simulated", x, means, ends, hue=1))
-    return tuple(found)
+        series.append(_simulated_series(simulated, size))
+    return tuple(series)
+
+
+def _simulated_series(sizes: Sequence[SimulatedSize], unit: float) -> Series:
+    x, means = tuple(float(size.gpus) for size in sizes), tuple(size.mean / unit for size in sizes)
+    ends = tuple(size.ci95 and (size.ci95[0] / unit, size.ci95[1] / unit) for size in sizes)
+    return Series("simulated", x, means, ends, hue=1)
 
 
 def _measured(quantity: str, title: str, text: Callable[[float], str]) -> TableBlock:

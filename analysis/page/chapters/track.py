@@ -8,11 +8,12 @@ from ettrick.analysis.amounts import capital, number_of, percent_text
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.page.first_screen import first_screen
-from ettrick.analysis.page.model import Figure, Report, Section, grid
+from ettrick.analysis.page.model import Column, Figure, Report, Section, grid, table_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.results.fitted import AlarmSummary, TrackDocument, Tracked
 
 _LABELS = {
@@ -86,33 +87,41 @@ def alarm_text(alarm: AlarmSummary) -> str:
 
 def sections(document: TrackDocument, pictures: list[Figure] | None = None) -> Iterator[Section]:
     """Yield the sections, for a terminal without pictures."""
-    names = [name for name in _LABELS if any(name in week.metrics for week in document.weeks)]
-    rows = []
-    for week in document.weeks:
-        cells = [week.week]
-        for name in names:
-            cells += _cells(name, week.metrics.get(name))
-        rows.append(tuple(cells))
-    heads = [_unit(document), *(head for name in names for head in (_LABELS[name], "predicted, 95 %", "z", "CUSUM"))]
-    table = grid("Measured beside predicted", heads, rows)
-    notes = tuple(f"{at}. {text}" for at, text in enumerate(document.findings, 1))
-    yield Section("history", answer(document), (_doubt(document),), (table, *(pictures or ())[1:]), notes)
+    notes = tuple(f"{number}. {text}" for number, text in enumerate(document.findings, 1))
+    items = (_history(document), *(pictures or ())[1:])
+    yield Section("history", answer(document), (_doubt(document),), items, notes)
     if document.alarms:
-        alarms = grid(
-            "Alarms", ["alarm", "worse", "confirmed"],
-            [(alarm_text(a), "yes" if a.worse else "no", "yes" if a.confirmed else "no") for a in document.alarms],
-            (0, 1, 2),
-        )  # fmt: skip
-        yield Section("alarms", "What left its limits, and what moved", (), (alarms,))
+        yield Section("alarms", "What left its limits, and what moved", (), (_alarms(document.alarms),))
     last = document.weeks[-1]
-    others = [(name, m) for name, m in last.metrics.items() if name not in _LABELS and m.measured is not None]
-    if others:
-        detail = grid(
-            f"Buckets and causes of {last.week}; these explain and never alarm",
-            ["what", "measured", "predicted, 95 %", "z"],
-            [(bucket_label(name), *_cells(name, metric)[:3]) for name, metric in others],
-        )
+    details = [
+        (bucket_label(name), *_cells(name, metric)[:3])
+        for name, metric in last.metrics.items()
+        if name not in _LABELS and metric.measured is not None
+    ]
+    if details:
+        title = f"Buckets and causes of {last.week}; these explain and never alarm"
+        detail = grid(title, ["what", "measured", "predicted, 95 %", "z"], details)
         yield Section("detail", f"The last {_unit(document)}, {last.week}", (), (detail,))
+
+
+def _history(document: TrackDocument) -> TableBlock:
+    """Return what was measured in each week beside what was predicted."""
+    names = [name for name in _LABELS if any(name in week.metrics for week in document.weeks)]
+    rows = [
+        (week.week, *(cell for name in names for cell in _cells(name, week.metrics.get(name))))
+        for week in document.weeks
+    ]
+    heads = [_unit(document), *(head for name in names for head in (_LABELS[name], "predicted, 95 %", "z", "CUSUM"))]
+    return grid("Measured beside predicted", heads, rows)
+
+
+def _alarms(alarms: Sequence[AlarmSummary]) -> TableBlock:
+    columns: tuple[Column[AlarmSummary], ...] = (
+        Column("alarm", alarm_text),
+        Column("worse", lambda alarm: "yes" if alarm.worse else "no", is_number=False),
+        Column("confirmed", lambda alarm: "yes" if alarm.confirmed else "no", is_number=False),
+    )
+    return table_of("Alarms", alarms, columns)
 
 
 def beside(measured: Mapping[str, float], simulated: Mapping[str, float | None]) -> Section:

@@ -10,7 +10,7 @@ from ettrick.analysis.amounts import COUNT, PERCENT, NumberFormat, listed
 from ettrick.analysis.page.charts.data import Bar, Bars
 from ettrick.analysis.page.first_screen import first_screen
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Figure, Header, Section, TableBlock, grid, joined
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
 from ettrick.analysis.page.sourced import SourcedNumber, SourceDocument, number, total
 from ettrick.analysis.results.models import ValidateDocument
 from ettrick.analysis.validation.run import HEADS, LABELS, against, cells_of, conventions, in_words
@@ -19,9 +19,9 @@ from ettrick.sim import catalog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ettrick.analysis.page.model import FirstScreen, Words
+    from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
-    from ettrick.analysis.results.models import ValidationGroup
+    from ettrick.analysis.results.models import ValidationGroup, ValidationRow
 
 _ROOT = Path(__file__).resolve().parents[3]
 
@@ -75,25 +75,32 @@ def _rows(group: ValidationGroup, *, briefly: bool = False) -> TableBlock:
 
     Conventions are below the table: where rows differ in them, each has the letter of its own.
     """
-    has_reasons = not briefly and any(row.reason for row in group.rows)
     shared = dict.fromkeys(conventions(row.conventions) for row in group.rows)
     letters = dict(zip(shared, string.ascii_letters, strict=False)) if len(shared) > 1 else {}
-    shown = [head for head in HEADS if head != _CONVENTIONS or letters]
-    heads = [Header("row", False)] if briefly else [Header("row", False), Header("quantity", False)]
-    heads += [Header(head, index < _NUMBERS) for index, head in enumerate(shown)]
-    heads += [Header("reason", False)] if has_reasons else []
-    rows = []
-    for row in group.rows:
-        cells = dict(zip(HEADS, cells_of(row), strict=True))
-        cells[_CONVENTIONS] = letters.get(cells[_CONVENTIONS], "")
-        reason = [row.reason or "none"] if has_reasons else []
-        quantity = [] if briefly else [row.quantity]
-        rows.append((row.id, *quantity, *(cells[head] for head in shown), *reason))
+
+    def column(index: int) -> Column[ValidationRow]:
+        """Return one of `HEADS`; conventions have letters."""
+
+        def text(row: ValidationRow) -> str:
+            cell = cells_of(row)[index]
+            return letters.get(cell, "") if HEADS[index] == _CONVENTIONS else cell
+
+        has_column = HEADS[index] != _CONVENTIONS or bool(letters)
+        return Column(HEADS[index], text, has_column, is_number=index < _NUMBERS)
+
+    columns: list[Column[ValidationRow]] = [
+        Column("row", lambda row: row.id),
+        Column("quantity", lambda row: row.quantity, not briefly, is_number=False),
+        *map(column, range(len(HEADS))),
+        Column(
+            "reason", lambda row: row.reason or "none", not briefly and any(row.reason for row in group.rows),
+            is_number=False,
+        ),
+    ]  # fmt: skip
     texts = [f"{letter}: {text or 'none that matter'}" for text, letter in letters.items()]
     texts = texts or [f"{text}, in all rows" for text in shared if text]
     note = f"Conventions: {'; '.join(texts)}." if texts else ""
-    title = "" if briefly else f"{group.title} ({group.name})"
-    return TableBlock(title, tuple(heads), tuple(rows), note=note)
+    return table_of("" if briefly else f"{group.title} ({group.name})", group.rows, columns, note=note)
 
 
 def _sources(group: ValidationGroup) -> TableBlock:
