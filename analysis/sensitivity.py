@@ -13,7 +13,6 @@ from ettrick.analysis.results.models import (
     FormulaIndex,
     IndexEstimate,
     IndicesSummary,
-    MoveSummary,
     SensitivityDocument,
     SwingSummary,
     VariancePart,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.study.designs import Design
     from ettrick.analysis.study.load import LoadedStudy
-    from ettrick.analysis.study.questions.sensitivity import Swing, Tornado
     from ettrick.analysis.study.questions.sobol import Indices
     from ettrick.analysis.study.table import PointResult
     from ettrick.analysis.sweep.campaign import Campaign
@@ -67,32 +65,12 @@ def sensitivity_document(found: SensitivityResult, *, command: str) -> Sensitivi
             closed_form=center.formula if found.metric == "ettr" else None,
         ),
         low=found.low,
-        tornado=None if found.tornado is None else [_swing(swing) for swing in found.tornado.swings],
+        tornado=found.tornado,
         indices=None if found.indices is None else _indices(found.indices, found.samples),
         indices_missing=found.missing,
         assumptions=list(study.assumptions),
         warnings=list(center.warnings),
         provenance=provenance(command, scenario_sha256=found.loaded.digest),
-    )
-
-
-def _swing(swing: Swing) -> SwingSummary:
-    return SwingSummary(
-        axis=swing.axis,
-        center=swing.center.label,
-        swing=swing.size,
-        resolved=swing.is_resolved,
-        replications_to_resolve=swing.replications_to_resolve,
-        moves=[
-            MoveSummary(
-                label=move.value.label,
-                number=move.value.number,
-                change=move.change,
-                closed_form=move.closed_form,
-                trouble=move.trouble,
-            )
-            for move in swing.moves
-        ],
     )
 
 
@@ -157,7 +135,7 @@ class SensitivityResult:
     samples: int
     center: PointResult
     low: float
-    tornado: Tornado | None
+    tornado: list[SwingSummary] | None
     indices: Indices | None
     missing: str
 

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from ettrick.analysis.page.chapters import sensitivity as chapter
-from ettrick.analysis.results.models import SensitivityDocument
+from ettrick.analysis.results.models import SensitivityDocument, SwingSummary
 from ettrick.analysis.results.run import render
 from ettrick.analysis.sensitivity import sensitivity, sensitivity_document
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.load import load_study
-from ettrick.analysis.study.questions.sensitivity import Tornado, tornado
+from ettrick.analysis.study.questions.sensitivity import tornado
 from ettrick.analysis.study.questions.sobol import estimates, indices
 from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
@@ -72,11 +72,11 @@ def together(samples: int = 64) -> list[Point]:
     return list(Saltelli(samples=samples).points(AXES, np.random.default_rng(1)))
 
 
-def changes(found: Tornado) -> dict[str, dict[str, float | None]]:
+def changes(found: list[SwingSummary]) -> dict[str, dict[str, float | None]]:
     """Return the mean change at each value of each axis."""
     return {
-        swing.axis: {move.value.label: None if move.change is None else move.change.mean for move in swing.moves}
-        for swing in found.swings
+        swing.axis: {move.label: None if move.change is None else move.change.mean for move in swing.moves}
+        for swing in found
     }
 
 
@@ -88,13 +88,13 @@ COMMON = (0.3, -0.8, 0.1, 2.0)
 def test_tornado_of_a_linear_function_is_exact() -> None:
     """Changes are slope times step, noise that is common cancels, and the axes come by their swings."""
     found = tornado(table_of(alone(), lambda _: COMMON), "m")
-    assert [swing.axis for swing in found.swings] == ["z", "x", "y"]
-    assert [swing.size for swing in found.swings] == pytest.approx([4.0, 1.6, 0.5])
+    assert [swing.axis for swing in found] == ["z", "x", "y"]
+    assert [swing.swing for swing in found] == pytest.approx([4.0, 1.6, 0.5])
     worded = changes(found)
     assert list(worded["x"].values()) == pytest.approx([-0.8, 0.8])
     assert list(worded["y"].values()) == pytest.approx([-0.25, 0.25])
     assert worded["z"] == pytest.approx({"low": -1.0, "high": 3.0})
-    for swing in found.swings:
+    for swing in found:
         for move in swing.moves:
             assert move.change is not None
             assert move.change.ci95 is None, "the same in all replications"
@@ -104,8 +104,8 @@ def test_tornado_says_what_is_not_resolved() -> None:
     """A change that is smaller than its noise is not resolved, and it says how many replications would do it."""
     draws = np.random.default_rng(2)
     scatter = {point.number: (0.3 * draws.standard_normal(12)).tolist() for point in alone()}
-    found = {swing.axis: swing for swing in tornado(table_of(alone(), lambda at: scatter[at.number]), "m").swings}
-    assert found["z"].is_resolved
+    found = {swing.axis: swing for swing in tornado(table_of(alone(), lambda at: scatter[at.number]), "m")}
+    assert found["z"].resolved
     tiny = {**HEIGHTS, "high": 0.001, "low": -0.001}
     points = alone()
     outcomes = [
@@ -113,8 +113,8 @@ def test_tornado_says_what_is_not_resolved() -> None:
         for at in points
     ]
     quiet = tornado(StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
-    z = next(swing for swing in quiet.swings if swing.axis == "z")
-    assert not z.is_resolved
+    z = next(swing for swing in quiet if swing.axis == "z")
+    assert not z.resolved
     assert z.replications_to_resolve is None or z.replications_to_resolve > 12
 
 
@@ -131,7 +131,7 @@ def test_tornado_takes_the_common_noise_out() -> None:
         for at in points
     ]
     found = tornado(StudyTable(AXES, tuple(map(Cell, outcomes)), ("m",)), "m")
-    for swing in found.swings:
+    for swing in found:
         for move in swing.moves:
             assert move.change is not None
             assert move.change.controlled is not None
@@ -142,7 +142,7 @@ def test_tornado_takes_the_common_noise_out() -> None:
 def test_tornado_keeps_points_that_cannot_run() -> None:
     """A value without a result stays in its axis, with the reason."""
     found = tornado(table_of(alone(), lambda _: COMMON, lambda at: "no room" * (at.values[2].label == "high")), "m")
-    moves = {move.value.label: move for swing in found.swings if swing.axis == "z" for move in swing.moves}
+    moves = {move.label: move for swing in found if swing.axis == "z" for move in swing.moves}
     assert moves["high"].change is None
     assert moves["high"].trouble == "no room"
     assert not moves["low"].trouble

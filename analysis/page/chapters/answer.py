@@ -40,7 +40,6 @@ from ettrick.analysis.page.sourced import (
     span,
 )
 from ettrick.analysis.results.answers import answer_of
-from ettrick.analysis.statistics.estimates import contributions
 from ettrick.sim import Ratio
 
 if TYPE_CHECKING:
@@ -537,13 +536,14 @@ def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dic
     """
     import numpy as np
 
-    from ettrick.analysis.study.questions.best import front_of
+    from ettrick.analysis.study.questions.best import front_of, samples_of
 
     metrics = _best_apart(content)
-    samples = {} if metrics is None or not axes_of(content) else _samples(content, rows, metrics)
-    if metrics is None or len(samples) < 2:
-        return None
+    samples = {} if metrics is None or not axes_of(content) else samples_of(_replications(content, rows, metrics))
     values = [np.array(columns) for columns in zip(*samples.values(), strict=True)]
+    # The variance of a single replication is not known, so no cell would be on the front with confidence.
+    if metrics is None or len(samples) < 2 or values[0].shape[1] < 2:
+        return None
     front = front_of([of * (1.0 if lower_is_better(name) else -1.0) for of, name in zip(values, metrics, strict=True)])
     if sum(front.sure) < 2:
         return None
@@ -566,24 +566,6 @@ def _best_apart(content: SweepDocument) -> tuple[str, str] | None:
         if best and other and other[0] is not best[0]:
             return headline, metric
     return None
-
-
-def _samples(
-    content: SweepDocument, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
-) -> dict[int, list[FloatArray]]:
-    """Return what common replications contribute to each metric, by cell, inputs at central values.
-
-    Cells with censored replications are left out. Empty with fewer than two replications: the variance of one is not
-    known, so no cell would be on the front with confidence.
-    """
-    replications = _replications(content, rows, metrics)
-    count = min((len(ratios) for columns in replications.values() for ratios in columns), default=0)
-    samples = {}
-    for cell, columns in replications.items() if count > 1 else ():
-        values = [sample for ratios in columns if (sample := contributions(ratios[:count])) is not None]
-        if len(values) == len(metrics):
-            samples[cell] = values
-    return samples
 
 
 def _replications(

@@ -67,7 +67,7 @@ from ettrick.analysis.page.sourced import (
     whole,
     worded,
 )
-from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer
+from ettrick.analysis.results import answers as typed
 from ettrick.analysis.results.models import AnswerSummary
 from ettrick.sim.units import HOUR
 
@@ -78,28 +78,6 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.chapters.answer import Draw
     from ettrick.analysis.page.model import Words
     from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
-    from ettrick.analysis.results.answers import (
-        BestAnswer,
-        CompareAnswer,
-        ConditionLine,
-        CrossingSummary,
-        CrossoverAnswer,
-        FrontCell,
-        IndexAnswer,
-        MoveAnswer,
-        ParetoAnswer,
-        RaceSummary,
-        RankedCell,
-        RankedGroup,
-        SensitivityAnswer,
-        StageSummary,
-        SwingAnswer,
-        ThresholdAnswer,
-        TrendAnswer,
-        TrendLine,
-        TrendPoint,
-        TrendStep,
-    )
     from ettrick.analysis.results.models import CellSummary, SweepDocument
 
 WORDS = 45  # words of an answer at most, where it may leave out what its table has
@@ -281,7 +259,7 @@ _MOST_PARTS = 6  # rivals that a row of a table names
 _MOST_NAMED = 2  # rivals that a sentence names; of more it tells how many
 
 
-def _best(asked: Asked[BestAnswer]) -> AnswerText | None:
+def _best(asked: Asked[typed.BestAnswer]) -> AnswerText | None:
     """Return which combination is best: of all, or for each value of some axes; ``None`` where none is."""
     leader = _leading_group(asked)
     if leader is None:
@@ -296,16 +274,16 @@ def _best(asked: Asked[BestAnswer]) -> AnswerText | None:
     )
 
 
-def _for_each(asked: Asked[BestAnswer]) -> list[str]:
+def _for_each(asked: Asked[typed.BestAnswer]) -> list[str]:
     return [name for name in asked.content.get("for_each", ()) if name in asked.varying]
 
 
-def _inner(asked: Asked[BestAnswer]) -> list[str]:
+def _inner(asked: Asked[typed.BestAnswer]) -> list[str]:
     """Return the axes among whose values the best one is sought."""
     return [name for name in asked.varying if name not in _for_each(asked)]
 
 
-def _leading_group(asked: Asked[BestAnswer]) -> int | None:
+def _leading_group(asked: Asked[typed.BestAnswer]) -> int | None:
     """Return the index of the group with failure rates as stated, else of that with the best mean."""
     groups, each = asked.answer.groups, _for_each(asked)
     ranked = [index for index, group in enumerate(groups) if group.best]
@@ -316,7 +294,7 @@ def _leading_group(asked: Asked[BestAnswer]) -> int | None:
     return max(ranked, key=lambda index: sign * groups[index].order[0].mean, default=None)
 
 
-def _best_words(asked: Asked[BestAnswer], index: int) -> tuple[Words, Words]:
+def _best_words(asked: Asked[typed.BestAnswer], index: int) -> tuple[Words, Words]:
     """Return what is best in a group, and the same in short."""
     group, each, inner = asked.answer.groups[index], _for_each(asked), _inner(asked)
     where = line("with ", asked.where(group.at, *each), ", ") if each else ()
@@ -335,11 +313,11 @@ def _best_words(asked: Asked[BestAnswer], index: int) -> tuple[Words, Words]:
     return line(start, "; ", names, end), line(where, who, " or ", names, f" may have the {asked.most} ", asked.what)
 
 
-def _other_groups(asked: Asked[BestAnswer], leader: int) -> list[Words]:
+def _other_groups(asked: Asked[typed.BestAnswer], leader: int) -> list[Words]:
     """Return what is best in the other groups, those with the same answer together."""
     groups, inner = asked.answer.groups, _inner(asked)
     names = [plain(asked.where(group.best or {}, *inner)) for group in groups]
-    alike: dict[tuple[str, bool], list[RankedGroup]] = {}
+    alike: dict[tuple[str, bool], list[typed.RankedGroup]] = {}
     for index, group in enumerate(groups):
         if group.best and index != leader:
             alike.setdefault((names[index], bool(group.may_be_best)), []).append(group)
@@ -352,12 +330,12 @@ def _other_groups(asked: Asked[BestAnswer], leader: int) -> list[Words]:
     return texts
 
 
-def _is_tie(group: RankedGroup) -> bool:
+def _is_tie(group: typed.RankedGroup) -> bool:
     order = group.order
     return len(order) > 1 and not any(entry.behind or any(entry.behind_ci95 or ()) for entry in order)
 
 
-def _group_mean(asked: Asked[BestAnswer], index: int) -> SourcedEstimate:
+def _group_mean(asked: Asked[typed.BestAnswer], index: int) -> SourcedEstimate:
     mean = asked.at("groups", index, "order", 0, "mean")
     of_cell = asked.mean(asked.cell(asked.answer.groups[index].best or {}))
     assert mean is not None, "a group that has a best cell is ranked"
@@ -366,7 +344,7 @@ def _group_mean(asked: Asked[BestAnswer], index: int) -> SourcedEstimate:
     return of_cell if of_cell is not None and is_same else SourcedEstimate(mean)
 
 
-def _lead(asked: Asked[BestAnswer], index: int) -> Words:
+def _lead(asked: Asked[typed.BestAnswer], index: int) -> Words:
     """Return how far the best of a group is ahead of the second; empty where it is alone."""
     group, keys = asked.answer.groups[index], ("groups", index, "order", 1)
     behind = asked.at(*keys, "behind")
@@ -381,7 +359,7 @@ def _lead(asked: Asked[BestAnswer], index: int) -> Words:
     return line(": ", size, years, " less than " if asked.is_lowest else " more than ", second)
 
 
-def _best_table(asked: Asked[BestAnswer]) -> TableBlock | None:
+def _best_table(asked: Asked[typed.BestAnswer]) -> TableBlock | None:
     """Return the best of each group, or how far each setting is behind the best, with intervals that hold together."""
     metric, each = capital(name_of(asked.metric)), _for_each(asked)
     if each:
@@ -402,13 +380,13 @@ def _best_table(asked: Asked[BestAnswer]) -> TableBlock | None:
     ))  # fmt: skip
 
 
-def _rivals_text(asked: Asked[BestAnswer], index: int) -> str:
+def _rivals_text(asked: Asked[typed.BestAnswer], index: int) -> str:
     """Return what may be as good as the best of a group, or how far that is ahead."""
     names = [plain(asked.some([at], *_inner(asked))) for at in asked.answer.groups[index].may_be_best[:_MOST_PARTS]]
     return f"may be as good: {', '.join(names)}" if names else plain(_lead(asked, index)).lstrip(":; ")
 
 
-def _standing(group: RankedGroup, entry: RankedCell) -> str:
+def _standing(group: typed.RankedGroup, entry: typed.RankedCell) -> str:
     """Return how sure it is that a cell is the best of its group, or is not."""
     is_first = entry is group.order[0]
     if not is_first and not entry.behind and not any(entry.behind_ci95 or ()):
@@ -418,7 +396,7 @@ def _standing(group: RankedGroup, entry: RankedCell) -> str:
     return "the best" if is_first else "behind"
 
 
-def _best_picture(asked: Asked[BestAnswer]) -> Draw:
+def _best_picture(asked: Asked[typed.BestAnswer]) -> Draw:
     each, inner = _for_each(asked), _inner(asked)
     if each and len(inner) == 1 and asked.is_numeric(inner[0]):
         return curves(asked, inner[0], between=each[0] if len(each) == 1 else "")
@@ -445,7 +423,7 @@ class _ValueChange(NamedTuple):
     change: SourcedEstimate
 
 
-def _changes(asked: Asked[CompareAnswer]) -> list[_ValueChange]:
+def _changes(asked: Asked[typed.CompareAnswer]) -> list[_ValueChange]:
     """Return what is known of the changes, the largest first, those that are resolved alone if there are any."""
     changes = [
         _ValueChange(index, label, change)
@@ -457,13 +435,13 @@ def _changes(asked: Asked[CompareAnswer]) -> list[_ValueChange]:
     return [change for change in changes if _difference(asked, change).resolved] or changes[:1]
 
 
-def _difference(asked: Asked[CompareAnswer], change: _ValueChange) -> DifferenceSummary:
+def _difference(asked: Asked[typed.CompareAnswer], change: _ValueChange) -> DifferenceSummary:
     difference = asked.answer.lines[change.position].differences[change.label]
     assert difference is not None, "an estimate has been read of it"
     return difference
 
 
-def _compare(asked: Asked[CompareAnswer]) -> AnswerText | None:
+def _compare(asked: Asked[typed.CompareAnswer]) -> AnswerText | None:
     """Return what the values of an axis change, the largest change first; ``None`` where nothing can be compared."""
     changes = _changes(asked)
     if not changes:
@@ -480,7 +458,7 @@ def _compare(asked: Asked[CompareAnswer]) -> AnswerText | None:
     )
 
 
-def _changed(asked: Asked[CompareAnswer], change: _ValueChange) -> Words:
+def _changed(asked: Asked[typed.CompareAnswer], change: _ValueChange) -> Words:
     compared, axis, mean = asked.answer.lines[change.position], asked.answer.axis, change.change.mean.value
     others = compared.at if len(asked.answer.lines) > 1 else {}
     where = line(" with ", asked.where({**others, axis: change.label}))
@@ -495,7 +473,7 @@ def _changed(asked: Asked[CompareAnswer], change: _ValueChange) -> Words:
     return line("rises by " if mean > 0 else "falls by ", size, asked.gpu_years(change.change, *cells), where)
 
 
-def _compare_table(asked: Asked[CompareAnswer]) -> TableBlock | None:
+def _compare_table(asked: Asked[typed.CompareAnswer]) -> TableBlock | None:
     axis, lines = asked.answer.axis, asked.answer.lines
     rows = [({**compared.at, axis: label}, (index, label))
             for index, compared in enumerate(lines) for label in compared.differences]  # fmt: skip
@@ -508,7 +486,7 @@ def _compare_table(asked: Asked[CompareAnswer]) -> TableBlock | None:
     ))  # fmt: skip
 
 
-def _doubt(asked: Asked[CompareAnswer], index: int, label: str) -> str:
+def _doubt(asked: Asked[typed.CompareAnswer], index: int, label: str) -> str:
     """Return how sure a change is, or why it is not known."""
     compared = asked.answer.lines[index]
     change = compared.differences[label]
@@ -529,7 +507,7 @@ def _change_text(asked: Asked[Any], change: DifferenceSummary | ControlledDiffer
     return asked.shown().form.change(change.mean, ends_of(change.ci95))
 
 
-def _compare_picture(asked: Asked[CompareAnswer]) -> Draw:
+def _compare_picture(asked: Asked[typed.CompareAnswer]) -> Draw:
     axis = asked.answer.axis
     others = [name for name in asked.varying if name != axis]
     numeric = next((name for name in (*others, axis) if asked.is_numeric(name)), None)
@@ -544,7 +522,7 @@ def _compare_picture(asked: Asked[CompareAnswer]) -> Draw:
 _LARGE = 1000.0  # what is counted from which on it is not stated to the last one
 
 
-def _crossover(asked: Asked[CrossoverAnswer]) -> AnswerText | None:
+def _crossover(asked: Asked[typed.CrossoverAnswer]) -> AnswerText | None:
     """Return who is best where; ``None`` where nobody is."""
     races = asked.answer.lines
     if not races:
@@ -563,7 +541,7 @@ def _crossover(asked: Asked[CrossoverAnswer]) -> AnswerText | None:
     )
 
 
-def _crossover_table(asked: Asked[CrossoverAnswer]) -> TableBlock:
+def _crossover_table(asked: Asked[typed.CrossoverAnswer]) -> TableBlock:
     races, along = asked.answer.lines, asked.answer.along
     rows = [({**race.at, along: stage.value}, (stage, index, position))
             for index, race in enumerate(races) for position, stage in enumerate(race.best)]  # fmt: skip
@@ -576,7 +554,7 @@ def _crossover_table(asked: Asked[CrossoverAnswer]) -> TableBlock:
     ))  # fmt: skip
 
 
-def _crossover_picture(asked: Asked[CrossoverAnswer]) -> Draw:
+def _crossover_picture(asked: Asked[typed.CrossoverAnswer]) -> Draw:
     races = asked.answer.lines
     edges = [(handover.at, f"{handover.latter} ahead") for handover in races[-1].crossings if handover.at is not None]
     return curves(asked, asked.answer.along, between=asked.answer.between, edges=edges if len(races) == 1 else ())
@@ -588,11 +566,11 @@ _MOST_SPANS = 3  # parts of an axis that a sentence tells
 class _Span(NamedTuple):
     """Neighbouring values at which the same may be best."""
 
-    stages: list[StageSummary]
+    stages: list[typed.StageSummary]
     names: list[str]
 
 
-def _spans(race: RaceSummary) -> list[_Span]:
+def _spans(race: typed.RaceSummary) -> list[_Span]:
     """Return the axis in parts in which the same may be best."""
     groups = [
         list(stages) for _, stages in itertools.groupby(race.best, key=lambda stage: frozenset(stage.may_be_best))
@@ -606,14 +584,14 @@ def _spans(race: RaceSummary) -> list[_Span]:
     return [_Span([stage for span in alike for stage in span.stages], alike[0].names) for alike in merged]
 
 
-def _span_who(asked: Asked[CrossoverAnswer], span: _Span) -> Words:
+def _span_who(asked: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
     axis, most = asked.answer.between, _MOST_NAMED + 1
     names = [asked.value(axis, name) for name in span.names[: most if len(span.names) <= most else 1]]
     who = either(names if len(names) == len(span.names) else [*names, ("others",)])
     return who if plain(names[0]).startswith("“") else asked.with_name(axis, who)
 
 
-def _course(asked: Asked[CrossoverAnswer], index: int) -> Words:
+def _course(asked: Asked[typed.CrossoverAnswer], index: int) -> Words:
     """Return who is best from where to where, by how much at the end, and where the best changes at last."""
     race = asked.answer.lines[index]
     spans = _spans(race)
@@ -630,12 +608,12 @@ def _course(asked: Asked[CrossoverAnswer], index: int) -> Words:
     return line(listed(parts, ", "), ahead, *(("; the best changes at ", at) if at else ()))
 
 
-def _from_to(asked: Asked[CrossoverAnswer], span: _Span) -> Words:
+def _from_to(asked: Asked[typed.CrossoverAnswer], span: _Span) -> Words:
     along, first, last = asked.answer.along, span.stages[0].value, span.stages[-1].value
     return line("at ", asked.named(along, first)) if first == last else asked.extent(along, first, last)
 
 
-def _handover_place(asked: Asked[CrossoverAnswer], index: int) -> Words:
+def _handover_place(asked: Asked[typed.CrossoverAnswer], index: int) -> Words:
     """Return about where the best changes at last, on a straight line between two values; empty where it does not."""
     placed = [(position, handover) for position, handover in enumerate(asked.answer.lines[index].crossings)
               if handover.at is not None]  # fmt: skip
@@ -649,7 +627,7 @@ def _handover_place(asked: Asked[CrossoverAnswer], index: int) -> Words:
     return line("about ", asked.with_name(asked.answer.along, (about,)))
 
 
-def _stage_lead(asked: Asked[CrossoverAnswer], index: int, position: int) -> Words:
+def _stage_lead(asked: Asked[typed.CrossoverAnswer], index: int, position: int) -> Words:
     """Return by how much the best is ahead of the second at a value, in GPU-years too; empty without a second."""
     race, keys = asked.answer.lines[index], ("lines", index, "best", position)
     lead = asked.difference(*keys, "ahead_of_second")
@@ -661,7 +639,7 @@ def _stage_lead(asked: Asked[CrossoverAnswer], index: int, position: int) -> Wor
     return line(asked.apart(lead, asked.at(*keys, "mean")), years)
 
 
-def _in_short(asked: Asked[CrossoverAnswer], index: int) -> Words:
+def _in_short(asked: Asked[typed.CrossoverAnswer], index: int) -> Words:
     spans, at = _spans(asked.answer.lines[index]), _handover_place(asked, index)
     first, last = (_span_who(asked, span) for span in (spans[0], spans[-1]))
     highest = f" the {asked.most} {asked.what}"
@@ -676,7 +654,7 @@ def _in_short(asked: Asked[CrossoverAnswer], index: int) -> Words:
 # What cannot be had together.
 
 
-def _front_order(asked: Asked[ParetoAnswer]) -> list[FrontCell]:
+def _front_order(asked: Asked[typed.ParetoAnswer]) -> list[typed.FrontCell]:
     """Return the combinations on the front that have a mean of the first metric, the best first."""
     metric = asked.answer.metrics[0]
     means = [(entry, asked.mean(asked.cell(entry.at), metric)) for entry in asked.answer.front]
@@ -685,7 +663,7 @@ def _front_order(asked: Asked[ParetoAnswer]) -> list[FrontCell]:
     return [entry for _, entry in known]
 
 
-def _pareto(asked: Asked[ParetoAnswer]) -> AnswerText | None:
+def _pareto(asked: Asked[typed.ParetoAnswer]) -> AnswerText | None:
     """Return which combinations no other one beats in everything; ``None`` where nothing is known."""
     order, axes = _front_order(asked), asked.answer.axes
     if not order:
@@ -707,23 +685,23 @@ def _pareto(asked: Asked[ParetoAnswer]) -> AnswerText | None:
     return AnswerText(answer, title, asked.cell(order[0].at))
 
 
-def _reached(asked: Asked[ParetoAnswer], labels: Mapping[str, str]) -> Words:
+def _reached(asked: Asked[typed.ParetoAnswer], labels: Mapping[str, str]) -> Words:
     means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.answer.metrics]
     return listed([worded(mean, form) for mean, form in means if mean is not None])
 
 
-def _pareto_table(asked: Asked[ParetoAnswer]) -> TableBlock:
-    def mean(name: str) -> Column[FrontCell]:
+def _pareto_table(asked: Asked[typed.ParetoAnswer]) -> TableBlock:
+    def mean(name: str) -> Column[typed.FrontCell]:
         return Column(capital(name_of(name)), lambda entry: asked.text(asked.mean(asked.cell(entry.at), name), name))
 
-    standing: Column[FrontCell] = Column(
+    standing: Column[typed.FrontCell] = Column(
         "Standing", lambda entry: "on the front" if entry.certain else "perhaps on the front", is_number=False
     )
     rows = [(entry.at, entry) for entry in (*_front_order(asked), *asked.answer.may_be_too)]
     return asked.table(asked.varying, rows, (*map(mean, asked.answer.metrics), standing))
 
 
-def _pareto_picture(asked: Asked[ParetoAnswer]) -> Draw:
+def _pareto_picture(asked: Asked[typed.ParetoAnswer]) -> Draw:
     ranking = dict.fromkeys(range(len(asked.document.cells)), "behind")
     for entry in (*_front_order(asked), *asked.answer.may_be_too):
         cell = asked.cell(entry.at)
@@ -739,14 +717,14 @@ _LEAST = 0.001  # a share of the variance that is stated
 _MOST_SHARES = 3
 
 
-def _sensitivity(asked: Asked[SensitivityAnswer]) -> AnswerText | None:
+def _sensitivity(asked: Asked[typed.SensitivityAnswer]) -> AnswerText | None:
     """Return what matters most; ``None`` where the points do not tell."""
-    if isinstance(asked.answer, TornadoAnswer):
+    if isinstance(asked.answer, typed.TornadoAnswer):
         return _tornado(asked, asked.answer.axes)
-    return _indices(asked, asked.answer.axes) if isinstance(asked.answer, SobolAnswer) else None
+    return _indices(asked, asked.answer.axes) if isinstance(asked.answer, typed.SobolAnswer) else None
 
 
-def _tornado(asked: Asked[Any], swings: Sequence[SwingAnswer]) -> AnswerText | None:
+def _tornado(asked: Asked[Any], swings: Sequence[typed.SwingAnswer]) -> AnswerText | None:
     if not swings or not swings[0].swing:
         return None
     moves = [text for index, move in enumerate(swings[0].moves) if (text := _move(asked, swings[0].axis, index, move))]
@@ -756,7 +734,7 @@ def _tornado(asked: Asked[Any], swings: Sequence[SwingAnswer]) -> AnswerText | N
     return AnswerText(answer, line(name, " moves ", asked.subject, " most"), 0)
 
 
-def _move(asked: Asked[Any], axis: str, index: int, move: MoveAnswer) -> Words:
+def _move(asked: Asked[Any], axis: str, index: int, move: typed.MoveAnswer) -> Words:
     change = asked.difference("axes", 0, "moves", index, "difference")
     if change is None or move.difference is None:
         return ()
@@ -769,7 +747,7 @@ def _move(asked: Asked[Any], axis: str, index: int, move: MoveAnswer) -> Words:
     return line(where, verb, asked.apart(change, asked.at("center")))
 
 
-def _shares(asked: Asked[Any], axes: Sequence[IndexAnswer]) -> list[tuple[str, SourcedEstimate]]:
+def _shares(asked: Asked[Any], axes: Sequence[typed.IndexAnswer]) -> list[tuple[str, SourcedEstimate]]:
     """Return which share of the variance each axis makes, with what it does together with others, largest first."""
     order = sorted(range(len(axes)), key=lambda index: -(axes[index].total.value or 0.0))
     shares = [(asked.title(axes[index].axis), _share(asked, index)) for index in order]
@@ -784,7 +762,7 @@ def _share(asked: Asked[Any], index: int) -> SourcedEstimate | None:
     return SourcedEstimate(share, *ends) if ends is not None and has_width else SourcedEstimate(share)
 
 
-def _indices(asked: Asked[Any], axes: Sequence[IndexAnswer]) -> AnswerText | None:
+def _indices(asked: Asked[Any], axes: Sequence[typed.IndexAnswer]) -> AnswerText | None:
     shares = _shares(asked, axes)
     texts = [line(title, " with ", worded(share, PERCENT))
              for title, share in shares[:_MOST_SHARES] if share.mean.value >= _LEAST]  # fmt: skip
@@ -800,9 +778,9 @@ def _indices(asked: Asked[Any], axes: Sequence[IndexAnswer]) -> AnswerText | Non
     return AnswerText(answer, title, 0)
 
 
-def _sensitivity_table(asked: Asked[SensitivityAnswer]) -> TableBlock | None:
+def _sensitivity_table(asked: Asked[typed.SensitivityAnswer]) -> TableBlock | None:
     answer = asked.answer
-    if isinstance(answer, TornadoAnswer):
+    if isinstance(answer, typed.TornadoAnswer):
         form, change = asked.shown().form, f"Change of {name_of(asked.metric)}"
         rows = [
             [capital(asked.title(swing.axis)), label_text(move.value), move.trouble if move.difference is None else
@@ -812,7 +790,7 @@ def _sensitivity_table(asked: Asked[SensitivityAnswer]) -> TableBlock | None:
         return grid(asked_text(asked), ("ChosenAxis", "Value", change), rows, (0, 1))
     rows = [
         [capital(title), "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
-        for title, share in (_shares(asked, answer.axes) if isinstance(answer, SobolAnswer) else ())
+        for title, share in (_shares(asked, answer.axes) if isinstance(answer, typed.SobolAnswer) else ())
     ]
     return grid(asked_text(asked), ("ChosenAxis", "Share of the variance, with interactions"), rows)
 
@@ -828,7 +806,7 @@ class _Need(NamedTuple):
     """What one line takes."""
 
     position: int  # of the line
-    line: ConditionLine
+    line: typed.ConditionLine
     # Index of the crossing; ``None`` where the condition holds at all values that were evaluated, or at none.
     crossing: int | None
     holds: bool  # whether it holds at the first value
@@ -847,13 +825,13 @@ class _Need(NamedTuple):
         return 1, -at if self.holds else at
 
 
-def _needs(asked: Asked[ThresholdAnswer]) -> list[_Need]:
+def _needs(asked: Asked[typed.ThresholdAnswer]) -> list[_Need]:
     """Return what each line takes, least first."""
     needs = [_need(index, line) for index, line in enumerate(asked.answer.lines) if line.points]
     return sorted(needs, key=lambda need: need.hardness)
 
 
-def _need(index: int, line: ConditionLine) -> _Need:
+def _need(index: int, line: typed.ConditionLine) -> _Need:
     """Return what a line takes; of several crossings the last one that begins, or the first one that ends."""
     begin = [position for position, crossing in enumerate(line.crossings) if crossing.begins]
     end = [position for position, crossing in enumerate(line.crossings) if not crossing.begins]
@@ -861,7 +839,7 @@ def _need(index: int, line: ConditionLine) -> _Need:
     return _Need(index, line, end[0] if holds and end else begin[-1] if begin else None, holds)
 
 
-def _threshold(asked: Asked[ThresholdAnswer]) -> AnswerText | None:
+def _threshold(asked: Asked[typed.ThresholdAnswer]) -> AnswerText | None:
     """Return what it takes, the combination that takes least first; ``None`` where nothing is known along the axis."""
     settings = _settings(asked)
     if settings:
@@ -875,13 +853,13 @@ def _threshold(asked: Asked[ThresholdAnswer]) -> AnswerText | None:
     return AnswerText(answer, title, *cells, band=_need_band(asked, chosen))
 
 
-def _one_need(asked: Asked[ThresholdAnswer], need: _Need) -> tuple[Words, Words]:
+def _one_need(asked: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[Words, Words]:
     what, condition = _need_words(asked, need, is_first=True), _condition(asked)
     goal = line("for ", asked.subject, " to be ", condition, ", ")
     return sentence(goal, what, _reliability(asked, need), _unsure(asked, need)), line(what, " for ", condition)
 
 
-def _many_needs(asked: Asked[ThresholdAnswer], needs: Sequence[_Need]) -> tuple[Words, Words]:
+def _many_needs(asked: Asked[typed.ThresholdAnswer], needs: Sequence[_Need]) -> tuple[Words, Words]:
     where = [asked.where(need.line.at) for need in needs]
     today = _today(asked)
     if today:
@@ -895,7 +873,7 @@ def _many_needs(asked: Asked[ThresholdAnswer], needs: Sequence[_Need]) -> tuple[
     return answer, line(texts[0], "; ", texts[-1], " for ", _condition(asked))
 
 
-def _need_words(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
+def _need_words(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes; what is the same for all lines is said of the first one alone."""
     if need.crossing is None:
         points = need.line.points
@@ -906,7 +884,7 @@ def _need_words(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -
     return words(asked, need, is_first=is_first)
 
 
-def _today(asked: Asked[ThresholdAnswer]) -> Words:
+def _today(asked: Asked[typed.ThresholdAnswer]) -> Words:
     """Return in how many combinations the condition holds at the stated failure rate; empty along another axis."""
     points = [point for line in asked.answer.lines for point in line.points if point.value == "1"]
     if not points or not asked.is_factor(asked.answer.along):
@@ -917,7 +895,7 @@ def _today(asked: Asked[ThresholdAnswer]) -> Words:
                 number(SourcedNumber(float(len(points)), (source,)), COUNT), " combinations")  # fmt: skip
 
 
-def _rate_short(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
+def _rate_short(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     if need.crossing is None:
         return ("any evaluated rate" if need.holds else "no evaluated rate",)
     is_higher, times = _times(asked, need)
@@ -931,7 +909,7 @@ def _rate_short(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
 _RELIABILITY = (("mtti_s", "MTTI of the job"), ("mtbf_gpu_s", "MTBF per GPU"), ("mtbf_node_s", "MTBF per node"))
 
 
-def _reliability(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
+def _reliability(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return the MTTI and the MTBF that a line takes; empty along an axis that is no failure rate."""
     mtti, per_gpu, per_node = (asked.at(*need.keys, key) for key, _ in _RELIABILITY)
     if mtti is None or per_gpu is None or per_node is None:
@@ -940,7 +918,7 @@ def _reliability(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
                 number(per_gpu, _HOURS), " per GPU and ", number(per_node, _HOURS), " per node")  # fmt: skip
 
 
-def _threshold_table(asked: Asked[ThresholdAnswer]) -> TableBlock | None:
+def _threshold_table(asked: Asked[typed.ThresholdAnswer]) -> TableBlock | None:
     """Return where the condition holds in each combination of the other axes, and how sure that is."""
     if _settings(asked):
         return None
@@ -964,7 +942,7 @@ def _threshold_table(asked: Asked[ThresholdAnswer]) -> TableBlock | None:
     ))  # fmt: skip
 
 
-def _places_text(asked: Asked[ThresholdAnswer], need: _Need) -> str:
+def _places_text(asked: Asked[typed.ThresholdAnswer], need: _Need) -> str:
     """Return from where to where the condition holds."""
     words = ["from" if crossing.begins else "to" if index else "up to"
              for index, crossing in enumerate(need.line.crossings)]  # fmt: skip
@@ -973,7 +951,7 @@ def _places_text(asked: Asked[ThresholdAnswer], need: _Need) -> str:
     return text or ("any evaluated value" if need.holds else "no evaluated value")
 
 
-def _place_text(asked: Asked[ThresholdAnswer], crossing: CrossingSummary, at: float) -> str:
+def _place_text(asked: Asked[typed.ThresholdAnswer], crossing: typed.CrossingSummary, at: float) -> str:
     """Return a place on the axis; of what is counted the first, or the last, with which the condition holds."""
     form = asked.axis_form(asked.answer.along, at)
     if form.is_whole:
@@ -981,7 +959,7 @@ def _place_text(asked: Asked[ThresholdAnswer], crossing: CrossingSummary, at: fl
     return form.plain(at)
 
 
-def _intervals_text(asked: Asked[ThresholdAnswer], need: _Need, key: str) -> str:
+def _intervals_text(asked: Asked[typed.ThresholdAnswer], need: _Need, key: str) -> str:
     """Return between which places each crossing is; one that is not known lies beyond what was evaluated."""
     points, texts = need.line.points, []
     for crossing in need.line.crossings:
@@ -998,14 +976,14 @@ def _certain_text(need: _Need) -> str:
     return f"{certain[0]} to {certain[-1]}" if len(certain) > 1 else "".join(certain) or "nowhere"
 
 
-def _condition(asked: Asked[ThresholdAnswer]) -> Words:
+def _condition(asked: Asked[typed.ThresholdAnswer]) -> Words:
     key = "at_most" if asked.answer.at_least is None else "at_least"
     level = asked.at(key)
     assert level is not None, "a question has one level"
     return line(key.replace("_", " "), " ", number(level, asked.form)._replace(text=asked.form.exact(level.value)))
 
 
-def _amount(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
+def _amount(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return what a line takes, as a span of values of which two were evaluated; the name of the axis is said once."""
     along, span = asked.answer.along, _need_span(asked, need)
     straight = _straight(asked, need) if len(asked.answer.lines) == 1 else ()
@@ -1016,7 +994,7 @@ def _amount(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Wo
     return line("it takes " if is_first else "", "at most " if need.holds else "", named, straight)
 
 
-def _need_span(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
+def _need_span(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return between which values a line passes the level; of what is counted, which of them it may be."""
     along, points = asked.answer.along, need.line.points
     first, last = _bracket(need)
@@ -1028,7 +1006,7 @@ def _need_span(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     return line("less than ", high) if first is None else line("between ", low, " and ", high)
 
 
-def _counted_span(asked: Asked[ThresholdAnswer], need: _Need, first: int | None, last: int | None) -> Words:
+def _counted_span(asked: Asked[typed.ThresholdAnswer], need: _Need, first: int | None, last: int | None) -> Words:
     """Return which of the counted values it may be: behind the last below the level, or before the first above it."""
     low, high = (None if end is None else asked.at("lines", need.position, "points", end, "number")
                  for end in (first, last))  # fmt: skip
@@ -1048,13 +1026,13 @@ def _bracket(need: _Need) -> tuple[int | None, int | None]:
     return bracket([point.number for point in points], (first, last), crossing.at_ci95 or (None, None))
 
 
-def _straight(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
+def _straight(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     at = _turned(asked, need, "at")
     assert at is not None, "a crossing has a place"
     return (" (about ", number(at, asked.axis_form(asked.answer.along, at.value)), " on a straight line)")
 
 
-def _rate(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
+def _rate(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_first: bool) -> Words:
     """Return how much higher the MTBF must be in a line, or how much more frequent failures may be."""
     is_higher, times = _times(asked, need)
     evaluated = _evaluated(asked, need, is_higher=is_higher) if is_first else ()
@@ -1065,7 +1043,7 @@ def _rate(asked: Asked[ThresholdAnswer], need: _Need, *, is_first: bool) -> Word
     return line(verb, times, stated or " as high", evaluated)
 
 
-def _times(asked: Asked[ThresholdAnswer], need: _Need) -> tuple[bool, Number]:
+def _times(asked: Asked[typed.ThresholdAnswer], need: _Need) -> tuple[bool, Number]:
     """Return whether the MTBF must be higher, and by which factor; else how many times as frequent failures may be."""
     at, ends = asked.at(*need.keys, "at"), asked.ends(*need.keys, "at_ci95")
     assert at is not None, "a crossing has a place"
@@ -1075,7 +1053,7 @@ def _times(asked: Asked[ThresholdAnswer], need: _Need) -> tuple[bool, Number]:
     return is_higher, number(at, _TIMES, ends and (ends[0].value, ends[1].value))
 
 
-def _evaluated(asked: Asked[ThresholdAnswer], need: _Need, *, is_higher: bool) -> Words:
+def _evaluated(asked: Asked[typed.ThresholdAnswer], need: _Need, *, is_higher: bool) -> Words:
     """Return the two rates that were evaluated next to where a line passes the level; empty where one is beyond all."""
     first, last = _bracket(need)
     if first is None or last is None:
@@ -1087,7 +1065,7 @@ def _evaluated(asked: Asked[ThresholdAnswer], need: _Need, *, is_higher: bool) -
     return line(" (evaluated: ", listed(texts), ")")
 
 
-def _turned(asked: Asked[ThresholdAnswer], need: _Need, *keys: str | int) -> SourcedNumber | None:
+def _turned(asked: Asked[typed.ThresholdAnswer], need: _Need, *keys: str | int) -> SourcedNumber | None:
     """Return a place of a crossing; of what is counted the first whole number behind it, or the last one before."""
     at = asked.at(*need.keys, *keys)
     if at is None or not asked.axis_form(asked.answer.along, at.value).is_whole:
@@ -1095,7 +1073,7 @@ def _turned(asked: Asked[ThresholdAnswer], need: _Need, *keys: str | int) -> Sou
     return whole(at, up=not need.holds)
 
 
-def _unsure(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
+def _unsure(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return that it is nowhere sure, where that is so; empty elsewhere."""
     points = need.line.points
     holding = [index for index, point in enumerate(points) if point.holds]
@@ -1112,7 +1090,7 @@ def _unsure(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     )
 
 
-def _need_band(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
+def _need_band(asked: Asked[typed.ThresholdAnswer], need: _Need) -> Words:
     """Return between which places unknown inputs move the answer; empty where that is not stated."""
     if need.crossing is None or need.line.crossings[need.crossing].band90 is None:
         return ()
@@ -1125,7 +1103,7 @@ def _need_band(asked: Asked[ThresholdAnswer], need: _Need) -> Words:
     return line("from ", ends[0], " to ", asked.with_name(along, ends[1]))
 
 
-def _need_cell(asked: Asked[ThresholdAnswer], need: _Need, *, holds: bool = True) -> int | None:
+def _need_cell(asked: Asked[typed.ThresholdAnswer], need: _Need, *, holds: bool = True) -> int | None:
     """Return the cell that is nearest to what a line takes, on the side where the condition holds, or on the other."""
     index = 0 if need.holds is holds else -1
     label = need.line.points[index].value
@@ -1154,7 +1132,7 @@ class _Setting(NamedTuple):
     share: SourcedNumber
 
 
-def _settings(asked: Asked[ThresholdAnswer]) -> list[_Setting]:
+def _settings(asked: Asked[typed.ThresholdAnswer]) -> list[_Setting]:
     """Return the values along the axis with the runs of their draws; empty where fewer than two have any."""
     axis, answer = asked.axis(asked.answer.along), asked.answer
     if asked.metric != _METRIC or axis is None or len(answer.lines) != 1 or answer.at_least is None:
@@ -1168,7 +1146,7 @@ def _settings(asked: Asked[ThresholdAnswer]) -> list[_Setting]:
     return settings if len(settings) > 1 else []
 
 
-def _likely(asked: Asked[ThresholdAnswer], settings: Sequence[_Setting]) -> AnswerText:
+def _likely(asked: Asked[typed.ThresholdAnswer], settings: Sequence[_Setting]) -> AnswerText:
     """Return what it takes for a probability over runs and over unknown inputs."""
     along, level, count = asked.answer.along, asked.answer.at_least or 0.0, len(settings)
     first = max((index + 1 for index, setting in enumerate(settings) if setting.share.value < level), default=0)
@@ -1193,7 +1171,7 @@ def _likely(asked: Asked[ThresholdAnswer], settings: Sequence[_Setting]) -> Answ
     )
 
 
-def _central(asked: Asked[ThresholdAnswer], level: float) -> Words:
+def _central(asked: Asked[typed.ThresholdAnswer], level: float) -> Words:
     """Return what would do if all inputs were at their central values; empty if nothing would."""
     axis, enough = asked.axis(asked.answer.along), ""
     for label, _ in reversed(() if axis is None else axis.values):
@@ -1205,7 +1183,7 @@ def _central(asked: Asked[ThresholdAnswer], level: float) -> Words:
     return sentence("at exactly the central values ", named, " would do") if named else ()
 
 
-def _likely_doubt(asked: Asked[ThresholdAnswer], shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
+def _likely_doubt(asked: Asked[typed.ThresholdAnswer], shown: Sequence[_Setting], draws: SourcedNumber | None) -> Words:
     """Return what was drawn, and how well shares of so few draws are known."""
     titles = [(str(axis.title),) for axis in asked.document.axes.values() if axis.unknown]
     start = line("not known exactly: ", listed(titles), "; each run has failures of its own and one ")
@@ -1216,7 +1194,7 @@ def _likely_doubt(asked: Asked[ThresholdAnswer], shown: Sequence[_Setting], draw
     return known if draws is None or max(errors, default=0.0) < _CLOSE else joined([known, few])
 
 
-def _threshold_picture(asked: Asked[ThresholdAnswer]) -> Draw:
+def _threshold_picture(asked: Asked[typed.ThresholdAnswer]) -> Draw:
     """Return what draws the metric along the axis: the share of runs in time with drawn and with central inputs."""
     settings, axis = _settings(asked), asked.axis(asked.answer.along)
     if not settings or axis is None:
@@ -1253,13 +1231,13 @@ _MOSTLY = 2 / 3
 class _Change(NamedTuple):
     """What the axis does along one line, from its first value to its last."""
 
-    line: TrendLine
+    line: typed.TrendLine
     change: SourcedEstimate
     base: SourcedNumber | None
     resolved: bool
 
 
-def _trend(asked: Asked[TrendAnswer]) -> AnswerText | None:
+def _trend(asked: Asked[typed.TrendAnswer]) -> AnswerText | None:
     """Return what the axis changes, the largest change first; ``None`` where no two values have a mean."""
     changes = []
     for index, course in enumerate(asked.answer.lines):
@@ -1284,7 +1262,7 @@ def _trend(asked: Asked[TrendAnswer]) -> AnswerText | None:
     )
 
 
-def _trend_change(asked: Asked[TrendAnswer], change: _Change) -> Words:
+def _trend_change(asked: Asked[typed.TrendAnswer], change: _Change) -> Words:
     where = line(" with ", asked.where(change.line.at)) if change.line.at else ""
     mean = change.change.mean.value
     if not change.resolved:
@@ -1292,7 +1270,7 @@ def _trend_change(asked: Asked[TrendAnswer], change: _Change) -> Words:
     return line("rises by " if mean > 0 else "falls by ", asked.apart(change.change, change.base), where)
 
 
-def _mostly(asked: Asked[TrendAnswer], change: _Change) -> Words:
+def _mostly(asked: Asked[typed.TrendAnswer], change: _Change) -> Words:
     """Return where most of a change happens, if one step makes more than two thirds of it; empty elsewhere."""
     steps, size = change.line.steps, change.change.mean.value
     largest = max(steps, key=lambda step: abs(step.difference.mean))
@@ -1302,7 +1280,7 @@ def _mostly(asked: Asked[TrendAnswer], change: _Change) -> Words:
     return line(", mostly from ", ends[0], " to ", ends[1])
 
 
-def _turn(asked: Asked[TrendAnswer], change: _Change) -> Words:
+def _turn(asked: Asked[typed.TrendAnswer], change: _Change) -> Words:
     """Return where the metric is best on the way; empty where that is at an end."""
     points, along = change.line.points, asked.answer.along
     best = max(points, key=lambda point: (-1 if asked.is_lowest else 1) * point.mean)
@@ -1317,17 +1295,17 @@ def _turn(asked: Asked[TrendAnswer], change: _Change) -> Words:
 _COURSES = {"rises": "rises", "falls": "falls", "turns": "turns on the way", "flat": "no step is resolved"}
 
 
-def _trend_table(asked: Asked[TrendAnswer]) -> TableBlock:
+def _trend_table(asked: Asked[typed.TrendAnswer]) -> TableBlock:
     """Return the course along each line: both ends, the change, the largest step that is resolved, and its kind."""
     form = asked.shown().form
 
-    def end(point: TrendPoint) -> str:
+    def end(point: typed.TrendPoint) -> str:
         return f"{form.plain(point.mean)} at {label_text(point.value)}"
 
-    def change(step: TrendStep) -> str:
+    def change(step: typed.TrendStep) -> str:
         return f"{_change_text(asked, step.difference)}{'' if step.difference.resolved else ', not resolved'}"
 
-    def largest(course: TrendLine) -> str:
+    def largest(course: typed.TrendLine) -> str:
         steps = [step for step in course.steps if step.difference.resolved]
         step = max(steps, key=lambda step: abs(step.difference.mean), default=None)
         return "" if step is None else f"{label_text(step.start)} to {label_text(step.end)}: {change(step)}"

@@ -15,21 +15,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ettrick.analysis.amounts import capital, dimension_of, form_of, name_of, number_of
-from ettrick.analysis.results.answers import (
-    ConditionLine,
-    ConditionPoint,
-    CrossingSummary,
-    CrossoverAnswer,
-    HandoverSummary,
-    LeadSummary,
-    RaceSummary,
-    StageSummary,
-    ThresholdAnswer,
-    TrendAnswer,
-    TrendLine,
-    TrendPoint,
-    TrendStep,
-)
+from ettrick.analysis.results import answers
 from ettrick.analysis.statistics.differences import ranking_of
 from ettrick.analysis.statistics.estimates import contributions
 from ettrick.analysis.study.questions.question import (
@@ -257,13 +243,14 @@ class Trend(Question):
         metric = self._headline(table.metrics)
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
-        if silent:
-            return Answer(self.use, TrendAnswer(metric=metric, along=self.along, lines=[]).data(), silent)
-        answer = TrendAnswer(metric=metric, along=self.along, lines=[self._line(table, line, metric) for line in lines])
-        rule = f"{capital(name_of(metric))} has fewer than two means along {table.title(self.along)}."
-        return Answer(self.use, answer.data(), "" if any(line.whole for line in answer.lines) else rule)
+        courses = [] if silent else [self._line(table, line, metric) for line in lines]
+        if not any(course.whole for course in courses):
+            rule = f"{capital(name_of(metric))} has fewer than two means along {table.title(self.along)}."
+            silent = silent or rule
+        answer = answers.TrendAnswer(metric=metric, along=self.along, lines=courses)
+        return Answer(self.use, answer.data(), silent)
 
-    def _line(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> TrendLine:
+    def _line(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> answers.TrendLine:
         """Return the course along one line."""
         rows, silent = rows_of(line, table.position(self.along), metric)
         steps = [step for pair in itertools.pairwise(rows) if (step := _step(*pair, metric)) is not None]
@@ -272,21 +259,23 @@ class Trend(Question):
         if whole is not None:
             form = form_of(metric, [row.summary.mean or 0.0 for row in rows], table.currency)
             course = {"whole": whole, "course": _course(rows, metric, form)}
-        return TrendLine(
+        return answers.TrendLine(
             at=line.others,
-            points=[TrendPoint(value=row.label, number=row.number, mean=row.summary.mean or 0.0) for row in rows],
+            points=[
+                answers.TrendPoint(value=row.label, number=row.number, mean=row.summary.mean or 0.0) for row in rows
+            ],
             steps=steps,
             without_mean=silent,
             **course,
         )
 
 
-def _step(start: AxisPoint, end: AxisPoint, metric: str) -> TrendStep | None:
+def _step(start: AxisPoint, end: AxisPoint, metric: str) -> answers.TrendStep | None:
     """Return what changes from one value of an axis to another; ``None`` where it has no interval."""
     change = versus(end.cell, start.cell, metric)
     if change is None:
         return None
-    return TrendStep(start=start.label, end=end.label, difference=change[0])
+    return answers.TrendStep(start=start.label, end=end.label, difference=change[0])
 
 
 def _course(rows: Sequence[AxisPoint], metric: str, form: NumberFormat) -> str:
@@ -364,8 +353,8 @@ class Threshold(Question):
         lines = lines_of(table, self.along)
         silent = silence(table, metric) or no_lines(table, lines, self.along)
         if silent:
-            return Answer(self.use, ThresholdAnswer(metric=metric, along=self.along, lines=[]).data(), silent)
-        answer = ThresholdAnswer(
+            return Answer(self.use, answers.ThresholdAnswer(metric=metric, along=self.along, lines=[]).data(), silent)
+        answer = answers.ThresholdAnswer(
             metric=metric,
             along=self.along,
             over=self.over,
@@ -375,7 +364,7 @@ class Threshold(Question):
         rule = f"{capital(name_of(metric))}: fewer than two values of {table.title(self.along)} have a mean."
         return Answer(self.use, answer.data(), "" if any(len(line.points) > 1 for line in answer.lines) else rule)
 
-    def _line(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> ConditionLine:
+    def _line(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> answers.ConditionLine:
         """Return where the condition holds along one line."""
         rows, silent = rows_of(line, table.position(self.along), metric)
         # Read upside down, "at most" is "at least".
@@ -393,7 +382,7 @@ class Threshold(Question):
         )
         points = [self._point(row, sign, level) for row in rows]
         crossings = [
-            CrossingSummary(
+            answers.CrossingSummary(
                 at=crossing.at,
                 at_ci95=(crossing.low, crossing.high),
                 band90=None if drawn is None else _band(drawn * sign, curve, level, crossing),
@@ -403,14 +392,14 @@ class Threshold(Question):
             )
             for crossing in curve.crossings(level)
         ]
-        return ConditionLine(at=line.others, points=points, crossings=crossings, without_mean=silent)
+        return answers.ConditionLine(at=line.others, points=points, crossings=crossings, without_mean=silent)
 
-    def _point(self, row: AxisPoint, sign: float, level: float) -> ConditionPoint:
+    def _point(self, row: AxisPoint, sign: float, level: float) -> answers.ConditionPoint:
         """Return whether the condition holds at one value, by the mean and by all that is not sure of it."""
         summary = row.summary
         intervals = (summary.mean_ci95, *((summary.band90,) if self.over == "parameters" else ()))
         turned = [_turned(interval, sign) for interval in intervals]
-        return ConditionPoint(
+        return answers.ConditionPoint(
             value=row.label,
             number=row.number,
             mean=summary.mean or 0.0,
@@ -435,7 +424,7 @@ class _Stage(NamedTuple):
         Those that compete, by label.
     """
 
-    summary: StageSummary
+    summary: answers.StageSummary
     leaders: frozenset[str]
     cells: Mapping[str, Cell]
 
@@ -456,8 +445,8 @@ class _Stage(NamedTuple):
             may_be_best = [name for name in order if name == order[0] or names.index(name) in ranking.may_be_best]
             leaders = frozenset(name for name in may_be_best if name == order[0] or behind[name] == (0, (0, 0)))
             mean, interval = ranking.behind[1]
-            second = LeadSummary(mean=mean, ci95=interval, resolved=leaders == set(may_be_best))
-        summary = StageSummary(
+            second = answers.LeadSummary(mean=mean, ci95=interval, resolved=leaders == set(may_be_best))
+        summary = answers.StageSummary(
             value=value.label,
             number=value.number or 0.0,
             best=order[0],
@@ -503,10 +492,10 @@ class Crossover(Question):
         if not silent and not races:
             title = table.title(self.along)
             silent = f"Fewer than two values of {title} have results of several values of {table.title(self.between)}."
-        answer = CrossoverAnswer(metric=metric, between=self.between, along=self.along, lines=races)
+        answer = answers.CrossoverAnswer(metric=metric, between=self.between, along=self.along, lines=races)
         return Answer(self.use, answer.data(), silent)
 
-    def _race(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> RaceSummary:
+    def _race(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> answers.RaceSummary:
         """Return who is best at each value of the axis, and where that changes."""
         who, where = table.position(self.between), table.position(self.along)
         fields: dict[tuple[float, str], dict[str, Cell]] = {}
@@ -521,9 +510,9 @@ class Crossover(Question):
             stages.append(_Stage.of(value, cells, metric, is_lowest=is_lowest))
         known = [stage for stage in stages if stage is not None]
         handovers = list(self._handovers(table, known, metric))
-        return RaceSummary(at=line.others, best=[stage.summary for stage in known], crossings=handovers)
+        return answers.RaceSummary(at=line.others, best=[stage.summary for stage in known], crossings=handovers)
 
-    def _handovers(self, table: StudyTable, stages: Sequence[_Stage], metric: str) -> Iterator[HandoverSummary]:
+    def _handovers(self, table: StudyTable, stages: Sequence[_Stage], metric: str) -> Iterator[answers.HandoverSummary]:
         """Yield neighbours among the values at which it is resolved who is best, if not the same is best at them."""
         before: _Stage | None = None
         for stage in stages:
@@ -531,7 +520,7 @@ class Crossover(Question):
                 continue
             if before is not None and not before.leaders & stage.leaders:
                 crossing = self._crossing(table, stages, (before, stage), metric)
-                yield HandoverSummary(
+                yield answers.HandoverSummary(
                     former=before.summary.best,
                     latter=stage.summary.best,
                     between=[before.summary.value, stage.summary.value],

@@ -8,15 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from ettrick.analysis.amounts import listed, name_of
-from ettrick.analysis.results.answers import (
-    BestAnswer,
-    CompareAnswer,
-    ComparedLine,
-    FrontCell,
-    ParetoAnswer,
-    RankedCell,
-    RankedGroup,
-)
+from ettrick.analysis.results import answers
 from ettrick.analysis.statistics.differences import ranking_of
 from ettrick.analysis.statistics.estimates import contributions, t_quantile, with_width
 from ettrick.analysis.study.amounts import AxisSlice
@@ -46,6 +38,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
+    from ettrick.sim import Ratio
 
     FloatArray = npt.NDArray[np.float64]
     Flags = npt.NDArray[np.bool_]
@@ -70,11 +63,11 @@ class Best(Question):
         metric = self._headline(table.metrics)
         silent = silence(table, metric)
         if silent:
-            return Answer(self.use, BestAnswer(metric=metric, groups=[]).data(), silent)
+            return Answer(self.use, answers.BestAnswer(metric=metric, groups=[]).data(), silent)
         is_lowest = is_lowest_best(metric, self.direction or "")
         others = [name for name in table.axes if name not in self.for_each]
         groups = lines_of(table, *others) if self.for_each else [AxisSlice({}, table.running)]
-        answer = BestAnswer(
+        answer = answers.BestAnswer(
             metric=metric,
             direction="lowest" if is_lowest else "highest",
             groups=[_ranked_group(table, line, metric, is_lowest=is_lowest) for line in groups],
@@ -83,22 +76,22 @@ class Best(Question):
         return Answer(self.use, answer.data(), "" if any(group.order for group in answer.groups) else rule)
 
 
-def _ranked_group(table: StudyTable, line: AxisSlice[Cell], metric: str, *, is_lowest: bool) -> RankedGroup:
+def _ranked_group(table: StudyTable, line: AxisSlice[Cell], metric: str, *, is_lowest: bool) -> answers.RankedGroup:
     """Return the ranking of the cells of a line over the first replications that they have in common."""
     cells = [cell for cell in line.cells if cell.stated.metrics.get(metric)]
     rows = common_rows(cells, metric)
     ranking = ranking_of(rows, lowest=is_lowest, metric=metric) if rows else None
     if ranking is None:
-        return RankedGroup(at=line.others, best=None, order=[])
+        return answers.RankedGroup(at=line.others, best=None, order=[])
     labels = [labels_of(table, cell) for cell in cells]
-    return RankedGroup(
+    return answers.RankedGroup(
         at=line.others,
         best=labels[ranking.order[0]],
         may_be_best=[labels[index] for index in ranking.order[1:] if index in ranking.may_be_best],
         replications=len(rows[0]),
         replications_to_resolve=ranking.replications_to_resolve,
         order=[
-            RankedCell(
+            answers.RankedCell(
                 at=labels[index],
                 mean=mean_of(cells[index], metric, len(rows[0])) or 0.0,
                 behind=distance,
@@ -315,59 +308,56 @@ class Pareto(Question):
     def answer(self, table: StudyTable) -> Answer:
         """Return the front, and who is on it with certainty."""
         silent = next((text for name in self.aims if (text := silence(table, name))), "")
-        cells, count = ([], 0) if silent else _known(table, self.aims)
-        if not silent and len(cells) < 2:
+        replications = {} if silent else {
+            index: [cell.stated.metrics[name] for name in self.aims] for index, cell in enumerate(table.running)
+            if all(cell.stated.metrics.get(name) for name in self.aims)
+        }  # fmt: skip
+        samples = samples_of(replications)
+        if not silent and len(samples) < 2:
             silent = f"Fewer than two points have a mean of {listed([name_of(name) for name in self.aims])}."
         data: dict[str, Any] = {"metrics": self.aims, "axes": self.axes, "front": [], "may_be_too": []}
         if not silent:
-            front = front_of(self._aims(table, cells))
+            cells, count = [table.running[index] for index in samples], len(next(iter(samples.values()))[0])
+            front = front_of(self._aims(table, cells, list(samples.values())))
             pairs = zip(front.members, front.sure, strict=True)
             data |= {
                 "replications": count,
                 "front": [self._entry(table, cells[row], count, certain=sure) for row, sure in pairs],
                 "may_be_too": [self._entry(table, cells[row], count) for row in front.maybe],
             }
-        return Answer(self.use, ParetoAnswer.model_validate(data, strict=False).data(), silent)
+        return Answer(self.use, answers.ParetoAnswer.model_validate(data, strict=False).data(), silent)
 
-    def _aims(self, table: StudyTable, cells: Sequence[_Known]) -> list[FloatArray]:
+    def _aims(
+        self, table: StudyTable, cells: Sequence[Cell], samples: Sequence[Sequence[FloatArray]]
+    ) -> list[FloatArray]:
         """Return the aims, the lower the better: of metrics each replication (k, n), of axes the number (k,)."""
         aims = []
         for place, name in enumerate(self.aims):
             sign = 1.0 if is_lowest_best(name, self.direction.get(name, "")) else -1.0
-            aims.append(sign * np.array([known.values[place] for known in cells]))
+            aims.append(sign * np.array([values[place] for values in samples]))
         for name in self.axes:
             sign = -1.0 if self.direction.get(name) == "highest" else 1.0
-            numbers = [known.cell.values[table.position(name)].number for known in cells]
+            numbers = [cell.values[table.position(name)].number for cell in cells]
             aims.append(sign * np.array(numbers, dtype=np.float64))
         return aims
 
-    def _entry(self, table: StudyTable, known: _Known, count: int, **certain: bool) -> FrontCell:
+    def _entry(self, table: StudyTable, cell: Cell, count: int, **certain: bool) -> answers.FrontCell:
         """Return a cell with its means over the first replications, and its numbers of the axes that are aims."""
-        cell = known.cell
         estimates = {name: cell.stated.estimate(name, count) for name in self.aims}
         means = {name: {"mean": mean.mean, "mean_ci95": mean.interval} for name, mean in estimates.items()}
         numbers = {name: cell.values[table.position(name)].number for name in self.axes}
-        return FrontCell.model_validate({"at": labels_of(table, cell), **means, **numbers, **certain})
+        return answers.FrontCell.model_validate({"at": labels_of(table, cell), **means, **numbers, **certain})
 
 
-class _Known(NamedTuple):
-    """A cell, and what its replications contribute to each metric that is an aim."""
-
-    cell: Cell
-    values: tuple[FloatArray, ...]
-
-
-def _known(table: StudyTable, metrics: Sequence[str]) -> tuple[list[_Known], int]:
-    """Return the cells that have a mean of every metric, and over how many common replications."""
-    cells = [cell for cell in table.running if all(cell.stated.metrics.get(name) for name in metrics)]
-    count = min((len(cell.stated.metrics[name]) for cell in cells for name in metrics), default=0)
-    found = []
-    for cell in cells:
-        rows = [contributions(cell.stated.metrics[name][:count]) for name in metrics]
-        values = tuple(row for row in rows if row is not None)
-        if len(values) == len(rows):
-            found.append(_Known(cell, values))
-    return found, count
+def samples_of(replications: Mapping[int, Sequence[Sequence[Ratio]]]) -> dict[int, list[FloatArray]]:
+    """Return what the first common replications contribute to each metric, of candidates that have a mean of all."""
+    count = min((len(ratios) for columns in replications.values() for ratios in columns), default=0)
+    samples = {}
+    for candidate, columns in replications.items():
+        values = [sample for ratios in columns if (sample := contributions(ratios[:count])) is not None]
+        if len(values) == len(columns):
+            samples[candidate] = values
+    return samples
 
 
 # What each value of an axis changes, compared with one of them.
@@ -400,12 +390,12 @@ class Compare(Question):
         if not silent and not any(line.missing for line in lines):
             silent = no_lines(table, lines, self.axis)
         compared = [self._compared(table, line, metric) for line in ([] if silent else lines)]
-        answer = CompareAnswer(metric=metric, axis=self.axis, lines=[line for line, _ in compared])
+        answer = answers.CompareAnswer(metric=metric, axis=self.axis, lines=[line for line, _ in compared])
         is_known = any(change for line in answer.lines for change in line.differences.values())
         reasons = [reason for reason in (silent, *(reason for _, reason in compared)) if reason]
         return Answer(self.use, answer.data(), "" if is_known or not reasons else reasons[0])
 
-    def _compared(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> tuple[ComparedLine, str]:
+    def _compared(self, table: StudyTable, line: AxisSlice[Cell], metric: str) -> tuple[answers.ComparedLine, str]:
         """Return the differences of one line, and why the first that is missing is; empty without one."""
         position, title = table.position(self.axis), table.title(self.axis)
         cells = {cell.values[position].label: cell for cell in (*line.cells, *line.missing)}
@@ -422,7 +412,7 @@ class Compare(Question):
             differences = {label: None if change is None else change[0] for label, change in changes.items()}
             reason = next((f"{title} = {label}: {_silence(cells[label], metric)}."
                            for label, change in changes.items() if change is None), "")  # fmt: skip
-        return ComparedLine(at=line.others, against=base, differences=differences), reason
+        return answers.ComparedLine(at=line.others, against=base, differences=differences), reason
 
 
 def _silence(cell: Cell, metric: str) -> str:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from ettrick.analysis.amounts import capital, name_of
-from ettrick.analysis.results.answers import (
-    MoveAnswer,
-    SensitivityAnswer,
-    SobolAnswer,
-    SwingAnswer,
-    TornadoAnswer,
-)
+from ettrick.analysis.results import answers
+from ettrick.analysis.results.models import MoveSummary, SwingSummary
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from ettrick.analysis.study.table import summary_of
 
 if TYPE_CHECKING:
-    from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.study.amounts import AxisPosition
-    from ettrick.analysis.study.table import Cell, PointResult, StudyTable
+    from ettrick.analysis.study.table import Cell, StudyTable
 
 
 class Sensitivity(Question):
@@ -37,19 +31,26 @@ class Sensitivity(Question):
         if not silent and _is_saltelli(table):
             return self._indices(table, metric)
         rule = "The points of this design do not show which axis moves a metric most: use one-at-a-time or saltelli."
-        return Answer(self.use, SensitivityAnswer(metric=metric, kind=None).data(), silent or rule)
+        return Answer(self.use, answers.SensitivityAnswer(metric=metric, kind=None).data(), silent or rule)
 
     def _tornado(self, table: StudyTable, metric: str) -> Answer:
         """Return the axes by how far each alone moves the metric."""
         center = summary_of(table.cells[0], metric)
         if center is None or center.mean is None:
             why = f"The central point has no mean of {name_of(metric)}."
-            return Answer(self.use, SensitivityAnswer(metric=metric).data(), why)
+            return Answer(self.use, answers.SensitivityAnswer(metric=metric).data(), why)
         swings = [
-            SwingAnswer(axis=swing.axis, swing=swing.size, moves=[move.answer() for move in swing.moves])
-            for swing in tornado(table, metric).swings
+            answers.SwingAnswer(
+                axis=swing.axis,
+                swing=swing.swing or 0.0,
+                moves=[
+                    answers.MoveAnswer(value=move.label, difference=move.change, trouble=move.trouble)
+                    for move in swing.moves
+                ],
+            )
+            for swing in tornado(table, metric)
         ]
-        answer = TornadoAnswer(metric=metric, kind="tornado", center=center.mean, axes=swings)
+        answer = answers.TornadoAnswer(metric=metric, kind="tornado", center=center.mean, axes=swings)
         rule = f"No axis moves {name_of(metric)}."
         return Answer(self.use, answer.data(), "" if any(swing.swing > 0 for swing in swings) else rule)
 
@@ -60,10 +61,12 @@ class Sensitivity(Question):
         try:
             sobol = indices(table, metric)
         except ReplicationsError as error:
-            return Answer(self.use, SensitivityAnswer(metric=metric, kind=None).data(), f"{capital(str(error))}.")
+            return Answer(
+                self.use, answers.SensitivityAnswer(metric=metric, kind=None).data(), f"{capital(str(error))}."
+            )
         rule = f"{capital(name_of(metric))} is the same at every point." if sobol.shares is None else ""
         rule = rule or (f"No indices of {name_of(metric)}: {sobol.reason}." if sobol.reason else "")
-        answer = SobolAnswer.model_validate({**sobol._asdict(), "kind": "sobol", "axes": list(sobol.axes)})
+        answer = answers.SobolAnswer.model_validate({**sobol._asdict(), "kind": "sobol", "axes": list(sobol.axes)})
         return Answer(self.use, answer.data(), rule)
 
 
@@ -93,77 +96,7 @@ def _is_saltelli(table: StudyTable) -> bool:
 # One axis at a time: how far each alone moves a metric from where all have their central values.
 
 
-class Move(NamedTuple):
-    """What one value of an axis makes of a metric, all others at the centre.
-
-    Parameters
-    ----------
-    change
-        By how much the metric is above that of the centre, on the same failures; ``None`` where the data do not show
-        it.
-    closed_form
-        The same by the closed form, where the metric is ETTR and there is a form [-].
-    trouble
-        Why there is nothing; empty where all is well.
-    replications
-        Over how many the change was taken: those that this point and the centre have.
-    """
-
-    value: AxisPosition
-    change: DifferenceSummary | None
-    closed_form: float | None
-    trouble: str
-    replications: int
-
-    def answer(self) -> MoveAnswer:
-        """Return the change as answers have it."""
-        return MoveAnswer(value=self.value.label, difference=self.change, trouble=self.trouble)
-
-
-class Swing(NamedTuple):
-    """How far an axis alone moves a metric.
-
-    Parameters
-    ----------
-    moves
-        The other values that were looked at, in the order of the study.
-    """
-
-    axis: str
-    center: AxisPosition
-    moves: tuple[Move, ...]
-
-    @property
-    def size(self) -> float:
-        """Distance of the lowest and the highest mean, that of the centre among them."""
-        means = [0.0, *(move.change.mean for move in self.moves if move.change is not None)]
-        return max(means) - min(means)
-
-    @property
-    def is_resolved(self) -> bool:
-        """Whether the interval of one change at least leaves out zero."""
-        return any(move.change is not None and move.change.resolved for move in self.moves)
-
-    @property
-    def replications_to_resolve(self) -> int | None:
-        """Replications with which the first change would be resolved if it stays as it is; ``None`` for far too many.
-
-        See `ettrick.analysis.statistics.differences.replications_to_resolve`; nothing is missing where a change is
-        resolved already.
-        """
-        needed = [move.change.replications_to_resolve for move in self.moves if move.change is not None]
-        return min((number for number in needed if number is not None), default=None)
-
-
-class Tornado(NamedTuple):
-    """What each axis alone does to a metric."""
-
-    metric: str
-    center: PointResult
-    swings: tuple[Swing, ...]
-
-
-def tornado(table: StudyTable, metric: str) -> Tornado:
+def tornado(table: StudyTable, metric: str) -> list[SwingSummary]:
     """Return how far each axis alone moves a metric, from the table of a one-at-a-time design.
 
     Entry i of two points is the same failures, so a change is a mean of paired differences with Student's interval;
@@ -180,13 +113,31 @@ def tornado(table: StudyTable, metric: str) -> Tornado:
     numbers).
     """
     center, *others = table.cells
-    moves: dict[str, list[Move]] = {}
+    moves: dict[str, list[MoveSummary]] = {}
     for cell in others:
         axis = _moved(table, center, cell)
         value = cell.values[table.position(axis)]
         moves.setdefault(axis, []).append(_move(value, cell, center, metric))
-    swings = [Swing(axis, center.values[table.position(axis)], tuple(found)) for axis, found in moves.items()]
-    return Tornado(metric, center.stated, tuple(sorted(swings, key=lambda swing: -swing.size)))
+    swings = [_swing(axis, center.values[table.position(axis)].label, of_axis) for axis, of_axis in moves.items()]
+    return sorted(swings, key=lambda swing: -(swing.swing or 0.0))
+
+
+def _swing(axis: str, center: str, moves: list[MoveSummary]) -> SwingSummary:
+    """Return how far an axis moves the metric: between the lowest and the highest mean, that of the centre among them.
+
+    The smallest number of replications with which a change would be resolved is that of the axis.
+    """
+    changes = [move.change for move in moves if move.change is not None]
+    means = [0.0, *(change.mean for change in changes)]
+    needed = [change.replications_to_resolve for change in changes]
+    return SwingSummary(
+        axis=axis,
+        center=center,
+        swing=max(means) - min(means),
+        resolved=any(change.resolved for change in changes),
+        replications_to_resolve=min((count for count in needed if count is not None), default=None),
+        moves=moves,
+    )
 
 
 def _moved(table: StudyTable, center: Cell, cell: Cell) -> str:
@@ -198,10 +149,14 @@ def _moved(table: StudyTable, center: Cell, cell: Cell) -> str:
     return differs[0]
 
 
-def _move(value: AxisPosition, cell: Cell, center: Cell, metric: str) -> Move:
+def _move(value: AxisPosition, cell: Cell, center: Cell, metric: str) -> MoveSummary:
     """Return what one value makes of a metric."""
-    change, count = versus(cell, center, metric) or (None, 0)
+    change, _ = versus(cell, center, metric) or (None, 0)
     ours, theirs = cell.stated.formula, center.stated.formula
-    formula = ours - theirs if metric == "ettr" and ours is not None and theirs is not None else None
-    trouble = cell.trouble or ("" if change is not None else f"has no {metric} to compare")
-    return Move(value, change, formula, trouble, count)
+    return MoveSummary(
+        label=value.label,
+        number=value.number,
+        change=change,
+        closed_form=ours - theirs if metric == "ettr" and ours is not None and theirs is not None else None,
+        trouble=cell.trouble or ("" if change is not None else f"has no {metric} to compare"),
+    )
