@@ -8,14 +8,10 @@ from typing import TYPE_CHECKING
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.models import (
     AxisDescription,
-    AxisIndex,
     Center,
-    FormulaIndex,
-    IndexEstimate,
     IndicesSummary,
     SensitivityDocument,
     SwingSummary,
-    VariancePart,
 )
 from ettrick.analysis.results.run import provenance
 from ettrick.analysis.statistics.estimates import summarise_ratio
@@ -75,34 +71,12 @@ def sensitivity_document(found: SensitivityResult, *, command: str) -> Sensitivi
 
 
 def _indices(found: Indices, samples: int) -> IndicesSummary:
-    shares = found.shares
-    return IndicesSummary(
-        samples=samples,
-        rows=found.rows,
-        left_out=found.left_out,
-        why_left_out=found.why_left_out,
-        mean=found.mean,
-        variance={
-            name: VariancePart(
-                variance=variance, share=None if shares is None else IndexEstimate.model_validate(shares[name])
-            )
-            for name, variance in found.parts._asdict().items()
-        },
-        noise_of_means=found.noise,
-        together=None if found.together is None else IndexEstimate.model_validate(found.together),
-        by_axis=[
-            AxisIndex(
-                axis=index.axis,
-                first=IndexEstimate.model_validate(index.first),
-                total=IndexEstimate.model_validate(index.total),
-                closed_form=None
-                if index.closed_form is None
-                else FormulaIndex(first=index.closed_form[0], total=index.closed_form[1]),
-            )
-            for index in found.axes
-        ],
-        reason=found.reason,
-    )
+    variance = {
+        name: {"variance": variance, "share": None if found.shares is None else found.shares[name]}
+        for name, variance in found.parts._asdict().items()
+    }
+    names = {"samples": samples, "variance": variance, "noise_of_means": found.noise, "by_axis": list(found.axes)}
+    return IndicesSummary.model_validate({**found._asdict(), **names})
 
 
 METHODS = ("tornado", "sobol", "both")

@@ -77,9 +77,9 @@ def read_study(path: Path, overrides: Iterable[str] = ()) -> YamlDocument:
 def _name_runs(document: YamlDocument) -> None:
     """Put ``runs`` where ``over`` has its former word, ``luck``."""
     questions = document.data.get("questions")
-    asked = [("questions", index) for index in range(len(questions))] if isinstance(questions, list) else []
-    for at in [("optimize",), *asked]:
-        holder = document.data.get("optimize") if at == ("optimize",) else questions[at[1]]
+    asked = enumerate(questions) if isinstance(questions, list) else ()
+    parts = [(("optimize",), document.data.get("optimize")), *((("questions", index), part) for index, part in asked)]
+    for at, holder in parts:
         if isinstance(holder, dict) and holder.get("over") in ("luck", "luck+parameters"):
             former = holder["over"]
             holder["over"] = former.replace("luck", "runs")
@@ -90,7 +90,7 @@ def _name_runs(document: YamlDocument) -> None:
 def _parts(data: Any, path: Keys) -> Iterator[tuple[Keys, Any]]:
     """Yield every value in some data with its path."""
     yield path, data
-    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list | tuple) else ()
     for key, value in items:
         yield from _parts(value, (*path, key))
 
@@ -315,7 +315,9 @@ class LoadedStudy:
     @functools.cached_property
     def packages(self) -> tuple[str, ...]:
         """Packages with strategies of other origin that some point of the study may name."""
-        return plugins.packages(_texts([self.template.content, self.content()]))
+        return plugins.packages(
+            value for _, value in _parts([self.template.content, self.content()], ()) if isinstance(value, str)
+        )
 
     @functools.cached_property
     def digest(self) -> str:
@@ -324,14 +326,6 @@ class LoadedStudy:
             [self.template.content, self.inputs.with_digests(self.common)], sort_keys=True, ensure_ascii=False
         )
         return hashlib.sha256(content.encode()).hexdigest()
-
-
-def _texts(data: Any) -> Iterator[str]:
-    """Yield all texts in plain data but keys."""
-    if isinstance(data, str):
-        yield data
-    for part in data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ():
-        yield from _texts(part)
 
 
 def find_study(name: str) -> Path:

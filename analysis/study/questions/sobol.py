@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ettrick.analysis.results.models import FormulaIndex
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
 from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import common_rows
@@ -243,7 +244,7 @@ class Index(NamedTuple):
     axis: str
     first: SobolIndex
     total: SobolIndex
-    closed_form: tuple[float, float] | None
+    closed_form: FormulaIndex | None
 
 
 class Indices(NamedTuple):
@@ -406,14 +407,10 @@ def _by_axis(
     # Two replications that are the same, for what has no noise.
     of_form = None if plain is None or not plain[:2].any() else _indices(np.repeat(plain, 2, axis=2)).tolist()
     rows = [
-        Index(
-            axis,
-            found[place],
-            found[count + place],
-            None if of_form is None else (of_form[place], of_form[count + place]),
-        )
+        Index(axis, found[place], found[count + place],
+              None if of_form is None else FormulaIndex(first=of_form[place], total=of_form[count + place]))
         for place, axis in enumerate(table.axes)
-    ]
+    ]  # fmt: skip
     return tuple(sorted(rows, key=lambda row: (-row.total.value, -row.first.value))), together
 
 
