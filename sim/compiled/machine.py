@@ -20,39 +20,9 @@ from numba.np.numpy_support import from_dtype
 from ettrick.sim import quantiles, rng
 from ettrick.sim.compiled import jobs, ladders, loop, nodes, state
 from ettrick.sim.compiled.loop import draw_failures, simulate
+from ettrick.sim.compiled.state import ARRAYS
 from ettrick.sim.engine import kernel
 from ettrick.sim.policies.checkpoint import ladder, periodic, stores
-
-ELEMENTS = {
-    "int": np.dtype(np.int64),
-    "float": np.dtype(np.float64),
-    "bool": np.dtype(np.bool_),
-    "Node": state.NODE,
-    "EventRecord": state.EVENT,
-    "CallRecord": state.CALL,
-    "Origin": state.ORIGIN,
-    "ObserverRecord": state.OBSERVER,
-    "TierRecord": state.TIER,
-    "StepRecord": state.STEP,
-    "PlanRecord": state.PLAN,
-    "Time": state.TIME,
-    "RungRecord": state.RUNG,
-    "StoreRecord": state.STORE,
-    "PoolRecord": state.POOL,
-    "PoolEntry": state.ENTRY,
-    "ClockRecord": state.CLOCK,
-    "Due": state.DUE,
-    "LifeRecord": state.SLOT,
-    "LifeLink": state.LINK,
-    "Suspect": state.SUSPECT,
-    "SegmentRecord": state.SEGMENT,
-    "RepairRecord": state.PATIENT,
-    "VisitRecord": state.VISIT,
-    "Risk": state.RISK,
-    "Logged": state.LOGGED,
-    "Downtime": state.DOWNTIME,
-}
-"""The elements of an array by what its annotation says between the brackets."""
 
 
 @intrinsic
@@ -65,14 +35,6 @@ def pointer(context, address):
         return builder.inttoptr(values[0], context.get_value_type(types.voidptr))
 
     return types.voidptr(types.int64), generate
-
-
-ARRAYS = {
-    name: ELEMENTS[kind[kind.index("[") + 1 : -1]]
-    for name, kind in state.Scalars.__annotations__.items()
-    if kind.startswith("list")
-}
-"""The elements of each array of the scalars."""
 
 
 @infer_getattr

@@ -36,29 +36,14 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared
 
-_LISTS = {
-    "queue": (state.EVENT, 1),
-    "calls": (state.CALL, 1),
-    "dues": (state.DUE, 3),
-    "lives": (state.SLOT, 1),
-    "link": (state.LINK, 1),
-    "suspect": (state.SUSPECT, 1),
-    "pending": (state.CALL, 1),
-    "wait": (state.SUSPECT, 1),
-    "stay": (state.SEGMENT, 1),
-    "patient": (state.PATIENT, 1),
-    "visits": (state.VISIT, 2),
-    "entry": (state.ENTRY, PLACES),
-    "tested": (np.dtype(np.int64), 1),
-    "row_time": (np.dtype(np.float64), 1),
-    "row_until": (np.dtype(np.float64), 1),
-    "row_source": (np.dtype(np.int64), 1),
-    "row_slot": (np.dtype(np.int64), 1),
-    "row_round": (np.dtype(np.int64), 1),
-}
-"""The lists that grow with the events: what they hold, and how much of it to an event."""
+_GROWING = dict.fromkeys(
+    ("queue", "calls", "lives", "link", "suspect", "pending", "wait", "stay", "patient", "tested"), 1
+)
+_GROWING |= dict.fromkeys(("row_time", "row_until", "row_source", "row_slot", "row_round"), 1)
+_GROWING |= {"dues": 3, "visits": 2, "entry": PLACES}
+"""The arrays that grow with the events, and how many of their elements an event needs [-]."""
 
-_BYTES = sum(kind.itemsize * times for kind, times in _LISTS.values())
+_BYTES = sum(state.ARRAYS[name].itemsize * count for name, count in _GROWING.items())
 
 _COUNTS = [name for name in sorted(FailureCounts.__slots__) if name in state.Scalars.__annotations__]
 
@@ -273,7 +258,7 @@ class Workspace:
         stops = len(lowered.series["periods"])
         windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
         self.windows = windows
-        integers = {
+        sizes = {name: count * room for name, count in _GROWING.items()} | {
             "keys": (lowered.sources + 1) * lowered.purposes,
             "picked": job_nodes,
             "lacking": count,
@@ -293,8 +278,6 @@ class Workspace:
             "gone": job_nodes,
             "stamped": job_nodes + 1,
             "tries": len(lowered.rung_of),
-        }
-        floats = {
             "pool_key": len(lowered.pools) * count,
             "table": windows * BUCKETS * causes,
             "others_table": windows * BUCKETS * causes,
@@ -304,19 +287,17 @@ class Workspace:
             "latencies": causes,
             "since_stop": 2 * stops,
             "firsts": stops,
-        }
-        records = {
-            "nodes": (state.NODE, count),
-            "tiers": (state.TIER, len(lowered.tiers)),
-            "pools": (state.POOL, len(lowered.pools)),
-            "in_stop": (np.dtype(np.bool_), 2 * stops),
-            "next_in_stop": (np.dtype(np.bool_), stops),
-            "held": (state.STORE, len(lowered.held)),
-            "clocks": (state.CLOCK, 3),
-            "phase": (state.SEGMENT, lowered.most_steps + 1),
-            "piece": (state.RISK, windows + 1),
-            "logged": (state.LOGGED, 0),
-            "downtime": (state.DOWNTIME, 0),
+            "nodes": count,
+            "tiers": len(lowered.tiers),
+            "pools": len(lowered.pools),
+            "in_stop": 2 * stops,
+            "next_in_stop": stops,
+            "held": len(lowered.held),
+            "clocks": 3,
+            "phase": lowered.most_steps + 1,
+            "piece": windows + 1,
+            "logged": 0,
+            "downtime": 0,
         }
         self.arrays: dict[str, NDArray[Any]] = {
             "origins": lowered.origins,
@@ -335,10 +316,7 @@ class Workspace:
             "offset": lowered.offsets,
             "member": lowered.members,
         }
-        self.arrays |= {name: np.empty(times * room, kind) for name, (kind, times) in _LISTS.items()}
-        self.arrays |= {name: np.empty(size, np.int64) for name, size in integers.items()}
-        self.arrays |= {name: np.empty(size) for name, size in floats.items()}
-        self.arrays |= {name: np.empty(size, kind) for name, (kind, size) in records.items()}
+        self.arrays |= {name: np.empty(size, state.ARRAYS[name]) for name, size in sizes.items()}
         self.arrays["row_until"].fill(math.nan)
         self.own: dict[str, NDArray[Any]] = {}
         self.scalars = lowered.scalars.copy()

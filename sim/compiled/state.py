@@ -7,7 +7,8 @@ on, whatever a replication consists of. They keep to what numba compiles and imp
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -704,6 +705,7 @@ class FailureId(NamedTuple):
 # Arrays of records.
 
 
+@functools.cache
 def layout(record: type) -> np.dtype[np.void]:
     """Return the type of an array whose elements have the annotated fields of a record; of a list its address."""
     kinds = {"int": "i8", "float": "f8", "bool": "?"}
@@ -737,6 +739,15 @@ ENTRY, CLOCK, DUE, SLOT, LINK = (
 SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(SegmentRecord), layout(RepairRecord), layout(VisitRecord)
 
 RISK, LOGGED, DOWNTIME, SCALARS = layout(Risk), layout(Logged), layout(Downtime), layout(Scalars)
+
+_NUMBERS = {"int": np.dtype(np.int64), "float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}
+
+ARRAYS: dict[str, np.dtype[Any]] = {
+    name: _NUMBERS[element] if (element := kind[5:-1]) in _NUMBERS else layout(globals()[element])
+    for name, kind in Scalars.__annotations__.items()
+    if kind.startswith("list")
+}
+"""The elements of each array of the scalars."""
 
 
 # ----------------------------------------
