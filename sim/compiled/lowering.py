@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyRecovery
     from ettrick.sim.policies.contracts import Plan, Step
+    from ettrick.sim.policies.detection.race import DetectionRace
     from ettrick.sim.policies.recovery.ladder import Rung
     from ettrick.sim.policies.recovery.phases import Held, RecoveryPhase
 
@@ -63,35 +64,26 @@ def uncovered(prepared: Prepared) -> str:
 
 def _uncovered(prepared: Prepared) -> Iterator[str]:
     recovery, scheduler = prepared.recovery, prepared.scheduler
+    rungs = prepared.jobs[0].checkpoint.rungs if prepared.jobs else ()
     strange = plugins.used(prepared.scenario)
-    if strange:
-        yield f"{strange}, of another package"
-    if prepared.has_queue:
-        yield "streams" if prepared.streams else "services"
-    if len(prepared.jobs) > 1:
-        yield f"jobs: {len(prepared.jobs)} of them"
-    if not isinstance(recovery, FullRestart | HotSpare | Standby | Rungs):
-        yield f"recovery.use: {recovery.use}"
-    if any(rung.corrupt for rung in prepared.jobs[0].checkpoint.rungs):
-        yield "checkpoint.tiers: corrupt, copies that cannot be read"
-    if any(rung.save_share for rung in prepared.jobs[0].checkpoint.rungs):
-        yield "checkpoint.tiers: shares: all, saves that are in each other's way"
-    if not prepared.upkeep.is_steady:
-        yield "power: what the site may draw, or what that costs, changes in time"
-    if prepared.network is not None:
-        yield "cluster.fabric: it decides who fails, or how fast jobs step"
-    if prepared.parts:
-        yield "parts: repairs wait for them"
-    if prepared.preflight is not None:
-        yield "health.preflight: nodes are checked before they join a job"
-    if prepared.units is not None:
-        yield "spares.unit: nodes are used in whole units"
-    if scheduler.pack is not None:
-        yield f"scheduler.pack: {scheduler.pack}"
-    if scheduler.pick == "best-score":
-        yield "scheduler.pick: best-score"
-    if isinstance(prepared.repair, RepairTiers) and prepared.repair.lemons:
-        yield "repair.lemons"
+    lemons = isinstance(prepared.repair, RepairTiers) and prepared.repair.lemons
+    keys = {
+        f"{strange}, of another package": bool(strange),
+        "streams" if prepared.streams else "services": prepared.has_queue,
+        f"jobs: {len(prepared.jobs)} of them": len(prepared.jobs) > 1,
+        f"recovery.use: {recovery.use}": not isinstance(recovery, FullRestart | HotSpare | Standby | Rungs),
+        "checkpoint.tiers: corrupt, copies that cannot be read": any(rung.corrupt for rung in rungs),
+        "checkpoint.tiers: shares: all, saves that are in each other's way": any(rung.save_share for rung in rungs),
+        "power: what the site may draw, or what that costs, changes in time": not prepared.upkeep.is_steady,
+        "cluster.fabric: it decides who fails, or how fast jobs step": prepared.network is not None,
+        "parts: repairs wait for them": bool(prepared.parts),
+        "health.preflight: nodes are checked before they join a job": prepared.preflight is not None,
+        "spares.unit: nodes are used in whole units": prepared.units is not None,
+        f"scheduler.pack: {scheduler.pack}": scheduler.pack is not None,
+        "scheduler.pick: best-score": scheduler.pick == "best-score",
+        "repair.lemons": bool(lemons),
+    }
+    yield from (key for key, is_so in keys.items() if is_so)
     for source in prepared.sources:
         found = _uncovered_of_source(source)
         if found:
@@ -219,7 +211,6 @@ class Lowered:
     def _lower_source(self, index: int, source: FailureSource) -> None:
         prepared = self.prepared
         row = self.origins[index]
-        race = source.detection_race
         row["of_job"] = source.part == "job"
         scattered = source.blast is not None and source.blast.spread is not None
         row["divisor"] = 1 if scattered else prepared.slots_per_node.get(source.part, 0)
@@ -238,20 +229,39 @@ class Lowered:
         if source.recall and source.lead is not None:
             row["foreseen"] = self.need(index, self.new_purpose(), "foreseen")
             row["lead"], row["lead_purpose"] = self.law(source.lead), self.need(index, self.new_purpose(), "lead")
-        row["detection"] = (race.fixed or 0.0) if race is not None and race.fixed is not None else 0.0
         row["repair"], row["repair_law"] = 0.0, -1
         row["away"] = row["store_out"] = row["human"] = row["relapse_after"] = row["onset"] = row["life"] = -1
-        if race is not None and race.fixed is None:
-            row["detection"] = math.nan
-            row["first_observer"], row["observers"] = len(self._observers), len(race.asked)
-            for asked in race.asked:
-                covers = self.need(index, self.new_purpose(), asked.covers)
-                latency = self.need(index, self.new_purpose(), asked.latency)
-                law = self.law(asked.observer.law)
-                self._observers.append((asked.least, asked.observer.coverage, covers, law, latency))
-            if race.human is not None:
-                row["human"] = self.law(race.human)
-                row["human_purpose"] = self.need(index, self.new_purpose(), f"detection {HUMAN}")
+        self._lower_detection(index, source.detection_race)
+        self._lower_laws(index, source)
+        row["apart"] = source.blast is not None and source.blast.repair == "nodes" and not scattered
+        if source.law is not None:
+            row["units"], row["reach"] = source.units, source.law.reach(prepared.warmup + prepared.horizon)
+            row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
+        if source.part in prepared.blast and not row["divisor"]:
+            offsets, nodes = prepared.blast[source.part]
+            row["first_offset"] = len(self._offsets)
+            self._offsets += (np.asarray(offsets) + len(self._members)).tolist()
+            self._members += np.asarray(nodes).tolist()
+
+    def _lower_detection(self, index: int, race: DetectionRace | None) -> None:
+        row = self.origins[index]
+        row["detection"] = (race.fixed or 0.0) if race is not None and race.fixed is not None else 0.0
+        if race is None or race.fixed is not None:
+            return
+        row["detection"] = math.nan
+        row["first_observer"], row["observers"] = len(self._observers), len(race.asked)
+        for asked in race.asked:
+            covers = self.need(index, self.new_purpose(), asked.covers)
+            latency = self.need(index, self.new_purpose(), asked.latency)
+            law = self.law(asked.observer.law)
+            self._observers.append((asked.least, asked.observer.coverage, covers, law, latency))
+        if race.human is not None:
+            row["human"] = self.law(race.human)
+            row["human_purpose"] = self.need(index, self.new_purpose(), f"detection {HUMAN}")
+
+    def _lower_laws(self, index: int, source: FailureSource) -> None:
+        """Lower the repair, the life and what a failure takes away, each with the names of its random numbers."""
+        row = self.origins[index]
         if isinstance(source.repair, Fixed):
             row["repair"] = source.repair.value
         elif source.repair is not None:
@@ -276,15 +286,6 @@ class Lowered:
             self.need(index, state.RELAPSE_AFTER, "relapse after")
         if source.hidden is not None and source.hidden.onset is not None:
             row["onset"] = self.law(source.hidden.onset)
-        row["apart"] = source.blast is not None and source.blast.repair == "nodes" and not scattered
-        if source.law is not None:
-            row["units"], row["reach"] = source.units, source.law.reach(prepared.warmup + prepared.horizon)
-            row["is_ahead"] = source.all_known_ahead and source.renews == "at_failure"
-        if source.part in prepared.blast and not row["divisor"]:
-            offsets, nodes = prepared.blast[source.part]
-            row["first_offset"] = len(self._offsets)
-            self._offsets += (np.asarray(offsets) + len(self._members)).tolist()
-            self._members += np.asarray(nodes).tolist()
 
     # ------------------------------------------------------------------------------------------ nodes and repair
 
@@ -320,7 +321,10 @@ class Lowered:
                 pool["delay"], pool["one_by_one"] = held.delay, held.one_by_one
             self.nodes["place"][members] = place
         scalars["pool_count"] = len(self.pool_order)
-        repair = prepared.repair
+        self._lower_repair(visits)
+
+    def _lower_repair(self, visits: int) -> None:
+        scalars, repair = self.scalars, self.prepared.repair
         scalars["repair_scale"] = repair.scale
         scalars["test_law"], scalars["diagnosis_finds"] = -1, 1.0
         self.tiers = np.zeros(1, state.TIER)
@@ -342,7 +346,7 @@ class Lowered:
         self.purposes += 5 * visits
         scalars["others"] = self.purposes
         self.purposes += BLAME_DRAWS if diagnosis.blames_other else 0
-        for index, source in enumerate(prepared.sources):
+        for index, source in enumerate(self.prepared.sources):
             if not self.origins[index]["by_course"]:
                 continue
             self.origins[index]["tier"] = names.index(source.tier) if source.tier in names else 0

@@ -96,9 +96,8 @@ _MOST_LEVELS = 100_000
 
 def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -> tuple[PowerPeriod, ...]:
     """Return what holds of the power over time: one level, or none, where nothing changes."""
-    power, cost, end = scenario.power, scenario.cost, scenario.horizon
-    prices = cost.energy_profile if cost is not None else None
-    power = power or PowerSpec.model_validate({})
+    power = scenario.power or PowerSpec.model_validate({})
+    prices = scenario.cost.energy_profile if scenario.cost is not None else None
     stated = {name for name in ("cap", "rack_cap", "curtail", "ramp_per_minute", "carbon") if getattr(power, name)}
     if stated and facility is None:
         rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
@@ -109,21 +108,7 @@ def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -
         raise PathError(("cluster", "accelerator", "power"), rule)
     if not stated and power.ambient is None and prices is None and boards == 1:
         return ()
-    ambient, carbon = power.ambient, power.carbon
-    edges = {0.0}
-    for index, window in enumerate(power.curtail):
-        if window.start >= end:
-            rule = f"is {units.show(window.start, units.DURATION)}, and the horizon ends before; give less than "
-            raise PathError(("power", "curtail", index, "start"), rule + units.show(end, units.DURATION))
-        for start in _starts(window.start, window.every, end):
-            edges |= {start, min(start + window.time, end)}
-    profiles = [prices, carbon.profile if carbon else None, *((ambient.day, ambient.season) if ambient else ())]
-    for profile in profiles:
-        if profile is not None:
-            edges |= set(_starts(0.0, profile.every / len(profile.factors), end))
-    if len(edges) > _MOST_LEVELS:
-        rule = f"changes {len(edges):,} times within the horizon; at most {_MOST_LEVELS:,}: give longer parts"
-        raise PathError(("power",) if power != PowerSpec.model_validate({}) else ("cost", "energy_profile"), rule)
+    edges = _edges(power, prices, scenario.horizon)
     always = min(
         _share(scenario, site, facility, power.cap, ("power", "cap")),
         _share(scenario, site, facility, power.rack_cap, ("power", "rack_cap")),
@@ -132,21 +117,48 @@ def _levels(scenario: Scenario, site: EmptyCluster, facility: Facility | None) -
         (window, _share(scenario, site, facility, window.cap, ("power", "curtail", index, "cap")))
         for index, window in enumerate(power.curtail)
     ]
-    found: list[PowerPeriod] = []
-    for start in sorted(edges - {end}):
+    levels: list[PowerPeriod] = []
+    for start in sorted(edges - {scenario.horizon}):
         share = min([always, *(left for window, left in windows if _is_on(window, start))])
         # What a cap of the facility leaves is a share of what the boards may draw.
-        pace, cause = capped_pace(share * boards, power.exponent), CAP if share * boards < 1 else ""
-        if ambient is not None:
-            degrees = ambient.temperature * _factor(ambient.day, start) * _factor(ambient.season, start)
-            cooler = 1.0 - ambient.slope * max(degrees - ambient.above, 0.0)
-            if cooler < pace:
-                pace, cause = cooler, HEAT
-        grams = carbon.intensity * _factor(carbon.profile, start) if carbon is not None else 0.0
+        pace, cause = _pace(power, share * boards, start)
+        grams = power.carbon.intensity * _factor(power.carbon.profile, start) if power.carbon is not None else 0.0
         level = PowerPeriod(start, pace, cause, share, grams / 1000 / units.ENERGY.units["kWh"], _factor(prices, start))
-        if not found or level[1:] != found[-1][1:]:
-            found.append(level)
-    return tuple(found)
+        if not levels or level[1:] != levels[-1][1:]:
+            levels.append(level)
+    return tuple(levels)
+
+
+def _edges(power: PowerSpec, prices: Profile | None, end: float) -> set[float]:
+    """Return when the power, its price or the weather may change before an end [s]."""
+    edges = {0.0}
+    for index, window in enumerate(power.curtail):
+        if window.start >= end:
+            rule = f"is {units.show(window.start, units.DURATION)}, and the horizon ends before; give less than "
+            raise PathError(("power", "curtail", index, "start"), rule + units.show(end, units.DURATION))
+        for start in _starts(window.start, window.every, end):
+            edges |= {start, min(start + window.time, end)}
+    ambient, carbon = power.ambient, power.carbon
+    profiles = [prices, carbon.profile if carbon else None, *((ambient.day, ambient.season) if ambient else ())]
+    for profile in profiles:
+        if profile is not None:
+            edges |= set(_starts(0.0, profile.every / len(profile.factors), end))
+    if len(edges) > _MOST_LEVELS:
+        rule = f"changes {len(edges):,} times within the horizon; at most {_MOST_LEVELS:,}: give longer parts"
+        raise PathError(("power",) if power != PowerSpec.model_validate({}) else ("cost", "energy_profile"), rule)
+    return edges
+
+
+def _pace(power: PowerSpec, share: float, now: float) -> tuple[float, str]:
+    """Return the pace of jobs whose boards may draw a share of their power [-], and the cause of a lower one."""
+    pace, cause = capped_pace(share, power.exponent), CAP if share < 1 else ""
+    ambient = power.ambient
+    if ambient is not None:
+        degrees = ambient.temperature * _factor(ambient.day, now) * _factor(ambient.season, now)
+        cooler = 1.0 - ambient.slope * max(degrees - ambient.above, 0.0)
+        if cooler < pace:
+            return cooler, HEAT
+    return pace, cause
 
 
 def _starts(start: float, every: float | None, end: float) -> Iterator[float]:
