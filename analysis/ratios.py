@@ -276,39 +276,50 @@ def ratios(prepared: Prepared, result: Result) -> dict[str, Ratio]:
     steps per day are those of all jobs in the time from the first arrival to the last end. Energy and cost are those of
     the cluster.
     """
+    found = _pooled(prepared, result)
+    if serves_alone(prepared):
+        found["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
+    else:
+        productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
+        found["cluster_goodput"] = Ratio(productive, result.capacity)
+    found |= fleet_ratios(prepared, result.fleet) | target_ratios(prepared, result) | _of_the_cluster(prepared, result)
+    return found | spending(prepared, result)
+
+
+def _pooled(prepared: Prepared, result: Result) -> dict[str, Ratio]:
+    """Return the metrics of all named jobs together."""
     planned = [source.planned for source in prepared.sources]
     jobs = [job_ratios(plan, job, planned) for plan, job in zip(prepared.jobs, result.jobs, strict=True)]
     pooled: dict[str, Ratio] = {}
     for name in dict.fromkeys(name for row in jobs for name in row):
-        mine = [row[name] for row in jobs if name in row]
-        if len(mine) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
+        shares = [row[name] for row in jobs if name in row]
+        if len(shares) < len(jobs) and any(need.every_job for need in METRICS[name].needs):
             continue
-        unit = METRICS[name].unit
-        base = sum(ratio.base for ratio in mine)
-        if unit in ("count", "1/d"):
-            base = 1.0 if unit == "count" else max(_last_end(result) - _first_arrival(result), 0.0) / DAY
-        pooled[name] = Ratio(sum(ratio.amount for ratio in mine), base)
-    if not serves_alone(prepared):
-        productive = sum(float(job.buckets[Bucket.PRODUCTIVE]) for job in result.jobs)
-        pooled["cluster_goodput"] = Ratio(productive, result.capacity)
-    else:
-        pooled["tokens_per_day"] = Ratio(_tokens_served(prepared, result), _seconds(result) / DAY)
-    pooled |= fleet_ratios(prepared, result.fleet)
-    pooled |= target_ratios(prepared, result)
-    pooled["node_availability"] = Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)
+        base = sum(share.base for share in shares)
+        if METRICS[name].unit == "count":
+            base = 1.0
+        elif METRICS[name].unit == "1/d":
+            base = max(_last_end(result) - _first_arrival(result), 0.0) / DAY
+        pooled[name] = Ratio(sum(share.amount for share in shares), base)
+    return pooled
+
+
+def _of_the_cluster(prepared: Prepared, result: Result) -> dict[str, Ratio]:
+    """Return the metrics of nodes, alarms, parts and units."""
+    found = {"node_availability": Ratio(result.node_seconds - result.down_node_seconds, result.node_seconds)}
     if METRICS["alarm_recall"].lacks(prepared) is None:
         right, wrong, missed = (result.counts[name] for name in ("true_alarms", "false_alarms", "missed"))
-        pooled["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
-        pooled["alarm_precision"] = Ratio(right, right + wrong)
-        pooled["alarm_recall"] = Ratio(right, right + missed)
+        found["false_alarms_per_day"] = Ratio(wrong, _seconds(result) / DAY)
+        found["alarm_precision"] = Ratio(right, right + wrong)
+        found["alarm_recall"] = Ratio(right, right + missed)
     if prepared.parts:
-        asked, waited = (sum(use[place] for use in result.parts.values()) for place in (0, 1))
-        pooled["fill_rate"] = Ratio(asked - waited, asked)
-        pooled["stock_outs"] = Ratio(waited, 1)
-        pooled["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
+        asked, waited = (sum(use[index] for use in result.parts.values()) for index in (0, 1))
+        found["fill_rate"] = Ratio(asked - waited, asked)
+        found["stock_outs"] = Ratio(waited, 1)
+        found["parts_wait"] = Ratio(math.fsum(use.node_seconds for use in result.parts.values()) / HOUR, 1)
     if result.unit_seconds:
-        pooled["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
-    return pooled | spending(prepared, result)
+        found["domain_availability"] = Ratio(result.whole_unit_seconds, result.unit_seconds)
+    return found
 
 
 def _first_arrival(result: Result) -> float:

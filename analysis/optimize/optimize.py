@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
+    from ettrick.analysis.optimize.problem import Problem
     from ettrick.analysis.optimize.search import Edge, FormulaAnswer, Top
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.load import LoadedStudy
@@ -395,44 +396,64 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     """
     problem = problem_of(campaign.loaded)
     replications = replications or replications_of(campaign.loaded.study)
-    top, edge = None, None
-    domains = list(problem.domains.values())
-    aim = problem.aims[0]
-    size = problem.size
     most = trials or problem.spec.trials
-    # Of one axis what comes after the first look is not known: about as much again.
-    looks = 2 * COARSE if len(domains) == len(problem.aims) == 1 else size if size is not None and size <= ALL else most
-    confirmed = (2 if len(problem.aims) == 1 else _MOST_CONFIRMED) + 1
-    tasks = looks * len(blocks(0, replications)) + confirmed * len(blocks(0, problem.spec.confirm))
-    count = _counted(campaign.progress, tasks * len(problem.draws))
+    count = _counted(campaign.progress, _expected_tasks(problem, most, replications))
     bench = Evaluator(problem, dataclasses.replace(campaign, progress=count), replications)
-    if len(domains) == len(problem.aims) == 1 and isinstance(domains[0], NumericRange):
-        line = domains[0]
-        if aim.is_axis:
-            method, edge = "edge", walk_to_edge(bench, line, aim)
-        else:
-            method, top = "curve", climb(bench, line, aim)
-    elif size is not None and size <= ALL:
-        method = "all"
-        simulate_all(bench)
-    else:
-        method = "search"
-        search(bench, most)
-    if size is not None or len(domains) > 1:  # a curve between two ends has its own way to look beside its top
-        close(bench)
-    if edge is not None:
-        edge = edge_of(bench, aim)
+    method, top, edge = _look(bench, most)
     ranking = rank_trials(bench)
     front = tuple(front_of(bench)) if len(problem.aims) > 1 else ()
     if edge is not None and edge.answer is not None:
         # What keeps the conditions from somewhere on first, before what keeps them by chance.
-        islands = [trial for trial in ranking.order if trial in edge.islands]
-        order = (*(trial for trial in ranking.order if trial not in islands), *islands)
+        order = tuple(sorted(ranking.order, key=lambda trial: trial in edge.islands))
         ranking = ranking._replace(order=order, as_good=order[:1])
     looked_at = [member.trial for member in front][:_MOST_CONFIRMED] or list(ranking.order[:2])
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
     return OptimizationResult(bench, method, ranking, front, top, edge, confirmation, formula)
+
+
+def _line_of(problem: Problem) -> NumericRange | None:
+    """Return the only axis of a problem with one aim, if it has numbers."""
+    domain, *others = problem.domains.values()
+    is_line = not others and len(problem.aims) == 1 and isinstance(domain, NumericRange)
+    return domain if is_line and isinstance(domain, NumericRange) else None
+
+
+def _is_small(problem: Problem) -> bool:
+    """Return whether every combination is evaluated."""
+    return problem.size is not None and problem.size <= ALL
+
+
+def _expected_tasks(problem: Problem, trials: int, replications: int) -> int:
+    """Return about how many tasks there are to simulate."""
+    looks = problem.size if _is_small(problem) and problem.size is not None else trials
+    if len(problem.domains) == len(problem.aims) == 1:
+        # Of one axis what comes after the first look is not known: about as much again.
+        looks = 2 * COARSE
+    confirmed = (2 if len(problem.aims) == 1 else _MOST_CONFIRMED) + 1
+    tasks = looks * len(blocks(0, replications)) + confirmed * len(blocks(0, problem.spec.confirm))
+    return tasks * len(problem.draws)
+
+
+def _look(bench: Evaluator, trials: int) -> tuple[str, Top | None, Edge | None]:
+    """Evaluate combinations by the method that suits the problem; return it, and what it says of an only axis."""
+    problem = bench.problem
+    line, aim = _line_of(problem), problem.aims[0]
+    method, top = "search", None
+    if line is not None and aim.is_axis:
+        method = "edge"
+        walk_to_edge(bench, line, aim)
+    elif line is not None:
+        method, top = "curve", climb(bench, line, aim)
+    elif _is_small(problem):
+        method = "all"
+        simulate_all(bench)
+    else:
+        search(bench, trials)
+    if problem.size is not None or len(problem.domains) > 1:
+        # A curve between two ends has its own way to look beside its top.
+        close(bench)
+    return method, top, edge_of(bench, aim) if method == "edge" else None
 
 
 def _counted(progress: Callable[[int, int | None], None], expected: int) -> Callable[[int, int | None], None]:

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from ettrick.analysis.metrics import Weight
     from ettrick.analysis.runs import Ensemble
     from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
+    from ettrick.sim.engine.prepared import PreparedStream
+    from ettrick.sim.scenario.streams import Arrival
 
 VIAS = ("direct", "preemption")
 
@@ -69,36 +71,60 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]) -> S
     Of few replications intervals are those of batch means. Where the queue grows without end, what depends on it has no
     mean: it would be one of the horizon.
     """
-    tally = ensemble.tally
-    growth = growth_of(tally.queues)
-    found, correlated, count = dict(metrics), [], 0
+    tally, growth = ensemble.tally, growth_of(ensemble.tally.queues)
+    summaries, batch_count, intervals = dict(metrics), 0, "replications"
+    correlated: list[str] = []
     if tally.replications < FEWEST_REPLICATIONS:
         rows = batches(ensemble.prepared, tally.first_fleets)
-        count = len(rows) if len(rows) >= BATCHES * len(tally.first_fleets) else 0
-        single = _of_single_jobs(ensemble.prepared, tally.first_fleets[0])
-        for name in fleet_ratios(ensemble.prepared, tally.first_fleets[0]):
-            if name not in found or name == "fairness":  # of few jobs shares are less even than of many
-                continue
-            ratios = [row[name] for row in rows if name in row]
-            interval = _of_batches(ratios) if count and name not in single else None
-            if interval is None and count and name not in single and "@" not in name and _has_spread(ratios):
-                correlated.append(name)
-            if interval is None and tally.replications > 1:
-                continue  # few replications are few, but they are independent
-            mean, shared = found[name].mean, [row[name] for row in ensemble.rows if name in row]
-            interval = interval if mean is None else widened(mean, interval, shared, name)
-            changes = {"mean_ci95": possible(name, interval), "method": None if interval is None else "batch means"}
-            found[name] = found[name].model_copy(update=changes)
-    for name in found:
-        part, per_node = Slice.parse(name), ensemble.prepared.gpus_per_node
+        batch_count = len(rows) if len(rows) >= BATCHES * len(tally.first_fleets) else 0
+        intervals = "batch means" if batch_count else "none"
+        changed, correlated = _by_batch_means(ensemble, metrics, rows[:batch_count])
+        summaries |= changed
+    for name, summary in summaries.items():
+        part = Slice.parse(name) or Slice(name)
         # Below a node one failure stops several jobs at once: these are no independent events.
-        if part is not None and (part.metric, part.by) == ("mttf", "size") and part.least >= per_node:
-            found[name] = _by_gamma(found[name], [row[name] for row in ensemble.rows if name in row])
+        if (part.metric, part.by) == ("mttf", "size") and part.least >= ensemble.prepared.gpus_per_node:
+            summaries[name] = _by_gamma(summary, _ratios_of(ensemble, name))
     if growth is not None and growth.saturated:
         empty = parts.MetricSummary(mean=None, mean_ci95=None)
-        found = {name: empty if METRICS[name].is_of_queue else summary for name, summary in found.items()}
-    intervals = "replications" if tally.replications >= FEWEST_REPLICATIONS else "batch means" if count else "none"
-    return Settled(found, intervals, count, correlated, growth)
+        summaries = {name: empty if METRICS[name].is_of_queue else summary for name, summary in summaries.items()}
+    return Settled(summaries, intervals, batch_count, correlated, growth)
+
+
+def _by_batch_means(
+    ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary], rows: Sequence[Mapping[str, Ratio]]
+) -> tuple[dict[str, parts.MetricSummary], list[str]]:
+    """Return the metrics that get their interval from batches, and those whose neighbouring batches are too alike.
+
+    Few replications are few, but they are independent: of several, what batches do not tell keeps its interval.
+    """
+    prepared, tally = ensemble.prepared, ensemble.tally
+    single = _of_single_jobs(prepared, tally.first_fleets[0])
+    changed, correlated = {}, []
+    for name in fleet_ratios(prepared, tally.first_fleets[0]):
+        if name not in metrics or name == "fairness":  # of few jobs shares are less even than of many
+            continue
+        ratios = [] if name in single else [row[name] for row in rows if name in row]
+        interval = _of_batches(ratios)
+        if interval is None and "@" not in name and _has_spread(ratios):
+            correlated.append(name)
+        if interval is not None or tally.replications == 1:
+            changed[name] = _with_interval(ensemble, name, metrics[name], interval)
+    return changed, correlated
+
+
+def _with_interval(
+    ensemble: Ensemble, name: str, summary: parts.MetricSummary, interval: tuple[float, float] | None
+) -> parts.MetricSummary:
+    """Return a summary with the interval of batch means, or without one."""
+    if summary.mean is not None:
+        interval = widened(summary.mean, interval, _ratios_of(ensemble, name), name)
+    method = None if interval is None else "batch means"
+    return summary.model_copy(update={"mean_ci95": possible(name, interval), "method": method})
+
+
+def _ratios_of(ensemble: Ensemble, name: str) -> list[Ratio]:
+    return [row[name] for row in ensemble.rows if name in row]
 
 
 _BY_TIME: tuple[tuple[str, Weight], ...] = (
@@ -479,50 +505,68 @@ def _jobs_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[
         "start", "end", "run", "limit", "attempts", "preemptions", "lost", "state",
     )  # fmt: skip
     prepared = ensemble.prepared
-    scheduler, horizon = prepared.scheduler, prepared.warmup + prepared.horizon
-    requeued = {"node_fail", *(["preempted"] if scheduler.preempt.mode != "cancel" else [])}
     for result in ensemble.results:
         attempts: dict[tuple[int, int], list[Attempt]] = {}
         for attempt in result.attempts:
             attempts.setdefault((attempt.stream, attempt.job), []).append(attempt)
         for stream in prepared.streams:
-            most = max((number for index, number in attempts if index == stream.index), default=-1)
-            for job in stream.arrivals(prepared.seed, result.replication, horizon):
-                tries = attempts.get((stream.index, job.number), [])
-                if not tries and stream.pending:
-                    if job.number > most:
-                        break  # of a backlog without end
-                    continue
+            for job, tries in _submitted(prepared, stream, result.replication, attempts):
                 submit = tries[0].submit if tries else job.submit - prepared.warmup
-                if submit < 0:
-                    continue
-                last = tries[-1] if tries else None
-                again = requeued | {"timeout"} if stream.chain is not None else requeued
-                state = "pending" if last is None or last.state in again else last.state
-                stopped = last if state == "pending" else tries[-2] if tries[1:] else None
-                tenant, partition = (group_of(prepared, by, job) for by in ("tenant", "partition"))
-                yield (
-                    result.replication,
-                    f"{stream.name}-{job.number}",
-                    stream.name,
-                    "" if tenant == "default" else tenant,
-                    partition if prepared.scenario.partitions else "",
-                    job.priority,
-                    job.gpus,
-                    -(-job.gpus // prepared.gpus_per_node),
-                    submit,
-                    submit
-                    if stopped is None
-                    else stopped.end + (0.0 if stopped.state == "timeout" else scheduler.requeue.delay),
-                    tries[0].start if tries else "",
-                    last.end if last is not None and state not in ("pending", "running") else "",
-                    sum(one.end - one.start for one in tries),
-                    job.limit if math.isfinite(job.limit) else "",
-                    len(tries),
-                    sum(one.state == "preempted" for one in tries),
-                    sum(one.lost for one in tries),
-                    state,
-                )
+                if submit >= 0:
+                    yield (result.replication, *_job_row(prepared, stream, job, submit, tries))
+
+
+def _submitted(
+    prepared: Prepared,
+    stream: PreparedStream,
+    replication: int,
+    attempts: Mapping[tuple[int, int], Sequence[Attempt]],
+) -> Iterator[tuple[Arrival, Sequence[Attempt]]]:
+    """Yield the jobs of a stream with their attempts; of a backlog without end those that have started."""
+    last_started = max((number for index, number in attempts if index == stream.index), default=-1)
+    for job in stream.arrivals(prepared.seed, replication, prepared.warmup + prepared.horizon):
+        tries = attempts.get((stream.index, job.number), ())
+        if stream.pending and job.number > last_started:
+            return
+        if tries or not stream.pending:
+            yield job, tries
+
+
+def _job_row(
+    prepared: Prepared, stream: PreparedStream, job: Arrival, submit: float, tries: Sequence[Attempt]
+) -> tuple[object, ...]:
+    """Return the columns of a job but for its replication."""
+    scheduler = prepared.scheduler
+    requeued = {"node_fail", *(["preempted"] if scheduler.preempt.mode != "cancel" else [])}
+    if stream.chain is not None:
+        requeued.add("timeout")
+    states = [attempt.state for attempt in tries]
+    state = "pending" if not tries or states[-1] in requeued else states[-1]
+    # What stopped it before it last entered the queue.
+    stopped = tries[-1:] if state == "pending" else tries[-2:-1]
+    eligible = submit
+    for attempt in stopped:
+        eligible = attempt.end + (0.0 if attempt.state == "timeout" else scheduler.requeue.delay)
+    tenant, partition = (group_of(prepared, by, job) for by in ("tenant", "partition"))
+    return (
+        f"{stream.name}-{job.number}",
+        stream.name,
+        "" if tenant == "default" else tenant,
+        partition if prepared.scenario.partitions else "",
+        job.priority,
+        job.gpus,
+        -(-job.gpus // prepared.gpus_per_node),
+        submit,
+        eligible,
+        tries[0].start if tries else "",
+        "" if state in ("pending", "running") else tries[-1].end,
+        sum(attempt.end - attempt.start for attempt in tries),
+        job.limit if math.isfinite(job.limit) else "",
+        len(tries),
+        states.count("preempted"),
+        sum(attempt.lost for attempt in tries),
+        state,
+    )
 
 
 OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})  # tables that take every attempt of every job

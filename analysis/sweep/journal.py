@@ -217,19 +217,33 @@ def _is_sound(record: Record) -> bool:
         return False
     if record.status != "ok":
         return record.status in ("infeasible", "failed", "crashed")
-    count, notes = record.replications, record.notes
-    controls = notes.get("controls")
     return (
-        count > 0
-        and all(
-            isinstance(row, list) and len(row) in (2, 3) and all(_are_numbers(part, count, none=True) for part in row)
-            for row in record.rows.values()
-        )
-        and isinstance(controls, list)
+        record.replications > 0
+        and all(_is_row(row, record.replications) for row in record.rows.values())
+        and _are_controls(record.notes.get("controls"), record.replications)
+        and _are_notes(record.notes, record.replications)
+    )
+
+
+def _is_row(row: Any, count: int) -> bool:
+    """Return whether a metric has its amounts and bases, and its doubts if any, by replication."""
+    return isinstance(row, list) and len(row) in (2, 3) and all(_are_numbers(part, count, none=True) for part in row)
+
+
+def _are_controls(controls: Any, count: int) -> bool:
+    """Return whether each replication has its controls, as many as any other, or none."""
+    return (
+        isinstance(controls, list)
         and len(controls) == count
         and all(numbers is None or _are_numbers(numbers) for numbers in controls)
         and len({len(numbers) for numbers in controls if numbers is not None}) <= 1
-        and all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
+    )
+
+
+def _are_notes(notes: dict[str, Any], count: int) -> bool:
+    """Return whether what stands beside the metrics is of its type."""
+    return (
+        all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
         and _are_numbers([notes.get("formula")], none=True)
         and _are_numbers(notes.get("job_rate") or [0.0, 0, 0], 3)
         and all(_are_texts(notes.get(name, [])) for name in ("no_formula", "warnings", "exact"))
