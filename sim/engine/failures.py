@@ -239,19 +239,9 @@ class Failures:
             return
         nodes = self.nodes_of(info, slot, number)
         inside, outside = self.find(nodes)
-        if (
-            not inside
-            and not outside
-            and nodes
-            and all(self.cluster.place[node] == NodeState.WITHHELD for node in nodes)
-        ):
-            self._drop(failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
-            return
-        # The common case first: a fault of one node, which can be hit where it is.
         always = info.always or is_found
-        is_hit = waited or inside[0][0].exposed == "both" if inside else always or not nodes
-        if not (is_hit or self._is_exposed(info, inside, outside, failure)) or (
-            not always and self._is_thinned(info, nodes, failure)
+        if self._are_withheld(nodes, inside, outside) or not self._can_happen(
+            failure, nodes, inside, outside, waited=waited, always=always
         ):
             self._drop(failure, inside, until)
             return
@@ -259,15 +249,31 @@ class Failures:
         if not always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
             self.renew(failure)
-            return
-        if info.of_fabric:
+        elif info.of_fabric:
             self.fail_part(failure, until)
-            return
-        if not info.stops and not is_found and (inside or outside):
+        elif not info.stops and not is_found and (inside or outside):
             # The nodes go on, in their way, until somebody notices.
             self.silent.begin(failure, nodes)
-            return
-        self.strike(failure, nodes, inside, outside, until, is_announced=info.source.planned)
+        else:
+            self.strike(failure, nodes, inside, outside, until, is_announced=info.source.planned)
+
+    def _are_withheld(self, nodes: Sequence[int], inside: Inside, outside: Sequence[int]) -> bool:
+        """Return whether nodes are all withheld, so that nothing happens to them."""
+        if inside or outside or not nodes:
+            return False
+        return all(self.cluster.place[node] == NodeState.WITHHELD for node in nodes)
+
+    def _can_happen(
+        self, failure: FailureEvent, nodes: Sequence[int], inside: Inside, outside: list[int], *, waited: bool,
+        always: bool,
+    ) -> bool:  # fmt: skip
+        """Return whether a candidate can happen to its nodes now, and is not one too many."""
+        info = failure.info
+        # The common case first: a fault of one node, which can be hit where it is.
+        is_hit = waited or inside[0][0].exposed == "both" if inside else always or not nodes
+        if not (is_hit or self._is_exposed(info, inside, outside, failure)):
+            return False
+        return always or not self._is_thinned(info, nodes, failure)
 
     def _drop(self, failure: FailureEvent, inside: Inside, until: float) -> None:
         """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
@@ -371,19 +377,24 @@ class Failures:
         if warns and inside and self._waits(failure, nodes, inside, until):
             return
         self.count(hits=inside or wronged, outside=outside, masked=True)
-        if failure.info.source.thinned and (inside or outside):
-            self.rollouts.note(failure.info, nodes[0])
-        source = failure.info.source
-        if failure.info.warns and source.is_watched and (inside or outside):
-            self.counts.false_alarms += source.alarm
-            self.counts.true_alarms += failure.is_foreseen and not source.alarm
-            self.counts.missed += not failure.is_foreseen
+        if inside or outside:
+            self._count_struck(failure, nodes[0])
         # What is noticed late, because the node goes on meanwhile, is known when it stops.
         latency = self.detect(failure) if inside and failure.info.stops else 0.0
         if nodes:
             self.repair.take(failure, nodes, outside, until)
         if inside or wronged:
             self.tell(failure, inside, latency, wronged)
+
+    def _count_struck(self, failure: FailureEvent, node: int) -> None:
+        """Count a failure of nodes that are up for those who watch: canaries of rollouts, and signs."""
+        source = failure.info.source
+        if source.thinned:
+            self.rollouts.note(failure.info, node)
+        if failure.info.warns and source.is_watched:
+            self.counts.false_alarms += source.alarm
+            self.counts.true_alarms += failure.is_foreseen and not source.alarm
+            self.counts.missed += not failure.is_foreseen
 
     def _take_out(self, failure: FailureEvent, nodes: tuple[int, ...], until: float, is_announced: bool) -> None:
         """Take nodes out of service that are up, until a time [s], with notice or without."""

@@ -17,7 +17,7 @@ from ettrick.sim.engine.fleet_result import size_class
 from ettrick.sim.engine.holders import Holder
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import EventPriority
-from ettrick.sim.engine.lives import SourceInfo
+from ettrick.sim.engine.lives import process_sources
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.records import Records
 from ettrick.sim.engine.runs import Runs
@@ -74,15 +74,7 @@ class ClusterQueue(Queue):
         self.services: list[ReplicaPool] = []
         self.allocations.keeps = lambda holder, node, failure: self.services[holder.service].keep(holder, node, failure)
         self.stops = Stops(Runs(self.admission, self.services), self.services)
-        self.process_sources = [
-            [
-                SourceInfo(source, index, prepared, jobs.replication, stream.name)
-                for index, source in enumerate(prepared.sources)
-                if source.of_processes
-            ]
-            for stream in self.streams
-        ]
-        """Sources of failures of whole jobs, for each stream: they strike processes, and no node."""
+        self.process_sources = [process_sources(prepared, jobs.replication, stream.name) for stream in self.streams]
         start_services(self.admission, prepared.services, self.services)
         for stream in self.streams:
             self.sources.append(stream.arrivals(prepared.seed, jobs.replication, self.end))
@@ -295,6 +287,18 @@ def pools_of(prepared: Prepared) -> tuple[list[PlannerPool], list[int]]:
         for first, last in partition.nodes or ((0, prepared.nodes - 1),):
             for node in range(first, last + 1):
                 inside[node].append(index)
+    windows = _windows_of(prepared)
+    pools: dict[PlannerPool, int] = {}
+    pool_of = []
+    for node in range(prepared.nodes):
+        domain = prepared.packed_by[node] if prepared.packed_by else 0
+        pool = PlannerPool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
+        pool_of.append(pools.setdefault(pool, len(pools)))
+    return list(pools), pool_of
+
+
+def _windows_of(prepared: Prepared) -> dict[int, list[tuple[float, float]]]:
+    """Return the windows of maintenance of each node that has any [s]."""
     windows: dict[int, list[tuple[float, float]]] = {}
     for source in prepared.sources:
         if source.planned and source.recorded is not None and not source.of_fabric:
@@ -302,13 +306,7 @@ def pools_of(prepared: Prepared) -> tuple[list[PlannerPool], list[int]]:
             for unit, start, end in zip(rows.unit.tolist(), rows.start.tolist(), rows.end.tolist(), strict=True):
                 for node in _nodes_of(source, unit, prepared):
                     windows.setdefault(node, []).append((start, end))
-    found: dict[PlannerPool, int] = {}
-    pool_of = []
-    for node in range(prepared.nodes):
-        domain = prepared.packed_by[node] if prepared.packed_by else 0
-        pool = PlannerPool(0, domain, tuple(inside[node]), tuple(sorted(windows.get(node, ()))))
-        pool_of.append(found.setdefault(pool, len(found)))
-    return list(found), pool_of
+    return windows
 
 
 def _nodes_of(source: FailureSource, unit: int, prepared: Prepared) -> Sequence[int]:

@@ -153,38 +153,7 @@ class Interruptions:
         if group is not job.main:
             self.jobs.follow(group, group.resume, now)
             return
-        failure = group.failure
-        assert failure is not None
-        source = failure.info.source
-        width = job.nodes_per_replica
-        positions: Sequence[int] = group.missing
-        if group.replaced or group.ended:
-            job.lost.update(group.replaced)
-            positions = (*group.missing, *group.replaced, *group.ended)
-        if group.missing:
-            job.lost.update(group.missing)
-        cluster = self.cluster
-        plan: Plan
-        if source.away is not None:
-            # Nothing has failed that the strategy would have to know of.
-            plan = (Requeue(draw(source.away, failure.mark, "away")),)
-        else:
-            parts = sorted({position // width for position in positions}) if job.replicas > 1 else positions[:1]
-            stages = tuple(parts) if job.redundant is not None else ()
-            view = FailureView(
-                source.name, source.planned, lost, len(parts), failure.mark, source.fault, stages, stops_all
-            )
-            job_view = self.job_view(job, now, failure.mark)
-            counts = ClusterView(cluster.spare.count, cluster.idle.count)
-            try:
-                plan, job.memory = self.recovery.plan(view, job_view, counts, job.memory)
-                if self.is_of_plugin:
-                    check_plan(plan, job_view)
-            except Exception as error:
-                blamed = plugins.blame(error, self.recovery)
-                if blamed is None:
-                    raise
-                raise blamed from error
+        plan = self._plan(job, lost, stops_all, now)
         if (group.replaced or group.ended) and not any(type(step) is Background for step in plan):
             # All replicas restore together: who lost its state gets it back like the others.
             group.replaced = []
@@ -197,6 +166,41 @@ class Interruptions:
             plan = (Save(), *plan)
         self.jobs.follow(group, plan, now)
         self.jobs.replicas.gather(job, now)
+
+    def _plan(self, job: Job, lost: int, stops_all: bool, now: float) -> Plan:
+        """Return what follows the failure of a job that has lost so many nodes: the plan of the strategy."""
+        main = job.main
+        failure = main.failure
+        assert failure is not None, "one has struck it"
+        source, width = failure.info.source, job.nodes_per_replica
+        positions: Sequence[int] = main.missing
+        if main.replaced or main.ended:
+            job.lost.update(main.replaced)
+            positions = (*main.missing, *main.replaced, *main.ended)
+        if main.missing:
+            job.lost.update(main.missing)
+        if source.away is not None:
+            # Nothing has failed that the strategy would have to know of.
+            return (Requeue(draw(source.away, failure.mark, "away")),)
+        parts = sorted({position // width for position in positions}) if job.replicas > 1 else positions[:1]
+        stages = tuple(parts) if job.redundant is not None else ()
+        view = FailureView(source.name, source.planned, lost, len(parts), failure.mark, source.fault, stages, stops_all)
+        return self._ask(view, job, self.job_view(job, now, failure.mark))
+
+    def _ask(self, view: FailureView, job: Job, job_view: JobView) -> Plan:
+        """Return the plan of the strategy; a mistake of a plugin is blamed on it."""
+        counts = ClusterView(self.cluster.spare.count, self.cluster.idle.count)
+        try:
+            plan: Plan
+            plan, job.memory = self.recovery.plan(view, job_view, counts, job.memory)
+            if self.is_of_plugin:
+                check_plan(plan, job_view)
+        except Exception as error:
+            blamed = plugins.blame(error, self.recovery)
+            if blamed is None:
+                raise
+            raise blamed from error
+        return plan
 
     def place_of(self, group: ReplicaGroup, node: int, failure: FailureEvent) -> int:
         """Return the position of a node of the group, or of the rank that a failure of the job strikes; -1 for none."""
@@ -227,16 +231,11 @@ class Interruptions:
         spared: dict[FailureEvent, bool] = {}
         if group.suspects:
             for node, failure in group.suspects:
-                before = lost
-                holds = node >= 0 and cluster.group[node] is group
-                if holds and failure.info.keeps and self._narrow(group, node, failure):
+                count = self._remove_victim(group, node, failure, now)
+                if count is None:
                     continue
-                if node >= 0 and failure.info.by_course:
-                    lost += self.jobs.repair.diagnose(node, failure, group, now)
-                elif holds and cluster.outages[node]:
-                    self.jobs.repair.send(node, now)
-                    lost += 1
-                stays = lost == before and (node < 0 or cluster.group[node] is group)
+                lost += count
+                stays = not count and (node < 0 or cluster.group[node] is group)
                 spared[failure] = spared.get(failure, True) and stays
                 position = self.place_of(group, node, failure)
                 if position >= 0:
@@ -247,6 +246,19 @@ class Interruptions:
         cluster.let_go_torn(group, now)
         stops = (failure.info.source.fault not in OF_ONE_RANK for failure, is_spared in spared.items() if is_spared)
         return lost, any(stops)
+
+    def _remove_victim(self, group: ReplicaGroup, node: int, failure: FailureEvent, now: float) -> int | None:
+        """Send a node that has failed to repair; return how many its group loses; None if it keeps it."""
+        cluster = self.cluster
+        holds = node >= 0 and cluster.group[node] is group
+        if holds and failure.info.keeps and self._narrow(group, node, failure):
+            return None
+        if node >= 0 and failure.info.by_course:
+            return self.jobs.repair.diagnose(node, failure, group, now)
+        if holds and cluster.outages[node]:
+            self.jobs.repair.send(node, now)
+            return 1
+        return 0
 
     def _outlive(self, group: ReplicaGroup, position: int, failure: FailureEvent) -> None:
         """Note what a failure has taken of a node that stays in its job."""

@@ -354,14 +354,6 @@ class SourceInfo:
         self.prefix = (prepared.seed, replication)
         self.stream = stream
         self.numbers: dict[str, UniformStream] = {}
-        detection_race = source.detection_race
-        fixed = detection_race.fixed if detection_race is not None else 0.0
-        self.detection = detection_race.draw if detection_race is not None and fixed is None else fixed or 0.0
-        """Time from a failure to its detection [s], or a function of the failure's marks."""
-        self.repair = _sampler(source.repair) if source.repair is not None else 0.0
-        self.returns = source.renews == "at_return" and source.clock != "in_service"
-        """Whether the next life begins at the return; the clock in_service stands still until then anyway."""
-        self.in_service = source.clock == "in_service"
         self.of_job = source.part == "job"
         self.of_fabric = source.of_fabric
         """Whether the cables decide whom its failures strike."""
@@ -371,14 +363,25 @@ class SourceInfo:
         self.warns = self.saves or max(source.recall, source.checked[0], source.preflight) > 0
         """Whether somebody may know of its failures before they stop a node."""
         self.always = source.interrupts >= 1 and source.idle_hazard >= 1 and not source.thinned
-        blast = source.blast
-        scattered = blast is not None and blast.spread is not None
-        self.slots = _ANY_NUMBER if stream else prepared.nodes if scattered else source.units
-        """How many slots its failures can have; those of scattered nodes have their node."""
-        self.divisor = 1 if scattered else 0 if self.of_fabric else prepared.slots_per_node.get(source.part, 0)
-        self.blast = prepared.blast.get(source.part)
-        self.apart = blast is not None and blast.repair == "nodes" and not scattered
-        """Whether the nodes of one failure are repaired each by itself."""
+        self.reboots = source.damage == "reboot"
+        self._set_times(prepared)
+        self._set_units(prepared)
+
+    def _set_times(self, prepared: Prepared) -> None:
+        """Set when its failures are detected, repaired and followed by the next."""
+        source = self.source
+        detection_race = source.detection_race
+        fixed = detection_race.fixed if detection_race is not None else 0.0
+        self.detection = detection_race.draw if detection_race is not None and fixed is None else fixed or 0.0
+        """Time from a failure to its detection [s], or a function of the failure's marks."""
+        self.repair = _sampler(source.repair) if source.repair is not None else 0.0
+        self.returns = source.renews == "at_return" and source.clock != "in_service"
+        """Whether the next life begins at the return; the clock in_service stands still until then anyway."""
+        self.in_service = source.clock == "in_service"
+        # A life that renews at failure is in the trace, at its own time.
+        later = source.tempo is not None and source.renews != "at_failure"
+        end = prepared.warmup + prepared.horizon
+        self.tempo = source.tempo.realise(end, *self.prefix) if later and source.tempo is not None else None
         self.by_course = (
             source.repair is None and source.recorded is None and source.rollout is None and not self.of_job
         )
@@ -386,19 +389,34 @@ class SourceInfo:
         self.keeps = source.fault in prepared.recovery.narrows_on and not self.by_course
         """Whether a node that it strikes may stay in its job with fewer GPUs; by the class of the fault, because the
         lives of the GPUs of a node may have been put together to one."""
-        self.reboots = source.damage == "reboot"
+
+    def _set_units(self, prepared: Prepared) -> None:
+        """Set what its slots are, and which nodes a failure of one takes down."""
+        source, blast = self.source, self.source.blast
+        scattered = blast is not None and blast.spread is not None
+        self.slots = _ANY_NUMBER if self.stream else prepared.nodes if scattered else source.units
+        """How many slots its failures can have; those of scattered nodes have their node."""
+        self.divisor = 1 if scattered else 0 if self.of_fabric else prepared.slots_per_node.get(source.part, 0)
+        self.blast = prepared.blast.get(source.part)
+        self.apart = blast is not None and blast.repair == "nodes" and not scattered
+        """Whether the nodes of one failure are repaired each by itself."""
         drawn = blast is not None and blast.size is not None and not scattered
         self.victims = Victims(blast, source.name, *self.prefix) if drawn and blast is not None else None
-        # A life that renews at failure is in the trace, at its own time.
-        later = source.tempo is not None and source.renews != "at_failure"
-        end = prepared.warmup + prepared.horizon
-        self.tempo = source.tempo.realise(end, *self.prefix) if later and source.tempo is not None else None
 
     def numbers_for(self, purpose: str) -> UniformStream:
         """Return the marks for a purpose."""
         key = rng.stream(*self.prefix, *self.stream, "mark", self.source.name, purpose)
         found = self.numbers[purpose] = UniformStream(key, self.slots)
         return found
+
+
+def process_sources(prepared: Prepared, replication: int, owner: str) -> list[SourceInfo]:
+    """Return the sources of failures that strike processes and no node, with the lives of a stream or a service."""
+    return [
+        SourceInfo(source, index, prepared, replication, owner)
+        for index, source in enumerate(prepared.sources)
+        if source.of_processes
+    ]
 
 
 def _sampler(law: LawModel) -> float | Callable[[float], float]:

@@ -193,14 +193,18 @@ class Repair:
                 self.failures.renew(failure)
         else:
             for unit in [(node,) for node in nodes] if info.apart else [nodes]:
-                repair = info.repair
-                seconds = repair if isinstance(repair, float) else repair(failure.mark_at(unit[0], "repair"))
-                if seconds > 0:
-                    self._take_out(failure, unit, outside, seconds)
-                else:
-                    self.mend(failure, unit, now)
-                    if not info.apart:
-                        self.failures.renew(failure)
+                self._take_unit(failure, unit, outside, now)
+
+    def _take_unit(self, failure: FailureEvent, unit: Sequence[int], outside: Sequence[int], now: float) -> None:
+        """Take nodes down that are repaired together, for a drawn time."""
+        repair = failure.info.repair
+        seconds = repair if isinstance(repair, float) else repair(failure.mark_at(unit[0], "repair"))
+        if seconds > 0:
+            self._take_out(failure, unit, outside, seconds)
+        else:
+            self.mend(failure, unit, now)
+            if not failure.info.apart:
+                self.failures.renew(failure)
 
     def _take_out(self, failure: FailureEvent, nodes: Sequence[int], outside: Sequence[int], seconds: float) -> None:
         """Take nodes down for a repair of so many `seconds`, from when it is known and its part is there."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ettrick.sim.engine.fleet_result import DIRECT, size_class
 from ettrick.sim.engine.holders import Holder
 from ettrick.sim.engine.kernel import EventPriority
-from ettrick.sim.engine.lives import SourceInfo
+from ettrick.sim.engine.lives import process_sources
 from ettrick.sim.engine.service_fluid import (
     BUSY,
     FAILED,
@@ -65,15 +65,9 @@ class ReplicaPool:
     """The replicas of a service that decode, or those that read its prompts (`fluid.readers`)."""
 
     def __init__(
-        self,
-        admission: Admission,
-        plan: ServicePlan,
-        fluid: RequestFluid,
-        capacity: ServingCapacity,
-        account: int,
-        index: int,
-        readers: ReplicaPool | None = None,
-    ) -> None:
+        self, admission: Admission, plan: ServicePlan, fluid: RequestFluid, capacity: ServingCapacity, account: int,
+        index: int, readers: ReplicaPool | None = None,
+    ) -> None:  # fmt: skip
         self.admission = admission
         self.plan = plan
         self.fluid = fluid
@@ -94,16 +88,9 @@ class ReplicaPool:
         self.hurt: dict[Holder, int] = {}
         """Holders with nodes that have lost GPUs and serve on, and the cause of the last loss."""
         self.waiting: dict[Holder, None] = {}
-        """Holders in the queue."""
         self.slow: dict[Holder, None] = {}
         """Holders that serve at less than their capacity."""
-        jobs = admission.jobs
-        self.process_sources = [
-            SourceInfo(source, index, jobs.prepared, jobs.replication, plan.name)
-            for index, source in enumerate(jobs.prepared.sources)
-            if source.of_processes
-        ]
-        """Sources of failures of processes, which strike a holder and no node."""
+        self.process_sources = process_sources(admission.jobs.prepared, admission.jobs.replication, plan.name)
         self.number = 0
         self.flushed = 0.0
         """Up to when it is charged [s]."""
@@ -266,7 +253,7 @@ class ReplicaPool:
                 gpu_s = (end - start) * holder.lacks * self.per_node
                 self.charge(self.account, bucket, holder.why, holder.via, gpu_s, start, end)
 
-    # ------------------------------------------------------------------------------------- gangs that stop serving
+    # ---------------------------------------------------------------------------------- replicas that stop serving
 
     def leave(self, holder: Holder, now: float) -> None:
         """Let a holder stop serving of which all know before: it takes no more requests, and ends those that it has."""
@@ -436,7 +423,7 @@ class ReplicaPool:
         return sum(cluster.outages[node] for node in cluster.narrow.intersection(allocation.nodes))
 
     def refill(self, now: float) -> None:
-        """Give gangs that serve with fewer nodes others, where there are some, and GPUs that are repaired."""
+        """Give holders that serve with fewer nodes others, where there are some, and GPUs that are repaired."""
         for holder in list(self.hurt):
             lost = self._lost(holder)
             if holder.is_serving and lost < holder.broken:
@@ -476,7 +463,7 @@ class ReplicaPool:
     # ---------------------------------------------------------------------------------- scaling, rolling upgrades
 
     def _on_scale(self, call: ScheduledCall) -> None:
-        """Let there be as many gangs as the demand of a window ago asks for."""
+        """Scale to as many holders as the demand of a window ago asks for."""
         now, plan = self.kernel.now, self.plan
         assert plan.scale is not None
         target, least, most, window = plan.scale
@@ -513,7 +500,7 @@ class ReplicaPool:
         self.kernel.at(following * self.plan.upgrade[0], EventPriority.PHASE, self._on_upgrade, following)
 
     def _renew(self, now: float) -> None:
-        """Let the next gangs start anew, as many as may at a time."""
+        """Start the next holders anew, as many as may at a time."""
         assert self.plan.upgrade is not None
         batch = max(self.plan.upgrade[1] // self.plan.together, 1)
         while self.renewing and self.restarting < batch:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.failures.trace import FailureTrace
@@ -221,46 +222,47 @@ class Simulation:
             if stop >= shift
         )
 
+    def _job_result(self, job: Job, end: float) -> JobResult:
+        """Close the account of a job and return what became of it."""
+        warmup = self.prepared.warmup
+        stop = end if np.isnan(job.end) else job.end
+        requested = job.gpus * max(stop - job.arrival, 0.0)
+        job.account.close(requested, f"job '{job.name}'")
+        return JobResult(
+            name=job.name,
+            gpus=job.gpus,
+            requested=requested,
+            totals=job.account.totals(),
+            work=job.work - job.account.wrong,
+            at_risk=job.state.at_risk,
+            running=job.running_seconds,
+            node_seconds=job.node_seconds,
+            latencies=dict(job.latencies),
+            excess=job.excess,
+            arrival=job.arrival - warmup,
+            start=job.start - warmup,
+            end=stop - warmup,
+            finished=job.finished,
+            censored=not job.finished and job.target < np.inf,
+            interruptions=dict(job.interruptions),
+            disruptions=dict(job.disruptions),
+            merged=job.merged,
+            steps=self.jobs.steps.done(job) * (1.0 - job.account.wrong / max(job.work, 1e-100)),
+            restores=dict(job.restores),
+            accepted=job.accepted,
+            given_up=job.given_up - warmup,
+            given_up_for=job.main.cause if job.given_up < np.inf else 0,
+        )
+
     def _result(self) -> Result:
         """Close the ledger and collect what happened."""
         prepared = self.prepared
         end = self.edges[-1]
         owned = prepared.nodes * prepared.gpus_per_node * (end - prepared.warmup)
-        jobs = []
+        jobs = tuple(self._job_result(job, end) for job in self.jobs.all)
         held = np.zeros(self.outside.totals().shape[1])
-        for job in self.jobs.all:
-            stop = end if np.isnan(job.end) else job.end
-            requested = job.gpus * max(stop - job.arrival, 0.0)
-            job.account.close(requested, f"job '{job.name}'")
-            totals = job.account.totals()
-            held += totals.sum(axis=(0, 2)) - np.asarray(job.account.absent)
-            jobs.append(
-                JobResult(
-                    name=job.name,
-                    gpus=job.gpus,
-                    requested=requested,
-                    totals=totals,
-                    work=job.work - job.account.wrong,
-                    at_risk=job.state.at_risk,
-                    running=job.running_seconds,
-                    node_seconds=job.node_seconds,
-                    latencies=dict(job.latencies),
-                    excess=job.excess,
-                    arrival=job.arrival - prepared.warmup,
-                    start=job.start - prepared.warmup,
-                    end=stop - prepared.warmup,
-                    finished=job.finished,
-                    censored=not job.finished and job.target < np.inf,
-                    interruptions=dict(job.interruptions),
-                    disruptions=dict(job.disruptions),
-                    merged=job.merged,
-                    steps=self.jobs.steps.done(job) * (1.0 - job.account.wrong / max(job.work, 1e-100)),
-                    restores=dict(job.restores),
-                    accepted=job.accepted,
-                    given_up=job.given_up - prepared.warmup,
-                    given_up_for=job.main.cause if job.given_up < np.inf else 0,
-                )
-            )
+        for job, summary in zip(self.jobs.all, jobs, strict=True):
+            held += summary.totals.sum(axis=(0, 2)) - np.asarray(job.account.absent)
         units = len(prepared.units.nodes) if prepared.units is not None else 0
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
@@ -275,7 +277,7 @@ class Simulation:
             edges=np.asarray(self.edges) - prepared.warmup,
             owned=owned,
             capacity=owned * prepared.capacity,
-            jobs=tuple(jobs),
+            jobs=jobs,
             cluster=cluster,
             outside=outside,
             node_seconds=prepared.serving * (end - prepared.warmup),
