@@ -276,7 +276,7 @@ def _of_axes(
     step = max(steps, key=lambda step: abs(step.change.mean.value), default=None)
     if step is None or not _is_resolved(step.change):
         return ()
-    word = " higher" if step.change.mean.value > 0 else " lower"
+    word = (" lower", " higher")[step.change.mean.value > 0]
     rest = asked.where({name: label for name, label in values.items() if name != step.axis})
     where = line("with ", rest, ", ") if rest else ""
     size = line(asked.apart(step.change, here.mean), word,
