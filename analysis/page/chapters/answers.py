@@ -87,7 +87,7 @@ def answers_of(places: SourceDocument, rows: CellRows | None = None) -> list[tup
     """Return what the answers of a study say, in order; those that say nothing are left out."""
     count = len(places.content.answers)
     questions: list[Asked[Any]] = [AnsweredQuestion(places, index, rows or CellRows()) for index in range(count)]
-    return [(asked, text) for asked in questions if (text := _told(asked)) is not None]
+    return [(asked, text) for asked in questions if (text := _answer_text(asked)) is not None]
 
 
 def chosen_cells(content: SweepDocument) -> tuple[int, int | None] | None:
@@ -1325,7 +1325,7 @@ def _trend_table(asked: Asked[typed.TrendAnswer]) -> TableBlock:
 
 
 class AnswerKind(NamedTuple):
-    """How the answers to one kind of question are told: in words, as a table of all of it, and as a picture."""
+    """How the answers to one kind of question are stated: in words, as a table of all of it, and as a picture."""
 
     lead: Callable[[Asked[Any]], AnswerText | None]  # ``None`` where there is nothing to say
     table: Callable[[Asked[Any]], TableBlock | None]
@@ -1344,7 +1344,7 @@ ANSWERS = {
 """Of each kind in `ettrick.analysis.study.model.QUESTIONS`."""
 
 
-def _told(asked: Asked[Any]) -> AnswerText | None:
+def _answer_text(asked: Asked[Any]) -> AnswerText | None:
     """Return what an answer says; of a question that another package brings its own words, or else its numbers."""
     kind = ANSWERS.get(asked.content["use"])
     if kind is None:
