@@ -128,7 +128,7 @@ IDLE_WORDS = {
 
 
 class GpuTime(NamedTuple):
-    """GPU-time that went to a bucket, and to which causes; what stood idle is told apart by the reason."""
+    """GPU-time that went to a bucket, and to which causes; idle time is distinguished by its reason."""
 
     bucket: str
     share: float  # of what was requested or owned [-]
