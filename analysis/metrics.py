@@ -31,7 +31,7 @@ class BucketWords(NamedTuple):
         What it holds, in plain words; docs/reference/buckets.md has it exactly.
     lost_to
         What the time of a job goes to, in words that stand after "goes to".
-    hue, opacity
+    hue
         Colour in charts, as a number for `ettrick.analysis.page.charts.sheet.hue`.
     noun
         What there is more or less of, where the label does not say it.
@@ -43,7 +43,6 @@ class BucketWords(NamedTuple):
     gloss: str
     lost_to: str
     hue: int
-    opacity: float = 1.0
     noun: str = ""
     served: str = ""
 
@@ -81,18 +80,18 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
         "starved", "the job holds its place and waits for nodes to replace lost ones",
         "waiting for nodes that replace failed ones", _GREY, noun="waiting for nodes"),
     "queued": BucketWords(
-        "queued", "the job waits in the queue for all its nodes", "waiting in the queue to start", _GREY, 0.5,
+        "queued", "the job waits in the queue for all its nodes", "waiting in the queue to start", _GREY,
         noun="queueing"),
     "maintenance": BucketWords(
-        "maintenance", "planned work on nodes while they stay in the job", "planned work on the nodes", _INK, 0.7),
+        "maintenance", "planned work on nodes while they stay in the job", "planned work on the nodes", _INK),
     "auxiliary": BucketWords(
-        "auxiliary", "periodic work that stops training, such as evaluation", "other stops", _INK, 0.3),
+        "auxiliary", "periodic work that stops training, such as evaluation", "other stops", _INK),
     "wrong_work": BucketWords(
         "wrong work", "training that a fault made wrong and that stays, because no saved state from before is left",
-        "training that is wrong and stays", 7, 0.5),
+        "training that is wrong and stays", 7),
     "given_up": BucketWords(
         "given up", "the job has failed for good, and nobody starts it again",
-        "the time after the job has failed for good", 4, 0.5),
+        "the time after the job has failed for good", 4),
     "spare_idle": BucketWords("spare idle", "healthy nodes kept ready as spares", "spares that wait", 2),
     "repair": BucketWords("repair", "nodes in repair, or waiting for it", "nodes in repair", 3),
     "qualification": BucketWords("qualification", "nodes in tests after a repair", "tests after a repair", 6),
@@ -103,7 +102,7 @@ BUCKETS: Mapping[str, BucketWords] = MappingProxyType({
         "unallocated", "healthy nodes that no job asked for", "nodes that nobody asked for", _GREY),
     "headroom": BucketWords(
         "headroom", "replicas of services that serve, as far as there is nothing to serve",
-        "replicas that wait for requests", 1, 0.5),
+        "replicas that wait for requests", 1),
 })
 # fmt: on
 
