@@ -15,38 +15,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ettrick.analysis.logs.tables import UnusedError
-from ettrick.sim.records import (
-    CHUNK,
-    CLOCKS,
-    NOTHING,
-    ZONES,
-    LogError,
-    Moments,
-    StrayError,
-    Table,
-    Unpacked,
-    duration,
-    end_of,
-    number,
-    unit_of,
-)
+from ettrick.sim import records
+from ettrick.sim.records import NOTHING, LogError, Moments, StrayError, Table, Unpacked
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     import io
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ettrick.analysis.logs.tables import (
-        LogFile,
-        LoggedAttempt,
-        Rules,
-        SampleRun,
-        Snapshot,
-        Sort,
-        SpanEdge,
-        StateChange,
-        Tables,
-    )
+    from ettrick.analysis.logs import tables as rows
+    from ettrick.analysis.logs.tables import LogFile, Rules, Sort, Tables
     from ettrick.sim.records import HostLists
 
     Row = TypeVar("Row")
@@ -65,8 +43,8 @@ class ReaderContext:
     tables: Tables
     rules: Rules
     hosts: HostLists
-    points: list[StateChange] = field(default_factory=list)
-    series: dict[tuple[str, str, str], list[SampleRun]] = field(default_factory=dict)
+    points: list[rows.StateChange] = field(default_factory=list)
+    series: dict[tuple[str, str, str], list[rows.SampleRun]] = field(default_factory=dict)
     """Runs of equal samples, by metric, node and what of it."""
     starts: list[tuple[float, str]] = field(default_factory=list)
     """When jobs started, and their lists of hosts, as the log of the scheduler says."""
@@ -74,10 +52,10 @@ class ReaderContext:
     """Of each address, or other name, the nodes that a source says have it."""
     labels: set[tuple[str, ...]] = field(default_factory=set)
     """Names that the labels of one series have for its node, the first one in use."""
-    snapshots: list[Snapshot] = field(default_factory=list)
-    cycles: list[LoggedAttempt] = field(default_factory=list)
+    snapshots: list[rows.Snapshot] = field(default_factory=list)
+    cycles: list[rows.LoggedAttempt] = field(default_factory=list)
     """What ran between two restarts inside one run of a job."""
-    entries: list[SpanEdge] = field(default_factory=list)
+    entries: list[rows.SpanEdge] = field(default_factory=list)
     """What training logs say, in any order."""
 
 
@@ -129,10 +107,10 @@ class LogReader:
         if text.lower() in NOTHING:
             return empty
         name = self._table.name_of(role) if self._table is not None else ""
-        zone = end_of(name, ZONES)
+        zone = records.end_of(name, records.ZONES)
         clock = self._utc if zone in ("utc", "gmt", "z") else self.clock
-        if self._table is not None and (unit := unit_of(name)):
-            return number(self._table.clear(text)) * unit
+        if self._table is not None and (unit := records.unit_of(name)):
+            return records.number(self._table.clear(text)) * unit
         try:
             return clock.read(text, line, role if role == "start" else "")
         except StrayError:
@@ -161,15 +139,15 @@ class LogReader:
         """
         assert self._table is not None, "lengths are read of a table"
         if re.fullmatch(r"\d+:\d\d", text):
-            seconds = CLOCKS.get(end_of(self._table.name_of(role), CLOCKS))
+            seconds = records.CLOCKS.get(records.end_of(self._table.name_of(role), records.CLOCKS))
             if seconds is not None:
-                return duration(text + seconds)
+                return records.duration(text + seconds)
             raise ValueError(f"'{text}', which is hours and minutes, or minutes and seconds: write 01:30:00")
         text = self._table.clear(text)
         try:
-            value = number(text)
+            value = records.number(text)
         except ValueError:
-            return duration(text)
+            return records.duration(text)
         return value * self.unit(role) if value else 0.0
 
     def table(
@@ -215,12 +193,12 @@ class LogReader:
         """
         assert self._table is not None, "units are asked for while a table is read"
         name = self._table.name_of(role)
-        if name and not unit_of(name):
+        if name and not records.unit_of(name):
             raise LogError(
                 f"{self.file}:{self._table.line}: column '{name}' does not say its unit; call it {role}_s, {role}_min, "
                 f"{role}_h or {role}_days"
             )
-        return unit_of(name)
+        return records.unit_of(name)
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the lines with their numbers; a file that ends early, as a cut gzip file does, ends here too."""
@@ -244,7 +222,7 @@ class LogReader:
         rest, number = b"", 1
         while True:
             try:
-                piece = self._stream.read1(CHUNK)
+                piece = self._stream.read1(records.CHUNK)
             except (EOFError, OSError, zlib.error) as error:
                 self._ends_early(error, number)
                 piece = b""
@@ -382,7 +360,7 @@ def peek(stream: io.BufferedReader[Any], file: str) -> list[str]:
         If it is packed otherwise than by gzip, of another encoding, or empty.
     """
     try:
-        head = stream.peek(CHUNK)[: LOOK * 300]
+        head = stream.peek(records.CHUNK)[: LOOK * 300]
     except (OSError, EOFError, zlib.error) as error:
         raise LogError(f"{file}: cannot be unpacked ({error})") from None
     if head[:2] in (b"\xff\xfe", b"\xfe\xff"):

@@ -23,16 +23,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ettrick.analysis.amounts import number_of
+from ettrick.analysis.logs import tables as rows
 from ettrick.analysis.logs.reconcile import JobStarts, close_by_jobs
-from ettrick.analysis.logs.tables import (
-    Exposure,
-    NodeEvent,
-    PartFault,
-    SampleRun,
-    Snapshot,
-    StateChange,
-    UnusedError,
-)
+from ettrick.analysis.logs.tables import Exposure, NodeEvent, PartFault, SampleRun, StateChange, UnusedError
 from ettrick.sim.records import LogError, StrayError
 from ettrick.sim.units import DAY
 
@@ -154,7 +147,7 @@ def read_nodes(log: LogReader) -> None:
         log.reading.snapshots += (shot._replace(t=taken) for shot, _ in shots)
 
 
-def _snapshot(log: LogReader, node: Mapping[str, Any], line: int) -> tuple[Snapshot, float]:
+def _snapshot(log: LogReader, node: Mapping[str, Any], line: int) -> tuple[rows.Snapshot, float]:
     """Return what a snapshot says of a node, and its last heartbeat [s]."""
 
     def read(value: Any) -> float:
@@ -176,7 +169,7 @@ def _snapshot(log: LogReader, node: Mapping[str, Any], line: int) -> tuple[Snaps
     ready = conditions["Ready"]
     beats = [read(entry["lastHeartbeatTime"]) for entry in conditions.values() if entry.get("lastHeartbeatTime")]
     since = read(ready["lastTransitionTime"])
-    shot = Snapshot(0.0, name, ready["status"] == "True", since, cordoned, bad, exposure)
+    shot = rows.Snapshot(0.0, name, ready["status"] == "True", since, cordoned, bad, exposure)
     return shot, max(beats, default=math.nan)
 
 
@@ -223,7 +216,7 @@ def _snapshots(reading: ReaderContext) -> list[Exposure]:
 
     Of a change between two snapshots that only shows in a later one, the middle is taken.
     """
-    before: dict[str, Snapshot] = {}
+    before: dict[str, rows.Snapshot] = {}
     for now in sorted(reading.snapshots, key=lambda shot: (shot.t, shot.node)):
         last = before.get(now.node)
         before[now.node] = now if last is None else now._replace(seen_as=last.seen_as)
@@ -235,7 +228,7 @@ def _snapshots(reading: ReaderContext) -> list[Exposure]:
     return [replace(shot.seen_as, t_exit=math.inf if shot.t == end else shot.t) for shot in before.values()]
 
 
-def _ready_changes(now: Snapshot, last: Snapshot | None) -> Iterator[StateChange]:
+def _ready_changes(now: rows.Snapshot, last: rows.Snapshot | None) -> Iterator[StateChange]:
     """Yield when a node went out of service or returned since the last snapshot."""
     keep = functools.partial(_shot_change, now, "ready", "not_responding", "Ready")
     state, other = ("up", "down") if now.ready else ("down", "up")
@@ -251,7 +244,7 @@ def _ready_changes(now: Snapshot, last: Snapshot | None) -> Iterator[StateChange
         yield keep((last.t + now.t) / 2, state)
 
 
-def _cordon_changes(now: Snapshot, last: Snapshot | None) -> Iterator[StateChange]:
+def _cordon_changes(now: rows.Snapshot, last: rows.Snapshot | None) -> Iterator[StateChange]:
     """Yield when a node was cordoned or uncordoned since the last snapshot."""
     keep = functools.partial(_shot_change, now, "schedulable", "unknown", "schedulable")
     seen = now.t if last is None else last.t
@@ -263,12 +256,14 @@ def _cordon_changes(now: Snapshot, last: Snapshot | None) -> Iterator[StateChang
         yield keep(middle, "up", quiet=True)
 
 
-def _shot_change(shot: Snapshot, key: str, cause: str, basis: str, t: float, does: str, **more: Any) -> StateChange:
+def _shot_change(
+    shot: rows.Snapshot, key: str, cause: str, basis: str, t: float, does: str, **more: Any
+) -> StateChange:
     where = shot.seen_as
     return StateChange(t, shot.node, does, key, "nodes", where.file, where.line, cause, basis, **more)
 
 
-def _new_conditions(rules: Rules, now: Snapshot, last: Snapshot) -> Iterator[NodeEvent]:
+def _new_conditions(rules: Rules, now: rows.Snapshot, last: rows.Snapshot) -> Iterator[NodeEvent]:
     """Yield the faults of conditions that are bad since the last snapshot."""
     for kind, fault in now.conditions.items():
         if kind not in last.conditions or last.conditions[kind].since != fault.since:

@@ -13,20 +13,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from ettrick.sim import catalog, units
+from ettrick.sim import catalog, records, units
 from ettrick.sim.failures.effects import Fault
 from ettrick.sim.failures.source import FailureSource, OutageLog
-from ettrick.sim.records import (
-    NOTHING,
-    HostLists,
-    LogError,
-    Table,
-    TimestampParser,
-    lines,
-    paused_collection,
-    same_hosts,
-    unit_of,
-)
+from ettrick.sim.records import NOTHING, HostLists, LogError, Table, TimestampParser
 from ettrick.sim.scenario.fields import Model, RuleError, Strategy
 from ettrick.sim.scenario.laws import Law
 
@@ -188,7 +178,7 @@ class Replay(Strategy):
         if not self.by_order:
             return log.units, {}
         every = {*log.units, *(name for other in others for name in other.units)}
-        same, _ = same_hosts(every)
+        same, _ = records.same_hosts(every)
         return _in_order(every - same.keys(), _shown(Path(self.file))), same
 
 
@@ -208,7 +198,7 @@ _Row: TypeAlias = tuple[float, float, int, str, tuple[str, ...]]
 """Start and end of an outage [s], its line, its cause, and the names of the nodes that are down."""
 
 
-@paused_collection()
+@records.paused_collection()
 def read_log(
     path: Path,
     columns: Columns,
@@ -279,7 +269,7 @@ def _rows(path: Path, columns: Columns, times: TimestampParser, second: float) -
     file, expand = _shown(path), HostLists().expand
     roles = {role: (name,) for role, name in columns}
     advice = "say which one it is, for example columns: {{role}: NAME}"
-    table = Table(lines(file), file, roles, ("unit", "start", "end"), advice=advice)
+    table = Table(records.lines(file), file, roles, ("unit", "start", "end"), advice=advice)
     first, last = (column_unit(table.name_of(role), second, has_unit=times.has_unit) for role in ("start", "end"))
 
     def read(row: Mapping[str, str], line: int) -> _Row:
@@ -298,7 +288,7 @@ def _rows(path: Path, columns: Columns, times: TimestampParser, second: float) -
 def _numbered(rows: list[_Row], names: dict[str, int], file: str) -> Iterator[tuple[_Row, list[int]]]:
     """Yield each row with the numbers of its nodes; others are added to `names`, unless these are an inventory."""
     is_complete = bool(names)
-    same, unclear = same_hosts({name for row in rows for name in row[4]}.union(names), names)
+    same, unclear = records.same_hosts({name for row in rows for name in row[4]}.union(names), names)
     if unclear:
         raise LogError(f"{file}: '{unclear[0][0]}' may be any of {', '.join(unclear[0][1:])}; write the names alike")
     for row in rows:
@@ -357,7 +347,7 @@ def column_unit(column: str, second: float, *, has_unit: bool) -> float:
     RuleError
         If another one is stated.
     """
-    named = unit_of(column)
+    named = records.unit_of(column)
     if named and named != second and has_unit:
         raise RuleError(("time_unit",), f"is not the unit that the name of column '{column}' states; leave it out")
     return named or second
@@ -366,7 +356,7 @@ def column_unit(column: str, second: float, *, has_unit: bool) -> float:
 def _inventory(path: Path, column: str) -> tuple[str, ...]:
     """Return the names of all nodes: in the column that the log has for units, or in the only one."""
     file, hosts = _shown(path), HostLists()
-    table = Table(lines(file), file, {"unit": (column,)}, ())
+    table = Table(records.lines(file), file, {"unit": (column,)}, ())
     if len(table.header) == 1:
         table.columns["unit"] = 0
     if "unit" not in table.columns:
