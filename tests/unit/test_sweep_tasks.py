@@ -607,7 +607,7 @@ def imported(name: str) -> Iterator[str]:
         elif isinstance(statement, ast.Import):
             modules = [alias.name for alias in statement.names]
         for found in modules:
-            file = Path(*found.split(".")[1:]).with_suffix(".py") if found.startswith("analysis.") else None
+            file = Path(*found.split(".")[2:]).with_suffix(".py") if found.startswith("ettrick.analysis.") else None
             if file is not None and (PACKAGE / file).is_file():
                 yield file.as_posix()
 
