@@ -116,7 +116,7 @@ def test_the_document_has_everything_that_the_table_has(loaded: LoadedStudy, tab
     known = summary_of(table.cells[2], "ettr")
     assert known is not None
     found = content["cells"][2]["metrics"]["ettr"]
-    assert (found["mean"], tuple(found["mean_ci95"]), found["method"]) == (known.mean, known.ci95, known.method)
+    assert (found["mean"], tuple(found["mean_ci95"]), found["method"]) == (known.mean, known.mean_ci95, known.method)
     assert found["p05"] is found["band90"] is None
     assert content["cells"][0]["metrics"]["p_finish_by"]["mean_ci95"] == [pytest.approx(0.025 ** (1 / 24)), 1.0]
     assert [answer["use"] for answer in content["answers"]] == ["threshold", "best"]
