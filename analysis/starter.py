@@ -69,7 +69,7 @@ class PublishedBatch(NamedTuple):
     source: str
 
 
-class FatTree(NamedTuple):
+class SwitchSizes(NamedTuple):
     """Ports of a switch, nodes behind the same leaf switches, and leaf groups of a pod; 0 for two tiers [-]."""
 
     radix: int
@@ -99,7 +99,7 @@ class ScenarioParts(NamedTuple):
     per_node: int
     spares: int
     is_rack: bool
-    fabric: FatTree
+    fabric: SwitchSizes
     sequences: int
     published: PublishedBatch
 
@@ -287,7 +287,7 @@ def _parts(wishes: InitOptions, chip: Accelerator, shape: ModelShape) -> Scenari
     return parts._replace(sequences=_sequences(parts))
 
 
-def _fabric(gpus: int, nodes: int, rails: int) -> FatTree:
+def _fabric(gpus: int, nodes: int, rails: int) -> SwitchSizes:
     """Return the smallest network of the usual ones that joins so many nodes."""
     for radix, leaf, pod in ((64, 32, 0), (64, 32, 4), (128, 64, 8)):
         fabric: dict[str, Any] = {"use": "fat-tree", "rails": rails, "radix": radix, "leaf": {"nodes": leaf}}
@@ -296,7 +296,7 @@ def _fabric(gpus: int, nodes: int, rails: int) -> FatTree:
             sim.ClusterSpec.model_validate({"nodes": nodes, "gpus_per_node": rails, "fabric": fabric})
         except ValueError:
             continue
-        return FatTree(radix, leaf, pod)
+        return SwitchSizes(radix, leaf, pod)
     raise StarterError(f"--gpus {gpus:,}: no fat tree of three tiers of switches with 128 ports joins so many")
 
 

@@ -39,14 +39,12 @@ class IncidentSize(Model):
             raise RuleError(("least",), "goes with mean or share; nodes and values say themselves how few they are")
         if self.values is not None and min(self.values) < 1:
             raise RuleError(("values",), f"an incident takes at least one node, not {min(self.values)}")
-        if self.weights is not None and (
-            self.values is None
-            or len(self.weights) != len(self.values)
-            or min(self.weights) < 0
-            or not sum(self.weights) > 0
-        ):
+        if self.weights is not None and not self._weighs_values(self.weights):
             raise RuleError(("weights",), "needs one number for each of values, none below zero and one above")
         return self
+
+    def _weighs_values(self, weights: tuple[float, ...]) -> bool:
+        return len(weights) == len(self.values or ()) > 0 and min(weights) >= 0 and sum(weights) > 0
 
     def draw(self, number: float, members: int) -> int:
         """Return the number of nodes that a uniform number gives in a domain of `members` nodes."""

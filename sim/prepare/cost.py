@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import Scenario
     from ettrick.sim.prepare.placement import EmptyCluster
-    from ettrick.sim.scenario.model import Curtailment
+    from ettrick.sim.scenario.model import CostSpec, Curtailment
     from ettrick.sim.scenario.streams import Profile
 
 _SWITCHES = ("leaf", "spine", "core")
@@ -54,6 +54,15 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
     upkeep = PowerAndCost(facility, levels=_levels(scenario, site, facility), ramp=ramp, cap=cap)
     if cost is None:
         return upkeep
+    _check_cost(scenario, cost, site, facility)
+    of_gpus = {
+        cause.name for choice in scenario.failures for cause in causes_of(choice) if getattr(cause, "part", "") == "gpu"
+    }
+    return replace(upkeep, cost=cost, repaired=tuple(_mended(source, of_gpus) for source in sources))
+
+
+def _check_cost(scenario: Scenario, cost: CostSpec, site: EmptyCluster, facility: Facility | None) -> None:
+    """Refuse prices of what is not known, not shared or not there."""
     if cost.energy is not None and facility is None:
         rule = "needs to know what a node draws, and the catalog does not: give power.idle and power.training"
         raise PathError(("cost", "energy"), rule)
@@ -64,10 +73,6 @@ def upkeep_of(scenario: Scenario, site: EmptyCluster, sources: Iterable[FailureS
     for part in cost.repair:
         if part not in known:
             raise PathError(("cost", "repair", part), catalog.unknown("part", part, known))
-    of_gpus = {
-        cause.name for choice in scenario.failures for cause in causes_of(choice) if getattr(cause, "part", "") == "gpu"
-    }
-    return replace(upkeep, cost=cost, repaired=tuple(_mended(source, of_gpus) for source in sources))
 
 
 def power_warnings(scenario: Scenario, upkeep: PowerAndCost) -> Iterator[str]:
