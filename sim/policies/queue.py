@@ -66,17 +66,19 @@ class PlannerJob:
         Time limit that is left [s]; infinite without one.
     eligible
         Since when it may start, and its age counts [s].
+    owner
+        What the engine keeps of it.
     """
 
     __slots__ = (
         "claim", "eligible", "end", "entry", "gpus", "is_reclaimed", "lane", "limit", "named_at", "nodes", "number",
-        "partition", "preemptions", "preemptor", "priority", "qos", "serial", "shape", "share", "size",
+        "owner", "partition", "preemptions", "preemptor", "priority", "qos", "serial", "shape", "share", "size",
         "start", "submit", "target", "tenant", "victims", "where",
     )  # fmt: skip
 
     def __init__(
         self, number: int, nodes: int, gpus: int, *, limit: float = INF, priority: float = 0, submit: float = 0.0,
-        eligible: float | None = None, tenant: int = 0, partition: int = 0, qos: int = 0,
+        eligible: float | None = None, tenant: int = 0, partition: int = 0, qos: int = 0, owner: Any = None,
     ) -> None:  # fmt: skip
         self.number = number
         self.nodes = nodes
@@ -88,6 +90,7 @@ class PlannerJob:
         self.tenant = tenant
         self.partition = partition
         self.qos = qos
+        self.owner = owner
         self.preemptions = 0
         self.serial = 0
         self.size = gpus

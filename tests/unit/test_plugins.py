@@ -48,10 +48,10 @@ KINDS = {
     "observers": ("ettrick.sim.policies.detection.watchers", "Heartbeat", "heartbeat"),
     "detection": ("ettrick.sim.policies.detection", "Observers", "observers"),
     "recovery": ("ettrick.sim.policies.recovery", "HotSpare", "hot-spare"),
-    "repair": ("ettrick.sim.policies.repair", "Tiers", "tiers"),
-    "lemons": ("ettrick.sim.policies.repair", "Threshold", "threshold"),
+    "repair": ("ettrick.sim.policies.repair", "RepairTiers", "tiers"),
+    "lemons": ("ettrick.sim.policies.repair", "BlameThreshold", "threshold"),
     "fabric": ("ettrick.sim.cluster.fabric", "FatTree", "fat-tree"),
-    "vary": ("ettrick.analysis.study.distributions", "Uniform", "uniform"),
+    "vary": ("ettrick.analysis.study.distributions", "UniformInput", "uniform"),
     "design": ("ettrick.analysis.study.designs", "LatinHypercube", "latin-hypercube"),
     "questions": ("ettrick.analysis.study.questions.best", "Best", "best"),
 }
