@@ -186,14 +186,22 @@ class _Bases:
             return "preset", f"preset {self.scenario.recovery.use}: its notes"
         if leaf.is_default:
             return "default", ""
-        if leaf.keys[0] == "failures" and len(leaf.keys) > 2:
-            entry = self.scenario.failures[int(leaf.keys[1])]
-            if leaf.keys[2] == "use" and entry.use in catalog.bundles():
-                return bundle_basis(entry.use)
-            if leaf.keys[2] in _COUNTED and (source := getattr(entry, "source", "")):
-                return ("measured" if getattr(entry, "events", None) else "published"), source
+        stated_by = self._failure_source(leaf)
+        if stated_by is not None:
+            return stated_by
         assumption = self._assumption(leaf)
         return ("stated", "") if assumption is None else ("assumed", assumption)
+
+    def _failure_source(self, leaf: _Leaf) -> tuple[str, str] | None:
+        """Return what a bundle of failures, or the source of a cause, says of its values; ``None`` of all else."""
+        if leaf.keys[0] != "failures" or len(leaf.keys) <= 2:
+            return None
+        entry = self.scenario.failures[int(leaf.keys[1])]
+        if leaf.keys[2] == "use" and entry.use in catalog.bundles():
+            return bundle_basis(entry.use)
+        if leaf.keys[2] in _COUNTED and (source := getattr(entry, "source", "")):
+            return ("measured" if getattr(entry, "events", None) else "published"), source
+        return None
 
     def _assumption(self, leaf: _Leaf) -> str | None:
         """Return the assumption of the scenario that speaks of a value: of its part, and with the same amount."""
@@ -386,12 +394,8 @@ def all_inputs(report_data: ReportData) -> list[tuple[str, InputValue]]:
     Those that come with names of the catalog are among them: rates, data sheets, models, presets.
     """
     focus = report_data.focus
-    varied: dict[str, InputValue] = {}
     assert focus is not None
-    for name, axis in {} if report_data.study is None else report_data.study.study.vary.items():
-        source = axis.source or f"{'not known' if axis.is_uncertain else 'chosen'}, by the axis: {axis.title or name}"
-        known = InputValue("", "", "", axis.basis or ("assumed" if axis.is_uncertain else "stated"), source)
-        varied |= dict.fromkeys(axis.targets(name), known)
+    varied = {} if report_data.study is None else _varied(report_data.study.study.vary)
     groups = {key: name for name, keys in GROUPS.items() for key in keys}
     return [
         *((groups.get(one.path.partition(".")[0], "Time"), one) for one in stated_inputs(focus.scenario, varied)),
@@ -400,6 +404,16 @@ def all_inputs(report_data: ReportData) -> list[tuple[str, InputValue]]:
         *(("Detection and recovery", found) for found in _preset(focus.prepared)),
         *(("Power and cost", found) for found in _power(focus.document)),
     ]
+
+
+def _varied(vary: Mapping[str, Axis]) -> dict[str, InputValue]:
+    """Return what the values of axes rest on, by the paths that they set."""
+    varied: dict[str, InputValue] = {}
+    for name, axis in vary.items():
+        source = axis.source or f"{'not known' if axis.is_uncertain else 'chosen'}, by the axis: {axis.title or name}"
+        value = InputValue("", "", "", axis.basis or ("assumed" if axis.is_uncertain else "stated"), source)
+        varied |= dict.fromkeys(axis.targets(name), value)
+    return varied
 
 
 def axis_basis(axis: Axis) -> str:
