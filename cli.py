@@ -346,3 +346,7 @@ def list_(
     if kind not in (None, PLUGINS, *names_of_kinds()):
         refuse(f"list: there is no kind '{kind}'{suggest(str(kind), kinds(), most=len(kinds()))}")
     say(format_inventory(only=kind or ""))
+
+
+if __name__ == "__main__":
+    app()

@@ -36,7 +36,15 @@ if TYPE_CHECKING:
         window_width,
     )
     from ettrick.sim.engine.kernel import WorkError
-    from ettrick.sim.engine.prepared import EngineError, Prepared, PreparedJob, RequestRates, ServicePlan, TargetPlan
+    from ettrick.sim.engine.prepared import (
+        EngineError,
+        Prepared,
+        PreparedJob,
+        PreparedStream,
+        RequestRates,
+        ServicePlan,
+        TargetPlan,
+    )
     from ettrick.sim.engine.requests import Request, RequestError, replay
     from ettrick.sim.engine.result import Attempt, JobResult, PhaseSpan, Ratio, Result, Timeline
     from ettrick.sim.input.scenario import Scenario, schema
@@ -79,7 +87,7 @@ import_on_use(
         "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS NAMED"
         " NO_FLEET OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_width",
         "engine.kernel": "WorkError",
-        "engine.prepared": "EngineError Prepared PreparedJob RequestRates ServicePlan TargetPlan",
+        "engine.prepared": "EngineError Prepared PreparedJob PreparedStream RequestRates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
         "engine.result": "Attempt JobResult Ratio Result PhaseSpan Timeline",
         "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins load"

@@ -47,8 +47,7 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.metrics import Weight
     from ettrick.analysis.runs import Ensemble
-    from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, Ratio
-    from ettrick.sim.engine.prepared import PreparedStream
+    from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, PreparedStream, Ratio
     from ettrick.sim.scenario.streams import Arrival
 
 VIAS = ("direct", "preemption")

@@ -248,12 +248,14 @@ def _of_rollout(prepared: Prepared, job: PreparedJob, source: FailureSource, eac
 def pace_where_placed(prepared: Prepared, job: PreparedJob) -> float:
     """Return the pace of a job on the nodes that it may have, relative to its plan [-].
 
-    It has the first nodes after those of the jobs before it; where failures take nodes, or others are picked, any.
+    It has the first nodes after those of the jobs before it; where failures take nodes, or others are picked, any. A
+    size beyond that of the fabric has all nodes of the fabric.
     """
     network = prepared.network
     if network is None:
         return 1.0
     seats = _seats_of(prepared, job)
+    seats = range(min(seats.start, len(network.pool_of_node) - 1), min(seats.stop, len(network.pool_of_node)))
     pools = {network.pool_of_node[node] for node in seats}
     classes = np.unique(np.asarray(network.class_of_node)[seats.start : seats.stop])
     pods = np.unique(network.pod_of_class[classes])
