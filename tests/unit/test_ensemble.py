@@ -284,7 +284,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 def of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at nothing but the metrics of a replication."""
     monkeypatch.setattr(runs, "ControlVariates", lambda prepared: SimpleNamespace(of=lambda result: None))
-    monkeypatch.setattr(runs, "Tally", lambda prepared: SimpleNamespace(add=lambda result: None))
+    monkeypatch.setattr(runs, "RunAccumulator", lambda prepared: SimpleNamespace(add=lambda result: None))
 
 
 def half_width(values: list[float]) -> float:
