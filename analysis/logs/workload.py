@@ -699,7 +699,6 @@ def _replayed(fitted: FittedModel, load: SiteWorkload, folder: Path) -> dict[str
         (folder / JOBS).write_text(jobs_csv(recorded, load.priority, load.origin), encoding="utf-8")
     prepared = sim.prepare(sim.load(folder / HISTORY, changes))
     result = sim.run(prepared, 0, keeps_log=True, most_events=math.inf)
-    assert result.fleet is not None, "a stream"
     lines = read_jobs(prepared.scenario.streams[0]).line.tolist()  # type: ignore[arg-type]
     starts: dict[int, float] = {}
     for attempt in result.attempts:

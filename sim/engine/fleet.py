@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
+    from ettrick.sim.engine.result import Attempt
     from ettrick.sim.engine.services import ReplicaPool
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.scenario.streams import Arrival, Tenant
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 class ClusterQueue(Queue):
     """Starts and stops holders as the planner says, as they arrive and as nodes come and go."""
 
-    def __init__(self, jobs: JobPhases) -> None:
+    def __init__(self, jobs: JobPhases, *, keeps_log: bool = False) -> None:
         prepared = jobs.prepared
         self.streams = prepared.streams
         self.sources: list[Iterator[Arrival]] = []
@@ -62,6 +63,7 @@ class ClusterQueue(Queue):
         self.named: list[Holder] = []
         """Named jobs that have nodes."""
         self.records = Records(prepared, jobs.cluster)
+        self.records.log = [] if keeps_log else None
         self.tally = self.records.tally
         pool_of = prepared.packed_by or (0,) * prepared.nodes
         self.planner = self._planner(prepared, Counter(
@@ -265,6 +267,14 @@ class ClusterQueue(Queue):
     def result(self, now: float, outside: NDArray[np.float64]) -> FleetResult:
         """Return what all holders came to; `outside` are GPU-seconds (windows, buckets, causes) of nodes outside."""
         return self.records.result(now, outside)
+
+    def edges(self) -> Iterator[float]:
+        """Return where windows meet, after the warm-up [s]: finer ones where the scenario states none."""
+        return iter(self.tally.edges[1:])
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Return the logged attempts of jobs of streams."""
+        return tuple(self.records.log or ())
 
 
 def pooled(prepared: Prepared) -> Prepared:

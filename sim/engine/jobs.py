@@ -6,9 +6,11 @@ What a failure does to them stands in :mod:`ettrick.sim.engine.interruptions`, h
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
+from ettrick.sim.engine.fleet_result import NO_FLEET
 from ettrick.sim.engine.interruptions import Interruptions
 from ettrick.sim.engine.job import Job, ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority
@@ -31,9 +33,13 @@ from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.policies.recovery.base import check_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from ettrick.sim.engine.failures import Failures
+    from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Segment
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
@@ -42,7 +48,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.repair import Repair
-    from ettrick.sim.engine.result import Recorder
+    from ettrick.sim.engine.result import Attempt, Recorder
     from ettrick.sim.policies.contracts import Exposure, Plan
 
 _TIMED = (Stall, Restore, Save)
@@ -781,6 +787,30 @@ class Queue:
         """Put a job at the end of the queue."""
         self.waiting.append((job, now))
         self.serve(now)
+
+    def settle(self, now: float) -> None:
+        """Charge holders that have no groups, up to now: there are none."""
+
+    def close(self, now: float) -> None:
+        """Close holders that have no groups: there are none."""
+
+    def edges(self) -> Iterator[float]:
+        """Return where windows meet, after the warm-up [s]; none where the scenario states none."""
+        prepared = self.jobs.prepared
+        if prepared.windows is None:
+            return iter(())
+        return itertools.islice(
+            itertools.accumulate(itertools.repeat(prepared.windows), initial=prepared.warmup), 1, None
+        )
+
+    def result(self, now: float, outside: NDArray[np.float64]) -> FleetResult:
+        """Return the result of the fleet, which is empty."""
+        del now, outside
+        return NO_FLEET
+
+    def attempts(self) -> tuple[Attempt, ...]:
+        """Return the logged attempts of jobs of streams."""
+        return ()
 
     def serve(self, now: float) -> None:
         """Start what the scheduler selects."""

@@ -22,7 +22,7 @@ from ettrick.sim.engine.repair import Repair
 from ettrick.sim.engine.result import JobResult, Outage, Recorder, Result
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -65,9 +65,8 @@ class Simulation:
         self.failures = Failures(prepared, replication, kernel, cluster, lives, repair, self.counts, trace)
         self.jobs = JobPhases(prepared, replication, kernel, cluster, self.failures, repair, self.recorder, self.stop)
         repair.failures = self.failures
-        self.fleet = ClusterQueue(self.jobs) if prepared.has_queue else None
-        """The queue, where streams of jobs and services share it."""
-        self.jobs.queue = self.fleet or Queue(self.jobs)
+        self.queue = ClusterQueue(self.jobs, keeps_log=keeps_log) if prepared.has_queue else Queue(self.jobs)
+        self.jobs.queue = self.queue
         repair.jobs = self.failures.jobs = self.jobs
         self.fabric = Fabric(self.failures, prepared.network)
         self.down_node_seconds = 0.0
@@ -77,19 +76,12 @@ class Simulation:
         self._rank_nodes()
         self.power = self._power()
         self.failures.power = self.jobs.power = self.power
-        if self.fleet is not None and keeps_log:
-            self.fleet.records.log = []
         self.failures.start(trace)
         kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
             kernel.at(prepared.warmup, EventPriority.BOUNDARY, self._on_warm)
-        self.boundaries: Iterator[float] = iter(())
+        self.boundaries = self.queue.edges()
         """Where windows meet [s]; those of a fleet are finer where the scenario states none."""
-        if self.fleet is not None:
-            self.boundaries = iter(self.fleet.tally.edges[1:])
-        elif prepared.windows is not None:
-            self.boundaries = itertools.accumulate(itertools.repeat(prepared.windows), initial=prepared.warmup)
-            next(self.boundaries)
         self._next_window()
 
     def _power(self) -> Power | None:
@@ -99,7 +91,7 @@ class Simulation:
         jobs = self.jobs
         return Power(
             self.prepared, self.kernel, jobs.all, settle=self.settle, charged=self.charged, repace=jobs.paces.repace,
-            meters=self.fleet is None,
+            meters=not self.prepared.has_queue,
         )  # fmt: skip
 
     def run(self) -> Result:
@@ -115,8 +107,7 @@ class Simulation:
     def stop(self, now: float) -> None:
         """Close every account at `now`."""
         self.jobs.close(now)
-        if self.fleet is not None:
-            self.fleet.close(now)
+        self.queue.close(now)
         self.down_node_seconds += self.cluster.settle(now)
         if self.power is not None:
             self.power.read(now)
@@ -130,8 +121,7 @@ class Simulation:
                 self.jobs.settle(job.main, now)
                 for group in job.away:
                     self.jobs.settle(group, now)
-        if self.fleet is not None:
-            self.fleet.settle(now)
+        self.queue.settle(now)
         self.down_node_seconds += self.cluster.settle(now)
 
     def charged(self) -> NDArray[np.float64]:
@@ -171,8 +161,7 @@ class Simulation:
     def _on_warm(self, call: ScheduledCall) -> None:
         """Forget what the nodes did during the warm-up; no named job has arrived yet."""
         del call
-        if self.fleet is not None:
-            self.fleet.settle(self.kernel.now)
+        self.queue.settle(self.kernel.now)
         self.cluster.settle(self.kernel.now)
         self.cluster.units_whole.collect(self.kernel.now)
         self.cluster.units_whole.times.clear()
@@ -266,9 +255,8 @@ class Simulation:
         units = len(prepared.units.nodes) if prepared.units is not None else 0
         outside = self.outside.totals()
         cluster = held + outside.sum(axis=(0, 2))
-        fleet = NO_FLEET
-        if self.fleet:
-            fleet = self.fleet.result(end, outside)
+        fleet = self.queue.result(end, outside)
+        if fleet is not NO_FLEET:
             cluster = fleet.cluster
         else:
             self.outside.close(owned - float(held.sum()), "the cluster", owned)
@@ -294,9 +282,9 @@ class Simulation:
             outages=self._outages(end),
             timeline=self.recorder.timeline() if self.recorder is not None else None,
             fleet=fleet,
-            attempts=tuple(self.fleet.records.log or ()) if self.fleet is not None else (),
+            attempts=self.queue.attempts(),
             events=self.events,
-            drawn=self.power.drawn if self.power is not None and self.fleet is None else None,
+            drawn=self.power.drawn if self.power is not None and not prepared.has_queue else None,
         )
 
 
