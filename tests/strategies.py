@@ -85,7 +85,7 @@ class Networked(_Watched):
     def _recount(self) -> set[int]:
         """Return the nodes that are cut off when the parts that are out fail in a fabric where none ever was mended."""
         assert self.paths is not None
-        parts = tuple((failure.info.source.part, failure.slot) for failure in self.failures.fabric.out)
+        parts = tuple((failure.info.source.part, failure.slot) for failure in self.fabric.out)
         if parts != self.parts:
             known = len(self.parts) if self.parts is not None else 0
             if self.fresh is None or parts[:known] != self.parts:
@@ -110,12 +110,12 @@ class Networked(_Watched):
 
     def _check_cut(self) -> None:
         """A node is cut off while the fabric has an outage open against it, and what is out is not whole."""
-        state = self.failures.fabric.state
+        state = self.fabric.state
         assert state is not None
         assert self.cut == {node for node in range(self.cluster.nodes) if state.is_cut(node)} == self._recount()
         assert all(self.cluster.outages[node] for node in self.cut)
-        assert state.is_whole == (not self.failures.fabric.out)
-        self.most_out = max(self.most_out, len(self.failures.fabric.out))
+        assert state.is_whole == (not self.fabric.out)
+        self.most_out = max(self.most_out, len(self.fabric.out))
         if all(source.of_fabric for source in self.prepared.sources):
             assert sum(self.cluster.outages) == len(self.cut), "one outage each, and no other"
 
@@ -140,7 +140,7 @@ class Networked(_Watched):
                 causes.add(fault.failure.info.cause)
         healthy = min([*self._pool_paces(nodes), whole])
         assert job.speed == pytest.approx(min(1.0, healthy, left, own), rel=1e-12)
-        out = {failure.info.cause for failure in self.failures.fabric.out}
+        out = {failure.info.cause for failure in self.fabric.out}
         assert job.slow_cause in causes | out | {0}
         if min(left, own) < min(healthy, 1.0):
             assert job.slow_cause in (out if left <= own else causes)

@@ -88,7 +88,7 @@ class _Counted(Simulation):
         self.seconds_out: dict[int, float] = {}
         last = 0.0
         while self.is_open:
-            number = len(self.failures.fabric.out)
+            number = len(self.fabric.out)
             self.kernel.step()
             self.events += 1
             self.seconds_out[number] = self.seconds_out.get(number, 0.0) + self.kernel.now - last

@@ -80,7 +80,7 @@ def test_what_is_mended_leaves_no_trace(data: Scenario) -> None:
     simulation = Networked(case, 0, replace(drawn, **columns))
     simulation.run()
     assert simulation.most_out > 0
-    state, paths = simulation.failures.fabric.state, simulation.paths
+    state, paths = simulation.fabric.state, simulation.paths
     assert state is not None
     assert paths is not None
     assert state.is_whole

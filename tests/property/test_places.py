@@ -213,7 +213,7 @@ def _check_nodes(simulation: Simulation) -> None:
             assert group.job.nodes[cluster.position[node]] == node
             assert cluster.position[node] in _positions(group)
         clock = simulation.failures.lives.nodes.get(node)
-        assert clock is None or clock.group is group
+        assert clock is None or clock.group is (group.busy if group is not None else None)
     seated = [node for job in simulation.jobs.all for node in job.nodes if node >= 0]
     assert len(seated) == len(set(seated))
 
