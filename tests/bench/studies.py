@@ -94,7 +94,7 @@ questions:
 
 _POINTS = 1000
 
-_COMMAND = (sys.executable, "-c", "from cli import app; app()")
+_COMMAND = (sys.executable, "-c", "from ettrick.cli import app; app()")
 
 
 def report_rows() -> list[str]:

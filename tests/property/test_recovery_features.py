@@ -38,8 +38,8 @@ class _Finite(Watch):
         for job in self.jobs.all:
             assert not any(group.exposed in ("both", "nodes") and group.deferred for group in (job.main, *job.away))
         stores = self.jobs.stores
-        assert len({each.group for each in stores.transfers}) == len(stores.transfers)
-        assert all(each.group.running != each.is_step for each in stores.transfers)
+        assert len({each.owner for each in stores.transfers}) == len(stores.transfers)
+        assert all(each.owner.running == (each.periodic is not None) for each in stores.transfers)
         assert sum(each.speed * each.whole for each in stores.transfers) <= 1 + 1e-9
         saving = sum(each.speed * each.whole for each in stores.transfers if each.saves)
         assert saving <= (stores.save_share or 0) + 1e-9

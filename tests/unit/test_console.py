@@ -118,7 +118,7 @@ def test_no_text_commands_the_terminal(tmp_path: Path) -> None:
         "failures": [{**report_sample.SMALL["failures"][0], "name": HOSTILE}],
     }
     file.write_text(yaml.safe_dump(data), encoding="utf-8")
-    code = f"import sys; sys.argv[1:] = ['run', {str(file)!r}, '-n', '1']; from cli import app; app()"
+    code = f"import sys; sys.argv[1:] = ['run', {str(file)!r}, '-n', '1']; from ettrick.cli import app; app()"
     text = COLOR.sub("", in_terminal(code, 80))
     assert not re.search(r"[^\n\t\x20-\x7e\xa0-\u2027\u202f-\u2065\u2070-\uffff]", text)
     for command in (["check"], ["explain", "-n", "0"], ["topology", "show"]):
@@ -267,7 +267,7 @@ COLOR = re.compile(r"\x1b\[[0-9;]*m")
 
 ROOT = Path(__file__).parents[2]
 
-RUN = "from cli import app; app(['run', 'quickstart', '--replications', '2', '--jobs', '1'])"
+RUN = "from ettrick.cli import app; app(['run', 'quickstart', '--replications', '2', '--jobs', '1'])"
 
 LIST = """
 import os
@@ -281,8 +281,8 @@ print(format_inventory())
 
 BAR = """
 import time
-from ettrick.analysis.terminal import Progress
-with Progress("quiet", quiet=True) as quiet, Progress("layouts", quiet=False) as progress:
+from ettrick.analysis.terminal import ProgressBar
+with ProgressBar("quiet", quiet=True) as quiet, ProgressBar("layouts", quiet=False) as progress:
     for each in (quiet, progress):
         each(1, 9)
     print("at once", flush=True)

@@ -142,14 +142,14 @@ def test_stream_refuses_what_is_neither_text_nor_integer() -> None:
 
 def test_keys_are_the_same_in_every_process() -> None:
     """A fresh interpreter with another hash seed finds the same key."""
-    code = "from sim import rng; import sys; sys.stdout.write(str(rng.stream(1, 0, 'lives', 'gpu')))"
+    code = "from ettrick.sim import rng; import sys; sys.stdout.write(str(rng.stream(1, 0, 'lives', 'gpu')))"
     found = {
         subprocess.run(
             [sys.executable, "-c", code],
             check=True,
             capture_output=True,
             text=True,
-            cwd=Path(rng.__file__).parents[1],
+            cwd=Path(rng.__file__).parents[2],
             env={**os.environ, "PYTHONHASHSEED": salt},
         ).stdout
         for salt in ("1", "2")

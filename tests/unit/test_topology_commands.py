@@ -346,7 +346,7 @@ def test_an_export_is_a_fabric(name: str) -> None:
 
 def test_the_reference_names_every_key() -> None:
     """The page about commands has each key of the document that show prints."""
-    page = (Path(cli.__file__).parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    page = (Path(cli.__file__).resolve().parent / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     page = page[page.index("`show --json`") :]
     content = shown("gb200-nvl72-8rack")
     parts = [content, content["fabric"], *content["pools"], *content["domains"].values()]
