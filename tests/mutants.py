@@ -48,20 +48,20 @@ class Mutant(NamedTuple):
 
 
 ENGINE = (
-    ("Jobs.settle", "job.nodes_per_replica - len(group.missing))", "job.nodes_per_replica)"),
-    ("Jobs.settle", "(1.0 - pace_of_nodes) * share", "(1.0 - job.speed) * share"),
-    ("Jobs.stop", "job.state = job.unsaved", "job.state = job.state"),
-    ("Jobs._stall", "job.excess += step.excess", "job.excess -= step.excess"),
-    ("Jobs._begin_run", "group.incident = 0", "group.incident = group.incident"),
+    ("JobPhases.settle", "job.nodes_per_replica - len(group.missing))", "job.nodes_per_replica)"),
+    ("JobPhases.settle", "(1.0 - pace_of_nodes) * share", "(1.0 - job.speed) * share"),
+    ("JobPhases.stop", "job.state = job.unsaved", "job.state = job.state"),
+    ("JobPhases._stall", "job.excess += step.excess", "job.excess -= step.excess"),
+    ("JobPhases._begin_run", "group.incident = 0", "group.incident = group.incident"),
     ("Interruptions.hit", "job.main in groups and job.main.is_running(now)", "job.main in groups"),
-    ("Interruptions._hit_group", " and group.job.checkpoint.save_time() <= failure.info.source.notice", ""),
+    ("Interruptions._hit_group", " and group.job.checkpoint.save_time() <= failure.notice", ""),
     ("Interruptions._rank", "if gone <= replica", "if gone < replica"),
     ("Replicas.rejoin", "main.replicas >= main.waiting.wanted", "main.replicas > main.waiting.wanted"),
     ("Restores._damage", "len(stateless) < job.main.replicas", "len(stateless) <= job.main.replicas"),
     ("Restores.roll_back", "job.main.incident or job.main.cause", "job.main.cause"),
     ("Failures.node_up", "self.was_down.get(node, 0.0) + now", "now"),
     ("Repair.close", "cluster.outages[node] -= 1", "cluster.outages[node] = 0"),
-    ("Lives.leave", "clock.before += group", "clock.before = group"),
+    ("ExposureClocks.leave", "clock.before += group", "clock.before = group"),
     ("Replacements._get_ready", "max(group.ready_at, now) + seconds", "now + seconds"),
     ("Repair._on_visit_end", "crews.waiting.popleft()", "crews.waiting.pop()"),
     ("SilentFaults._expect", "heals < min(noticed, self.failures.end)", "heals < self.failures.end"),
@@ -75,8 +75,8 @@ CHECKPOINT = (
     ("time_to", "max(whole(needed / interval) - 1, 0)", "max(whole(needed / interval), 0)"),
     ("advance", "newest = interval * rate if cycles > 1 else first", "newest = interval * rate"),
     ("Periodic.sound", "(state.at_risk if state.stall_left > 0 else state.draining)", "state.draining"),
-    ("Ladder._filled", "min(checkpoints - 1, self._limits[index])", "min(checkpoints, self._limits[index])"),
-    ("Grid.after", "(math.floor(cycles + TIE * (2.0 + cycles)) + 1)", "math.floor(cycles + TIE * (2.0 + cycles))"),
+    ("MultiLevelCheckpoint._filled", "min(checkpoints - 1, self._limits[index])", "min(checkpoints, self._limits[index])"),
+    ("after", "(math.floor(cycles + TIE * (2.0 + cycles)) + 1)", "math.floor(cycles + TIE * (2.0 + cycles))"),
     ("read", "source.rung.fetch if position in source.gone else source.rung.load", "source.rung.load"),
     ("missing", 'damage.lost if rung.store == "disk" else ', ""),
     ("clique_of", "place % jump", "place // clique"),
@@ -84,11 +84,11 @@ CHECKPOINT = (
 )
 
 RECOVERY = (
-    ("Ladder._look", "before.work + _SAME_WORK", "before.work - _SAME_WORK"),
+    ("MultiLevelCheckpoint._look", "before.work + _SAME_WORK", "before.work - _SAME_WORK"),
     ("Rung.may_try", "tries < self.budget", "tries <= self.budget"),
     ("Backoff.seconds", "min(tries - 1, 1000)", "min(tries, 1000)"),
     ("ShrinkRejoin._fewest", "replicas // 2 + 1", "replicas // 2"),
-    ("Phase.count", "members.joiners if self.joiners else members.nodes", "members.nodes"),
+    ("RecoveryPhase.count", "members.joiners if self.joiners else members.nodes", "members.nodes"),
     ("RestartSmaller._plan", "spent > self.max_restarts", "spent >= self.max_restarts"),
     ("HotSpare._waits", "more=-self.reschedule.mean_value", "more=self.reschedule.mean_value"),
     ("_scaled_step", "Requeue(step.delay * factor, step.excess", "Requeue(step.delay, step.excess"),
@@ -102,7 +102,7 @@ STEPS = (
     ("Workload.stage_layers", "return most - 1, most, most - 1", "return most, most, most - 1"),
     ("rerouted_pace", "whole = microbatches + stages - 1", "whole = microbatches + stages"),
     ("_of_stage", "copies = min(ranks, work.expert_replicas)", "copies = ranks"),
-    ("impaired", "max(getattr(healthy, name), getattr(found, name))", "getattr(found, name)"),
+    ("_no_faster", "max(getattr(healthy, name), getattr(found, name))", "getattr(found, name)"),
     ("_exposed", "constants.data_cover * stage", "constants.data_cover * pipeline"),
     ("node_power", "utilisation * (node.training - node.idle)", "utilisation * node.training"),
 )
@@ -214,7 +214,7 @@ def _marked(text: str, lines: dict[int, int]) -> str:
 def _copy(folder: Path) -> Path:
     """Return a copy of the tree, with the recorder."""
     skipped = shutil.ignore_patterns(".*", "__pycache__", "build", "dist", "_build", "runs")
-    copy = shutil.copytree(ROOT, folder, ignore=skipped)
+    copy = shutil.copytree(ROOT, folder, symlinks=True, ignore=skipped)
     (copy / "mutant_recorder.py").write_text(_RECORDER, encoding="utf-8")
     return copy
 
