@@ -75,7 +75,11 @@ CHECKPOINT = (
     ("time_to", "max(whole(needed / interval) - 1, 0)", "max(whole(needed / interval), 0)"),
     ("advance", "newest = interval * rate if cycles > 1 else first", "newest = interval * rate"),
     ("Periodic.sound", "(state.at_risk if state.stall_left > 0 else state.draining)", "state.draining"),
-    ("MultiLevelCheckpoint._filled", "min(checkpoints - 1, self._limits[index])", "min(checkpoints, self._limits[index])"),
+    (
+        "MultiLevelCheckpoint._filled",
+        "min(checkpoints - 1, self._limits[index])",
+        "min(checkpoints, self._limits[index])",
+    ),
     ("after", "(math.floor(cycles + TIE * (2.0 + cycles)) + 1)", "math.floor(cycles + TIE * (2.0 + cycles))"),
     ("read", "source.rung.fetch if position in source.gone else source.rung.load", "source.rung.load"),
     ("missing", 'damage.lost if rung.store == "disk" else ', ""),
