@@ -55,7 +55,7 @@ def _check_causes(job: sim.JobResult, prepared: sim.Prepared, rounding: float) -
             assert by_cause[sim.Bucket.CHECKPOINT_STALL, cause] <= rounding
         if cause + 1 not in job.interruptions:
             # A slow node, or network, costs time before anybody notices, and costs nothing else until then.
-            # A rollout that waits for an interruption keeps the nodes of a job while that stands still for another cause.
+            # A rollout that waits for an interruption may keep the nodes of a job that another cause has stopped.
             waits = source.rollout is not None and source.rollout.mode == "at_interruption"
             allowed = [sim.Bucket.DEGRADED] * slows + [sim.Bucket.MAINTENANCE] * waits
             assert np.delete(by_cause[:, cause], allowed).sum() <= rounding
