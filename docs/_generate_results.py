@@ -60,7 +60,7 @@ def results_reference() -> str:
 
 def _words(name: str) -> str:
     """Return the name of a model in words."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removesuffix("Found")).capitalize()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name.removesuffix("Summary")).capitalize()
 
 
 def _sentence(text: str) -> str:

@@ -787,12 +787,12 @@ def _sensitivity_table(asked: Asked[typed.SensitivityAnswer]) -> TableBlock | No
              form.change(move.difference.mean, ends_of(move.difference.ci95))]
             for swing in answer.axes for move in swing.moves
         ]  # fmt: skip
-        return grid(asked_text(asked), ("ChosenAxis", "Value", change), rows, (0, 1))
+        return grid(asked_text(asked), ("Axis", "Value", change), rows, (0, 1))
     rows = [
         [capital(title), "not resolved" if is_wide(share.interval) else PERCENT.value(share.mean.value, share.interval)]
         for title, share in (_shares(asked, answer.axes) if isinstance(answer, typed.SobolAnswer) else ())
     ]
-    return grid(asked_text(asked), ("ChosenAxis", "Share of the variance, with interactions"), rows)
+    return grid(asked_text(asked), ("Axis", "Share of the variance, with interactions"), rows)
 
 
 # ----------------------------------------
