@@ -24,7 +24,7 @@ from ettrick.analysis.optimize.search import (
 )
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.results.models import (
-    AimSummary,
+    AimResult,
     ConditionSummary,
     ConfirmationSummary,
     ConfirmedTrial,
@@ -215,7 +215,7 @@ def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
         "values": _labels(trial.chosen, bench),
         "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
         "aims": {
-            aim.name: AimSummary(mean=aimed.mean, ci95=with_width(aimed.interval))
+            aim.name: AimResult(mean=aimed.mean, ci95=with_width(aimed.interval))
             for aim, aimed in zip(problem.aims, trial.aims, strict=True)
         },
         "conditions": [

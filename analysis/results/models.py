@@ -119,7 +119,7 @@ class Energy(Part):
     assumptions: Texts = Field(description="What the energy rests on that nobody has measured.")
 
 
-class Cost(Part):
+class ClusterCost(Part):
     """Cost of a mean replication, in its currency; 0 for what has no price."""
 
     currency: str = Field(description="Currency of the scenario.")
@@ -481,7 +481,7 @@ CauseLosses: TypeAlias = Annotated[
 EnergyUse: TypeAlias = Annotated[
     Energy | None, Field(description="What drew how much; null if it is not known what a node draws.")
 ]
-Spending: TypeAlias = Annotated[Cost | None, Field(description="What was paid for; null without prices.")]
+Spending: TypeAlias = Annotated[ClusterCost | None, Field(description="What was paid for; null without prices.")]
 Jobs: TypeAlias = Annotated[
     dict[str, JobSummary], Field(description="By name of the job; empty where all are of streams.")
 ]
@@ -899,7 +899,7 @@ class Aim(Part):
         return -value if self.lowest else value
 
 
-class AimSummary(Part):
+class AimResult(Part):
     """What an aim or a condition came to."""
 
     mean: Number = Field(description="The mean.")
@@ -932,7 +932,7 @@ class TrialSummary(Part):
 
     values: Labels = Field(description="By axis.")
     numbers: dict[str, Number] = Field(description="By axis, in SI units.")
-    aims: dict[str, AimSummary | None] = Field(description="By aim.")
+    aims: dict[str, AimResult | None] = Field(description="By aim.")
     conditions: list[ConditionSummary] = Field(description="In their order.")
     met: bool | None = Field(description="Whether all conditions are met.")
     closed_form: Number = Field(description="ETTR by a formula.")

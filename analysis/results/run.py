@@ -519,7 +519,7 @@ def _worded(state: PowerState) -> str:
     return f"{100 * state.utilisation:g} % of the way from idle to training"
 
 
-def cost_of(tally: RunAccumulator) -> models.Cost | None:
+def cost_of(tally: RunAccumulator) -> models.ClusterCost | None:
     """Return the cost of a mean replication by what it is paid for; ``None`` without prices."""
     cost = tally.prepared.upkeep.cost
     if cost is None:
@@ -529,7 +529,7 @@ def cost_of(tally: RunAccumulator) -> models.Cost | None:
         for name, spent in tally.amounts.items()
         if name.startswith("cost.")
     }
-    return models.Cost(
+    return models.ClusterCost(
         currency=cost.currency,
         allocation=cost.allocation,
         **amounts,

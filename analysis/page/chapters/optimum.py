@@ -30,7 +30,7 @@ from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
 from ettrick.analysis.page.sourced import OPTIMIZE, SourcedNumber, SourceDocument, line, number, sentence, span, worded
-from ettrick.analysis.results.models import AimSummary
+from ettrick.analysis.results.models import AimResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -215,10 +215,10 @@ class _Optimum:
         return [_of_trial(trial, name).mean for trial in self.content.trials]
 
 
-_NOTHING = AimSummary.model_construct(mean=None, ci95=None)
+_NOTHING = AimResult.model_construct(mean=None, ci95=None)
 
 
-def _of_trial(trial: TrialSummary, metric: str) -> AimSummary | ConditionSummary:
+def _of_trial(trial: TrialSummary, metric: str) -> AimResult | ConditionSummary:
     """Return what a metric came to; all of it is ``None`` where a setting does not have the metric."""
     conditions = (condition for condition in trial.conditions if condition.metric == metric)
     return trial.aims.get(metric) or next(conditions, _NOTHING)
