@@ -26,7 +26,7 @@ class _Watched(Watch):
 
     def look(self) -> None:
         """Assert it: of no stock is there less than nothing, and nobody waits for a part that lies on the shelf."""
-        if self.fleet is None:
+        if not self.prepared.has_queue:
             super().look()
         assert self.events < MOST_EVENTS
         for shelf in self.repair.shelves:
