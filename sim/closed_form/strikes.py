@@ -248,14 +248,12 @@ def _of_rollout(prepared: Prepared, job: PreparedJob, source: FailureSource, eac
 def pace_where_placed(prepared: Prepared, job: PreparedJob) -> float:
     """Return the pace of a job on the nodes that it may have, relative to its plan [-].
 
-    It has the first nodes after those of the jobs before it; where failures take nodes, or others are picked, any. A
-    size beyond that of the fabric has all nodes of the fabric.
+    It has the first nodes after those of the jobs before it; where failures take nodes, or others are picked, any.
     """
     network = prepared.network
     if network is None:
         return 1.0
-    seats = _seats_of(prepared, job)
-    seats = range(min(seats.start, len(network.pool_of_node) - 1), min(seats.stop, len(network.pool_of_node)))
+    seats = _seats_of(prepared, job, min(prepared.nodes, len(network.pool_of_node)))
     pools = {network.pool_of_node[node] for node in seats}
     classes = np.unique(np.asarray(network.class_of_node)[seats.start : seats.stop])
     pods = np.unique(network.pod_of_class[classes])
@@ -267,12 +265,15 @@ def pace_where_placed(prepared: Prepared, job: PreparedJob) -> float:
     return min(pace, stated_pace(job.communication or 0.0, bandwidth), 1.0)
 
 
-def _seats_of(prepared: Prepared, job: PreparedJob) -> range:
-    """Return the nodes that a job may have: where failures take none and nothing else is picked, the first free."""
+def _seats_of(prepared: Prepared, job: PreparedJob, nodes: int) -> range:
+    """Return which of the first nodes a job may have: where failures take none and none is picked, the first free.
+
+    A size at which the job is only asked about may have more nodes than its fabric: those of the fabric are all it has.
+    """
     first = sum(other.nodes for other in prepared.jobs[: prepared.jobs.index(job)])
-    seats = range(first, min(first + job.nodes, prepared.nodes))
+    seats = range(first, min(first + job.nodes, nodes))
     moves = any(1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources if takes_nodes(source))
-    return range(prepared.nodes) if moves or prepared.scheduler.pick != "lowest" or not seats else seats
+    return range(nodes) if moves or prepared.scheduler.pick != "lowest" or not seats else seats
 
 
 # How often too few nodes are left, where failures take several.

@@ -159,6 +159,18 @@ def test_other_sizes_wait_for_nodes_as_rarely_as_the_job_itself() -> None:
     assert here.ettr == pytest.approx(sim.closed_form(scarce).ettr, rel=1e-9)
 
 
+def test_a_size_may_have_more_nodes_than_the_fabric() -> None:
+    """Where parts of the fabric fail, a doubled job is asked about too, and larger jobs yield less."""
+    leaf = "{use: component, name: leaf, part: leaf, rate: 1 per leaf-year, repair: 8 h}"
+    prepared = prepared_of("cluster.fabric.spine.oversubscription=2", f"failures=[{leaf}, {SOFTWARE}]")
+    assert prepared.network is not None
+    sizes = at_sizes(prepared)
+    assert sizes[-1].gpus > 8 * len(prepared.network.pool_of_node)
+    shares = [size.ettr or 0.0 for size in sizes]
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] > 0
+
+
 def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_written() -> None:
     """A factor and a scale of all times of coming back are the scenario with these two changes."""
     found = Requirement(prepared_of())
