@@ -7,7 +7,6 @@ is above its ceiling, and ends with 1 then; an issue that needs room raises a ce
 from __future__ import annotations
 
 import ast
-import graphlib
 import io
 import re
 import subprocess
@@ -15,6 +14,8 @@ import sys
 import tokenize
 from pathlib import Path
 from typing import NamedTuple
+
+import networkx
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -86,7 +87,7 @@ def code_lines(text: str) -> int:
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_HOLDER = r"isinstance\(\w+(?:\.\w+)*, (?:\w+ \| )*(?:Job|StreamJob|NamedJob|ReplicaSlot|Allocation|ReplicaGroup)\b"
+_HOLDER = r"isinstance\(\w+(?:\.\w+)*, (?:\w+ \| )*(?:Job|Holder|Allocation|ReplicaGroup|ReplicaPool)\b"
 _DIALECT = frozenset(
     "found one each mine own other others known said told asked kept held given taken made begun".split()  # noqa: SIM905
 )
@@ -142,22 +143,13 @@ def module_circles(texts: dict[str, str], folder: str = "") -> list[tuple[str, .
                 for target in (module, *(f"{module}.{alias.name}" for alias in node.names)):
                     if target in modules and target != name and _package(target) == _package(name):
                         graph[name].add(target)
-    return [circle for circle in _strong(graph) if len(circle) > 1]
+    return _strong(graph)
 
 
 def _strong(graph: dict[str, set[str]]) -> list[tuple[str, ...]]:
-    """Return the groups of names that reach one another."""
-
-    def reached(start: str) -> set[str]:
-        names, waiting = set[str](), [start]
-        while waiting:
-            for name in graph[waiting.pop()] - names:
-                names.add(name)
-                waiting.append(name)
-        return names
-
-    reach = {name: reached(name) for name in graph}
-    return sorted({tuple(sorted(b for b in reach[a] | {a} if a == b or a in reach[b])) for a in graph})
+    """Return the groups of two names or more that reach one another."""
+    edges = networkx.DiGraph((name, target) for name, targets in graph.items() for target in targets)
+    return sorted(tuple(sorted(group)) for group in networkx.strongly_connected_components(edges) if len(group) > 1)
 
 
 def _classes(trees: dict[str, ast.Module]) -> list[ast.ClassDef]:
@@ -184,20 +176,7 @@ def circles(texts: dict[str, str]) -> list[tuple[str, ...]]:
                     target = full if full in modules else module
                     if target in modules and target.count("."):
                         own |= {_package(target)} - {_package(name)}
-    found: list[tuple[str, ...]] = []
-    while True:
-        try:
-            graphlib.TopologicalSorter(graph).prepare()
-        except graphlib.CycleError as error:
-            circle = tuple(sorted(set(error.args[1])))
-            found.append(circle)
-            merged = set[str]().union(*(graph.pop(name, set()) for name in circle)) - set(circle)
-            graph = {
-                name: {circle[0] if other in circle else other for other in others} for name, others in graph.items()
-            }
-            graph[circle[0]] = {other for other in merged if other != circle[0]}
-            continue
-        return found
+    return _strong(graph)
 
 
 def _package(module: str) -> str:
