@@ -162,9 +162,6 @@ def _phases(stages: Any) -> dict[str, PhaseSummary]:
     }
 
 
-_LEAST_PUBLISHED = 16_384
-"""GPUs of the smallest job whose communicators have a published time [-]."""
-
 _EXECUTION = (
     "microbatch",
     "schedule",

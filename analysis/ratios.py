@@ -196,17 +196,11 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
     cost = prepared.upkeep.cost
     assert cost is not None
     repairs = _repairs(prepared, result)
-    energy = _energy(prepared, result)
-    priced = energy.total if energy is not None else 0.0
-    if result.drawn is not None:
-        priced = result.drawn.priced
-    elif prepared.upkeep.levels:
-        priced *= prepared.upkeep.mean(lambda level: level.price, _seconds(result))
     years = _seconds(result) / YEAR
     gpu_years = result.owned / YEAR
     found = {
         "capex": (cost.capex or 0.0) * gpu_years / (cost.years or 1.0),
-        "energy": (cost.energy or 0.0) * priced / _KWH,
+        "energy": (cost.energy or 0.0) * _priced_energy(prepared, result) / _KWH,
         "storage": (cost.storage or 0.0) * years,
         "repair": math.fsum(cost.repair.get(part, 0.0) * number for part, number in repairs.items()),
         "labour": (cost.labour or 0.0) * sum(repairs.values()),
@@ -219,6 +213,15 @@ def _cost(prepared: Prepared, result: Result) -> dict[str, float]:
             for name, use in result.parts.items()
         )
     return found
+
+
+def _priced_energy(prepared: Prepared, result: Result) -> float:
+    """Return the energy of a replication [J], each joule times the price of its moment over the stated one."""
+    if result.drawn is not None:
+        return result.drawn.priced
+    energy = _energy(prepared, result)
+    price = prepared.upkeep.mean(lambda level: level.price, _seconds(result)) if prepared.upkeep.levels else 1.0
+    return energy.total * price if energy is not None else 0.0
 
 
 # From what a replication counted to metrics.

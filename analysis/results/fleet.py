@@ -535,17 +535,13 @@ def _job_row(
     prepared: Prepared, stream: PreparedStream, job: Arrival, submit: float, tries: Sequence[Attempt]
 ) -> tuple[object, ...]:
     """Return the columns of a job but for its replication."""
-    scheduler = prepared.scheduler
-    requeued = {"node_fail", *(["preempted"] if scheduler.preempt.mode != "cancel" else [])}
-    if stream.chain is not None:
-        requeued.add("timeout")
     states = [attempt.state for attempt in tries]
-    state = "pending" if not tries or states[-1] in requeued else states[-1]
+    state = _last_state(prepared, stream, states)
     # What stopped it before it last entered the queue.
     stopped = tries[-1:] if state == "pending" else tries[-2:-1]
     eligible = submit
     for attempt in stopped:
-        eligible = attempt.end + (0.0 if attempt.state == "timeout" else scheduler.requeue.delay)
+        eligible = attempt.end + (0.0 if attempt.state == "timeout" else prepared.scheduler.requeue.delay)
     tenant, partition = (group_of(prepared, by, job) for by in ("tenant", "partition"))
     return (
         f"{stream.name}-{job.number}",
@@ -566,6 +562,14 @@ def _job_row(
         sum(attempt.lost for attempt in tries),
         state,
     )
+
+
+def _last_state(prepared: Prepared, stream: PreparedStream, states: Sequence[str]) -> str:
+    """Return the state of a job by those of its attempts: pending before the first one, and where it queues again."""
+    requeued = {"node_fail", *(["preempted"] if prepared.scheduler.preempt.mode != "cancel" else [])}
+    if stream.chain is not None:
+        requeued.add("timeout")
+    return "pending" if not states or states[-1] in requeued else states[-1]
 
 
 OF_SINGLE_JOBS = frozenset({"attempts", "jobs"})  # tables that take every attempt of every job

@@ -150,9 +150,6 @@ def test_drained_nodes_are_not_in_the_shadow(kind: str) -> None:
     assert starts(result)[1] == [150.0]
 
 
-CASCADE = "1000 d"
-
-
 def cascade(scheduler: dict[str, Any], *, nodes: int = 8, losses: Sequence[float] = (), **recovery: Any) -> sim.Result:
     """Return endless jobs of one node below a job of eight that loses its processes."""
     rows = [arrival(number, 0, 1, INF, INF, priority=0) for number in range(400)]
