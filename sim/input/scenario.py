@@ -22,13 +22,13 @@ from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.policies.recovery import RECOVERIES
 from ettrick.sim.policies.repair import REPAIRS, Stock
 from ettrick.sim.policies.scheduler import SCHEDULERS, Scheduler
-from ettrick.sim.scenario.fields import Duration, Model, OneOf, RuleError, default
+from ettrick.sim.scenario.fields import Duration, Model, OneOf, default
 from ettrick.sim.scenario.model import OF_JOBS, OF_SERVICES, CostSpec, JobSpec, PowerSpec, Spares, Target
 from ettrick.sim.scenario.services import ServiceSpec
 from ettrick.sim.scenario.streams import AnyStream, Partition, Tenant
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ettrick.sim.failures import Maintenance, Replay, Rollout
     from ettrick.sim.failures.parts import Cause
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.recovery.base import RecoveryStrategy
     from ettrick.sim.policies.repair import RepairTiers as RepairTiers
     from ettrick.sim.policies.repair import Simple
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.yamlfile import Data, Table
 
 DEFAULTS = {
@@ -168,57 +169,44 @@ class Scenario(Model):
             return {**unread, "detection": {"use": "latency", "time": "0 s"}, **data}
         return data
 
-    @model_validator(mode="after")
-    def _has_work(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if not self.jobs and not self.streams and not self.services:
-            raise RuleError(("jobs",), "give at least one job, a stream of them (streams) or a service (services)")
-        return self
-
-    @model_validator(mode="after")
-    def _names_are_unique(self) -> Self:
+            yield ("jobs",), "give at least one job, a stream of them (streams) or a service (services)"
         for kinds in (("jobs", "streams", "services", "targets"), ("templates",), ("tenants",), ("partitions",)):
             first: dict[str, str] = {}
             for kind in kinds:
                 for index, entry in enumerate(getattr(self, kind)):
                     if entry.name in first:
-                        rule = (
-                            f"'{entry.name}' is also the name of {first[entry.name]}; results are distinguished by name"
-                        )
-                        raise RuleError((kind, index, "name"), rule)
+                        rule = f"'{entry.name}' is also the name of {first[entry.name]}"
+                        yield (kind, index, "name"), f"{rule}; results are distinguished by name"
                     first[entry.name] = f"{kind}.{index}"
-        return self
-
-    @model_validator(mode="after")
-    def _windows_can_be_kept(self) -> Self:
         for index, target in enumerate(self.targets):
-            self._check_target(target, index)
+            yield from ((("targets", index, key), rule) for key, rule in self._broken_target(target))
         width = self.width
         if width is not None and self.horizon / width > _MOST_WINDOWS:
             least = units.show(math.ceil(self.horizon / _MOST_WINDOWS), units.DURATION)
             count = self.horizon / width
-            rule = f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
-            raise RuleError(("windows",), rule)
-        return self
+            yield ("windows",), f"makes {count:,.0f} windows, and at most {_MOST_WINDOWS:,} are kept; at least {least}"
 
-    def _check_target(self, target: Target, index: int) -> None:
+    def _broken_target(self, target: Target) -> Iterator[tuple[str, str]]:
         known = self.workloads
         if target.of is not None and target.of not in known:
-            raise RuleError(("targets", index, "of"), catalog.unknown("service, job or stream", target.of, known))
+            yield "of", catalog.unknown("service, job or stream", target.of, known)
         if target.of is None and len(known) > 1:
-            raise RuleError(("targets", index, "of"), f"is missing, and there are several: {', '.join(known)}")
+            yield "of", f"is missing, and there are several: {', '.join(known)}"
         kind = known[self.aim(target)][0] if known else "services"
         fitting = OF_SERVICES if kind == "services" else OF_JOBS
         if target.metric is not None and target.metric not in fitting:
             rule = f"'{target.metric}' is not of {kind}, which have {', '.join(fitting)}"
-            raise RuleError(("targets", index, "metric"), rule)
+            yield "metric", rule
         length = units.show(target.window, units.DURATION)
         if target.window > self.horizon * (1 + 1e-12):
             least = units.show(self.horizon, units.DURATION)
-            raise RuleError(("targets", index, "window"), f"is {length}, and no whole one is in the horizon of {least}")
+            yield "window", f"is {length}, and no whole one is in the horizon of {least}"
         count = target.window / (self.width or target.window)
         if abs(count - round(count)) > 1e-9 * count:
             least = "1 s" if self.windows is None else units.show(self.windows, units.DURATION)
-            raise RuleError(("targets", index, "window"), f"is {length}, no multiple of {least}, the width of windows")
+            yield "window", f"is {length}, no multiple of {least}, the width of windows"
 
     @property
     def width(self) -> float | None:

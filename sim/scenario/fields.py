@@ -9,15 +9,15 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, WithJsonSchema, model_validator
 from pydantic_core import core_schema
 
 from ettrick.sim import units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 default: Callable[..., Any] = Field
 """A field whose default stands as in a file (``"0 s"``): it is validated like input."""
+
+BrokenRules: TypeAlias = "Iterator[tuple[tuple[str | int, ...], str]]"
+"""Keys from a model to what breaks a rule, and the rule."""
 
 
 class RuleError(ValueError):
@@ -79,6 +82,16 @@ class Model(BaseModel):
         schema = handler(source)
         _be_strict(schema, cls)
         return schema
+
+    @model_validator(mode="after")
+    def _follow_rules(self) -> Self:
+        for at, rule in self._broken_rules():
+            raise RuleError(at, rule)
+        return self
+
+    def _broken_rules(self) -> BrokenRules:
+        """Yield the key at which each rule about several keys is broken, and the rule; the first one is reported."""
+        yield from ()
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy that has nothing of what was worked out from the original (cached properties)."""

@@ -20,7 +20,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
-from pydantic import ConfigDict, model_validator
+from pydantic import ConfigDict
 
 from ettrick.sim import quantiles, units
 from ettrick.sim.scenario.fields import Model
@@ -29,6 +29,7 @@ from ettrick.sim.units import YEAR
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.yamlfile import Data, Table
 
 
@@ -51,8 +52,7 @@ class LawModel(Model, ABC):
     """Names of the parameters that are times; the others have no dimension."""
     _longest_mean: ClassVar[float] = 1e12 * YEAR
 
-    @model_validator(mode="after")
-    def _is_possible(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         # One validator for all laws: it needs the mean, and the mean needs parameters that fit together.
         self._check()
         try:
@@ -60,8 +60,7 @@ class LawModel(Model, ABC):
         except OverflowError:
             mean = math.inf
         if not mean <= self._longest_mean:
-            raise ValueError("the mean of this law is not finite, or above 1e12 years")
-        return self
+            yield (), "the mean of this law is not finite, or above 1e12 years"
 
     def _check(self) -> None:
         """Raise a ValueError if parameters that are right one by one do not fit together."""

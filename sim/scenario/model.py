@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from ettrick.sim import units
 from ettrick.sim.scenario.fields import (
@@ -16,7 +16,6 @@ from ettrick.sim.scenario.fields import (
     Fraction,
     Model,
     Power,
-    RuleError,
     Size,
     default,
 )
@@ -39,6 +38,7 @@ from ettrick.sim.steps.workload import (
 )
 
 if TYPE_CHECKING:
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.steps.hardware import Accelerator
     from ettrick.sim.yamlfile import Table
 
@@ -101,33 +101,28 @@ class ModelSpec(Model):
     output_gate: bool = Field(False, description="Whether a gate as wide as all heads multiplies attention's output.")
     depths: Count = Field(0, description="Multi-token prediction (MTP) heads.")
 
-    @model_validator(mode="after")
-    def _can_be(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.heads % (self.kv_heads or self.heads):
-            raise RuleError(("kv_heads",), f"{self.heads} heads do not share {self.kv_heads} of keys and values evenly")
+            yield ("kv_heads",), f"{self.heads} heads do not share {self.kv_heads} of keys and values evenly"
         if self.head is None and self.latent is None and self.hidden % self.heads:
-            rule = f"{self.hidden} is not a whole number of {self.heads} heads; give the width of a head"
-            raise RuleError(("hidden",), rule)
+            yield ("hidden",), f"{self.hidden} is not a whole number of {self.heads} heads; give the width of a head"
         if self.windowed + self.recurrent > self.layers:
             both = f"{self.windowed} windowed and {self.recurrent} recurrent"
-            raise RuleError(("windowed",), f"{both} layers are more than the {self.layers} of the model")
+            yield ("windowed",), f"{both} layers are more than the {self.layers} of the model"
         if self.mixer is not None and (not self.recurrent or self.latent is not None):
-            raise RuleError(("mixer",), "is of recurrent layers, beside attention with keys and values of its own")
+            yield ("mixer",), "is of recurrent layers, beside attention with keys and values of its own"
         if self.output_gate and self.latent is not None:
-            raise RuleError(
-                ("output_gate",), "is of attention with keys and values of its own, not of latent attention"
-            )
+            yield ("output_gate",), "is of attention with keys and values of its own, not of latent attention"
         if not self.ffn and self.experts is None and self.mixer is None:
-            raise RuleError(("ffn",), "is 0, which is for layers beside experts or state spaces; give the width")
+            yield ("ffn",), "is 0, which is for layers beside experts or state spaces; give the width"
         if bool(self.window) != bool(self.windowed):
-            raise RuleError(("window",), "window and windowed, its tokens and how many layers have it, go together")
+            yield ("window",), "window and windowed, its tokens and how many layers have it, go together"
         experts = self.experts
         if experts is not None and experts.active > experts.count:
-            raise RuleError(("experts", "active"), f"a token meets {experts.active} of {experts.count} experts")
+            yield ("experts", "active"), f"a token meets {experts.active} of {experts.count} experts"
         if experts is not None and experts.dense_layers >= self.layers:
             rule = f"{experts.dense_layers} layers without experts leave none of {self.layers} layers to have them"
-            raise RuleError(("experts", "dense_layers"), rule)
-        return self
+            yield ("experts", "dense_layers"), rule
 
     def shape(self) -> ModelShape:
         """Return it as the step-time model takes it."""
@@ -215,11 +210,9 @@ class Curtailment(Model):
     cap: Power = Field(gt=0, description="What the facility may draw meanwhile.")
     every: Duration | None = Field(None, gt=0, description="After which time it comes again; without it, it does not.")
 
-    @model_validator(mode="after")
-    def _has_an_end(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.every is not None and self.time >= self.every:
-            raise RuleError(("time",), "is no shorter than every: then it never ends; give power.cap")
-        return self
+            yield ("time",), "is no shorter than every: then it never ends; give power.cap"
 
 
 class Ambient(Model):
@@ -234,15 +227,12 @@ class Ambient(Model):
         description="Pace that each degree above it takes; assumed: 1 to 2 % of a hot day of 5 to 10 degrees.",
     )
 
-    @model_validator(mode="after")
-    def _leaves_pace(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         hottest = self.temperature
         for profile in (self.day, self.season):
             hottest *= max(profile.factors) if profile is not None else 1.0
         if self.slope * (hottest - self.above) >= 1:
-            rule = f"leaves no pace at {hottest:.3g} °C; at most {100 / (hottest - self.above):.3g} %"
-            raise RuleError(("slope",), rule)
-        return self
+            yield ("slope",), f"leaves no pace at {hottest:.3g} °C; at most {100 / (hottest - self.above):.3g} %"
 
 
 class Carbon(Model):
@@ -276,11 +266,9 @@ class PowerSpec(Model):
     ambient: Ambient | None = Field(None, description="Temperature around the GPUs.")
     carbon: Carbon | None = Field(None, description="What a kWh emits.")
 
-    @model_validator(mode="after")
-    def _idle_is_less(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.idle is not None and self.training is not None and self.idle > self.training:
-            raise RuleError(("idle",), f"is {self.idle:g} W, but training takes only {self.training:g} W")
-        return self
+            yield ("idle",), f"is {self.idle:g} W, but training takes only {self.training:g} W"
 
 
 _OfServices = Literal["slo_attainment", "served_share", "capacity_availability"]
@@ -312,11 +300,9 @@ class Target(Model):
     credits: tuple[Credit, ...] = Field((), description="What is given back, by tier.")
     bill: Money | None = Field(None, description="What a window is billed at, in the currency of the cost section.")
 
-    @model_validator(mode="after")
-    def _bill_is_of_credits(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.bill is not None and not self.credits:
-            raise RuleError(("bill",), "is what credits are a part of: give credits")
-        return self
+            yield ("bill",), "is what credits are a part of: give credits"
 
 
 class CostSpec(Model):
@@ -337,20 +323,17 @@ class CostSpec(Model):
         None, description="How several jobs share the cost: by the GPU-time that they asked for, or by their GPUs."
     )
 
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         owned = [name for name in _OWNED if getattr(self, name) not in (None, {})]
         if self.gpu_hour is not None and owned:
             message = f"is what rented GPUs cost, and {', '.join(owned)} what owned ones do: give one way, not both"
-            raise RuleError(("gpu_hour",), message)
+            yield ("gpu_hour",), message
         if self.energy_profile is not None and self.energy is None:
-            raise RuleError(("energy_profile",), "multiplies the price of a kWh: give energy too")
+            yield ("energy_profile",), "multiplies the price of a kWh: give energy too"
         missing = [name for name in ("capex", "years") if getattr(self, name) is None]
         if self.gpu_hour is None and missing:
-            raise ValueError(
-                f"give gpu_hour for rented GPUs, or capex and years for owned ones (missing: {', '.join(missing)})"
-            )
-        return self
+            rule = "give gpu_hour for rented GPUs, or capex and years for owned ones"
+            yield (), f"{rule} (missing: {', '.join(missing)})"
 
 
 # Blocking work that a job does again and again: evaluation, checks for corruption, loading of data.
@@ -408,12 +391,9 @@ class GlobalBatch(Model):
         "others, which take longer.",
     )
 
-    @model_validator(mode="after")
-    def _whole_sequences(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.tokens % self.sequence:
-            message = f"{self.tokens} tokens are not a whole number of sequences of {self.sequence} tokens"
-            raise RuleError(("tokens",), message)
-        return self
+            yield ("tokens",), f"{self.tokens} tokens are not a whole number of sequences of {self.sequence} tokens"
 
 
 class Parallelism(Model):
@@ -468,25 +448,19 @@ class Parallelism(Model):
         """The coordinates in which the ranks of an expert group differ."""
         return expert_covers(self.context, self.data, self.expert)
 
-    @model_validator(mode="after")
-    def _experts_divide(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.tensor % self.expert_tensor:
             nearest = near_divisors(self.tensor, self.expert_tensor)
             message = f"{self.expert_tensor} GPUs do not divide tensor {self.tensor}; nearest: {nearest}"
-            raise RuleError(("expert_tensor",), message)
+            yield ("expert_tensor",), message
         apart = self.tensor // self.expert_tensor
         valid = expert_sizes(apart, self.context, self.data)
         if self.expert not in valid:
             rule = undivided_experts(apart, self.context, self.data, self.expert)
-            raise RuleError(("expert",), f"{rule}; nearest: {near(valid, self.expert)}")
-        return self
-
-    @model_validator(mode="after")
-    def _order_is_whole(self) -> Self:
+            yield ("expert",), f"{rule}; nearest: {near(valid, self.expert)}"
         if sorted(self.order) != sorted(ORDER):
             whole = [*dict.fromkeys(self.order), *(kind for kind in ORDER if kind not in self.order)]
-            raise RuleError(("order",), f"must name each of {', '.join(ORDER)} once; for example [{', '.join(whole)}]")
-        return self
+            yield ("order",), f"must name each of {', '.join(ORDER)} once; for example [{', '.join(whole)}]"
 
 
 AnyRecompute: TypeAlias = Annotated[
@@ -567,26 +541,20 @@ class Execution(Model):
         "padded to it; without it none is dropped.",
     )
 
-    @model_validator(mode="after")
-    def _ranks_are_for_parameters(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.shard_ranks is not None and self.sharding != "parameters":
             message = f"is for sharding: parameters; with sharding: {self.sharding} all replicas divide the state"
-            raise RuleError(("shard_ranks",), message)
-        return self
-
-    @model_validator(mode="after")
-    def _options_agree(self) -> Self:
+            yield ("shard_ranks",), message
         if self.recompute_layers is not None and self.recompute != "full":
-            raise RuleError(("recompute_layers",), "is for recompute: full; a list of modules names what to recompute")
+            yield ("recompute_layers",), "is for recompute: full; a list of modules names what to recompute"
         if self.expert_capacity is not None and self.expert_imbalance != 1:
             message = "says nothing where expert_capacity drops or pads each expert's tokens; leave out one of both"
-            raise RuleError(("expert_imbalance",), message)
+            yield ("expert_imbalance",), message
         if isinstance(self.recompute, tuple) and len({*self.recompute}) != len(self.recompute):
-            raise RuleError(("recompute",), "names a module twice")
+            yield ("recompute",), "names a module twice"
         if self.offload_layers and self.recompute == "full" and self.recompute_layers is None:
             message = "recompute: full keeps no activations to offload; give recompute_layers, or leave out one of both"
-            raise RuleError(("offload_layers",), message)
-        return self
+            yield ("offload_layers",), message
 
 
 class Lora(Model):
@@ -628,13 +596,10 @@ class Work(Model):
     steps: Count | None = Field(None, description="Optimizer steps.")
     time: Duration | None = Field(None, description="Time that it takes without any loss.")
 
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         given = [name for name in ("tokens", "steps", "time") if getattr(self, name)]
         if len(given) != 1:
-            message = f"give exactly one of tokens, steps and time, above zero (given: {', '.join(given) or 'none'})"
-            raise ValueError(message)
-        return self
+            yield (), f"give exactly one of tokens, steps and time, above zero (given: {', '.join(given) or 'none'})"
 
 
 AnyWork: TypeAlias = Annotated[
@@ -704,43 +669,33 @@ class JobSpec(Model):
         missing = [name for name in ("model", "batch", "parallelism") if getattr(self, name) is None]
         return " and ".join(missing)
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         layout = self.parallelism
         if layout is not None and layout.gpus != self.gpus:
-            raise RuleError(
-                ("parallelism",),
-                f"multiplies to {layout.gpus} GPUs (tensor {layout.tensor} x context {layout.context} x "
-                f"pipeline {layout.pipeline} x data {layout.data}), but the job asks for {self.gpus}",
-            )
+            sizes = " x ".join(f"{name} {getattr(layout, name)}" for name in ("tensor", "context", "pipeline", "data"))
+            yield ("parallelism",), f"multiplies to {layout.gpus} GPUs ({sizes}), but the job asks for {self.gpus}"
         names = [work.name for work in self.periodic]
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise RuleError(("periodic", index, "name"), f"'{name}' is also the name of an earlier one")
+                yield ("periodic", index, "name"), f"'{name}' is also the name of an earlier one"
         if self.step_time is not None and self.mfu is not None:
-            raise RuleError(("mfu",), "give step_time or mfu, not both: each follows from the other")
+            yield ("mfu",), "give step_time or mfu, not both: each follows from the other"
         if self.mfu is not None and (self.model is None or self.batch is None):
             lacking = " and ".join(name for name in ("model", "batch") if getattr(self, name) is None)
-            message = f"needs model and batch: the time of a step follows from their FLOP (missing: {lacking})"
-            raise RuleError(("mfu",), message)
+            yield ("mfu",), f"needs model and batch: the time of a step follows from their FLOP (missing: {lacking})"
         if self.calibration is not None and (self.step_time is not None or self.mfu is not None):
-            message = "give calibration or a measured step of this very job (step_time, mfu), not both"
-            raise RuleError(("calibration",), message)
+            yield ("calibration",), "give calibration or a measured step of this very job (step_time, mfu), not both"
         if self.calibration is not None and self.lacks:
-            raise RuleError(("calibration",), f"scales what the step-time model says, and that lacks {self.lacks}")
+            yield ("calibration",), f"scales what the step-time model says, and that lacks {self.lacks}"
         if isinstance(self.work, Work):
             if self.work.tokens is not None and self.batch is None:
-                raise RuleError(("work", "tokens"), "work in tokens needs batch: it states the tokens of a step")
+                yield ("work", "tokens"), "work in tokens needs batch: it states the tokens of a step"
             if self.work.time is None and self.step_time is None and self.mfu is None and self.lacks:
-                raise RuleError(
-                    ("work",),
-                    "work in tokens or steps needs the time of a step: give step_time, mfu, or a model with batch and "
-                    f"parallelism (missing: {self.lacks})",
-                )
+                rule = "work in tokens or steps needs the time of a step: give step_time, mfu, or a model with batch"
+                yield ("work",), f"{rule} and parallelism (missing: {self.lacks})"
         elif self.deadline is not None:
             message = "needs a fixed amount of work, for example work: {time: 20 d}; with work: horizon no job finishes"
-            raise RuleError(("deadline",), message)
-        return self
+            yield ("deadline",), message
 
 
 class StandbyNodes(Model):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic_core import core_schema
 
-from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, RuleError, default, rate_of_whole
+from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, default, rate_of_whole
 from ettrick.sim.scenario.model import AnyModel
 from ettrick.sim.scenario.streams import Profile
 from ettrick.sim.steps.hardware import Precision
@@ -15,6 +15,8 @@ from ettrick.sim.steps.hardware import Precision
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
+
+    from ettrick.sim.scenario.fields import BrokenRules
 
 RequestRate = Annotated[float, *rate_of_whole("a rate of requests", "is of the whole service", "120 per s", "40 per h")]
 
@@ -79,17 +81,15 @@ class Demand(Model):
         0.0, gt=-1, le=100, description="What a year adds to the rate, as a part of it, compound [-]."
     )
 
-    @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         ways = {"poisson": ("rate", "input", "output"), "trace": ("file",)}
         for use, names in ways.items():
             for name in names:
                 if (getattr(self, name) is not None) != (use == self.use):
                     rule = "is missing" if use == self.use else "does not go"
-                    raise RuleError((name,), f"{rule} with use: {self.use}, which takes {' and '.join(ways[self.use])}")
+                    yield (name,), f"{rule} with use: {self.use}, which takes {' and '.join(ways[self.use])}"
         if self.profile is not None and self.use == "trace":
-            raise RuleError(("profile",), "does not go with use: trace, which has rates of its own")
-        return self
+            yield ("profile",), "does not go with use: trace, which has rates of its own"
 
 
 class Slo(Model):
@@ -118,12 +118,10 @@ class Overload(Model):
         True, description="Of a queue: whether a request leaves it when its client gives up; else it is served in vain."
     )
 
-    @model_validator(mode="after")
-    def _patience_is_of_a_queue(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         for name in ("patience", "retries", "cancel"):
             if self.use != "queue" and name in self.model_fields_set:
-                raise RuleError((name,), "is of clients that wait: needs use: queue")
-        return self
+                yield (name,), "is of clients that wait: needs use: queue"
 
 
 class Failover(Model):
@@ -170,11 +168,9 @@ class AutoScale(Model):
     max: Count = Field(gt=0, description="Most replicas.")
     window: Duration = default("60 s", description="After a change of demand, until the number is changed.")
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.min > self.max:
-            raise RuleError(("min",), f"is {self.min:,}, and max is {self.max:,}")
-        return self
+            yield ("min",), f"is {self.min:,}, and max is {self.max:,}"
 
 
 class Upgrade(Model):
@@ -243,11 +239,9 @@ class ServiceSpec(Model):
     tenant: str | None = Field(None, min_length=1, description="Whose it is.")
     partition: str | None = Field(None, min_length=1, description="Where it queues; the first one by default.")
 
-    @model_validator(mode="after")
-    def _pools_are_of_one_size(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.prefill is not None and self.scale is not None:
-            raise RuleError(("scale",), "does not go with prefill: two pools would have to follow the demand")
-        return self
+            yield ("scale",), "does not go with prefill: two pools would have to follow the demand"
 
     def nodes(self, gpus_per_node: int) -> int:
         """Return the nodes that all replicas take, the most where they are scaled; below a node they share one [-]."""

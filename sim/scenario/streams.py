@@ -8,19 +8,20 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
-from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
 from pydantic_core import core_schema
 
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import Count, Duration, Model, OneOf, RuleError, default, rate_of_whole
+from ettrick.sim.scenario.fields import Count, Duration, Model, OneOf, default, rate_of_whole
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.yamlfile import Data
 
 Outcome = Literal["completed", "failed", "cancelled"]
@@ -101,11 +102,9 @@ class Profile(Model):
         min_length=1, max_length=10_000, description="What multiplies the rate in equal parts of that time."
     )
 
-    @model_validator(mode="after")
-    def _some_arrive(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if not any(self.factors):
-            raise RuleError(("factors",), "give at least one above zero: nothing would ever arrive")
-        return self
+            yield ("factors",), "give at least one above zero: nothing would ever arrive"
 
 
 class Poisson(Model):
@@ -123,11 +122,9 @@ class Renewal(Model):
     gap: Law = Field(description="Time between two arrivals.")
     profile: Profile | None = Field(None, description="How the rate varies over a day or a week.")
 
-    @model_validator(mode="after")
-    def _has_gaps(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.gap.mean_value <= 0:
-            raise RuleError(("gap",), "must have a mean above zero")
-        return self
+            yield ("gap",), "must have a mean above zero"
 
 
 class Diurnal(Model):
@@ -138,11 +135,9 @@ class Diurnal(Model):
     trough: ArrivalRate = Field(description="Lowest rate, half a day later.")
     at: Duration = default("14 h", description="Time of the day of the peak.")
 
-    @model_validator(mode="after")
-    def _peak_is_higher(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.trough > self.peak:
-            raise RuleError(("trough",), "is above the peak")
-        return self
+            yield ("trough",), "is above the peak"
 
 
 class MmppState(Model):
@@ -183,16 +178,14 @@ class PowersOfTwo(Model):
     least: Count = Field(1, gt=0, description="Smallest job; smaller ones are drawn as this.")
     most: Count = Field(gt=0, description="Largest job; larger ones are drawn as this.")
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         for name in ("least", "most"):
             value = getattr(self, name)
             if value & (value - 1):
                 low = 1 << (value.bit_length() - 1)
-                raise RuleError((name,), f"{value} is not a power of two; nearest: {low} or {2 * low}")
+                yield (name,), f"{value} is not a power of two; nearest: {low} or {2 * low}"
         if self.least > self.most:
-            raise RuleError(("least",), f"is {self.least}, but the largest job has {self.most} GPUs")
-        return self
+            yield ("least",), f"is {self.least}, but the largest job has {self.most} GPUs"
 
     def weights(self) -> dict[int, float]:
         """Return the probability of each size [-]: that of the law between the geometric means of neighbours."""
@@ -236,11 +229,9 @@ class UniformFactor(Model):
     low: float = Field(gt=0, le=1e6, description="Lowest factor.")
     high: float = Field(gt=0, le=1e6, description="Highest factor.")
 
-    @model_validator(mode="after")
-    def _in_order(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.low > self.high:
-            raise RuleError(("low",), f"is {self.low:g}, above high, {self.high:g}")
-        return self
+            yield ("low",), f"is {self.low:g}, above high, {self.high:g}"
 
 
 def _form_of_limit(value: object) -> str:
@@ -281,11 +272,9 @@ class Outcomes(Model):
     failed: Weight = Field(0.0, description="End with an error of their own.")
     cancelled: Weight = Field(0.0, description="Are cancelled by their user.")
 
-    @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.completed + self.failed + self.cancelled <= 0:
-            raise ValueError("give at least one weight above zero")
-        return self
+            yield (), "give at least one weight above zero"
 
 
 # What a job of a stream is beside its size and its work.
@@ -340,11 +329,9 @@ class Chain(Model):
     limit: Duration = Field(gt=0, description="Time limit of one run.")
     notice: Duration = default("0 s", description="How long before the limit the job gets a signal to save.")
 
-    @model_validator(mode="after")
-    def _leaves_time(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.notice >= self.limit:
-            raise RuleError(("notice",), "leaves no time to work before the limit")
-        return self
+            yield ("notice",), "leaves no time to work before the limit"
 
 
 class StreamBase(Model):
@@ -374,12 +361,10 @@ class StreamBase(Model):
         description="Quality of service: with scheduler.preempt.who: qos, a higher one may stop jobs of a lower one.",
     )
 
-    @model_validator(mode="after")
-    def _is_counted(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.fidelity == "full":
             rule = "streams have no full recovery ladder, stores or step model; give the few jobs that need them names"
-            raise RuleError(("fidelity",), f"{rule} (jobs), or say fidelity: count")
-        return self
+            yield ("fidelity",), f"{rule} (jobs), or say fidelity: count"
 
 
 class Generated(StreamBase):
@@ -456,11 +441,10 @@ class JobTrace(StreamBase):
     )
     skip_bad_rows: bool = Field(False, description="Whether rows that cannot be used are left out, and counted.")
 
-    @model_validator(mode="after")
-    def _one_limit(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
+        yield from super()._broken_rules()
         if self.limit is not None and self.columns.limit != "limit":
-            raise RuleError(("limit",), "give limits, or the column that has them (columns.limit), not both")
-        return self
+            yield ("limit",), "give limits, or the column that has them (columns.limit), not both"
 
 
 AnyStream: TypeAlias = Annotated[Generated | JobTrace, OneOf("use"), WithUse("generated")]
@@ -478,11 +462,9 @@ class Tenant(Model):
     lend: Count | None = Field(None, description="Nodes of its own that others may use; without it, all.")
     weight: float = Field(1.0, gt=0, le=1e6, description="Share in fair sharing.")
 
-    @model_validator(mode="after")
-    def _lends_its_own(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.lend is not None and self.lend > (self.nodes or 0):
-            raise RuleError(("lend",), f"is {self.lend} nodes, but {self.nodes or 0} are its own")
-        return self
+            yield ("lend",), f"is {self.lend} nodes, but {self.nodes or 0} are its own"
 
 
 _RANGE = re.compile(r"(?P<first>[0-9]{1,9})(?:-(?P<last>[0-9]{1,9}))?")
