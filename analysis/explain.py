@@ -19,21 +19,16 @@ from ettrick.analysis.results.explained import (
     ExplainedFleet,
     ExplainedJob,
     ExplainedStream,
-    FaultClassSummary,
     Fit,
     GroupLink,
     JobPower,
     LayoutSummary,
     ModelSummary,
     Note,
-    OperatorEscalation,
     PeakShare,
-    PhasePart,
-    PhaseSummary,
     PlannedJob,
     Preset,
     Recovery,
-    RungSummary,
     Scales,
     StepPart,
     StoreSummary,
@@ -70,50 +65,19 @@ _NARROW = 0.5
 
 def describe_recovery(prepared: Prepared, index: int) -> Recovery:
     """Return what there is to say about detection, stores and recovery of a job."""
-    scenario = prepared.scenario
-    found, job = recovery_summary(prepared, index), prepared.jobs[index]
+    scenario, job = prepared.scenario, prepared.jobs[index]
     name = scenario.recovery.use
-    return Recovery(
-        interruptions_per_day=DAY / job.mtti,
-        detection_mean_s=job.detection_mean,
-        classes=[
-            FaultClassSummary(
-                fault=row.fault,
-                stops=row.stops,
-                causes=list(row.causes),
-                per_day=DAY * row.rate,
-                known_after_s=row.known_after,
-                # Without a name an observer is whatever gives the time that the scenario states.
-                first={name or "stated": share for name, share in row.shares.items()},
-            )
-            for row in found.classes
-        ],
-        stores=[_store(rung, job) for rung in stores_of(job)],
-        strategy=found.strategy,
-        summary=found.summary,
-        preset=_preset(name) if name in catalog.recoveries() else None,
-        scales=Scales(
+    content = {
+        **vars(recovery_summary(prepared, index)),
+        "interruptions_per_day": DAY / job.mtti,
+        "detection_mean_s": job.detection_mean,
+        "stores": [_store(rung, job) for rung in stores_of(job)],
+        "preset": _preset(name) if name in catalog.recoveries() else None,
+        "scales": Scales(
             detection=scenario.detection.scale, recovery=scenario.recovery.scale, repair=prepared.repair.scale
         ),
-        settings=dict(found.settings),
-        rungs=[
-            RungSummary(
-                name=way.name,
-                keeps=way.keeps,
-                pools=list(way.pools),
-                patience_s=way.patience,
-                budget=way.budget,
-                not_for=list(way.not_for),
-                except_first=way.except_first,
-                phases=_phases(way.stages),
-            )
-            for way in found.rungs
-        ],
-        phases=_phases(found.stages),
-        human=None
-        if found.human is None
-        else OperatorEscalation(after_s=found.human.after, no_progress=found.human.no_progress),
-    )
+    }
+    return Recovery.model_validate(content, strict=False)
 
 
 def _store(rung: Any, job: PreparedJob) -> StoreSummary:
@@ -144,22 +108,6 @@ def _preset(name: str) -> Preset:
         source=content["source"],
         notes=[Note(basis=basis, text=text) for basis, _, text in notes],
     )
-
-
-def _phases(stages: Any) -> dict[str, PhaseSummary]:
-    """Return phases by the name of what they are part of."""
-    return {
-        stage.name: PhaseSummary(
-            mean_s=stage.mean,
-            parts=[
-                PhasePart(
-                    name=phase.name, mean_s=phase.mean, faults=list(phase.faults) if phase.faults is not None else None
-                )
-                for phase in stage.phases
-            ],
-        )
-        for stage in stages
-    }
 
 
 _EXECUTION = (

@@ -13,6 +13,7 @@ from ettrick.sim.policies.recovery.phases import Participants, mean
 from ettrick.sim.prepare.failures import prior
 from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,20 +59,20 @@ class FaultClass:
         Whether they stop the job at once; else it steps on until they are known.
     causes
         Names of their causes.
-    rate
-        How often they interrupt the job, as the scenario states it [1/s].
-    known_after
+    per_day
+        How often they interrupt the job, as the scenario states it [1/d].
+    known_after_s
         Mean time until they are known [s]; infinite if they never are.
-    shares
-        Probability that each observer is the first detector, by name [-]; without a name where a time alone is stated.
+    first
+        Probability that each observer is the first detector, by name [-]; ``stated`` where a time alone is stated.
     """
 
     fault: str
     stops: bool
     causes: tuple[str, ...]
-    rate: float
-    known_after: float
-    shares: Mapping[str, float]
+    per_day: float
+    known_after_s: float
+    first: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class PhaseTime:
     """A phase: its mean time at the size of the job [s], and the classes of faults after which alone it is needed."""
 
     name: str
-    mean: float
+    mean_s: float
     faults: tuple[str, ...] | None = None
 
 
@@ -87,9 +88,8 @@ class PhaseTime:
 class PhaseStage:
     """Phases one after another, and the mean of those together that are needed after every fault [s]."""
 
-    name: str
-    mean: float
-    phases: tuple[PhaseTime, ...]
+    mean_s: float
+    parts: tuple[PhaseTime, ...]
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class RungTimes:
         Classes of faults that it is passed over for.
     except_first
         Whether it is passed over when the first node is lost.
-    patience
+    patience_s
         How long it waits for replacements [s]; ``None`` for ever, or in the queue.
-    stages
+    phases
         What it takes: stop, delay, launch.
     """
 
@@ -116,8 +116,8 @@ class RungTimes:
     budget: int | None
     not_for: tuple[str, ...]
     except_first: bool
-    patience: float | None
-    stages: tuple[PhaseStage, ...]
+    patience_s: float | None
+    phases: Mapping[str, PhaseStage]
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Escalation:
     ``no_progress`` restarts in a row without new work escalate to the operator too [-]; ``None`` if any number may.
     """
 
-    after: float
+    after_s: float
     no_progress: int | None
 
 
@@ -143,7 +143,7 @@ class RecoverySummary:
         The faults of the scenario by class, in the order of :data:`ettrick.sim.policies.contracts.FAULTS`.
     rungs
         Rungs of a ladder; empty for other strategies.
-    stages
+    phases
         What the strategy takes, if it is not a ladder.
     human
         Operator escalation when no rung is left; ``None`` where there is none.
@@ -155,7 +155,7 @@ class RecoverySummary:
     summary: str
     classes: tuple[FaultClass, ...]
     rungs: tuple[RungTimes, ...]
-    stages: tuple[PhaseStage, ...]
+    phases: Mapping[str, PhaseStage]
     human: Escalation | None
     settings: Table
 
@@ -177,7 +177,7 @@ def recovery_summary(prepared: Prepared, index: int) -> RecoverySummary:
         summary=(type(recovery).__doc__ or "").strip().split("\n", 1)[0],
         classes=_classes(prepared, job),
         rungs=tuple(_rung_times(rung, job, ladder.scale) for rung in ladder.rungs) if ladder else (),
-        stages=tuple(_stages(recovery, stages, job)),
+        phases=dict(_phases(recovery, stages, job)),
         human=_escalation(ladder) if ladder else None,
         settings=recovery.model_dump(mode="json", exclude_defaults=True, exclude=explained),
     )
@@ -185,11 +185,11 @@ def recovery_summary(prepared: Prepared, index: int) -> RecoverySummary:
 
 def _classes(prepared: Prepared, job: PreparedJob) -> tuple[FaultClass, ...]:
     """Return the faults of a scenario by class; those that do not stop the job stand by themselves."""
-    known = list(FAULTS)
+    classes = list(FAULTS)
     by_class: dict[tuple[str, bool], list[FailureSource]] = {}
-    for source in sorted(prepared.sources, key=lambda each: (known.index(each.fault), not each.effect.stops)):
+    for source in sorted(prepared.sources, key=lambda source: (classes.index(source.fault), not source.effect.stops)):
         by_class.setdefault((source.fault, source.effect.stops), []).append(source)
-    return tuple(_class(fault, stops, found, prepared, job) for (fault, stops), found in by_class.items())
+    return tuple(_class(fault, stops, sources, prepared, job) for (fault, stops), sources in by_class.items())
 
 
 def _class(fault: str, stops: bool, sources: list[FailureSource], prepared: Prepared, job: PreparedJob) -> FaultClass:
@@ -205,8 +205,8 @@ def _class(fault: str, stops: bool, sources: list[FailureSource], prepared: Prep
             continue
         after += part * (source.detection_race.mean_value if source.detection_race is not None else math.inf)
         for name, first in (source.detection_race.shares() if source.detection_race is not None else {}).items():
-            shares[name] = shares.get(name, 0.0) + part * first
-    return FaultClass(fault, stops, tuple(source.name for source in sources), sum(rates), after, shares)
+            shares[name or "stated"] = shares.get(name or "stated", 0.0) + part * first
+    return FaultClass(fault, stops, tuple(source.name for source in sources), DAY * sum(rates), after, shares)
 
 
 def _members(who: _Who, job: PreparedJob) -> Participants:
@@ -216,27 +216,27 @@ def _members(who: _Who, job: PreparedJob) -> Participants:
     return Participants(job.gpus, job.nodes, {"job": 0, "swapped": 1, "start": job.nodes}[who])
 
 
-def _stages(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[PhaseStage]:
-    """Yield what a strategy takes; what it does not have is left out."""
+def _phases(recovery: AnyRecovery, parts: Mapping[str, _Who], job: PreparedJob) -> Iterable[tuple[str, PhaseStage]]:
+    """Yield what a strategy takes by name; what it does not have is left out."""
     for name, who in parts.items():
-        held = getattr(recovery, name)
-        if held is not None:
-            law = Fixed.from_seconds(value=held) if isinstance(held, float) else held
-            yield _stage(name, law, _members(who, job), recovery.scale)
+        time = getattr(recovery, name)
+        if time is not None:
+            law = Fixed.from_seconds(value=time) if isinstance(time, float) else time
+            yield name, _stage(name, law, _members(who, job), recovery.scale)
 
 
-def _stage(name: str, held: Held, members: Participants, scale: float, more: tuple[PhaseTime, ...] = ()) -> PhaseStage:
+def _stage(name: str, time: Held, members: Participants, scale: float, more: tuple[PhaseTime, ...] = ()) -> PhaseStage:
     """Return phases with their means, and `more` behind them, whose times are as they stand."""
-    if isinstance(held, LawModel):
-        phases = [PhaseTime(name, scale * held.mean_value)]
+    if isinstance(time, LawModel):
+        phases = [PhaseTime(name, scale * time.mean_value)]
     else:
         phases = [
             PhaseTime(phase.name, scale * phase.mean_seconds(members), phase.faults)
-            for phase in held
+            for phase in time
             if not phase.joiners or members.joiners
         ]
-    total = scale * sum(mean(held, members)) + sum(phase.mean for phase in more)
-    return PhaseStage(name, total, (*phases, *more))
+    total = scale * sum(mean(time, members)) + sum(phase.mean_s for phase in more)
+    return PhaseStage(total, (*phases, *more))
 
 
 def _rung_times(rung: Rung, job: PreparedJob, scale: float) -> RungTimes:
@@ -250,12 +250,12 @@ def _rung_times(rung: Rung, job: PreparedJob, scale: float) -> RungTimes:
         budget=rung.budget,
         not_for=tuple(fault for fault in FAULTS if rung.handles is not None and fault not in rung.handles),
         except_first=rung.except_first,
-        patience=None if rung.patience is None else scale * rung.patience,
-        stages=(
-            _stage("stop", rung.stop, members, scale),
-            _stage("delay", rung.delay, members, scale, backoff),
-            _stage("launch", rung.launch, members, scale),
-        ),
+        patience_s=None if rung.patience is None else scale * rung.patience,
+        phases={
+            "stop": _stage("stop", rung.stop, members, scale),
+            "delay": _stage("delay", rung.delay, members, scale, backoff),
+            "launch": _stage("launch", rung.launch, members, scale),
+        },
     )
 
 
