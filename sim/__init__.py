@@ -16,7 +16,18 @@ if TYPE_CHECKING:
     from ettrick.sim.closed_form.renewal import ClosedForm, closed_form, job_shares
     from ettrick.sim.cluster import FABRIC_PARTS, ClusterSpec, Topology, edges
     from ettrick.sim.compiled.run import why_events
-    from ettrick.sim.engine.fleet_result import (
+    from ettrick.sim.engine.kernel import WorkError
+    from ettrick.sim.engine.prepared import (
+        EngineError,
+        Prepared,
+        PreparedJob,
+        PreparedStream,
+        RequestRates,
+        ServicePlan,
+        TargetPlan,
+    )
+    from ettrick.sim.engine.requests import Request, RequestError, replay
+    from ettrick.sim.engine.result import (
         BIN_EDGES,
         CLUSTER,
         HISTOGRAMS,
@@ -30,23 +41,17 @@ if TYPE_CHECKING:
         ROOTS,
         SERVICE_SUMS,
         SLOWDOWN_TAUS,
+        Attempt,
         FleetAccount,
         FleetResult,
+        JobResult,
+        PhaseSpan,
+        Ratio,
+        Result,
+        Timeline,
         added,
         window_width,
     )
-    from ettrick.sim.engine.kernel import WorkError
-    from ettrick.sim.engine.prepared import (
-        EngineError,
-        Prepared,
-        PreparedJob,
-        PreparedStream,
-        RequestRates,
-        ServicePlan,
-        TargetPlan,
-    )
-    from ettrick.sim.engine.requests import Request, RequestError, replay
-    from ettrick.sim.engine.result import Attempt, JobResult, PhaseSpan, Ratio, Result, Timeline
     from ettrick.sim.input.scenario import Scenario, schema
     from ettrick.sim.layouts import Candidate, LayoutSearch, NoLayoutError, job_index
     from ettrick.sim.load import (
@@ -84,12 +89,12 @@ import_on_use(
         "cluster.spec": "ClusterSpec",
         "cluster.topology": "FABRIC_PARTS Topology edges",
         "compiled.run": "why_events",
-        "engine.fleet_result": "BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS LEVELS NAMED"
-        " NO_FLEET OUTCOMES PREEMPTION ROOTS SERVICE_SUMS SLOWDOWN_TAUS added window_width",
         "engine.kernel": "WorkError",
         "engine.prepared": "EngineError Prepared PreparedJob PreparedStream RequestRates ServicePlan TargetPlan",
         "engine.requests": "Request RequestError replay",
-        "engine.result": "Attempt JobResult Ratio Result PhaseSpan Timeline",
+        "engine.result": "Attempt BIN_EDGES CLUSTER FleetAccount FleetResult HISTOGRAMS IDLE JOB_SUMS JobResult LEVELS"
+        " NAMED NO_FLEET OUTCOMES PREEMPTION PhaseSpan ROOTS Ratio Result SERVICE_SUMS SLOWDOWN_TAUS Timeline added"
+        " window_width",
         "load": "ScenarioError Template building_blocks find find_cluster inventory inventory_of_plugins load"
         " load_cluster locate parse shipped template",
         "input.scenario": "Scenario schema",

@@ -1,8 +1,8 @@
 """The queue of a cluster that streams of jobs and services share; named jobs wait in it too.
 
-Rooms by subject: :mod:`~ettrick.sim.engine.admission` (who waits), :mod:`~ettrick.sim.engine.allocations` (which
-nodes), :mod:`~ettrick.sim.engine.runs` (what a holder does with them), :mod:`~ettrick.sim.engine.stops` (failures and
-preemption), :mod:`~ettrick.sim.engine.records` (what it is charged to). Here are arrivals and passes of the scheduler.
+:mod:`~ettrick.sim.engine.admission` has who waits, which nodes a holder gets and what it is charged to,
+:mod:`~ettrick.sim.engine.runs` what it does with them until it ends or is stopped. Here are arrivals and passes of the
+scheduler.
 """
 
 from __future__ import annotations
@@ -12,17 +12,14 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from ettrick.sim.engine.admission import Admission
-from ettrick.sim.engine.fleet_result import size_class
+from ettrick.sim.engine.admission import Admission, Records
 from ettrick.sim.engine.holders import Holder
 from ettrick.sim.engine.jobs import Queue
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.lives import process_sources
 from ettrick.sim.engine.nodes import NodeState
-from ettrick.sim.engine.records import Records
-from ettrick.sim.engine.runs import Runs
+from ettrick.sim.engine.runs import Runs, Stops
 from ettrick.sim.engine.services import call_spares, start_services
-from ettrick.sim.engine.stops import Stops
 from ettrick.sim.policies.planner import Planner
 from ettrick.sim.policies.queue import PlannerPool, Quota
 
@@ -32,13 +29,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Job, ReplicaGroup
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
-    from ettrick.sim.engine.result import Attempt
+    from ettrick.sim.engine.result import Attempt, FleetResult
     from ettrick.sim.engine.services import ReplicaPool
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.scenario.streams import Arrival, Tenant
@@ -128,7 +124,7 @@ class ClusterQueue(Queue):
         """Put a job into the queue for the first time."""
         if stream.pending:
             spec = spec._replace(submit=now)
-        account = self.tally.account(stream.index, size_class(spec.gpus), spec.tenant, spec.priority, spec.partition)
+        account = self.tally.account(stream.index, spec.gpus, spec.tenant, spec.priority, spec.partition)
         holder = Holder.of_stream(
             self.admission.number, spec, stream, account, self.per_node, self._longest(stream, spec.partition)
         )

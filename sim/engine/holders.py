@@ -10,14 +10,14 @@ import math
 from heapq import heappush
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
-from ettrick.sim.engine.fleet_result import DIRECT
 from ettrick.sim.engine.lives import ExposureClock, FailureEvent, SourceInfo
+from ettrick.sim.engine.result import DIRECT
 from ettrick.sim.policies.queue import PlannerJob
 
 if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job, RepairJob
     from ettrick.sim.engine.prepared import PreparedStream, ServicePlan
-    from ettrick.sim.engine.service_fluid import Cohort
+    from ettrick.sim.engine.services import Cohort
     from ettrick.sim.policies.contracts import Bucket
     from ettrick.sim.scenario.streams import Arrival
 

@@ -10,12 +10,12 @@ import itertools
 import math
 from typing import TYPE_CHECKING, Any
 
-from ettrick.sim.engine.fleet_result import NO_FLEET
 from ettrick.sim.engine.interruptions import Interruptions
 from ettrick.sim.engine.job import Job, ReplicaGroup
 from ettrick.sim.engine.kernel import EventPriority
 from ettrick.sim.engine.ledger import Account
 from ettrick.sim.engine.progress import Paces, Restores, SharedStores, StepCounter
+from ettrick.sim.engine.result import NO_FLEET
 from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint
 from ettrick.sim.policies.contracts import (
     Acquire,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.fleet_result import FleetResult
     from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Segment
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.repair import Repair
-    from ettrick.sim.engine.result import Attempt, Recorder
+    from ettrick.sim.engine.result import Attempt, FleetResult, Recorder
     from ettrick.sim.policies.contracts import Exposure, Plan
 
 _TIMED = (Stall, Restore, Save)

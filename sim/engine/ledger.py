@@ -1,15 +1,46 @@
-"""Where every GPU-second went: buckets x causes x windows, and a sum that must close."""
+"""Where every GPU-second went: buckets x causes x windows, and a sum that must close.
+
+An :class:`Account` is of one named job, or of the nodes outside jobs; a :class:`FleetAccumulator` has those of all that
+streams and services share, by owner.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ettrick.sim.policies.contracts import Bucket
+from ettrick.sim.engine.result import (
+    BIN_EDGES,
+    CLUSTER,
+    DIRECT,
+    HISTOGRAMS,
+    IDLE,
+    JOB_SUM,
+    JOB_SUMS,
+    LEVELS,
+    OUTCOMES,
+    ROOTS,
+    SERVICE_SUMS,
+    SLOWDOWN_TAUS,
+    FleetAccount,
+    FleetResult,
+    LedgerKey,
+    StopKey,
+    bin_of,
+    size_class,
+)
+from ettrick.sim.policies.contracts import NO_FAILURE, Bucket
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from numpy.typing import NDArray
+
+    from ettrick.sim.engine.result import FloatArray, Key
 
 BUCKETS = len(Bucket)
 
@@ -206,3 +237,245 @@ def check_sum(total: float, capacity: float, what: str, scale: float = 0.0) -> N
     if abs(total - capacity) > 1e-9 * max(capacity, scale, 1.0):
         message = f"the buckets of {what} add up to {total!r} GPU s, but its capacity is {capacity!r} GPU s"
         raise LedgerError(message)
+
+
+# ----------------------------------------
+# Accounts of streams, services, and of named jobs beside them: rows by owner.
+
+_GOOD_ETTR = 0.9
+
+
+class FleetAccumulator:
+    """The accounts of a cluster that streams and services share, in one replication.
+
+    The engine says each thing once, in its own time [s]; what is before the first edge or behind the last one is
+    left out, and so are jobs that were submitted there.
+
+    Parameters
+    ----------
+    edges
+        Edges of the windows in the time of the engine [s]; the first is the end of the warm-up.
+    gpus
+        GPUs of the cluster.
+    sources
+        Names of the failure sources.
+    """
+
+    def __init__(self, edges: Sequence[float], gpus: int, sources: Sequence[str]) -> None:
+        self.edges = list(edges)
+        self.gpus = gpus
+        self.sources = sources
+        self.accounts = {CLUSTER: 0}
+        # By number of the account and what else a row of the result is told apart by.
+        self._ledger: defaultdict[tuple[int, int, int, int], list[float]] = defaultdict(self._row)
+        self._jobs: defaultdict[tuple[int], list[list[float]]] = defaultdict(self._rows(len(JOB_SUMS)))
+        self._stops: defaultdict[tuple[int, int, int, int], list[list[float]]] = defaultdict(self._rows(3))
+        self._services: defaultdict[int, list[list[float]]] = defaultdict(self._rows(len(SERVICE_SUMS)))
+        self._histograms: defaultdict[tuple[int, str], list[list[float]]] = defaultdict(
+            lambda: [[0.0] * len(BIN_EDGES) for _ in range(2)]
+        )
+        self._outcomes: defaultdict[tuple[int, int], list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._longest: dict[tuple[int], float] = {}
+        self._levels = self._rows(len(LEVELS))()
+        self._state = (0.0,) * len(LEVELS)
+        self._since = 0.0
+
+    def _row(self) -> list[float]:
+        return [0.0] * (len(self.edges) - 1)
+
+    def _rows(self, width: int) -> Callable[[], list[list[float]]]:
+        """Return what makes a table of the windows, of such a `width`."""
+        return lambda: [[0.0] * width for _ in self.edges[1:]]
+
+    def account(self, stream: int, gpus: int, tenant: int = 0, priority: float = 0, partition: int = 0) -> int:
+        """Return the number of the account of holders of so many GPUs, a new one if it has none yet."""
+        key = FleetAccount(stream, size_class(gpus), tenant, priority, partition)
+        return self.accounts.setdefault(key, len(self.accounts))
+
+    def _window(self, time: float) -> int:
+        """Return the window of a moment [s]; -1 if it is in none."""
+        window = bisect_right(self.edges, time) - 1
+        return window if window < len(self.edges) - 1 else -1
+
+    def charge(self, account: int, bucket: int, cause: int, via: int, gpu_s: float, start: float, end: float) -> None:
+        """Charge GPU-seconds that were spent evenly from `start` to `end` [s]; all at once where these are the same."""
+        row = self._ledger[account, bucket, cause, via]
+        edges = self.edges
+        if len(row) == 1 and edges[0] <= start and end <= edges[1]:
+            row[0] += gpu_s
+            return
+        place = bisect_right(edges, start) - 1
+        if start >= edges[0] and (place + 1 == len(edges) or end <= edges[place + 1]):
+            if place + 1 < len(edges):
+                row[place] += gpu_s
+            return
+        rate = gpu_s / (end - start) if end > start else 0.0
+        place = max(place, 0)
+        while place < len(row) and edges[place] < end:
+            row[place] += rate * max(min(end, edges[place + 1]) - max(start, edges[place]), 0.0)
+            place += 1
+
+    def serve(self, service: int, start: float, sums: Sequence[float]) -> None:
+        """Add sums over the requests of a service since `start`, all of one window."""
+        window = self._window(start)
+        if window >= 0:
+            rows = self._services[service]
+            rows[window] = [total + amount for total, amount in zip(rows[window], sums, strict=True)]
+
+    def correct(self, service: int, asked: float, place: int, amount: float) -> None:
+        """Add to one sum over the requests of a service that were asked at a moment."""
+        window = self._window(asked)
+        if window >= 0:
+            self._services[service][window][place] += amount
+
+    def idle(self, reason: str, gpu_s: float, start: float, end: float) -> None:
+        """Charge healthy GPUs that no job had, with the reason: one of `IDLE`."""
+        self.charge(0, Bucket.UNALLOCATED, IDLE.index(reason), DIRECT, gpu_s, start, end)
+
+    def level(
+        self, now: float, free: float, queued_gpus: float, queued_jobs: float, placeable: float, stranded: float = 0.0
+    ) -> None:
+        """Set what is true from now on: GPUs that are free, and asked for; jobs in the queue; largest start.
+
+        `placeable` is the size of the largest job that could start now, `stranded` what is free on shared nodes [GPUs].
+        """
+        self._settle(now)
+        in_need = (free, placeable) if queued_jobs > 0 else (0.0, 0.0)
+        self._state = free, queued_gpus, queued_jobs, placeable, *in_need, stranded
+
+    def _settle(self, now: float) -> None:
+        """Add the levels since they last changed."""
+        edges = self.edges
+        start, self._since = self._since, now
+        place = max(bisect_right(edges, start) - 1, 0)
+        while place + 1 < len(edges) and edges[place] < now:
+            seconds = min(now, edges[place + 1]) - max(start, edges[place])
+            if seconds > 0:
+                sums = self._levels[place]
+                for index, value in enumerate(self._state):
+                    if value:
+                        sums[index] += value * seconds
+            place += 1
+
+    def stopped(
+        self,
+        account: int,
+        now: float,
+        cause: int,
+        via: int,
+        gpus: float,
+        lost: float = 0.0,
+        by: int = -1,
+        *,
+        stops: int = 1,
+    ) -> None:
+        """Count a stop of a running job: its root cause, its GPUs, what work it lost [GPU s].
+
+        A failure, a drain or a limit stops a job ``DIRECT``; a job that takes its nodes, via ``PREEMPTION``, and `by`
+        is that one's size class. Without `stops` it is the lost work of one that was counted before.
+        """
+        window = self._window(now)
+        if window >= 0:
+            row = self._stops[account, cause, via, by][window]
+            row[0] += stops
+            row[1] += gpus
+            row[2] += lost
+
+    def ended(
+        self,
+        account: int,
+        outcome: str,
+        submit: float,
+        start: float,
+        end: float,
+        gpus: int,
+        waited: float,
+        run: float,
+        useful: float,
+        failures: int = 0,
+        preemptions: int = 0,
+    ) -> None:
+        """Count a job that is over, or is closed at the end of the simulation.
+
+        Parameters
+        ----------
+        account, outcome
+            Whose job, and one of `OUTCOMES`.
+        submit, start, end
+            First submission, first start (NaN if there was none), end [s].
+        gpus
+            GPUs that it requested.
+        waited, run
+            Time in the queue, requeues included, and time with its nodes [s].
+        useful
+            Of that, stepping whose result was kept [s].
+        failures, preemptions
+            How often infrastructure stopped it, and how often another job did.
+        """
+        window = self._window(submit)
+        if window < 0:
+            return
+        sums = self._jobs[account,][window]
+        self._longest[account,] = max(waited, self._longest.get((account,), waited))
+        held = gpus * run
+        span = max(end - submit, 0.0)
+        plain = (run, failures, preemptions, gpus * span, gpus * waited, gpus * useful)
+        for index, value in enumerate(plain):
+            sums[index] += value
+        if span > 0 and useful >= _GOOD_ETTR * span:
+            sums[len(plain)] += held
+        status = self._outcomes[account, OUTCOMES.index(outcome)]
+        status[0] += 1.0
+        status[1] += held
+        weighted = {"submitted": 1.0}
+        if start == start:  # what never started has no wait yet
+            weighted |= {"started": 1.0, "wait_first": start - submit}
+            if outcome not in ("running", "waiting"):
+                short, long = (max(1.0, (waited + run) / max(run, tau)) for tau in SLOWDOWN_TAUS)
+                weighted |= {"ended": 1.0, "wait_total": waited}
+                weighted |= {"bounded_slowdown": short, "bounded_slowdown_10min": long}
+            if outcome == "completed":
+                weighted |= {"completed": 1.0, "jct": span}
+        for name, value in weighted.items():
+            index = JOB_SUM[f"{name}_job"]
+            sums[index] += value
+            sums[index + 1] += held * value
+            if name in HISTOGRAMS:
+                by_job, by_gpu_time = self._histograms[account, name]
+                place = bin_of(value)
+                by_job[place] += 1.0
+                by_gpu_time[place] += held
+
+    def result(self, now: float) -> FleetResult:
+        """Return what has been added up until the end of the simulation [s]; every job is closed.
+
+        Raises
+        ------
+        LedgerError
+            If the ledger does not add up to all GPU-seconds of the cluster.
+        """
+        self._settle(now)
+        edges = np.array(self.edges)
+        seconds = np.clip(now - edges[:-1], 0.0, np.diff(edges))
+        accounts = list(self.accounts)
+
+        def keyed(table: Mapping[Any, Any], key: Callable[..., Key]) -> dict[Key, FloatArray]:
+            return {key(accounts[account], *rest): np.array(rows) for (account, *rest), rows in table.items()}
+
+        ledger = keyed(self._ledger, LedgerKey)
+        held = math.fsum(float(row.sum()) for key, row in ledger.items() if key.bucket != Bucket.QUEUED)
+        check_sum(held, self.gpus * float(seconds.sum()), "the fleet")
+        return FleetResult(
+            edges - edges[0],
+            seconds,
+            self.gpus,
+            (NO_FAILURE, *self.sources, *ROOTS),
+            ledger,
+            keyed(self._jobs, lambda account: account),
+            keyed(self._histograms, lambda account, name: (account, name)),
+            keyed(self._outcomes, lambda account, outcome: (account, outcome)),
+            keyed(self._stops, StopKey),
+            np.array(self._levels),
+            {accounts[account]: waited for (account,), waited in self._longest.items()},
+            {service: np.array(rows) for service, rows in self._services.items()},
+        )

@@ -11,7 +11,6 @@ from ettrick.sim import rng
 from ettrick.sim.engine.fabric import Fabric
 from ettrick.sim.engine.failures import Failures
 from ettrick.sim.engine.fleet import ClusterQueue, pooled
-from ettrick.sim.engine.fleet_result import NO_FLEET
 from ettrick.sim.engine.jobs import JobPhases, Queue
 from ettrick.sim.engine.kernel import Environment, EventPriority
 from ettrick.sim.engine.ledger import Account
@@ -19,7 +18,7 @@ from ettrick.sim.engine.lives import ExposureClocks, FailureCounts
 from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.power import Power
 from ettrick.sim.engine.repair import Repair
-from ettrick.sim.engine.result import JobResult, Outage, Recorder, Result
+from ettrick.sim.engine.result import NO_FLEET, JobResult, Outage, Recorder, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick.sim import catalog, records, rng
-from ettrick.sim.engine.fleet_result import window_width
 from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, ServicePlan
 from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
+from ettrick.sim.engine.result import window_width
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.prepare.failures import prior
 from ettrick.sim.prepare.placement import EmptyCluster, LruCache, chip_of

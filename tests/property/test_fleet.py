@@ -19,8 +19,8 @@ from ettrick.analysis.fleet import fleet_ratios
 from ettrick.analysis.metrics import is_share
 from ettrick.analysis.targets import kept
 from ettrick.sim.engine.fleet import ClusterQueue
-from ettrick.sim.engine.fleet_result import JOB_SUMS, NAMED, FleetResult, LedgerKey
 from ettrick.sim.engine.prepared import TargetPlan
+from ettrick.sim.engine.result import JOB_SUMS, NAMED, FleetResult, LedgerKey
 from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.scenario.streams import Arrival, Chain
 from tests.harness import scenario

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick import sim
-from ettrick.sim.engine.fleet_result import IDLE, NAMED, ROOTS
 from ettrick.sim.engine.prepared import PreparedStream, SavePlan
+from ettrick.sim.engine.result import IDLE, NAMED, ROOTS
 from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.scenario.streams import Arrival, Chain, JobOverhead
 from tests.cases import cases

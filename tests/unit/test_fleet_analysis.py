@@ -36,7 +36,8 @@ from ettrick.analysis.results.run import document, render
 from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.analysis.study.model import Study
 from ettrick.sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
-from ettrick.sim.engine.fleet_result import DIRECT, PREEMPTION, FleetAccumulator
+from ettrick.sim.engine.ledger import FleetAccumulator
+from ettrick.sim.engine.result import DIRECT, PREEMPTION
 from ettrick.sim.units import DAY, HOUR
 from tests import report_sample
 from tests.cases import cases

@@ -1,4 +1,4 @@
-"""The tally of a fleet: what is said once lands once, in the right window, and adds up."""
+"""The accounts of a fleet: what is said once lands once, in the right window, and adds up."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ettrick.sim import Bucket
-from ettrick.sim.engine.fleet_result import (
+from ettrick.sim.engine.ledger import FleetAccumulator, LedgerError
+from ettrick.sim.engine.result import (
     BIN_EDGES,
     CLUSTER,
     DIRECT,
     IDLE,
     PREEMPTION,
     FleetAccount,
-    FleetAccumulator,
     LedgerKey,
     StopKey,
     added,
@@ -25,7 +25,6 @@ from ettrick.sim.engine.fleet_result import (
     size_class,
     window_edges,
 )
-from ettrick.sim.engine.ledger import LedgerError
 from tests.cases import cases
 
 EDGES = (100.0, 200.0, 300.0)
