@@ -19,7 +19,7 @@ from ettrick.sim import rng
 from ettrick.sim.engine.nodes import POOLS, NodeState
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures import FailureTrace
-from ettrick.sim.policies.contracts import NO_FAILURE, Bucket, NodeView, QueuedJob
+from ettrick.sim.policies.contracts import NO_FAILURE, Bucket, NodeView
 from ettrick.sim.policies.repair import REPAIRS
 from tests.intervals import Z
 
@@ -158,29 +158,6 @@ class _Watched(Simulation):
                 f"unit {unit}: {found}"
             )
         assert places.count(NodeState.MATE) == cluster.mates.count
-
-
-def check_scheduler(scheduler: Any, *, work_conserving: bool, seed: int = 1) -> None:
-    """Assert that a scheduler starts whole gangs, each once, and never gives a node away twice.
-
-    `work_conserving` says that the scheduler claims to start the first job that fits whenever one does.
-    """
-    generator = np.random.default_rng(seed)
-    for _ in range(300):
-        sizes = generator.integers(1, 20, size=int(generator.integers(0, 8))).tolist()
-        queue = tuple(QueuedJob(f"job {index}", size, float(index)) for index, size in enumerate(sizes))
-        free = int(generator.integers(0, 40))
-        chosen = scheduler.select(queue, free)
-        assert chosen == scheduler.select(queue, free), "a decision depends on what it sees and nothing else"
-        assert len(set(chosen)) == len(chosen), "a job starts once"
-        assert set(chosen) <= set(range(len(queue)))
-        used = sum(sizes[position] for position in chosen)
-        assert used <= free, "a node was given away twice"
-        left = [size for position, size in enumerate(sizes) if position not in chosen]
-        if work_conserving:
-            assert all(size > free - used for size in left), "a job that fits was left waiting"
-        elif left:
-            assert chosen or sizes[0] > free, "the first in the queue fits and does not start"
 
 
 def check_repair(parameters: dict[str, Any], draws: int = 3000, replications: int = 4) -> None:

@@ -367,9 +367,7 @@ class Allocations:
         for node, origin in nodes:
             cluster.seat(allocation, missing.pop(), node, now)
             if origin in ("warm", "cold"):
-                _, _, seconds, one_by_one = self.jobs.prepared.reserves[origin]
-                begin = max(allocation.ready_at, now) if one_by_one else now
-                allocation.ready_at = max(allocation.ready_at, begin + seconds)
+                allocation.ready_at = self.jobs.prepared.reserves[origin].ready(allocation.ready_at, now)
         self.reseat(allocation, now)
         return True
 
@@ -533,15 +531,10 @@ class Records:
         for window, bucket, cause in zip(*map(np.ndarray.tolist, table.nonzero()), strict=True):
             yield self.tally.edges[window], bucket, cause, float(table[window, bucket, cause])
 
-    def result(self, now: float, outside: NDArray[np.float64]) -> FleetResult:
-        """Return what all holders came to; the ledger, with the nodes outside jobs, adds up to the cluster.
-
-        Parameters
-        ----------
-        outside
-            GPU-seconds of nodes outside jobs, shape (windows, buckets, causes); idle ones are known with their reason.
-        """
-        for edge, bucket, cause, gpu_s in self._charges(outside):
+    def result(self, now: float) -> FleetResult:
+        """Return what all holders came to; the ledger, with the nodes outside jobs, adds up to the cluster."""
+        for edge, bucket, cause, gpu_s in self._charges(self.cluster.account.totals()):
+            # Idle nodes have been charged with their reason.
             if bucket != Bucket.UNALLOCATED:
                 self.tally.charge(0, bucket, cause, DIRECT, gpu_s, edge, edge)
         return self.tally.result(now)

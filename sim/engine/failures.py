@@ -408,7 +408,9 @@ class Failures:
         ready = now
         for job in _jobs_of(inside):
             ready = max(ready, self.jobs.interruptions.save_before(job, failure.info.cause, now, now + notice))
-        ready = max(ready, self.jobs.queue.saved_by(inside, now, notice))
+        for holder in (holder for group, _ in inside if not group.replans for holder in group.jobs):
+            if holder.notice is None and holder.run_at < now and holder.flush <= notice:
+                ready = max(ready, now + holder.flush)
         if ready == math.inf:
             self.saving.append((failure, nodes, until - now))
         elif ready > now:

@@ -24,13 +24,12 @@ from ettrick.sim.policies.planner import Planner
 from ettrick.sim.policies.queue import PlannerPool, Quota
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
 
-    from ettrick.sim.engine.holders import Allocation
-    from ettrick.sim.engine.job import Job, ReplicaGroup
+    from ettrick.sim.engine.job import Job
     from ettrick.sim.engine.jobs import JobPhases
     from ettrick.sim.engine.kernel import ScheduledCall
     from ettrick.sim.engine.prepared import Prepared, PreparedStream
@@ -231,10 +230,6 @@ class ClusterQueue(Queue):
         room = self.allocations.largest_room() if stranded and not idle else idle
         self.tally.level(now, free, self.admission.queued_gpus, self.planner.queued, room, stranded)
 
-    def saved_by(self, inside: Iterable[tuple[ReplicaGroup | Allocation, int]], now: float, notice: float) -> float:
-        """Return when holders have saved that have some nodes, as far as a save is over within a notice [s]."""
-        return self.stops.saved_by(inside, now, notice)
-
     # --------------------------------------------------------------------------------------------------- close
 
     def settle(self, now: float) -> None:
@@ -260,9 +255,11 @@ class ClusterQueue(Queue):
                 records.charge_wait(holder, now)
                 records.count_end(holder, "waiting", now)
 
-    def result(self, now: float, outside: NDArray[np.float64]) -> FleetResult:
-        """Return what all holders came to; `outside` are GPU-seconds (windows, buckets, causes) of nodes outside."""
-        return self.records.result(now, outside)
+    def result(self, now: float, held: NDArray[np.float64]) -> tuple[FleetResult, NDArray[np.float64]]:
+        """Return what all holders came to, named jobs among them, and the GPU-seconds of the cluster by bucket."""
+        del held
+        fleet = self.records.result(now)
+        return fleet, fleet.cluster
 
     def edges(self) -> Iterator[float]:
         """Return where windows meet, after the warm-up [s]: finer ones where the scenario states none."""

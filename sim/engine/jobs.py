@@ -22,7 +22,6 @@ from ettrick.sim.policies.contracts import (
     Background,
     Bucket,
     Evict,
-    QueuedJob,
     Requeue,
     Restore,
     Run,
@@ -33,13 +32,12 @@ from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.policies.recovery.base import check_plan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     import numpy as np
     from numpy.typing import NDArray
 
     from ettrick.sim.engine.failures import Failures
-    from ettrick.sim.engine.holders import Allocation
     from ettrick.sim.engine.job import Segment
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import FailureEvent
@@ -668,13 +666,10 @@ class Replacements:
         By that time a node that was repaired meanwhile may have made the next one needless. The nodes of a unit are
         asked for together: half a unit is of no use.
         """
-        _, _, seconds, one_by_one = self.reserves[pool]
+        reserve = self.reserves[pool]
         group.called = True
-        if one_by_one:
-            group.ready_at = max(group.ready_at, now) + seconds
-        else:
-            group.ready_at = max(group.ready_at, now + seconds)
-        return one_by_one and seconds > 0 and self.cluster.units is None
+        group.ready_at = reserve.ready(group.ready_at, now)
+        return reserve.one_by_one and reserve.delay > 0 and self.cluster.units is None
 
     def _fill_spares(self, group: ReplicaGroup, now: float) -> None:
         """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
@@ -773,9 +768,8 @@ class Queue:
         self.jobs = jobs
         self.kernel = jobs.kernel
         self.cluster = jobs.cluster
-        self.scheduler = jobs.prepared.scheduler
-        self.waiting: list[tuple[Job, float]] = []
-        """Eligible jobs and since when [s]."""
+        self.waiting: list[Job] = []
+        """Eligible jobs, in the order in which they became so."""
         for job in jobs.all:
             self.kernel.at(job.arrival, EventPriority.ARRIVAL, self._on_arrival, job)
 
@@ -784,7 +778,7 @@ class Queue:
 
     def enter(self, job: Job, now: float) -> None:
         """Put a job at the end of the queue."""
-        self.waiting.append((job, now))
+        self.waiting.append(job)
         self.serve(now)
 
     def settle(self, now: float) -> None:
@@ -802,35 +796,26 @@ class Queue:
             itertools.accumulate(itertools.repeat(prepared.windows), initial=prepared.warmup), 1, None
         )
 
-    def result(self, now: float, outside: NDArray[np.float64]) -> FleetResult:
-        """Return the result of the fleet, which is empty."""
-        del now, outside
-        return NO_FLEET
+    def result(self, now: float, held: NDArray[np.float64]) -> tuple[FleetResult, NDArray[np.float64]]:
+        """Return what holders came to, and the GPU-seconds of the cluster by bucket; named jobs have had `held`."""
+        outside, prepared = self.cluster.account, self.jobs.prepared
+        owned = prepared.nodes * self.cluster.gpus_per_node * (now - prepared.warmup)
+        outside.close(owned - float(held.sum()), "the cluster", owned)
+        return NO_FLEET, held + outside.totals().sum(axis=(0, 2))
 
     def attempts(self) -> tuple[Attempt, ...]:
         """Return the logged attempts of jobs of streams."""
         return ()
 
     def serve(self, now: float) -> None:
-        """Start what the scheduler selects."""
+        """Start jobs in their order until the first that does not fit; the next does not overtake it."""
         while self.waiting:
-            self._call_spares(self.waiting[0][0], now)
-            views = tuple(QueuedJob(job.name, job.nodes_needed, since) for job, since in self.waiting)
-            chosen = self.scheduler.select(views, self.cluster.idle.count)
-            if not chosen:
+            job = self.waiting[0]
+            self._call_spares(job, now)
+            if job.nodes_needed > self.cluster.idle.count:
                 return
-            jobs = [self.waiting[position][0] for position in chosen]
-            self.waiting = [entry for entry in self.waiting if entry[0] not in jobs]
-            for job in jobs:
-                self._start(job, now)
-
-    def saved_by(self, inside: Iterable[tuple[ReplicaGroup | Allocation, int]], now: float, notice: float) -> float:
-        """Return when all but named jobs have saved that have some nodes, as far as that is over within a notice [s].
-
-        Only named jobs wait here.
-        """
-        del inside, notice
-        return now
+            del self.waiting[0]
+            self._start(job, now)
 
     def _call_spares(self, job: Job, now: float) -> None:
         """Let the first job have hot spares, if it can start with them.

@@ -48,6 +48,10 @@ class SparePool(NamedTuple):
     delay: float = 0.0
     one_by_one: bool = False
 
+    def ready(self, before: float, now: float) -> float:
+        """Return when a node that is taken now is ready, and all that were taken with it, ready `before` [s]."""
+        return max(before, (max(before, now) if self.one_by_one else now) + self.delay)
+
 
 class AllocationUnits(NamedTuple):
     """Racks or scale-up domains that jobs use as wholes.

@@ -423,12 +423,6 @@ class Stops:
         if holder.notice is not None:
             self._evict(holder, now, *holder.notice)
 
-    def saved_by(self, inside: Iterable[tuple[ReplicaGroup | Allocation, int]], now: float, notice: float) -> float:
-        """Return when holders have saved that have some nodes, as far as a save is over within a notice [s]."""
-        allocations = {id(group): group for group, _ in inside if not group.replans}
-        holders = (job for allocation in allocations.values() for job in allocation.jobs if job.notice is None)
-        return max((now + job.flush for job in holders if job.run_at < now and job.flush <= notice), default=now)
-
     def _on_own_failure(self, call: ScheduledCall) -> None:
         """Let the processes of a holder fail; no node does, so it goes on in place."""
         holder, epoch = call.argument

@@ -18,7 +18,7 @@ from ettrick.sim.engine.lives import ExposureClocks, FailureCounts
 from ettrick.sim.engine.nodes import Cluster
 from ettrick.sim.engine.power import Power
 from ettrick.sim.engine.repair import Repair
-from ettrick.sim.engine.result import NO_FLEET, JobResult, Outage, Recorder, Result
+from ettrick.sim.engine.result import JobResult, Outage, Recorder, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -248,17 +248,12 @@ class Simulation:
         end = self.edges[-1]
         owned = prepared.nodes * prepared.gpus_per_node * (end - prepared.warmup)
         jobs = tuple(self._job_result(job, end) for job in self.jobs.all)
-        held = np.zeros(self.outside.totals().shape[1])
+        outside = self.outside.totals()
+        held = np.zeros(outside.shape[1])
         for job, summary in zip(self.jobs.all, jobs, strict=True):
             held += summary.totals.sum(axis=(0, 2)) - np.asarray(job.account.absent)
         units = len(prepared.units.nodes) if prepared.units is not None else 0
-        outside = self.outside.totals()
-        cluster = held + outside.sum(axis=(0, 2))
-        fleet = self.queue.result(end, outside)
-        if fleet is not NO_FLEET:
-            cluster = fleet.cluster
-        else:
-            self.outside.close(owned - float(held.sum()), "the cluster", owned)
+        fleet, cluster = self.queue.result(end, held)
         return Result(
             replication=self.replication,
             edges=np.asarray(self.edges) - prepared.warmup,

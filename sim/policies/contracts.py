@@ -471,11 +471,3 @@ class NodeView(NamedTuple):
     """How long the node has been up since it last returned to service [s]."""
     mark: Callable[[str], float]
     """Uniform numbers that belong to this failure."""
-
-
-class QueuedJob(NamedTuple):
-    """A job that waits for nodes."""
-
-    name: str
-    nodes: int
-    since: float

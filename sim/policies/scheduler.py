@@ -1,20 +1,17 @@
 """The scheduler's keys: the order of the queue, who may start now, who is stopped for others.
 
 `sim/policies/planner.py` carries them out. Presets (`fifo`, `easy`, `slurm` and others) are sets of these keys, kept in
-`sim/catalog/schedulers.yaml`. Tested by the harness ``check_scheduler``.
+`sim/catalog/schedulers.yaml`. Named jobs alone start in the order in which they became eligible, whatever the preset.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
 from ettrick.sim import catalog
 from ettrick.sim.scenario.fields import Count, Duration, Model, RuleError, Strategy, default
-
-if TYPE_CHECKING:
-    from ettrick.sim.policies.contracts import QueuedJob
 
 Preset = Literal["fifo", "sjf", "easy", "conservative", "slurm", "kueue"]
 
@@ -190,16 +187,6 @@ class Scheduler(Strategy):
         if self.preempt.mode == "none" and self.preempt.reclaim != "none":
             raise RuleError(("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel")
         return self
-
-    def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
-        """Return the positions in `queue` of the jobs to start, given `free` nodes."""
-        chosen = []
-        for position, job in enumerate(queue):
-            if job.nodes > free:
-                break
-            free -= job.nodes
-            chosen.append(position)
-        return tuple(chosen)
 
 
 def _over(preset: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:

@@ -14,10 +14,8 @@ from ettrick import sim
 from ettrick.sim.engine.kernel import Environment, EventPriority, ScheduledCall
 from ettrick.sim.engine.ledger import Account, LedgerError
 from ettrick.sim.engine.simulation import Simulation
-from ettrick.sim.policies.contracts import Bucket, QueuedJob
-from ettrick.sim.policies.scheduler import SCHEDULERS, Scheduler
-from tests.cases import cases
-from tests.harness import check_scheduler, play, prepared, seconds, trace
+from ettrick.sim.policies.contracts import Bucket
+from tests.harness import play, prepared, seconds, trace
 
 
 def test_times_are_exact() -> None:
@@ -263,51 +261,3 @@ def test_a_ledger_that_does_not_close_raises() -> None:
         account.close(1e6 + 1.0, "job 'a'")
     with pytest.raises(LedgerError):
         account.close(1e6 * (1 - 1e-8), "job 'a'")
-
-
-# ----------------------------------------
-# Schedulers: the shared check for each, and what first in, first out means.
-
-
-@pytest.mark.parametrize("name", sorted(SCHEDULERS))
-def test_what_every_scheduler_owes(name: str) -> None:
-    """Each registered scheduler passes the shared check for what it claims."""
-    kind: Any = SCHEDULERS[name]
-    check_scheduler(kind.model_validate({"use": name}), work_conserving=False)
-
-
-def queue(*sizes: int) -> tuple[QueuedJob, ...]:
-    """Return a queue of jobs of these sizes."""
-    return tuple(QueuedJob(f"job {index}", size, float(index)) for index, size in enumerate(sizes))
-
-
-@cases(
-    ("sizes", "free", "chosen"),
-    [((), 5, ()), ((3, 2), 5, (0, 1)), ((3, 3, 1), 5, (0,)), ((6, 1), 5, ()), ((5, 1), 5, (0,)), ((1, 1, 1), 0, ())],
-)
-def test_fifo_by_hand(sizes: tuple[int, ...], free: int, chosen: tuple[int, ...]) -> None:
-    """Jobs start in order until the first that does not fit; the next does not overtake it."""
-    assert Scheduler().select(queue(*sizes), free) == chosen
-
-
-def test_the_check_finds_a_greedy_scheduler() -> None:
-    """The shared check turns red for one that gives nodes away twice, and for one that starts nothing."""
-
-    class Greedy:
-        """Start everybody."""
-
-        def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
-            return tuple(range(len(queue)))
-
-    class Lazy:
-        """Start nobody."""
-
-        def select(self, queue: tuple[QueuedJob, ...], free: int) -> tuple[int, ...]:
-            return ()
-
-    with pytest.raises(AssertionError, match="given away twice"):
-        check_scheduler(Greedy(), work_conserving=False)
-    with pytest.raises(AssertionError, match="does not start"):
-        check_scheduler(Lazy(), work_conserving=False)
-    with pytest.raises(AssertionError, match="left waiting"):
-        check_scheduler(Scheduler(), work_conserving=True)
