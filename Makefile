@@ -69,13 +69,13 @@ bench: .venv/.stamp ## time, events and memory at growing cluster sizes
 
 # The published steps are not part of the repository: they lie beside it, or in the folder DATA.
 fit-steps: .venv/.stamp ## fit the step model to published steps anew; DATA=folder of the tables
-	$(BIN)/python -m analysis.calibrate $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m tests.calibrate $(if $(DATA),--data $(DATA))
 
 fit-serving: .venv/.stamp ## fit the model of inference to published steps anew; DATA=folder of the tables
-	$(BIN)/python -m analysis.calibrate.serving $(if $(DATA),--data $(DATA))
+	$(BIN)/python -m tests.calibrate.serving $(if $(DATA),--data $(DATA))
 
 validation-page: .venv/.stamp ## simulate the validation table, and write its page of the reference anew
-	$(BIN)/python -m analysis.validation.record
+	$(BIN)/python -m tests.literature.record
 
 # Of the shipped results; step times are drawn by docs/pictures/steps.py, which needs the published steps.
 pictures: .venv/.stamp ## draw the pictures of README and of the documentation anew

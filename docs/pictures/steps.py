@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ettrick.analysis.calibrate.fit import as_shipped
-from ettrick.analysis.calibrate.rows import default_folder, read_mixed, read_steps
 from ettrick.analysis.page.charts import SUFFIXES, render, style
 from ettrick.analysis.page.charts.sheet import FAINT, GREY, HUES, INK
 from ettrick.analysis.terminal import console
+from ettrick.analysis.validation.published_steps import as_shipped, default_folder, read_mixed, read_steps
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps.plan import BAND90
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ettrick.analysis.calibrate.rows import MeasuredStep
+    from ettrick.analysis.validation.published_steps import MeasuredStep
 
 _AUTHORS = {
     "megatron_bridge": "Megatron-Bridge",

@@ -13,24 +13,33 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ettrick.analysis.calibrate.fit import Array, large_mape, mape, sources
-from ettrick.analysis.calibrate.outcome import (
-    CALCULON,
-    EXCEPTIONS,
+from ettrick.analysis.validation.published_steps import (
     MEGATRON,
     STRONG,
+    Array,
+    MeasuredStep,
+    MeasuredSteps,
+    as_shipped,
+    default_folder,
+    large_mape,
+    mape,
+    read_mixed,
+    read_steps,
+    recompute_ratios,
+    sources,
+    utilisation,
+)
+from ettrick.sim.catalog import steps
+from tests.calibrate.outcome import (
+    CALCULON,
+    EXCEPTIONS,
     CalibrationResult,
     calibrate,
     change_checks,
     checks,
     constants_text,
     memory_peaks,
-    recompute_ratios,
-    utilisation,
 )
-from ettrick.analysis.calibrate.rows import MeasuredStep, MeasuredSteps, default_folder, read_mixed, read_steps
-from ettrick.sim.catalog import steps
-from ettrick.sim.steps import Machine, breakdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,13 +53,7 @@ needs_tables = pytest.mark.skipif(
 
 def shipped_errors(rows: Sequence[MeasuredStep]) -> Array:
     """Return (modelled - measured) / measured with the numbers of the catalog, as a user's scenario gets them [-]."""
-    found = []
-    for row in rows:
-        has_experts = row.work.shape.experts is not None
-        shares = steps.efficiencies(row.chip, row.work.precision, experts=has_experts)
-        time = breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
-        found.append(time / row.measured - 1)
-    return np.array(found)
+    return np.array([as_shipped(row) / row.measured - 1 for row in rows])
 
 
 @pytest.fixture(scope="module")

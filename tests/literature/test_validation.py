@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 
 from ettrick import sim
-from ettrick.analysis.calibrate.rows import default_folder
 from ettrick.analysis.validation.lab import ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.measures.nodes import LOG, STATISTICS, Faults
 from ettrick.analysis.validation.measures.recovery import HOST, SOFTWARE, failures_at, phases, small
+from ettrick.analysis.validation.published_steps import default_folder
 from ettrick.analysis.validation.run import validate
 from ettrick.analysis.validation.table import load_table
 from ettrick.analysis.validation.verdict import judge

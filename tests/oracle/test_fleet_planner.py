@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ettrick.analysis.calibrate.rows import default_folder
+from ettrick.analysis.validation.published_steps import default_folder
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload

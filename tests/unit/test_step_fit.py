@@ -18,10 +18,27 @@ from typer.testing import CliRunner
 from docs.pictures.steps import StepErrors, draw_step_errors, panels
 from docs.pictures.steps import main as main_
 from ettrick import cli, sim
-from ettrick.analysis.calibrate.__main__ import main
-from ettrick.analysis.calibrate.fit import (
+from ettrick.analysis.page import charts
+from ettrick.analysis.ratios import ratios
+from ettrick.analysis.validation.published_steps import (
+    CAPPED,
+    MeasuredStep,
+    MeasuredSteps,
+    default_folder,
+    read_mixed,
+    read_steps,
+    sources,
+)
+from ettrick.sim import catalog
+from ettrick.sim.catalog import accelerators, models, steps
+from ettrick.sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links
+from ettrick.sim.steps.plan import BAND90
+from ettrick.sim.yamlfile import load
+from tests.calibrate.__main__ import main
+from tests.calibrate.fit import (
     SCALE,
     Fold,
+    GemmBenchmark,
     Key,
     Parameters,
     Prior,
@@ -33,9 +50,8 @@ from ettrick.analysis.calibrate.fit import (
     held_out,
     predict,
     rounded,
-    sources,
 )
-from ettrick.analysis.calibrate.outcome import (
+from tests.calibrate.outcome import (
     CalibrationResult,
     assume,
     band_sigma,
@@ -44,22 +60,6 @@ from ettrick.analysis.calibrate.outcome import (
     coverage,
     scatter,
 )
-from ettrick.analysis.calibrate.rows import (
-    CAPPED,
-    GemmBenchmark,
-    MeasuredStep,
-    MeasuredSteps,
-    default_folder,
-    read_mixed,
-    read_steps,
-)
-from ettrick.analysis.page import charts
-from ettrick.analysis.ratios import ratios
-from ettrick.sim import catalog
-from ettrick.sim.catalog import accelerators, models, steps
-from ettrick.sim.steps import Constants, Machine, ModelShape, Workload, breakdown, flop_per_token, ideal_links
-from ettrick.sim.steps.plan import BAND90
-from ettrick.sim.yamlfile import load
 from tests.cases import cases
 from tests.harness import play, prepared
 from tests.step_cases import FLAT, LLAMA, MIXTRAL, NARROW, described, examined, job_of, plan_of

@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from ettrick.analysis.page.chapters.validation import format_validation as typed_format_validation
 from ettrick.analysis.results.models import ValidateDocument, ValidationRow
 from ettrick.analysis.results.run import plain
-from ettrick.analysis.validation import record
 from ettrick.analysis.validation.lab import MeasuredQuantity, ScenarioRunner
 from ettrick.analysis.validation.measures import MEASURES
 from ettrick.analysis.validation.run import HEADS, against, describe, described_row, seed_of, validate
@@ -23,6 +22,7 @@ from ettrick.analysis.validation.table import PublishedRow, RowGroup, Validation
 from ettrick.analysis.validation.verdict import SKIPPED
 from ettrick.cli import app
 from tests.cases import cases
+from tests.literature import record
 from tests.typed import of_plain
 from tests.unit.test_validation_verdicts import row
 

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.calibrate import serving
-from ettrick.analysis.calibrate.fit import mape
-from ettrick.analysis.calibrate.rows import default_folder
 from ettrick.analysis.services import describe_service
+from ettrick.analysis.validation import published_serving as serving
 from ettrick.analysis.validation.lab import MeasuredQuantity, estimate
+from ettrick.analysis.validation.published_steps import default_folder, mape
 from ettrick.sim import Request, RequestRates, replay
 from ettrick.sim.formulas.arrays import enough_probability
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, steady_unavailability
 from ettrick.sim.steps.serving import Requests, batch_of_load, largest_batch, largest_rate
 
 if TYPE_CHECKING:
-    from ettrick.analysis.calibrate.serving import Measured
     from ettrick.analysis.validation.lab import ScenarioRunner
+    from ettrick.analysis.validation.published_serving import Measured
     from ettrick.sim import Prepared
 
 _REPLAYED = 6000
@@ -35,17 +34,7 @@ _LIMITS = {"Server": (2.0, 0.2), "Interactive": (0.45, 0.04)}
 
 
 def _folder() -> Path:
-    """Return the folder of the tables.
-
-    Raises
-    ------
-    FileNotFoundError
-        If they are not there.
-    """
-    folder = default_folder().parent / "serving"
-    if not folder.exists():
-        raise FileNotFoundError(folder)
-    return folder
+    return default_folder().parent / "serving"
 
 
 @functools.cache

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import math
 from dataclasses import replace
@@ -12,10 +11,25 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.calibrate.fit import Array, Parameters, as_shipped, large_mape, mape, sources
-from ettrick.analysis.calibrate.outcome import MEGATRON, STRONG, anchors_of, deepseek_row, recompute_ratios, utilisation
-from ettrick.analysis.calibrate.rows import MeasuredSteps, default_folder, read_mixed, read_steps
 from ettrick.analysis.validation.lab import MeasuredQuantity, bare, estimate
+from ettrick.analysis.validation.published_steps import (
+    BENCHMARKS,
+    MEGATRON,
+    STRONG,
+    Array,
+    MeasuredSteps,
+    as_shipped,
+    deepseek_row,
+    default_folder,
+    each_record,
+    large_mape,
+    mape,
+    read_mixed,
+    read_steps,
+    recompute_ratios,
+    sources,
+    utilisation,
+)
 from ettrick.sim.catalog import accelerators, models, steps
 from ettrick.sim.steps import (
     Link,
@@ -35,30 +49,20 @@ from ettrick.sim.units import HOUR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ettrick.analysis.calibrate.outcome import Anchor
-    from ettrick.analysis.calibrate.rows import MeasuredStep
     from ettrick.analysis.validation.lab import ScenarioRunner
-
-
-def _table(name: str) -> None:
-    """Raise FileNotFoundError if a reference table is not there."""
-    path = default_folder() / name
-    if not path.exists():
-        raise FileNotFoundError(path)
+    from ettrick.analysis.validation.published_steps import MeasuredStep
 
 
 @functools.cache
 def _dense() -> tuple[MeasuredSteps, Array]:
     """Return the published steps of models without experts, and our errors on them [-]."""
-    _table("training_steps.csv")
-    found = read_steps(default_folder())
-    return found, _errors(found.rows)
+    steps = read_steps(default_folder())
+    return steps, _errors(steps.rows)
 
 
 def forget() -> None:
     """Forget the tables that were read, and the errors on them."""
     _dense.cache_clear()
-    _anchors.cache_clear()
 
 
 def _errors(rows: Sequence[MeasuredStep]) -> Array:
@@ -78,7 +82,6 @@ def steps_error(
         these the ones that Calculon was ``tuned`` to; or those with ``experts``.
     """
     if of == "experts":
-        _table("moe_steps.csv")
         return MeasuredQuantity(mape(_errors(read_mixed(default_folder()).rows)))
     dense, error = _dense()
     if of == "large":
@@ -121,23 +124,14 @@ def recomputed(_: ScenarioRunner, __: int, model: str, published: float) -> Meas
     return MeasuredQuantity(published * (1 + recompute_ratios(dense.rows, error)[model]))
 
 
-@functools.cache
-def _anchors() -> tuple[Anchor, ...]:
-    """Return published steps that are in no source of the fit, with the shipped numbers."""
-    gemm, attention = {}, {}
-    for name in ("h100", "gb200"):
-        chip = accelerators()[name]
-        for precision in ("bf16", "fp8"):
-            share = steps.efficiencies(chip, precision)
-            gemm[chip.generation, precision] = share.gemm
-            attention[chip.generation] = share.attention
-    return tuple(anchors_of(Parameters(gemm, attention, steps.constants())))
-
-
 def published_step(_: ScenarioRunner, __: int, what: str, gpus: int) -> MeasuredQuantity:
     """Return the modelled time of a published step that is in no source of the fit [s]."""
-    (found,) = (anchor for anchor in _anchors() if anchor.gpus == gpus and anchor.what == what)
-    return MeasuredQuantity(found.modelled)
+    (benchmark,) = (
+        benchmark
+        for benchmark in BENCHMARKS
+        if gpus in benchmark.times and f"{benchmark.what}, {benchmark.precision}" == what
+    )
+    return MeasuredQuantity(as_shipped(benchmark.row(gpus)))
 
 
 def nemotron(lab: ScenarioRunner, replications: int, gpus: int, precision: str = "") -> MeasuredQuantity:
@@ -148,8 +142,8 @@ def nemotron(lab: ScenarioRunner, replications: int, gpus: int, precision: str =
 
 def nemotron_bias(_: ScenarioRunner, __: int) -> MeasuredQuantity:
     """Return the mean error on all steps of Nemotron-4 340B [-]."""
-    known = [anchor for anchor in _anchors() if anchor.what.startswith("Nemotron")]
-    return MeasuredQuantity(fmean(anchor.modelled / anchor.published - 1 for anchor in known))
+    rows = [b.row(gpus) for b in BENCHMARKS if b.what.startswith("Nemotron") for gpus in b.times]
+    return MeasuredQuantity(fmean(_errors(rows).tolist()))
 
 
 def llama3_mfu(lab: ScenarioRunner, _: int, gpus: int) -> MeasuredQuantity:
@@ -276,15 +270,12 @@ def start_range(_: ScenarioRunner, __: int, gpus: float, end: str) -> MeasuredQu
 
 def starts_in_range(_: ScenarioRunner, __: int, slack: float) -> MeasuredQuantity:
     """Return the share of published starts on H100 that are in the range, made wider by `slack` on both sides [-]."""
-    path = default_folder() / "mlperf_startup_and_jitter.csv"
-    with path.open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if "H100" in row["accelerator"] and row["duplicate"] == "0"]
-    found = []
-    for row in rows:
-        if row["init_to_run_s"]:
+    is_in_range = []
+    for row in each_record(default_folder() / "mlperf_startup_and_jitter.csv", dict):
+        if "H100" in row["accelerator"] and row["duplicate"] == "0" and row["init_to_run_s"]:
             low, high = start_time(int(row["accelerators"]))
-            found.append((1 - slack) * low <= float(row["init_to_run_s"]) <= (1 + slack) * high)
-    return MeasuredQuantity(sum(found) / len(found))
+            is_in_range.append((1 - slack) * low <= float(row["init_to_run_s"]) <= (1 + slack) * high)
+    return MeasuredQuantity(fmean(is_in_range))
 
 
 def preset_start(lab: ScenarioRunner, replications: int, preset: str, gpus: int) -> MeasuredQuantity:

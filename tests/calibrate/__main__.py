@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ettrick.analysis.amounts import empty_table, number_of, percent_text
-from ettrick.analysis.calibrate.fit import errors, expert_priors, fit, mape, sources
-from ettrick.analysis.calibrate.outcome import (
+from ettrick.analysis.terminal import ProgressBar, console
+from ettrick.analysis.validation.published_steps import STRONG, default_folder, mape, sources, utilisation
+from ettrick.sim import catalog
+from tests.calibrate.fit import errors, expert_priors, fit
+from tests.calibrate.outcome import (
     EXCEPTIONS,
-    STRONG,
     Check,
     anchors,
     calibrate,
@@ -25,18 +27,14 @@ from ettrick.analysis.calibrate.outcome import (
     memory_peaks,
     nanotron_order,
     scatter,
-    utilisation,
     weak_scaling,
 )
-from ettrick.analysis.calibrate.rows import default_folder
-from ettrick.analysis.terminal import ProgressBar, console
-from ettrick.sim import catalog
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ettrick.analysis.calibrate.outcome import CalibrationResult
-    from ettrick.analysis.calibrate.rows import MeasuredStep
+    from ettrick.analysis.validation.published_steps import MeasuredStep
+    from tests.calibrate.outcome import CalibrationResult
 
 _MARKS = {True: "ok", False: "MISSED", None: ""}
 

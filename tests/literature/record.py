@@ -1,4 +1,4 @@
-"""Record a run of the whole table for the reference page: ``python -m ettrick.analysis.validation.record``.
+"""Record a run of the whole table for the reference page: ``make validation-page``.
 
 What was found goes to ``docs/reference/validation.json``, and the page that shows it to ``validation.md`` beside it.
 """

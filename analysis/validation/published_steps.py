@@ -1,25 +1,29 @@
-"""Published training steps as workloads on accelerators of the catalog, and measured matrix products beside them."""
+"""Published training steps as workloads on accelerators of the catalog, and how far the model of steps is off them."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
-import re
 from collections import Counter
 from math import gcd
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+import numpy as np
+import numpy.typing as npt
+
 from ettrick import sim
-from ettrick.sim.catalog import accelerators, models
+from ettrick.analysis.validation.lab import bare
+from ettrick.sim.catalog import accelerators, models, steps
 from ettrick.sim.scenario.fields import PathError
-from ettrick.sim.steps import Accelerator, Links, Workload, ideal_links
+from ettrick.sim.steps import Accelerator, Links, Machine, Workload, breakdown, flop_per_token, ideal_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
+    from collections.abc import Callable, Mapping, Sequence
+Array: TypeAlias = npt.NDArray[np.float64]
 
 Record: TypeAlias = dict[str, str]
+
 _Result = TypeVar("_Result")
 
 CAPPED = "torchtitan, 500 W"
@@ -37,17 +41,8 @@ _PARTS = {
 }
 """Accelerators of the catalog by name of the preset."""
 
-_GENERATIONS = {
-    "a100_sxm": "ampere",
-    "h100_sxm": "hopper",
-    "h200_sxm": "hopper",
-    "b200_sxm": "blackwell",
-    "b300_sxm": "blackwell-ultra",
-    "gb200": "blackwell",
-    "gb300": "blackwell-ultra",
-}
+PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
 
-_PRECISIONS = {"bfloat16": "bf16", "fp4": "nvfp4"}
 _SHAPE = {"layers": "L", "hidden": "h", "ffn": "ffn", "heads": "heads", "kv_heads": "kv", "vocabulary": "vocab"}
 
 _LAYOUT = {
@@ -107,35 +102,6 @@ class MeasuredStep(NamedTuple):
     measured: float
 
 
-_FRAMEWORKS = {
-    "megatron_sc21": "Megatron-LM",
-    "korthikanti": "Megatron-LM",
-    "megatron_h100_strong": "Megatron-LM",
-    "megatron_h100_weak": "Megatron-LM",
-    "mt_nlg": "DeepSpeed",
-    "vtrain_multi": "vTrain",
-    "llm_foundry_A100": "llm-foundry",
-    "llm_foundry_A100-40": "llm-foundry",
-    "llama3_table4": "Llama 3",
-    "nemo_2407": "NeMo",
-    "nemo_longseq": "NeMo",
-    "mlperf_gpt3": "NeMo",
-    "megatron_bridge": "NeMo",
-}
-"""The framework of each data set that shares one with others."""
-
-
-def family(row: MeasuredStep) -> str:
-    """Return the framework and the generation of accelerators of a step: what steps of one family share."""
-    return f"{_FRAMEWORKS.get(row.source, row.source)} on {row.chip.generation}"
-
-
-def year(row: MeasuredStep) -> int:
-    """Return the year of the software's release [-]; 0 where none is said."""
-    found = re.search(r"container (\d\d)\.", row.release)
-    return 2000 + int(found[1]) if found else 0
-
-
 class Unused(NamedTuple):
     """Rows of a table that are not fitted, and why."""
 
@@ -152,49 +118,34 @@ class MeasuredSteps(NamedTuple):
     unused: list[Unused]
 
 
-class GemmBenchmark(NamedTuple):
-    """Measured matrix products of one part and precision: best and 95th percentile of large ones, of the peak [-]."""
-
-    generation: str
-    precision: str
-    best: float
-    large: float
-
-
 def default_folder() -> Path:
     """Return where the reference tables are: beside the repository."""
     return Path(__file__).resolve().parents[2].parent / "shared" / "data" / "perf"
 
 
 def read_steps(folder: Path) -> MeasuredSteps:
-    """Return the steps of models without experts.
-
-    Raises
-    ------
-    ValueError
-        If a table is not there, or a row lacks a column or holds no number where one belongs.
-    """
+    """Return the steps of models without experts; raises what `each_record` raises."""
     presets = _presets(folder)
-    found = MeasuredSteps([], [], [])
+    table = MeasuredSteps([], [], [])
 
     def take(record: Record) -> None:
         if "doubtful" in record["note"]:
-            found.unused.append(Unused(1, f"{record['model']} on {record['preset']}", _DOUBTFUL))
+            table.unused.append(Unused(1, f"{record['model']} on {record['preset']}", _DOUBTFUL))
             return
         row = _step(record, presets)
-        (found.reported if row.source == CAPPED else found.rows).append(row)
+        (table.reported if row.source == CAPPED else table.rows).append(row)
 
     each_record(folder / "training_steps.csv", take)
-    if found.reported:
+    if table.reported:
         reason = "reported, not fitted: their peaks are out of reach under the cap"
-        found.unused.append(Unused(len(found.reported), "H100 with 96 GB, boards capped at 500 W", reason))
-    return found
+        table.unused.append(Unused(len(table.reported), "H100 with 96 GB, boards capped at 500 W", reason))
+    return table
 
 
 def read_mixed(folder: Path) -> MeasuredSteps:
     """Return the steps of models with experts whose shape the catalog has."""
     presets = _presets(folder)
-    found = MeasuredSteps([], [], [])
+    table = MeasuredSteps([], [], [])
     reasons: Counter[tuple[str, str]] = Counter()
 
     def take(record: Record) -> None:
@@ -206,22 +157,11 @@ def read_mixed(folder: Path) -> MeasuredSteps:
         why = next((name for name in (record["variant"], record["model"]) if name in _REPORTED), "")
         if why:
             reasons[record["model"], f"reported, not fitted: {_REPORTED[why]}"] += 1
-        (found.reported if why else found.rows).append(row)
+        (table.reported if why else table.rows).append(row)
 
     each_record(folder / "moe_steps.csv", take)
-    found.unused.extend(Unused(count, model, reason) for (model, reason), count in sorted(reasons.items()))
-    return found
-
-
-def read_products(folder: Path) -> list[GemmBenchmark]:
-    """Return the measured matrix products of each part and precision."""
-
-    def product(record: Record) -> GemmBenchmark:
-        precision = _PRECISIONS.get(record["dtype"], record["dtype"])
-        best, large = float(record["eff_max"]), float(record["eff_p95_big"])
-        return GemmBenchmark(_GENERATIONS[record["gpu"]], precision, best, large)
-
-    return each_record(folder / "gemm_efficiency_fit.csv", product)
+    table.unused.extend(Unused(count, model, reason) for (model, reason), count in sorted(reasons.items()))
+    return table
 
 
 def each_record(path: Path, make: Callable[[Record], _Result]) -> list[_Result]:
@@ -229,21 +169,23 @@ def each_record(path: Path, make: Callable[[Record], _Result]) -> list[_Result]:
 
     Raises
     ------
+    FileNotFoundError
+        If the table is not there.
     ValueError
-        If the table is not there or a row is not as it should be; names the file and the line.
+        If a row lacks a column or holds no number where one belongs; names the file and the line.
     """
     if not path.is_file():
-        raise ValueError(f"{path.name} is not in {path.parent}")
-    made = []
+        raise FileNotFoundError(f"{path.name} is not in {path.parent}")
+    results = []
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         for record in reader:
             try:
-                made.append(make(record))
+                results.append(make(record))
             except (KeyError, ValueError, TypeError) as error:
                 rule = f"there is no {error}" if isinstance(error, KeyError) else str(error)
                 raise ValueError(f"{path.name}:{reader.line_num}: {rule}") from None
-    return made
+    return results
 
 
 def _presets(folder: Path) -> dict[str, Record]:
@@ -282,6 +224,7 @@ _STATED: dict[str, dict[str, Any]] = {
     "llm_foundry_A100": {"loss": "fused"},
     "llm_foundry_A100-40": {"loss": "fused"},
 }
+
 
 # github NVIDIA-NeMo/Megatron-Bridge, scripts/performance/configs: cpu_offloading_num_layers of steps with FSDP.
 _OFFLOADED = {
@@ -389,29 +332,19 @@ def _row(
         "batch": {"tokens": sizes["sequences"] * sizes["sequence"], "sequence": sizes["sequence"]},
         "parallelism": layout,
         "execution": {"microbatch": sizes["microbatch"], **execution},
-        "precision": _PRECISIONS.get(name := record.get("prec") or record["precision"], name),
+        "precision": PRECISIONS.get(name := record.get("prec") or record["precision"], name),
     }
     fabric = {"rails": per_node, "nic": f"{network} B/s", "radix": 4096, "leaf": {"nodes": gpus // per_node}}
     cluster = {"nodes": gpus // per_node, "gpus_per_node": per_node, "accelerator": chip, "fabric": fabric}
+    scenario = bare("fit-steps", cluster=cluster, jobs=[job], horizon="1 d", failures=[])
     try:
-        plan = sim.prepare(sim.parse({**_NOTHING_FAILS, "cluster": cluster, "jobs": [job]})).jobs[0].plan
+        plan = sim.prepare(sim.parse(scenario)).jobs[0].plan
     except PathError as error:
         raise ValueError(f"{source}, {record['model']}: {error}") from None
     assert plan is not None, "a job without a measured step has a plan"
     domain = int(preset["scaleup_domain_gpus"])
     links = ideal_links(plan.work, plan.machine.chip.scale_up, network, domain)
     return MeasuredStep(source, record["model"], release, plan.machine.chip, plan.work, links, float(record["step_s"]))
-
-
-_NOTHING_FAILS: dict[str, Any] = {
-    "name": "fit-steps",
-    "horizon": "1 d",
-    "failures": [],
-    "detection": {"time": "0 s"},
-    "checkpoint": {"tiers": [{"interval": "1 h", "mode": "blocking", "write": "1 s", "restore": "1 s"}]},
-    "recovery": {"use": "full-restart", "initialize": "1 min"},
-    "repair": {"time": "1 h"},
-}
 
 
 def _unusable(record: Record) -> str:
@@ -526,3 +459,89 @@ arXiv 2406.11704, section 2 (8 tensor x 12 pipeline, interleaved; one sequence a
 MLPerf: github mlcommons, training v5.0, NVIDIA tyche_ngpu512 and eos-dfw_n64, medians of the
 logs' train_step_time. LoRA: docs.nvidia.com, NeMo 24.12, performance summary, from tokens a second (rank 16 of
 attention is assumed)."""
+
+
+def hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> MeasuredStep:
+    """Return a step on nodes of eight H100, 400 Gb/s each, or of something like them."""
+    chip = dataclasses.replace(accelerators()["h100"], **changes)
+    return MeasuredStep(name, name, "", chip, work, ideal_links(work, chip.scale_up, 50e9, 8), measured)
+
+
+def deepseek_row() -> MeasuredStep:
+    """Return a step of the pre-training of DeepSeek-V3 on 2,048 H800.
+
+    H800 is an H100 with 400 GB/s of NVLink both ways. The authors' own stack sends tokens to experts while another
+    microbatch computes (DualPipe), and has kernels of its own.
+
+    References
+    ----------
+    arXiv 2412.19437, sections 3.2, 4.2 and table 1: 2.664 million GPU-hours for 14.8e12 tokens.
+    """
+    shape = models()["deepseek-v3"]
+    work = Workload(
+        shape,
+        *(4096, 15360, 1, 1, 1, 16, 128, 64),
+        precision="fp8",
+        schedule="zero-bubble-h1",
+        recompute="selective",
+        overlap_expert=True,
+    )
+    return hopper_row("DeepSeek-V3 pre-training, fp8, another stack", work, 0.0, scale_up=200e9)
+
+
+# Errors of the model on them.
+
+
+def as_shipped(row: MeasuredStep) -> float:
+    """Return the modelled time of a step with the numbers of the catalog, as a user's scenario gets them [s]."""
+    shares = steps.efficiencies(row.chip, row.work.precision, experts=row.work.shape.experts is not None)
+    return breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
+
+
+LARGE = 1024
+"""GPUs from which a job counts as large [-]."""
+
+
+def mape(error: Array) -> float:
+    """Return the mean absolute error [-]."""
+    return float(np.abs(error).mean())
+
+
+def large_mape(rows: Sequence[MeasuredStep], error: Array, least: int = LARGE) -> float:
+    """Return the mean absolute error of jobs of so many GPUs or more [-]."""
+    return mape(error[np.array([row.work.gpus >= least for row in rows])])
+
+
+def sources(
+    rows: Sequence[MeasuredStep], of: Callable[[MeasuredStep], str] = lambda row: row.source
+) -> dict[str, list[int]]:
+    """Return the positions of rows by source, or by what else they have in common."""
+    positions: dict[str, list[int]] = {}
+    for position, row in enumerate(rows):
+        positions.setdefault(of(row), []).append(position)
+    return dict(sorted(positions.items()))
+
+
+MEGATRON = ("megatron_sc21", "korthikanti", "mt_nlg")
+"""Sources of the 22 steps of Megatron models on A100."""
+
+STRONG = "megatron_h100_strong"
+"""The source with one model on 96 to 4,608 GPUs."""
+
+
+def utilisation(row: MeasuredStep, time: float) -> float:
+    """Return the MFU of a step, all of attention counted as Megatron does [-]."""
+    work = row.work
+    flop = work.sequences * work.sequence * flop_per_token(work.shape, work.sequence, convention="full")
+    return flop / (time * work.gpus * row.chip.peak[work.precision])
+
+
+def recompute_ratios(rows: Sequence[MeasuredStep], error: Array) -> dict[str, float]:
+    """Return how far full over selective recomputation is off, by model of Korthikanti et al. [-]."""
+    found = {}
+    for place in sources(rows)["korthikanti"]:
+        if rows[place].work.recompute == "full":
+            twin = rows[place + 1]
+            assert twin.model == rows[place].model, "each model stands twice: full, then selective"
+            found[twin.model] = float((1 + error[place]) / (1 + error[place + 1]) - 1)
+    return found

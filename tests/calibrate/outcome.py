@@ -15,11 +15,33 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from ettrick.analysis.amounts import percent_text
-from ettrick.analysis.calibrate.fit import (
+from ettrick.analysis.validation.published_steps import (
+    BENCHMARKS,
     LARGE,
+    MEGATRON,
+    STRONG,
+    WEAK,
+    MeasuredStep,
+    MeasuredSteps,
+    deepseek_row,
+    each_record,
+    hopper_row,
+    large_mape,
+    mape,
+    read_mixed,
+    read_steps,
+    recompute_ratios,
+    sources,
+    utilisation,
+)
+from ettrick.sim.catalog import accelerators
+from ettrick.sim.steps import ModelShape, Workload, breakdown, flop_per_token, memory_use
+from ettrick.sim.steps.plan import BAND90
+from ettrick.sim.units import HOUR
+from tests.calibrate.fit import (
     Ablation,
-    Array,
     Fold,
+    GemmBenchmark,
     Key,
     Parameters,
     Prior,
@@ -27,37 +49,22 @@ from ettrick.analysis.calibrate.fit import (
     dense_priors,
     errors,
     expert_priors,
+    family,
     fit,
     folds,
     held_out,
-    large_mape,
-    mape,
     predict,
+    read_products,
     rounded,
     significant,
-    sources,
-)
-from ettrick.analysis.calibrate.rows import (
-    BENCHMARKS,
-    WEAK,
-    GemmBenchmark,
-    MeasuredStep,
-    MeasuredSteps,
-    each_record,
-    family,
-    read_mixed,
-    read_products,
-    read_steps,
     year,
 )
-from ettrick.sim.catalog import accelerators, models
-from ettrick.sim.steps import ModelShape, Workload, breakdown, flop_per_token, ideal_links, memory_use
-from ettrick.sim.steps.plan import BAND90
-from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
+
+    from ettrick.analysis.validation.published_steps import Array
 
 SEED = 0
 """Of the five folds."""
@@ -486,9 +493,6 @@ def _share(value: float) -> str:
 
 # What the calibration has to reach, and whether it does.
 
-MEGATRON = ("megatron_sc21", "korthikanti", "mt_nlg")
-"""Sources of the 22 steps of Megatron models on A100."""
-
 CALCULON = 0.106
 """Error on those 22 of Calculon as it is shipped (github calculon-ai/calculon, a100_80g) [-]."""
 
@@ -497,9 +501,6 @@ EXCEPTIONS = {"mt_nlg": "another stack (DeepSpeed)"}
 
 LESS = {"no launch, no overhead": "less, as known"}
 """Parts of the model that are worth less than in an earlier one."""
-
-STRONG = "megatron_h100_strong"
-"""The source with one model on 96 to 4,608 GPUs."""
 
 
 class Check(NamedTuple):
@@ -637,24 +638,6 @@ def _strong_checks(rows: Sequence[MeasuredStep], error: Array) -> list[Check]:
     ]
 
 
-def utilisation(row: MeasuredStep, time: float) -> float:
-    """Return the MFU of a step, all of attention counted as Megatron does [-]."""
-    work = row.work
-    flop = work.sequences * work.sequence * flop_per_token(work.shape, work.sequence, convention="full")
-    return flop / (time * work.gpus * row.chip.peak[work.precision])
-
-
-def recompute_ratios(rows: Sequence[MeasuredStep], error: Array) -> dict[str, float]:
-    """Return how far full over selective recomputation is off, by model of Korthikanti et al. [-]."""
-    found = {}
-    for place in sources(rows)["korthikanti"]:
-        if rows[place].work.recompute == "full":
-            twin = rows[place + 1]
-            assert twin.model == rows[place].model, "each model stands twice: full, then selective"
-            found[twin.model] = float((1 + error[place]) / (1 + error[place + 1]) - 1)
-    return found
-
-
 def change_checks(found: CalibrationResult) -> list[Check]:
     """Return what each part of the model is worth: at least as much as in an earlier model, but for those named."""
     rows, error = found.dense.rows, found.dense_errors
@@ -702,6 +685,7 @@ class RankAgreement(NamedTuple):
 
 _MLPERF_SIZES = (512, 1536, 3072, 8192, 11616)
 
+
 # Layers, width, heads and feed-forward width: github huggingface/nanotron, scripts/scaling_benchmarks.py.
 _NANOTRON = {
     "1.34B": (16, 2048, 8192, 32),
@@ -718,12 +702,6 @@ def anchors(found: CalibrationResult) -> list[Anchor]:
     hours = time * work.gpus * 14.8e12 / (work.sequences * work.sequence) / HOUR
     deepseek = Anchor(row.model, work.gpus, 2.664, hours / 1e6, "million GPU-hours")
     return [*anchors_of(found.numbers), *_mlperf(found), deepseek]
-
-
-def _hopper_row(name: str, work: Workload, measured: float, **changes: Any) -> MeasuredStep:
-    """Return a step on nodes of eight H100, 400 Gb/s each, or of something like them."""
-    chip = dataclasses.replace(accelerators()["h100"], **changes)
-    return MeasuredStep(name, name, "", chip, work, ideal_links(work, chip.scale_up, 50e9, 8), measured)
 
 
 def anchors_of(numbers: Parameters) -> list[Anchor]:
@@ -775,28 +753,6 @@ def _mlperf(found: CalibrationResult) -> list[Anchor]:
     return [known[gpus] for gpus in sorted(known)]
 
 
-def deepseek_row() -> MeasuredStep:
-    """Return a step of the pre-training of DeepSeek-V3 on 2,048 H800.
-
-    H800 is an H100 with 400 GB/s of NVLink both ways. The authors' own stack sends tokens to experts while another
-    microbatch computes (DualPipe), and has kernels of its own.
-
-    References
-    ----------
-    arXiv 2412.19437, sections 3.2, 4.2 and table 1: 2.664 million GPU-hours for 14.8e12 tokens.
-    """
-    shape = models()["deepseek-v3"]
-    work = Workload(
-        shape,
-        *(4096, 15360, 1, 1, 1, 16, 128, 64),
-        precision="fp8",
-        schedule="zero-bubble-h1",
-        recompute="selective",
-        overlap_expert=True,
-    )
-    return _hopper_row("DeepSeek-V3 pre-training, fp8, another stack", work, 0.0, scale_up=200e9)
-
-
 def nanotron_order(folder: Path, numbers: Parameters) -> RankAgreement:
     """Return how alike the model and a strong-scaling study order layouts by MFU.
 
@@ -829,7 +785,7 @@ def _nanotron_row(record: dict[str, str]) -> MeasuredStep:
     # Element-wise operations one by one, and gathered inputs kept: github huggingface/nanotron, models/llama.py.
     options: Any = {"sharding": sharding, "fused_elementwise": False, "keep_gathered": True}
     work = Workload(shape, 4096, sequences, microbatch, tensor, 1, pipeline, data, **options)
-    return _hopper_row(record["model"], work, 0.0)
+    return hopper_row(record["model"], work, 0.0)
 
 
 def error_cells(error: Array) -> list[str]:

@@ -13,25 +13,25 @@ is the only one that knows a number, leaving it out leaves the prior, which is w
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from ettrick.analysis.validation.published_steps import PRECISIONS, each_record
 from ettrick.sim.catalog import steps
 from ettrick.sim.steps import Constants, Efficiencies, Machine, breakdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
 
-    from ettrick.analysis.calibrate.rows import GemmBenchmark, MeasuredStep
+    from ettrick.analysis.validation.published_steps import Array, MeasuredStep, Record
 
 # The numbers of the step model while they are being fitted, and what is known of them beforehand.
-
-Array: TypeAlias = npt.NDArray[np.float64]
 
 Key: TypeAlias = tuple[str, ...]
 """``("gemm", generation, precision)``, ``("attention", generation)`` or ``("constants", name)``."""
@@ -93,12 +93,6 @@ def predict(rows: Iterable[MeasuredStep], numbers: Parameters) -> Array:
     return np.array([breakdown(row.work, numbers.machine(row)).total for row in rows])
 
 
-def as_shipped(row: MeasuredStep) -> float:
-    """Return the modelled time of a step with the numbers of the catalog, as a user's scenario gets them [s]."""
-    shares = steps.efficiencies(row.chip, row.work.precision, experts=row.work.shape.experts is not None)
-    return breakdown(row.work, Machine(row.chip, shares, row.links, steps.constants())).total
-
-
 def errors(rows: Sequence[MeasuredStep], numbers: Parameters) -> Array:
     """Return (modelled - measured) / measured for each step [-]."""
     found: Array = predict(rows, numbers) / np.array([row.measured for row in rows]) - 1
@@ -143,22 +137,6 @@ def expert_priors() -> dict[Key, Prior]:
     Tokens are sorted by expert on both ends of their way: twice as many touches as others' bytes have.
     """
     return {("constants", "expert_touches"): Prior(6.0, 0.4), ("constants", "expert_launch"): Prior(0.5e-3, 0.3)}
-
-
-# Errors of a fit as numbers and as text.
-
-LARGE = 1024
-"""GPUs from which a job counts as large [-]."""
-
-
-def mape(error: Array) -> float:
-    """Return the mean absolute error [-]."""
-    return float(np.abs(error).mean())
-
-
-def large_mape(rows: Sequence[MeasuredStep], error: Array, least: int = LARGE) -> float:
-    """Return the mean absolute error of jobs of so many GPUs or more [-]."""
-    return mape(error[np.array([row.work.gpus >= least for row in rows])])
 
 
 def significant(value: float, digits: int = 4) -> float:
@@ -226,16 +204,6 @@ def folds(count: int, parts: int, seed: int) -> list[list[int]]:
     return [sorted(order[part::parts]) for part in range(parts)]
 
 
-def sources(
-    rows: Sequence[MeasuredStep], of: Callable[[MeasuredStep], str] = lambda row: row.source
-) -> dict[str, list[int]]:
-    """Return the positions of rows by source, or by what else they have in common."""
-    found: dict[str, list[int]] = {}
-    for position, row in enumerate(rows):
-        found.setdefault(of(row), []).append(position)
-    return dict(sorted(found.items()))
-
-
 def held_out(
     rows: Sequence[MeasuredStep],
     groups: Sequence[list[int]],
@@ -262,3 +230,65 @@ def changed_errors(
     if change.links is not None:
         rows = [change.links(row) for row in rows]
     return errors(rows, fit(rows, free, start.updated(fixed)))
+
+
+# Families of steps, and measured matrix products.
+
+_FRAMEWORKS = {
+    "megatron_sc21": "Megatron-LM",
+    "korthikanti": "Megatron-LM",
+    "megatron_h100_strong": "Megatron-LM",
+    "megatron_h100_weak": "Megatron-LM",
+    "mt_nlg": "DeepSpeed",
+    "vtrain_multi": "vTrain",
+    "llm_foundry_A100": "llm-foundry",
+    "llm_foundry_A100-40": "llm-foundry",
+    "llama3_table4": "Llama 3",
+    "nemo_2407": "NeMo",
+    "nemo_longseq": "NeMo",
+    "mlperf_gpt3": "NeMo",
+    "megatron_bridge": "NeMo",
+}
+"""The framework of each data set that shares one with others."""
+
+
+def family(row: MeasuredStep) -> str:
+    """Return the framework and the generation of accelerators of a step: what steps of one family share."""
+    return f"{_FRAMEWORKS.get(row.source, row.source)} on {row.chip.generation}"
+
+
+def year(row: MeasuredStep) -> int:
+    """Return the year of the software's release [-]; 0 where none is said."""
+    found = re.search(r"container (\d\d)\.", row.release)
+    return 2000 + int(found[1]) if found else 0
+
+
+class GemmBenchmark(NamedTuple):
+    """Measured matrix products of one part and precision: best and 95th percentile of large ones, of the peak [-]."""
+
+    generation: str
+    precision: str
+    best: float
+    large: float
+
+
+_GENERATIONS = {
+    "a100_sxm": "ampere",
+    "h100_sxm": "hopper",
+    "h200_sxm": "hopper",
+    "b200_sxm": "blackwell",
+    "b300_sxm": "blackwell-ultra",
+    "gb200": "blackwell",
+    "gb300": "blackwell-ultra",
+}
+
+
+def read_products(folder: Path) -> list[GemmBenchmark]:
+    """Return the measured matrix products of each part and precision."""
+
+    def product(record: Record) -> GemmBenchmark:
+        precision = PRECISIONS.get(record["dtype"], record["dtype"])
+        best, large = float(record["eff_max"]), float(record["eff_p95_big"])
+        return GemmBenchmark(_GENERATIONS[record["gpu"]], precision, best, large)
+
+    return each_record(folder / "gemm_efficiency_fit.csv", product)
