@@ -39,7 +39,7 @@ class Fabric:
         """For each job that is slow, by its number: the bandwidth that is left, and who brought it down to that."""
         failures.fail_part = self.fail
         failures.start_part_out = self.start_out
-        failures.fabric_pace = self.pace
+        failures.jobs.paces.fabric_pace = self.pace
 
     # ------------------------------------------------------------------------------------------------ events
 
@@ -54,7 +54,7 @@ class Fabric:
         assert self.state is not None
         if self.state.is_out(info.source.part, failure.slot) and not (info.source.planned and until > now):
             failures.count(hits=False, outside=False, masked=True)
-            self.failures.renew(failure)
+            self.failures.renewals.renew(failure)
             return
         change = self._take_out(failure)
         inside, outside = failures.find(change.cut)
@@ -72,7 +72,7 @@ class Fabric:
             self._respeed(now)
         else:
             self._put_back(failure)
-            self.failures.renew(failure)
+            self.failures.renewals.renew(failure)
         if inside:
             failures.tell(failure, inside, latency)
         if returned:
@@ -100,7 +100,7 @@ class Fabric:
             failures.count(hits=inside, outside=outside, masked=True)
             self._take_down(blamed, change.cut, outside)
         returned = self._let_return(change.restored, now)
-        self.failures.renew(failure)
+        self.failures.renewals.renew(failure)
         self._respeed(now)
         if inside:
             failures.tell(blamed, inside, failures.detect(blamed))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,14 +13,12 @@ from ettrick.sim.engine.lives import (
     FailureCounts,
     FailureEvent,
     Lifetime,
-    RenewedLife,
     SourceInfo,
-    UniformStream,
 )
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.rollouts import Rollouts
 from ettrick.sim.engine.silent import Bugs, HiddenFaults, SilentFaults
-from ettrick.sim.failures.trace import NOTICE, fleet_of, life_key, with_notices
+from ettrick.sim.failures.trace import NOTICE, with_notices
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.kernel import Environment, ScheduledCall
     from ettrick.sim.engine.lives import ExposureClocks
     from ettrick.sim.engine.nodes import Cluster
-    from ettrick.sim.engine.power import Power
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.repair import Repair
     from ettrick.sim.failures.trace import FailureTrace
@@ -43,21 +39,17 @@ Inside = list[tuple["ReplicaGroup | Allocation", int]]
 class Failures:
     """Runs through the trace, adds the candidates that follow from what happens, and lets faults happen.
 
-    Repair asks for the next life (:meth:`renew`, :meth:`replace`), says what it has mended (:meth:`cure`) or not
-    (``remain``), and when nodes go down and return. Jobs ask how fast they can step (:meth:`slowest`) and what is
-    wrong with the work that they do from now on (``silent.taint``), and tell when they meet a bug (``bugs.meet``), when
-    candidates can happen that had to wait (:meth:`happen_later`), and when a rollout can change their nodes
-    (``rollouts.visit``).
+    Repair asks for the next life (``renewals``), says what it has mended (:meth:`cure`) or not (``remain``), and when
+    nodes go down and return. Jobs ask what is wrong with the work that they do from now on (``silent.taint``), and tell
+    when they meet a bug (``bugs.meet``), when candidates can happen that had to wait (:meth:`happen_later`), and when a
+    rollout can change their nodes (``rollouts.visit``).
     """
 
     jobs: JobPhases
-    power: Power | None = None
     fail_part: Callable[[FailureEvent, float], None]
     """Takes a part of the fabric out, until a window closes [s]; NaN for the time of a repair."""
     start_part_out: Callable[[FailureEvent, float], None]
     """Begins the simulation with a part of the fabric in repair for some time [s]."""
-    fabric_pace: Callable[[Job], tuple[float, int]]
-    """Gives the pace that the network allows a job [-], and the cause."""
 
     def __init__(
         self,
@@ -78,8 +70,6 @@ class Failures:
         self.end = prepared.warmup + prepared.horizon
         self.counts = counts
         self.infos = [SourceInfo(source, index, prepared, replication) for index, source in enumerate(prepared.sources)]
-        self.numbers: dict[int, UniformStream] = {}
-        """Lives of the slots of those sources whose lives are not all in the trace [s]."""
         self.save_times = sorted({job.checkpoint.save_time() for job in prepared.jobs})
         """How long jobs take to save before they stop [s]."""
         trace = with_notices(trace, prepared.sources, self.save_times)
@@ -87,18 +77,7 @@ class Failures:
         self.rows: list[tuple[float, int, int, int, float]] = list(zip(*map(np.ndarray.tolist, columns), strict=True))
         """What of the trace is processed row by row: time [s], source, slot, round, end of a window [s]."""
         self.row = 0
-        self.renewals: dict[int, list[RenewedLife]] = {}
-        """Lives that begin when a node returns."""
-        self.counts_service = any(source.clock == "in_service" for source in prepared.sources)
-        """Whether any life runs on the clock in_service."""
-        self.was_down: dict[int, float] = {}
-        """How long a node has been down, the open outage left out [s]."""
-        self.down_since: dict[int, float] = {}
-        """Since when the clock in_service of a node has stood still [s]; kept only if any life runs on it."""
-        self.parked: dict[int, list[tuple[int, int, int, float]]] = {}
-        """Lives on the clock in_service that wait for their node: source, slot, round, due."""
-        self.generation: dict[int, int] = {}
-        """How often a node has been replaced."""
+        self.renewals = Renewals(self.infos, kernel, cluster, lives, self.end, self.occur)
         self.hidden = HiddenFaults(self)
         self.remain = self.hidden.remain
         self.silent = SilentFaults(self)
@@ -171,7 +150,7 @@ class Failures:
         if number <= NOTICE:
             self.announce(info, self.nodes_of(info, slot, 0), self.save_times[NOTICE - number], until)
         elif info.in_service or info.source.renews == "never":
-            self._candidate(index, slot, number, until)
+            self.renewals.end_life(index, slot, number, until)
         else:
             self.occur(info, slot, number, until)
 
@@ -180,30 +159,6 @@ class Failures:
         for job in _jobs_of(self.find(nodes)[0]):
             if job.checkpoint.save_time() == seconds:
                 self.jobs.interruptions.save_before(job, info.cause, self.kernel.now, strike)
-
-    def on_candidate(self, call: ScheduledCall) -> None:
-        """Let a candidate that is not in the trace come due."""
-        self._candidate(*call.argument)
-
-    def _candidate(self, index: int, slot: int, number: int, until: float, due: float | None = None) -> None:
-        """Deal with a life that ends now, unless its clock stood still meanwhile or its node is gone."""
-        now = self.kernel.now
-        info = self.infos[index]
-        if info.source.renews == "never" and info.divisor and number < self.generation.get(slot // info.divisor, 0):
-            return  # the life of a node that has been replaced; each new node begins the next one
-        if info.in_service:
-            node = slot // info.divisor
-            due = now if due is None else due
-            if node in self.down_since or due + self.was_down.get(node, 0.0) > now * (1 + 1e-12):
-                # It has not served so long yet, because it was down in between.
-                self._schedule(node, index, slot, number, due)
-                return
-            self.occur(info, slot, number, until)
-            if info.source.renews != "never":
-                # The clock stands still while the node is down, so both renewals begin at the same reading.
-                self._schedule(node, index, slot, number + 1, due + self.life(index, slot, number + 1))
-            return
-        self.occur(info, slot, number, until)
 
     def _occur_busy(self, life: Lifetime) -> Lifetime | None:
         """Let a life on the clock busy end; return the next one of its slot."""
@@ -214,7 +169,7 @@ class Failures:
         self.occur(info, life.slot, life.round)
         if info.source.renews == "never" or info.returns:
             return None
-        due = life.due + self.life(life.source, life.slot, life.round + 1)
+        due = life.due + info.lives.get(life.slot, life.round + 1)
         return Lifetime(life.node, life.source, life.slot, life.round + 1, due)
 
     def occur(
@@ -248,7 +203,7 @@ class Failures:
         counts.faults += 1
         if not always and info.source.interrupts < 1 and failure.mark("interrupts") >= info.source.interrupts:
             counts.harmless += 1
-            self.renew(failure)
+            self.renewals.renew(failure)
         elif info.of_fabric:
             self.fail_part(failure, until)
         elif not info.stops and not is_found and (inside or outside):
@@ -283,7 +238,7 @@ class Failures:
             self.counts.candidates -= 1
             return
         self.counts.suppressed += 1
-        self.renew(failure)
+        self.renewals.renew(failure)
 
     def _on_deferred(self, call: ScheduledCall) -> None:
         """Let a candidate that had to wait happen; an outage that was to end by now is left out."""
@@ -452,83 +407,13 @@ class Failures:
         taken = nodes[offsets[slot] : offsets[slot + 1]]
         return tuple(taken if isinstance(taken, list) else taken.tolist())
 
-    # ---------------------------------------------------------------------------------------------- renewals
-
-    def life(self, index: int, slot: int, number: int) -> float:
-        """Return life `number` of a slot [s]."""
-        lives = self.numbers.get(index)
-        if lives is None:
-            lives = self.numbers[index] = _lives_of(self.infos[index])
-        return lives.get(slot, number)
-
-    def renew(self, failure: FailureEvent) -> None:
-        """Begin the next life of a slot that renews at return."""
-        if failure.info.returns:
-            self.begin_life(RenewedLife(failure.info.index, failure.slot, failure.round + 1))
-
-    def begin_life(self, renewal: RenewedLife) -> None:
-        """Begin a life, of a part of a node when that is back; what a repair left belongs to a life that goes on."""
-        index, slot, number = renewal
-        if number > RELAPSE:
-            return
-        info, cluster = self.infos[index], self.cluster
-        node = slot // info.divisor if info.divisor else -1
-        if node >= 0 and cluster.outages[node] and cluster.place[node] != NodeState.WITHHELD:
-            self.renewals.setdefault(node, []).append(renewal)
-            return
-        now = self.kernel.now
-        life = self.life(index, slot, number)
-        if info.source.clock == "busy":
-            self.lives.begin(Lifetime(slot // info.divisor, index, slot, number, 0.0), life, now)
-            return
-        tempo = info.tempo
-        end = now + life if tempo is None else tempo.moment(tempo.elapsed(now) + life)
-        if end < self.end:
-            self.kernel.at(end, order_of(index, slot), self.on_candidate, (index, slot, number, math.nan))
-
-    def replace(self, node: int) -> None:
-        """Begin the lives of a new node, of those sources whose units are not renewed otherwise.
-
-        The lives of the old node end with it; those on the wall clock are known by their number.
-        """
-        generation = self.generation[node] = self.generation.get(node, 0) + 1
-        for info in self.infos:
-            if info.source.renews != "never" or not info.divisor or info.source.law is None:
-                continue
-            for slot in range(node * info.divisor, (node + 1) * info.divisor):
-                if info.source.clock == "wall":
-                    self.begin_life(RenewedLife(info.index, slot, generation))
-                    continue
-                seconds = self.life(info.index, slot, generation)
-                if info.in_service:
-                    # The node is down: it runs from its return.
-                    served = self.down_since[node] - self.was_down.get(node, 0.0)
-                    self._schedule(node, info.index, slot, generation, served + seconds)
-                else:
-                    self.lives.void_slot(node, info.index, slot)
-                    self.lives.begin(Lifetime(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
-
     # ------------------------------------------------------------------------------- nodes that leave and return
 
     def node_up(self, node: int, now: float) -> None:
         """Begin and go on with what has waited for a node."""
-        if self.counts_service:
-            self.was_down[node] = self.was_down.get(node, 0.0) + now - self.down_since.pop(node)
-            for index, slot, number, due in self.parked.pop(node, ()):
-                self._schedule(node, index, slot, number, due)
-        for renewal in self.renewals.pop(node, ()):
-            self.begin_life(renewal)
+        self.renewals.node_up(node, now)
         if self.hidden.parked:
             self.hidden.resume(node, now)
-
-    def _schedule(self, node: int, index: int, slot: int, number: int, due: float) -> None:
-        """Schedule a life by its node's time in service, or park it while the node is down."""
-        if node in self.down_since:
-            self.parked.setdefault(node, []).append((index, slot, number, due))
-            return
-        time = max(due + self.was_down.get(node, 0.0), self.kernel.now)
-        if time < self.end:
-            self.kernel.at(time, order_of(index, slot), self.on_candidate, (index, slot, number, math.nan, due))
 
     @property
     def is_any_unwell(self) -> bool:
@@ -551,28 +436,131 @@ class Failures:
         for candidate in candidates:
             self.kernel.at(now, order_of(candidate[0], candidate[1]), self._on_deferred, candidate)
 
-    def may_slow(self, job: Job) -> bool:
-        """Return whether a job is slow, or may have become so."""
-        throttled = self.power is not None and self.power.throttle[0] < 1.0
-        return job.speed != 1.0 or job.footprint is not None or bool(self.silent.of_node) or throttled
-
-    def slowest(self, job: Job) -> tuple[float, int]:
-        """Return the pace that the network, the nodes and the power of a job allow [-], and the cause."""
-        network = self.fabric_pace(job)
-        if self.power is not None:
-            network = min(network, self.power.throttle, key=itemgetter(0))
-        if not self.silent.of_node:
-            return network if network[0] <= 1.0 else (1.0, 0)
-        # Ties go to the fabric; a synchronous job waits for the slowest of all.
-        return min(network, self.silent.slowest(job), key=itemgetter(0))
-
 
 def _jobs_of(inside: Inside) -> list[Job]:
     """Return the named jobs whose main group holds some of these nodes."""
     return list({group.job: None for group, _ in inside if group.replans and group is group.job.main})
 
 
-def _lives_of(info: SourceInfo) -> UniformStream:
-    """Return the lives of a source's slots [s]."""
-    fleet = fleet_of(info.source, *info.prefix)
-    return UniformStream(life_key(info.source, *info.prefix), info.source.units, fleet.life)
+# ----------------------------------------
+# Lives one after another: when each begins and ends, on which clock, and which wait for their node.
+
+
+class Renewals:
+    """Begins the lives of units that are not all in the trace, and ends those whose clock may have stood still."""
+
+    def __init__(
+        self,
+        infos: Sequence[SourceInfo],
+        kernel: Environment,
+        cluster: Cluster,
+        lives: ExposureClocks,
+        end: float,
+        occur: Callable[[SourceInfo, int, int, float], None],
+    ) -> None:
+        self.infos = infos
+        self.kernel = kernel
+        self.cluster = cluster
+        self.lives = lives
+        self.end = end
+        self.occur = occur
+        """Lets a candidate of a slot happen."""
+        self.returning: dict[int, list[tuple[int, int, int]]] = {}
+        """Lives that begin when a node returns: source, slot, round."""
+        self.counts_service = any(info.source.clock == "in_service" for info in infos)
+        """Whether any life runs on the clock in_service."""
+        self.was_down: dict[int, float] = {}
+        """How long a node has been down, the open outage left out [s]."""
+        self.down_since: dict[int, float] = {}
+        """Since when the clock in_service of a node has stood still [s]; kept only if any life runs on it."""
+        self.parked: dict[int, list[tuple[int, int, int, float]]] = {}
+        """Lives on the clock in_service that wait for their node: source, slot, round, due."""
+        self.generation: dict[int, int] = {}
+        """How often a node has been replaced."""
+
+    def _on_end(self, call: ScheduledCall) -> None:
+        self.end_life(*call.argument)
+
+    def end_life(self, index: int, slot: int, number: int, until: float, due: float | None = None) -> None:
+        """Deal with a life that ends now, unless its clock stood still meanwhile or its node is gone."""
+        now = self.kernel.now
+        info = self.infos[index]
+        if info.source.renews == "never" and info.divisor and number < self.generation.get(slot // info.divisor, 0):
+            return  # the life of a node that has been replaced; each new node begins the next one
+        if not info.in_service:
+            self.occur(info, slot, number, until)
+            return
+        node = slot // info.divisor
+        due = now if due is None else due
+        if node in self.down_since or due + self.was_down.get(node, 0.0) > now * (1 + 1e-12):
+            # It has not served so long yet, because it was down in between.
+            self._schedule(node, index, slot, number, due)
+            return
+        self.occur(info, slot, number, until)
+        if info.source.renews != "never":
+            # The clock stands still while the node is down, so both renewals begin at the same reading.
+            self._schedule(node, index, slot, number + 1, due + info.lives.get(slot, number + 1))
+
+    def renew(self, failure: FailureEvent) -> None:
+        """Begin the next life of a slot that renews at return."""
+        if failure.info.returns:
+            self._begin(failure.info.index, failure.slot, failure.round + 1)
+
+    def _begin(self, index: int, slot: int, number: int) -> None:
+        """Begin a life, of a part of a node when that is back; what a repair left belongs to a life that goes on."""
+        if number > RELAPSE:
+            return
+        info, cluster = self.infos[index], self.cluster
+        node = slot // info.divisor if info.divisor else -1
+        if node >= 0 and cluster.outages[node] and cluster.place[node] != NodeState.WITHHELD:
+            self.returning.setdefault(node, []).append((index, slot, number))
+            return
+        now = self.kernel.now
+        life = info.lives.get(slot, number)
+        if info.source.clock == "busy":
+            self.lives.begin(Lifetime(slot // info.divisor, index, slot, number, 0.0), life, now)
+            return
+        tempo = info.tempo
+        end = now + life if tempo is None else tempo.moment(tempo.elapsed(now) + life)
+        if end < self.end:
+            self.kernel.at(end, order_of(index, slot), self._on_end, (index, slot, number, math.nan))
+
+    def replace(self, node: int) -> None:
+        """Begin the lives of a new node, of those sources whose units are not renewed otherwise.
+
+        The lives of the old node end with it; those on the wall clock are known by their number.
+        """
+        generation = self.generation[node] = self.generation.get(node, 0) + 1
+        for info in self.infos:
+            if info.source.renews != "never" or not info.divisor or info.source.law is None:
+                continue
+            for slot in range(node * info.divisor, (node + 1) * info.divisor):
+                if info.source.clock == "wall":
+                    self._begin(info.index, slot, generation)
+                    continue
+                seconds = info.lives.get(slot, generation)
+                if info.in_service:
+                    # The node is down: it runs from its return.
+                    served = self.down_since[node] - self.was_down.get(node, 0.0)
+                    self._schedule(node, info.index, slot, generation, served + seconds)
+                else:
+                    self.lives.void_slot(node, info.index, slot)
+                    self.lives.begin(Lifetime(node, info.index, slot, generation, 0.0), seconds, self.kernel.now)
+
+    def node_up(self, node: int, now: float) -> None:
+        """Begin and go on with the lives that have waited for a node."""
+        if self.counts_service:
+            self.was_down[node] = self.was_down.get(node, 0.0) + now - self.down_since.pop(node)
+            for index, slot, number, due in self.parked.pop(node, ()):
+                self._schedule(node, index, slot, number, due)
+        for life in self.returning.pop(node, ()):
+            self._begin(*life)
+
+    def _schedule(self, node: int, index: int, slot: int, number: int, due: float) -> None:
+        """Schedule a life by its node's time in service, or park it while the node is down."""
+        if node in self.down_since:
+            self.parked.setdefault(node, []).append((index, slot, number, due))
+            return
+        time = max(due + self.was_down.get(node, 0.0), self.kernel.now)
+        if time < self.end:
+            self.kernel.at(time, order_of(index, slot), self._on_end, (index, slot, number, math.nan, due))

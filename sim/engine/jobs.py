@@ -433,7 +433,7 @@ class JobPhases:
         """Close the incident; from now on the group steps."""
         job = group.job
         is_other = step.fraction != job.fraction or group.replicas != job.paced_replicas or job.spec.stages > 1
-        if is_other or self.failures.may_slow(job):
+        if is_other or self.paces.may_slow(job):
             self.paces.set(job, step.fraction)
         self.failures.silent.taint(job)
         if job.writes_on:

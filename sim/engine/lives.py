@@ -5,14 +5,16 @@ Lives on the clock ``busy`` run only while the processes of a job do, on their n
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ettrick.sim import rng
 from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.failures.spread import Victims
+from ettrick.sim.failures.trace import fleet_of, life_key
 from ettrick.sim.scenario.laws import Fixed, draw
 
 if TYPE_CHECKING:
@@ -336,14 +338,6 @@ class FailureEvent:
         return rng.uniform_one(int(self.mark(purpose) * 2.0**53), node)
 
 
-class RenewedLife(NamedTuple):
-    """A life that begins when a node returns."""
-
-    source: int
-    slot: int
-    round: int
-
-
 class SourceInfo:
     """A source with what the hot path needs at hand; of a `stream`, whose jobs have lives of their own."""
 
@@ -402,6 +396,12 @@ class SourceInfo:
         """Whether the nodes of one failure are repaired each by itself."""
         drawn = blast is not None and blast.size is not None and not scattered
         self.victims = Victims(blast, source.name, *self.prefix) if drawn and blast is not None else None
+
+    @functools.cached_property
+    def lives(self) -> UniformStream:
+        """Lives of its slots by number, for those that are not all in the trace [s]."""
+        fleet = fleet_of(self.source, *self.prefix)
+        return UniformStream(life_key(self.source, *self.prefix), self.source.units, fleet.life)
 
     def numbers_for(self, purpose: str) -> UniformStream:
         """Return the marks for a purpose."""

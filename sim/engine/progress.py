@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from ettrick.sim.engine.kernel import EventPriority
@@ -37,14 +38,34 @@ _DONE = 1e-9
 class Paces:
     """Sets the pace of jobs, and looks when one comes to its end or to its next bug."""
 
+    fabric_pace: Callable[[Job], tuple[float, int]]
+    """Gives the pace that the network allows a job [-], and the cause."""
+
     def __init__(self, jobs: JobPhases) -> None:
         self.jobs = jobs
         self.kernel = jobs.kernel
+        self.silent = jobs.failures.silent
+
+    def may_slow(self, job: Job) -> bool:
+        """Return whether a job is slow, or may have become so."""
+        power = self.jobs.power
+        is_throttled = power is not None and power.throttle[0] < 1.0
+        return job.speed != 1.0 or job.footprint is not None or bool(self.silent.of_node) or is_throttled
+
+    def _slowest(self, job: Job) -> tuple[float, int]:
+        """Return the pace that the network, the nodes and the power of a job allow [-], and the cause."""
+        network = self.fabric_pace(job)
+        if self.jobs.power is not None:
+            network = min(network, self.jobs.power.throttle, key=itemgetter(0))
+        if not self.silent.of_node:
+            return network if network[0] <= 1.0 else (1.0, 0)
+        # Ties go to the fabric; a synchronous job waits for the slowest of all.
+        return min(network, self.silent.slowest(job), key=itemgetter(0))
 
     def set(self, job: Job, fraction: float) -> None:
         """Set the pace of a job: its plan's, its nodes'."""
-        if self.jobs.failures.may_slow(job):
-            job.speed, job.slow_cause = self.jobs.failures.slowest(job)
+        if self.may_slow(job):
+            job.speed, job.slow_cause = self._slowest(job)
         job.set_pace(fraction)
         self.jobs.steps.change(job)
 
@@ -57,10 +78,10 @@ class Paces:
         if not group.running:
             self.respeed(job, now)
             return
-        found = self.jobs.failures.slowest(job)
-        if found != (job.speed, job.slow_cause):
+        slowest = self._slowest(job)
+        if slowest != (job.speed, job.slow_cause):
             self.jobs.settle(group, now)
-            job.speed, job.slow_cause = found
+            job.speed, job.slow_cause = slowest
             job.set_pace(job.fraction)
             self.jobs.steps.change(job)
             self._look_again(job, now)

@@ -190,7 +190,7 @@ class Repair:
                 self.cluster.send_to_repair(node, info.cause, now)
                 self.admit(node, failure, now)
             if not struck:
-                self.failures.renew(failure)
+                self.failures.renewals.renew(failure)
         else:
             for unit in [(node,) for node in nodes] if info.apart else [nodes]:
                 self._take_unit(failure, unit, outside, now)
@@ -204,7 +204,7 @@ class Repair:
         else:
             self.mend(failure, unit, now)
             if not failure.info.apart:
-                self.failures.renew(failure)
+                self.failures.renewals.renew(failure)
 
     def _take_out(self, failure: FailureEvent, nodes: Sequence[int], outside: Sequence[int], seconds: float) -> None:
         """Take nodes down for a repair of so many `seconds`, from when it is known and its part is there."""
@@ -264,8 +264,8 @@ class Repair:
         if cluster.outages[node] == 1:
             cluster.count_down(1, now)
             self.since[node] = (now, cause)
-            if self.failures.counts_service:
-                self.failures.down_since[node] = now
+            if self.failures.renewals.counts_service:
+                self.failures.renewals.down_since[node] = now
 
     def on_end(self, call: ScheduledCall) -> None:
         """End an outage; its argument holds the nodes and the failure."""
@@ -275,7 +275,7 @@ class Repair:
         returned = False
         for node in nodes:
             returned |= self.close(node, now)
-        self.failures.renew(failure)
+        self.failures.renewals.renew(failure)
         if returned:
             self.jobs.offer(now)
 
@@ -329,7 +329,7 @@ class Repair:
         if not is_up:
             # Something else has taken it down meanwhile.
             self.cluster.send_to_repair(node, failure.info.cause, now)
-        self.failures.renew(failure)
+        self.failures.renewals.renew(failure)
         self.failures.remain(node, failure, now)
         if verdict == "none":
             self.counts.unblamed += 1
@@ -489,7 +489,7 @@ class Repair:
         node = patient.node
         self.returned[node] = now
         if not patient.is_wrong:
-            self.failures.renew(patient.failure)
+            self.failures.renewals.renew(patient.failure)
         if self.close(node, now):
             self.jobs.offer(now)
 
@@ -512,5 +512,5 @@ class Repair:
         self.failures.cure(node)
         self.memory.pop(node, None)
         self.cluster.failed.pop(node, None)
-        self.failures.replace(node)
+        self.failures.renewals.replace(node)
         self._give_back(patient, now)

@@ -37,7 +37,7 @@ def start_services(admission: Admission, plans: Sequence[ServicePlan], pools: li
         fluid = RequestFluid(plan, ServingCapacity(plan), records.tally, account, records.demand)
         readers = None
         if plan.readers is not None:
-            fluid.readers = ServingCapacity(plan.readers)
+            fluid.readers = ServingCapacity(plan.readers, reads=True)
             readers_account = _account(admission, plan.readers)
             readers = ReplicaPool(admission, plan.readers, fluid, fluid.readers, readers_account, len(pools) + 1)
         pools.append(ReplicaPool(admission, plan, fluid, fluid.decoders, account, len(pools), readers))
@@ -62,7 +62,7 @@ class ReplicaPool:
         self.account = account
         self.index = index
         self.readers = readers
-        self.reads = capacity is fluid.readers
+        self.reads = capacity.reads
         self.records = admission.records
         self.allocations = admission.allocations
         self.charge = admission.records.tally.charge
@@ -276,77 +276,16 @@ class ReplicaPool:
         fluid.failed = cause
         self.capacity.stuck += holder.replicas
         holder.is_stuck, holder.failed_at = True, now
-        holder.flight = self._cut_off(holder, now, cause)
+        holder.flight = fluid.cut_off(self.capacity, holder, now, cause)
         flight = sum(cohort.count for cohort in holder.flight)
         fluid.sums[STOPS] += 1
         fluid.sums[IN_FLIGHT] += flight
         if plan.loses or plan.begins_anew:
             # Ages are even over the time that a request is in flight: half of each answer has been made.
             fluid.sums[TOKENS_LOST] += flight * plan.whole * plan.output / 2 * (not self.reads)
-            self._lose_work(holder, cause, now)
+            fluid.lose_work(self.capacity, holder, cause, now)
         if plan.loses:
             holder.flight = []
-
-    def _residence(self, span: AdmissionSpan) -> float:
-        """Return how long a request is in flight [s]."""
-        use = max(self._use(span), 1 / self.capacity.steps)
-        return self.capacity.at(use)[0] / (use * self.plan.capacity)
-
-    def _longest(self, span: AdmissionSpan) -> float:
-        """Return the mean time in flight of the requests that are met in flight: long ones are for longer [s]."""
-        return self.plan.recompute if self.reads else self._residence(span) * self.plan.whole
-
-    def _use(self, span: AdmissionSpan) -> float:
-        return span.readers_use if self.reads else span.use
-
-    def _share(self, holder: Holder, span: AdmissionSpan) -> float:
-        """Return the part of what was admitted that a holder got [-]."""
-        return holder.replicas * holder.speed / (span.readers_live if self.reads else span.live)
-
-    def _cut_off(self, holder: Holder, now: float, cause: int) -> list[Cohort]:
-        """Return what is in flight on a holder that fails: what it got last, none of which is served after all."""
-        flight, fluid, plan = [], self.fluid, self.plan
-        spans = fluid.history
-        since = max(now - self._residence(spans[-1]), holder.up_since) if spans else now
-        for span in reversed(spans):
-            if span.end <= since:
-                break
-            part = min((span.end - since) / (span.end - span.start), 1.0)
-            if not span.requests:
-                continue
-            cohort = Cohort(span.asked, 0.0, span.requests * part * self._share(holder, span))
-            fluid.answer(span.asked, -cohort.count, span.tpot, span.shares)
-            if plan.loses:
-                fluid.count(span.asked, FAILED, cohort.count)
-            cohort.shares, cohort.due, cohort.work, cohort.cause = span.shares, self._due(now, span), plan.whole, cause
-            if not plan.begins_anew:
-                again = plan.recompute * plan.capacity
-                cohort.work = plan.whole / 2 + again
-                cohort.lost = again / cohort.work
-            flight.append(cohort)
-        return flight[::-1]
-
-    def _due(self, now: float, span: AdmissionSpan) -> float:
-        """Return until when requests that stand still from now on must go on to be in SLO [s]."""
-        plan = self.plan
-        if self.reads:
-            return now + plan.slack
-        if plan.begins_anew:
-            return -math.inf
-        return now + (plan.limit - span.tpot) * plan.output - plan.recompute
-
-    def _lose_work(self, holder: Holder, cause: int, now: float) -> None:
-        """Charge the work for what was in flight: of what was done so long ago, the part that has not ended since."""
-        spans = self.fluid.history
-        longest = self._longest(spans[-1]) if spans else 0.0
-        since = max(now - longest, holder.up_since)
-        for span in reversed(spans):
-            if span.end <= since:
-                break
-            start = max(span.start, since)
-            age = now - (start + span.end) / 2
-            gpu_s = holder.fast * self._use(span) * (span.end - start) * (1 - age / longest)
-            self.fluid.waste(self.account, gpu_s, cause, start, span.end)
 
     def _moving(self, holder: Holder) -> list[Cohort]:
         """Return the requests that stand still with a holder: those in flight, and those that it got since."""
@@ -555,23 +494,21 @@ class AdmissionSpan(NamedTuple):
     ----------
     start, end
         Of the time [s].
-    use, readers_use
+    use
         Of these replicas, and of those that read prompts [-].
     requests
         Requests.
-    live, readers_live
-        Replicas that served, slower ones in part.
+    live
+        Replicas of both that served, slower ones in part.
     asked, tpot, shares
         When they were asked [s], their time per token [s], and how many of them are in SLO [-].
     """
 
     start: float
     end: float
-    use: float
-    readers_use: float
+    use: tuple[float, float]
     requests: float
-    live: float
-    readers_live: float
+    live: tuple[float, float]
     asked: float
     tpot: float
     shares: Shares
@@ -580,8 +517,10 @@ class AdmissionSpan(NamedTuple):
 class ServingCapacity:
     """What a pool of replicas can serve now, and what it has done since it was charged."""
 
-    def __init__(self, plan: ServicePlan) -> None:
+    def __init__(self, plan: ServicePlan, *, reads: bool = False) -> None:
         self.plan = plan
+        self.reads = reads
+        """Whether these replicas read the prompts of others."""
         self.steps = len(plan.batch) - 1
         self.wanted = plan.replicas
         """Replicas that there should be."""
@@ -608,6 +547,20 @@ class ServingCapacity:
         self.fast_gpus += fast_gpus
         if not self.heads:
             self.live = self.held_gpus = self.fast_gpus = 0.0
+
+    def residence(self, span: AdmissionSpan) -> float:
+        """Return how long a request is in flight [s]."""
+        use = max(span.use[self.reads], 1 / self.steps)
+        return self.at(use)[0] / (use * self.plan.capacity)
+
+    def due(self, now: float, span: AdmissionSpan) -> float:
+        """Return until when requests that stand still from now on must go on to be in SLO [s]."""
+        plan = self.plan
+        if self.reads:
+            return now + plan.slack
+        if plan.begins_anew:
+            return -math.inf
+        return now + (plan.limit - span.tpot) * plan.output - plan.recompute
 
     def work(self, use: float, seconds: float) -> None:
         """Serve at one use for some time."""
@@ -827,10 +780,8 @@ class RequestFluid:
         self.answer(asked, count, tpot, shares)
         while self.history and self.history[0].end < now - self.reach:
             self.history.popleft()
-        live, readers_live = self.decoders.live, self.readers.live if self.readers is not None else 0.0
-        self.history.append(
-            AdmissionSpan(now, now + seconds, use, readers_use, count, live, readers_live, asked, tpot, shares)
-        )
+        live = self.decoders.live, self.readers.live if self.readers is not None else 0.0
+        self.history.append(AdmissionSpan(now, now + seconds, (use, readers_use), count, live, asked, tpot, shares))
 
     def answer(self, asked: float, count: float, tpot: float, shares: Shares) -> None:
         """Count requests as served; a negative number as not served after all."""
@@ -868,6 +819,44 @@ class RequestFluid:
         if gpu_s:
             self.tally.charge(account, Bucket.PRODUCTIVE, 0, DIRECT, -gpu_s, start, end)
             self.tally.charge(account, Bucket.LOST_WORK, cause, DIRECT, gpu_s, start, end)
+
+    def cut_off(self, pool: ServingCapacity, holder: Holder, now: float, cause: int) -> list[Cohort]:
+        """Return what is in flight on a holder that fails: what it got last, none of which is served after all."""
+        flight, plan, spans = [], pool.plan, self.history
+        since = max(now - pool.residence(spans[-1]), holder.up_since) if spans else now
+        for span in reversed(spans):
+            if span.end <= since:
+                break
+            part = min((span.end - since) / (span.end - span.start), 1.0)
+            if not span.requests:
+                continue
+            share = holder.replicas * holder.speed / span.live[pool.reads]
+            cohort = Cohort(span.asked, 0.0, span.requests * part * share)
+            self.answer(span.asked, -cohort.count, span.tpot, span.shares)
+            if plan.loses:
+                self.count(span.asked, FAILED, cohort.count)
+            cohort.shares, cohort.due, cohort.work, cohort.cause = span.shares, pool.due(now, span), plan.whole, cause
+            if not plan.begins_anew:
+                again = plan.recompute * plan.capacity
+                cohort.work = plan.whole / 2 + again
+                cohort.lost = again / cohort.work
+            flight.append(cohort)
+        return flight[::-1]
+
+    def lose_work(self, pool: ServingCapacity, holder: Holder, cause: int, now: float) -> None:
+        """Charge the work for what was in flight: of what was done so long ago, the part that has not ended since."""
+        if not self.history:
+            return
+        # Long requests are met in flight more often.
+        longest = pool.plan.recompute if pool.reads else pool.residence(self.history[-1]) * pool.plan.whole
+        since = max(now - longest, holder.up_since)
+        for span in reversed(self.history):
+            if span.end <= since:
+                break
+            start = max(span.start, since)
+            age = now - (start + span.end) / 2
+            gpu_s = holder.fast * span.use[pool.reads] * (span.end - start) * (1 - age / longest)
+            self.waste(holder.account, gpu_s, cause, start, span.end)
 
     def move(self, cohort: Cohort) -> None:
         """Move requests to other replicas, behind those who wait."""

@@ -106,7 +106,7 @@ class SilentFaults:
             fault.nodes = tuple(other for other in fault.nodes if other != node)
             if not fault.nodes:
                 fault.is_open = False
-                self.failures.renew(fault.failure)
+                self.failures.renewals.renew(fault.failure)
                 if not self._wronged(fault):
                     self._count(fault)
 
@@ -138,7 +138,7 @@ class SilentFaults:
         if fault.is_open:
             self._close(fault)
             self._count(fault)
-            self.failures.renew(fault.failure)
+            self.failures.renewals.renew(fault.failure)
             for job in self._settle(fault.nodes, self.kernel.now):
                 self.failures.jobs.paces.respeed(job, self.kernel.now)
 
@@ -277,7 +277,7 @@ class HiddenFaults:
         has_it = any(life.source == info.index for life in self.open.get(node, ()))
         if not has_it and node not in self.dormant[info.index]:
             first = (number + 1) * ONSET
-            self.start(info, node, self.failures.life(info.index, node, first), first)
+            self.start(info, node, info.lives.get(node, first), first)
         u = rng.uniform_one(self.keys[info.index], node, number + 1)
         self._at_onset(info, node, number + 1, self.kernel.now + info.source.hidden.onset.ppf_one(u))
 
@@ -365,7 +365,7 @@ class HiddenFaults:
             self.failures.occur(info, life.slot, life.round, is_found=is_found)
             return
         following = Lifetime(node, life.source, life.slot, life.round + 1, 0.0)
-        self._begin(following, self.failures.life(life.source, life.slot, life.round + 1), now)
+        self._begin(following, info.lives.get(life.slot, life.round + 1), now)
         self.failures.occur(info, life.slot, life.round, is_found=is_found)
 
     def resume(self, node: int, now: float) -> None:
@@ -379,7 +379,7 @@ class HiddenFaults:
                     seconds = self._after(info, life.slot, number)
                 else:
                     number = life.round + 1
-                    seconds = self.failures.life(life.source, life.slot, number)
+                    seconds = info.lives.get(life.slot, number)
                 self._begin(Lifetime(node, life.source, life.slot, number, 0.0), seconds, now)
 
     def clear(self, node: int) -> None:
@@ -422,7 +422,7 @@ class Bugs:
             if info.source.fix is None or info.source.law is None:
                 continue
             for job in self.failures.jobs.all:
-                bug = PendingBug(info, self.failures.life(info.index, job.index, 0))
+                bug = PendingBug(info, info.lives.get(job.index, 0))
                 self.open.setdefault(job.index, []).append(bug)
         for job in self.failures.jobs.all:
             self._expect(job)
@@ -437,7 +437,7 @@ class Bugs:
             bug.number += 1
             bug.attempts = 0
             bug.mended = math.inf
-            bug.at += self.failures.life(bug.info.index, job.index, bug.number)
+            bug.at += bug.info.lives.get(job.index, bug.number)
             self._expect(job)
             self.failures.jobs.paces.expect_finish(job.main, now)
             return

@@ -74,7 +74,7 @@ class Simulation:
         self.events = 0
         self._rank_nodes()
         self.power = self._power()
-        self.failures.power = self.jobs.power = self.power
+        self.jobs.power = self.power
         self.failures.start(trace)
         kernel.at(self.end, 0, self._on_end)
         if prepared.warmup > 0:
