@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import PlannerJob, PlannerPool, Quota
 from ettrick.sim.policies.scheduler import Scheduler
+from ettrick.sim.policies.scheduler.nodes import PlannerJob, PlannerPool
+from ettrick.sim.policies.scheduler.planner import Planner
+from ettrick.sim.policies.scheduler.queue import Quota
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

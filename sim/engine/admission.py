@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.engine.result import FleetResult
     from ettrick.sim.policies.contracts import PoolName
-    from ettrick.sim.policies.planner import Planner
+    from ettrick.sim.policies.scheduler.planner import Planner
 
 
 class Admission:

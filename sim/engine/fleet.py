@@ -20,8 +20,9 @@ from ettrick.sim.engine.lives import process_sources
 from ettrick.sim.engine.nodes import NodeState
 from ettrick.sim.engine.runs import Runs, Stops
 from ettrick.sim.engine.services import call_spares, start_services
-from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import PlannerPool, Quota
+from ettrick.sim.policies.scheduler.nodes import PlannerPool
+from ettrick.sim.policies.scheduler.planner import Planner
+from ettrick.sim.policies.scheduler.queue import Quota
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

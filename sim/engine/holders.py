@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from ettrick.sim.engine.lives import ExposureClock, FailureEvent, SourceInfo
 from ettrick.sim.engine.result import DIRECT
-from ettrick.sim.policies.queue import PlannerJob
+from ettrick.sim.policies.scheduler.nodes import PlannerJob
 
 if TYPE_CHECKING:
     from ettrick.sim.engine.job import Job, RepairJob

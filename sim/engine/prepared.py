@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnyScheduler, Scenario
     from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
-    from ettrick.sim.policies.queue import PlannerPool
     from ettrick.sim.policies.repair import Stock
+    from ettrick.sim.policies.scheduler.nodes import PlannerPool
     from ettrick.sim.scenario.model import CostSpec
     from ettrick.sim.scenario.streams import Arrival, Chain, JobOverhead, Partition, Tenant
     from ettrick.sim.steps import StepPlan

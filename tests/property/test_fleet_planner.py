@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ettrick.sim.policies.claims import Reservations
-from ettrick.sim.policies.queue import AvailabilityProfile, PlannerPool, Quota, SortedBlocks, nodes_of
+from ettrick.sim.policies.scheduler.nodes import ExpectedEnds, PlannerPool
+from ettrick.sim.policies.scheduler.profile import AvailabilityProfile
+from ettrick.sim.policies.scheduler.queue import JobQueue, Quota
 from tests.cases import cases
 from tests.pace import SEED, budget
 from tests.planning import Replay, Work, workload
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from ettrick.sim.policies.planner import Planner
-    from ettrick.sim.policies.queue import PlannerJob
+    from ettrick.sim.policies.scheduler.nodes import PlannerJob
+    from ettrick.sim.policies.scheduler.planner import Planner
 
 GPUS = 4
 
@@ -125,19 +126,19 @@ def books_close(replay: Replay) -> None:
     for pool in range(len(planner.pools)):
         shares = {job.share for job in replay.running.values() if job.share is not None and job.share.pool == pool}
         whole = sum(count for job in replay.running.values() for at, count in job.where if at == pool)
-        ends = [entry for block in planner.ends[pool].blocks for entry in block]
+        ends = [entry for block in planner.nodes.ends[pool].blocks for entry in block]
         assert sum(nodes for _, _, nodes in ends) == whole + len(shares)
         assert ends == sorted(ends)
         assert planner.idle(pool) + whole + len(shares) <= planner.pools[pool].nodes
         for share in shares:
             assert share.free == GPUS - sum(job.gpus for job in share.jobs) >= 0
-    usage = [0] * len(planner.quotas)
+    usage = [0] * len(planner.quotas.quotas)
     for job in replay.running.values():
         usage[job.tenant] += job.nodes * GPUS or job.gpus
-    assert planner.usage == usage
-    queued = [entry for lane in planner.lanes.values() for block in lane.blocks for entry in block]
+    assert planner.quotas.usage == usage
+    queued = [entry for lane in planner.queue.lanes.values() for block in lane.blocks for entry in block]
     assert planner.queued == len(queued)
-    assert all(used <= quota.nominal + quota.borrow for used, quota in zip(usage, planner.quotas, strict=True))
+    assert all(used <= quota.nominal + quota.borrow for used, quota in zip(usage, planner.quotas.quotas, strict=True))
 
 
 @cases(("policy", "kind"), list(itertools.product(POLICIES, KINDS)))
@@ -168,18 +169,18 @@ def test_a_pass_that_looks_at_what_is_new_decides_as_one_that_looks_at_all(polic
 
 def look_at_all(replay: Replay) -> None:
     """Let the next pass look at all jobs."""
-    replay.planner._dirty = True
+    replay.planner.next_pass.after_change = True
 
 
 @cases(("policy", "kind"), list(itertools.product(("depth 3", "short window"), ("plain", "overlap"))))
 def test_jobs_of_one_shape_are_looked_at_once(policy: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who looks for a place for each job starts and stops the same jobs at the same times."""
 
-    def number(planner: Reservations, job: PlannerJob) -> None:
-        plain(planner, job)
+    def add(queue: JobQueue, job: PlannerJob, capped: bool) -> None:
+        plain(queue, job, capped)
         job.shape = (job.serial,)
 
-    plain = Reservations._number
+    plain = JobQueue._add
     window = {"use": "slurm", "backfill_cycle": "3 s", "resolution": "0 s", "window": "40 s"}
     keys = {**POLICIES, "short window": {**window, "order": {"age": {"weight": 0}}}}[policy]
     for seed in range(budget(5)):
@@ -187,7 +188,7 @@ def test_jobs_of_one_shape_are_looked_at_once(policy: str, kind: str, monkeypatc
             work = [job._replace(limit=60.0 - job.number % 3 * 20) for job in mixed(SEED * 100 + seed)]
             found = mixed_replay(SEED * 100 + seed, keys | preempt, kind=kind, work=work)
             with monkeypatch.context() as each:
-                each.setattr(Reservations, "_number", number)
+                each.setattr(JobQueue, "_add", add)
                 one_by_one = mixed_replay(SEED * 100 + seed, keys | preempt, kind=kind, work=work)
             assert found.history == one_by_one.history, (policy, kind, preempt)
             assert found.preemptions == one_by_one.preemptions
@@ -197,7 +198,7 @@ def test_the_earliest_window_is_that_of_a_scan() -> None:
     """Through reservations in any order: what is remembered of earlier questions changes no answer."""
     generator = np.random.default_rng(SEED)
     for _ in range(budget(200)):
-        ends = SortedBlocks(nodes_of)
+        ends = ExpectedEnds()
         for number, end in enumerate(generator.integers(-2, 30, size=12).tolist()):
             ends.add((float(end), number, int(generator.integers(1, 4))))
         profile = AvailabilityProfile(0.0, int(generator.integers(0, 3)), ends)
@@ -242,7 +243,7 @@ def test_no_two_jobs_preempt_each_other(preempt: dict[str, Any]) -> None:
             for victim in victims:
                 assert (
                     victim.priority < job.priority
-                    or planner.usage[victim.tenant] > planner.quotas[victim.tenant].nominal
+                    or planner.quotas.usage[victim.tenant] > planner.quotas.quotas[victim.tenant].nominal
                 )
 
     for seed in range(budget(20)):
@@ -293,8 +294,8 @@ def test_the_head_starts_by_its_reservation() -> None:
 
         def watch(replay: Replay, promises: list[tuple[int, float]] = promises) -> None:
             planner = replay.planner
-            if planner._heads:
-                promises.append((planner._heads[0].number, planner._shadows[0]))
+            if planner.last.heads:
+                promises.append((planner.last.heads[0].number, planner.reservations.shadows[0]))
 
         replay = Replay({"use": "easy"}, workload(SEED * 100 + seed, estimates="above"), 16, watch=watch)
         assert promises
@@ -307,7 +308,7 @@ def test_everybody_starts_by_the_first_reservation() -> None:
         planned: dict[int, float] = {}
 
         def watch(replay: Replay, planned: dict[int, float] = planned) -> None:
-            for start, _, job in replay.planner._planned:
+            for start, _, job in replay.planner.reservations.planned:
                 assert planned.setdefault(job.number, start) == start
             assert all(replay.first[number] == start for number, start in planned.items() if number in replay.first)
 
@@ -322,7 +323,7 @@ def test_nobody_waits_without_a_reason(keys: dict[str, Any]) -> None:
 
         def watch(replay: Replay) -> None:
             planner: Planner = replay.planner
-            queue = [entry[-1] for lane in planner.lanes.values() for block in lane.blocks for entry in block]
+            queue = [entry[-1] for lane in planner.queue.lanes.values() for block in lane.blocks for entry in block]
             waits = queue if keys.get("head") else queue[:1]
             assert all(job.nodes > planner.free[0] for job in waits)
 
@@ -332,7 +333,7 @@ def test_nobody_waits_without_a_reason(keys: dict[str, Any]) -> None:
 def test_ordered_blocks_are_a_sorted_list() -> None:
     """Thousands of entries come and go: order, sums of blocks and last entries stay those of a sorted list."""
     generator = np.random.default_rng(SEED)
-    ordered, plain = SortedBlocks(nodes_of), []
+    ordered, plain = ExpectedEnds(), []
     for step in range(6000):
         if plain and generator.random() < (0.2 if step < 4000 else 0.8):
             entry = plain.pop(int(generator.integers(len(plain))))

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ettrick.sim.policies.planner import Planner
-from ettrick.sim.policies.queue import PlannerJob, PlannerPool, Quota
 from ettrick.sim.policies.scheduler import Scheduler
+from ettrick.sim.policies.scheduler.nodes import PlannerJob, PlannerPool
+from ettrick.sim.policies.scheduler.planner import Planner
+from ettrick.sim.policies.scheduler.queue import Quota
 from tests.cases import cases
 from tests.planning import Replay, Work
 
@@ -195,7 +196,7 @@ def test_claims_lapse_with_the_job_that_has_them() -> None:
     work = [Work(0, 0, 99, 3), Work(2, 5, 9, 4, priority=1), Work(3, 6, 5, 1)]
     held: list[PlannerJob] = []
     actions: list[tuple[float, Callable[[Replay], None]]] = [
-        (5.5, lambda replay: held.extend(replay.planner._claimers)),
+        (5.5, lambda replay: held.extend(replay.planner.nodes.claimers)),
         (7.0, lambda replay: replay.planner.withdraw(held[0])),
     ]
     assert Replay(keys, work, 4, actions=actions).first == {0: 0, 3: 7}
@@ -419,9 +420,9 @@ def test_fair_share_lifts_who_used_less() -> None:
     assert Replay(keys, work, 4, quotas=quotas).first == {0: 0, 2: 50, 1: 100}
     assert Replay({}, work, 4, quotas=quotas).first == {0: 0, 1: 50, 2: 100}
     replay = Replay(keys, work, 4, quotas=quotas, until=50.0)
-    replay.planner._decay(50.0)
+    replay.planner.queue.decay(50.0)
     past = 4 * 100 / math.log(2) * (1 - 2 ** (-50 / 100))
-    assert replay.planner._past == [pytest.approx(past), 0.0]
+    assert replay.planner.queue.past == [pytest.approx(past), 0.0]
 
 
 def test_age_turns_the_order_though_nothing_happens() -> None:

@@ -1,7 +1,7 @@
 """The scheduler's keys: the order of the queue, who may start now, who is stopped for others.
 
-`sim/policies/planner.py` carries them out. Presets (`fifo`, `easy`, `slurm` and others) are sets of these keys, kept in
-`sim/catalog/schedulers.yaml`. Named jobs alone start in the order in which they became eligible, whatever the preset.
+Presets (`fifo`, `easy`, `slurm` and others) are sets of these keys, kept in `sim/catalog/schedulers.yaml`. Named jobs
+alone start in the order in which they became eligible, whatever the preset.
 """
 
 from __future__ import annotations

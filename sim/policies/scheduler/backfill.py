@@ -1,0 +1,295 @@
+"""Passes through the queue: in order until somebody is blocked, or with backfill beside reservations.
+
+A pass is one object with all that it knows. To add an algorithm is to write another one: who comes next (`scan`), what
+becomes of a job (`consider`), and what is kept for one that cannot start (`reserve`).
+
+References
+----------
+D. Feitelson, A. Mu'alem, IEEE TPDS 12(6), 2001 (EASY and conservative backfill); slurm.conf(5), bf_*. Unlike EASY's
+authors, ties of expected ends all count.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ettrick.sim.policies.scheduler.profile import INF
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator
+
+    from ettrick.sim.policies.scheduler.keys import Scheduler
+    from ettrick.sim.policies.scheduler.nodes import NodeLedger, Place, PlannerJob, QueueSegment
+    from ettrick.sim.policies.scheduler.preemption import Preemption
+    from ettrick.sim.policies.scheduler.queue import JobQueue, Quotas
+    from ettrick.sim.policies.scheduler.reservations import NextPass, Reservations
+
+_TOO_FEW = ("too_few", "exempt")
+"""Reasons of idle nodes that a reservation takes the place of, once it keeps a job from them."""
+
+
+class Books(NamedTuple):
+    """What passes read and write: the keys of the scheduler, and all that it knows of the cluster."""
+
+    keys: Scheduler
+    nodes: NodeLedger
+    quotas: Quotas
+    queue: JobQueue
+    reservations: Reservations
+    preemption: Preemption
+    next_pass: NextPass
+
+    def start(self, job: PlannerJob, now: float, place: Place) -> None:
+        """Give a job its nodes."""
+        self.nodes.start(job, now, place)
+        self.queue.use(job, now, 1)
+        self.preemption.running[self.preemption.class_of(job)].start(job)
+
+
+class OrderedPass:
+    """Jobs start in order; the first that cannot start blocks its partition, one without quota its tenant.
+
+    Attributes
+    ----------
+    starts
+        Who starts.
+    heads
+        Who cannot start, and blocks others or has a reservation.
+    why
+        Why GPUs are idle after the pass.
+    """
+
+    def __init__(self, books: Books, now: float) -> None:
+        self.keys, self.nodes, self.quotas, self.queue, self.reservations, self.preemption, self.next_pass = books
+        self.books = books
+        self.now = now
+        self.starts: list[PlannerJob] = []
+        self.heads: list[PlannerJob] = []
+        self.why = "no_queue"
+        self.reservations.clear()
+        self.quotas.hold_claims()
+
+    def run(self, still_blocked: Container[PlannerJob]) -> list[PlannerJob]:
+        """Return who starts; for some jobs nothing has changed since they could not."""
+        lanes = self.queue.segments()
+        while lanes:
+            lane = self.queue.first_of(lanes, self.now)
+            job = lane.first
+            admitted = self.quotas.admits(job)
+            place = None if job in still_blocked else self._place(job, admitted)
+            if place is not None:
+                self.queue.leave(job)
+                self.begin(job, place)
+                if not lane:
+                    lanes.remove(lane)
+                continue
+            if self.why == "no_queue":
+                self.why = self.blocked_by(job, admitted)
+            self.heads.append(job)
+            if admitted or job.victims or job.claim:
+                self.quotas.hold(job)
+            lanes = [
+                rest
+                for rest in lanes
+                if rest.partition != lane.partition or (not admitted and rest.tenant != lane.tenant)
+            ]
+        if self.keys.head == "blocks":
+            self._start_claimers()
+        return self.starts
+
+    def _place(self, job: PlannerJob, admitted: bool) -> Place | None:
+        """Return where a job can start now, be it on nodes that others have claimed."""
+        place = self.reservations.find(job, self.now) if admitted else None
+        return self.preemption.take_over(job, self.now, admitted) if place is None else place
+
+    def _start_claimers(self) -> None:
+        """Start those whose victims are gone: these may be ahead of them in the queue, and block them there."""
+        for job in [claimer for claimer in self.nodes.claimers if not claimer.victims]:
+            place = self.reservations.find(job, self.now) if self.quotas.admits(job) else None
+            if place is not None:
+                self.queue.leave(job)
+                self.begin(job, place)
+
+    def begin(self, job: PlannerJob, place: Place) -> None:
+        """Start a job beside the reservations of this pass."""
+        claim = job.claim
+        if job in self.nodes.claimers:  # a higher job that waits counted on neither its nodes nor its victims
+            self.quotas.held[job.tenant] -= job.size
+            self.next_pass.by(self.now + self.keys.preempt.exempt)
+            self.next_pass.after_change = True
+        self.nodes.unclaim(job)
+        self.reservations.start(job, self.now, place, claim)
+        self.books.start(job, self.now, place)
+        self.nodes.top_up()
+        self.starts.append(job)
+
+    def blocked_by(self, job: PlannerJob, admitted: bool) -> str:
+        """Return why nodes idle, from the first job that cannot start."""
+        if not admitted:
+            return "quota"
+        preemption, nodes, now = self.preemption, self.nodes, self.now
+        if preemption.is_on and self.keys.preempt.who != "none" and now < preemption.could_free(job, now) < INF:
+            return "exempt"
+        free = nodes.count(job)
+        if free >= max(job.nodes, 1):
+            return "drain" if self.reservations.has_windows else "wrong_places"
+        return "wrong_places" if free * nodes.gpus + nodes.stranded >= job.size else "too_few"
+
+
+class BackfillPass(OrderedPass):
+    """Whoever can starts, in order, beside the reservations of those that cannot.
+
+    Attributes
+    ----------
+    blocked
+        Partitions in which a job has a reservation.
+    depth
+        How many more jobs of each partition may have one.
+    tests
+        How many more jobs the pass may look at.
+    last
+        Entry of the last job that has been passed.
+    largest
+        GPUs of the largest job that could still start, at most.
+    refused
+        Shapes of jobs that fit nowhere, and whether not even within the window; what is free only becomes less.
+    """
+
+    def __init__(self, books: Books, now: float) -> None:
+        super().__init__(books, now)
+        self.tests = INF if self.keys.tested == "all" else self.keys.tested
+        self.depth: defaultdict[int, float] = defaultdict(lambda: self.reservations.depth)
+        self.blocked: set[int] = set()
+        self.last: tuple[Any, ...] = ()
+        self.largest = 0
+        self.refused: dict[tuple[float, ...], bool] = {}
+
+    def can_go_on(self, fresh: list[PlannerJob], now: float) -> bool:
+        """Return whether the reservations stand, and only jobs behind them are new."""
+        if not (self._can_start_or_plan() and self.reservations.are_met(now)):
+            return False
+        if self.reservations.deep:
+            is_behind = not fresh or not self.last or fresh[0].entry > self.last
+            return is_behind and len(self.queue.segments()) <= 1
+        return all(job.entry > head.entry for head in self.heads for job in fresh if job.partition == head.partition)
+
+    def go_on(self, fresh: list[PlannerJob], now: float) -> list[PlannerJob]:
+        """Return who starts by the reservations as they stand, and of the jobs that are new."""
+        self.now, self.starts, self.refused = now, [], {}
+        for job, place in self.reservations.due(now):
+            self.queue.leave(job)
+            self.books.start(job, now, place)
+            self.starts.append(job)
+        return self.scan(fresh)
+
+    def run_anew(self) -> list[PlannerJob]:
+        """Return who starts of all jobs in the queue."""
+        if not self._can_start_or_plan():
+            self.why = "too_few"
+            return []
+        if self.reservations.deep:
+            self.reservations.forecast(self.now)
+        return self.scan(self._in_order())
+
+    def _can_start_or_plan(self) -> bool:
+        """Return whether it makes sense to look at another job."""
+        return self.reservations.exact or self.preemption.is_on or self.nodes.has_room()
+
+    def scan(self, jobs: Iterable[PlannerJob]) -> list[PlannerJob]:
+        """Consider jobs in their order, and return who starts."""
+        self.largest = self.nodes.largest()
+        for job in jobs:
+            self.tests -= 1
+            if self.tests < 0 or not self.consider(job):
+                break
+        for job in self.starts:
+            if job.is_queued:
+                self.queue.leave(job)
+        return self.starts
+
+    def consider(self, job: PlannerJob) -> bool:
+        """Start a job, or pass it; return whether it makes sense to go on."""
+        shape, depth = job.shape, self.depth[job.partition]
+        if job.size > self.largest and depth <= 0 and not self.preemption.is_on:
+            self.last = job.entry
+            return True
+        has_claims = bool(job.claim) or job.share is not None
+        if self.refused.get(shape) and not has_claims and depth > 0:
+            self.depth[job.partition] -= 1
+            return True
+        admitted = self.quotas.admits(job)
+        place = None
+        if admitted and (has_claims or shape not in self.refused):
+            place = self.reservations.find(job, self.now)
+            if place is None and not (has_claims or self.keys.wait):
+                self.refused[shape] = False
+        if place is None:
+            place = self.preemption.take_over(job, self.now, admitted)
+            if self.nodes.claimers:
+                self.refused.clear()
+        if place is None:
+            self.reserve(job, admitted)
+            return self._can_start_or_plan()
+        self.begin(job, place)
+        self.largest = self.nodes.largest()
+        if not job.nodes:
+            self.refused.clear()  # the node that it has may have room for others
+        return True
+
+    def reserve(self, job: PlannerJob, admitted: bool) -> None:
+        """Pass a job that cannot start, with a reservation if it may have one."""
+        was_blocked = bool(self.blocked)
+        if self.why == "no_queue":
+            self.why = self.blocked_by(job, admitted)
+        elif was_blocked and self.why in _TOO_FEW and admitted and self.nodes.count(job) >= max(job.nodes, 1):
+            self.why = "reservation"
+        self.last = job.entry
+        reserves = admitted and self.depth[job.partition] > 0
+        if reserves or job.victims or job.claim:
+            self.quotas.hold(job)
+        if not reserves:
+            return
+        self.depth[job.partition] -= 1
+        self.heads.append(job)
+        self.blocked.add(job.partition)
+        is_kept = self.reservations.reserve(job, self.now)
+        may_change = self.reservations.exact or self.reservations.has_windows or self.quotas.are_limited
+        if not is_kept and was_blocked and job.shape in self.refused and not may_change:
+            self.refused[job.shape] = True
+
+    def _in_order(self) -> Iterator[PlannerJob]:
+        """Return the queued jobs in order; those larger than what is free are left out in blocks."""
+        lanes = self.queue.segments()
+        if len(lanes) == 1:
+            return self._walk(lanes[0])
+        return (job for _, job in heapq.merge(*map(self._ranked, lanes)))
+
+    def _ranked(self, lane: QueueSegment) -> Iterator[tuple[tuple[Any, ...], PlannerJob]]:
+        """Yield the jobs of a segment, with their ranks."""
+        return ((self.queue.rank(job, self.now), job) for job in self._walk(lane))
+
+    def _walk(self, lane: QueueSegment) -> Iterator[PlannerJob]:
+        """Yield the jobs of a segment; blocks of which none can start, nor be kept a place for, are left out."""
+        is_counted = len(self.queue.lanes) > 1 and self.keys.tested != "all"
+        may_skip = not (is_counted or self.preemption.is_on)
+        for block, (size, limit) in lane.parts():
+            if not (may_skip and self.depth[lane.partition] <= 0 and self._is_too_large(lane, size, limit)):
+                for entry in block:
+                    yield entry[-1]
+                continue
+            self.tests -= len(block)
+            if self.why in _TOO_FEW and size <= self.nodes.largest():
+                self.why = "reservation"
+            if self.tests <= 0:
+                return
+
+    def _is_too_large(self, lane: QueueSegment, size: int, limit: float) -> bool:
+        """Return whether no job of at least this size [GPU] and this limit [s] can start beside the reservation."""
+        reservations, nodes = self.reservations, self.nodes
+        if size > nodes.largest():
+            return True
+        pool = nodes.of_partition[lane.partition][0]
+        outlasts = not (reservations.deep or nodes.sharing) and self.now + limit > reservations.shadows[pool]
+        return outlasts and size > max(reservations.extras[pool], 0) * nodes.gpus
