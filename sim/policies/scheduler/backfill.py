@@ -12,7 +12,6 @@ authors, ties of expected ends all count.
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick.sim.policies.scheduler.profile import INF
@@ -61,9 +60,13 @@ class OrderedPass:
         Why GPUs are idle after the pass.
     """
 
-    def __init__(self, books: Books, now: float) -> None:
+    def __init__(self, books: Books) -> None:
         self.keys, self.nodes, self.quotas, self.queue, self.reservations, self.preemption, self.next_pass = books
         self.books = books
+        self.begin(0.0)
+
+    def begin(self, now: float) -> None:
+        """Begin a pass, with nobody looked at and nothing reserved."""
         self.now = now
         self.starts: list[PlannerJob] = []
         self.heads: list[PlannerJob] = []
@@ -71,8 +74,9 @@ class OrderedPass:
         self.reservations.clear()
         self.quotas.hold_claims()
 
-    def run(self, still_blocked: Container[PlannerJob]) -> list[PlannerJob]:
+    def run(self, now: float, still_blocked: Container[PlannerJob]) -> list[PlannerJob]:
         """Return who starts; for some jobs nothing has changed since they could not."""
+        self.begin(now)
         lanes = self.queue.segments()
         while lanes:
             lane = self.queue.first_of(lanes, self.now)
@@ -81,7 +85,7 @@ class OrderedPass:
             place = None if job in still_blocked else self._place(job, admitted)
             if place is not None:
                 self.queue.leave(job)
-                self.begin(job, place)
+                self.start(job, place)
                 if not lane:
                     lanes.remove(lane)
                 continue
@@ -110,9 +114,9 @@ class OrderedPass:
             place = self.reservations.find(job, self.now) if self.quotas.admits(job) else None
             if place is not None:
                 self.queue.leave(job)
-                self.begin(job, place)
+                self.start(job, place)
 
-    def begin(self, job: PlannerJob, place: Place) -> None:
+    def start(self, job: PlannerJob, place: Place) -> None:
         """Start a job beside the reservations of this pass."""
         claim = job.claim
         if job in self.nodes.claimers:  # a higher job that waits counted on neither its nodes nor its victims
@@ -143,10 +147,8 @@ class BackfillPass(OrderedPass):
 
     Attributes
     ----------
-    blocked
-        Partitions in which a job has a reservation.
     depth
-        How many more jobs of each partition may have one.
+        How many more jobs of each partition may have a reservation.
     tests
         How many more jobs the pass may look at.
     last
@@ -157,11 +159,11 @@ class BackfillPass(OrderedPass):
         Shapes of jobs that fit nowhere, and whether not even within the window; what is free only becomes less.
     """
 
-    def __init__(self, books: Books, now: float) -> None:
-        super().__init__(books, now)
+    def begin(self, now: float) -> None:
+        """Begin a pass, with nobody looked at and nothing reserved."""
+        super().begin(now)
         self.tests = INF if self.keys.tested == "all" else self.keys.tested
-        self.depth: defaultdict[int, float] = defaultdict(lambda: self.reservations.depth)
-        self.blocked: set[int] = set()
+        self.depth = [self.reservations.depth] * len(self.nodes.of_partition)
         self.last: tuple[Any, ...] = ()
         self.largest = 0
         self.refused: dict[tuple[float, ...], bool] = {}
@@ -184,13 +186,14 @@ class BackfillPass(OrderedPass):
             self.starts.append(job)
         return self.scan(fresh)
 
-    def run_anew(self) -> list[PlannerJob]:
+    def run_anew(self, now: float) -> list[PlannerJob]:
         """Return who starts of all jobs in the queue."""
+        self.begin(now)
         if not self._can_start_or_plan():
             self.why = "too_few"
             return []
         if self.reservations.deep:
-            self.reservations.forecast(self.now)
+            self.reservations.forecast(now)
         return self.scan(self._in_order())
 
     def _can_start_or_plan(self) -> bool:
@@ -200,9 +203,14 @@ class BackfillPass(OrderedPass):
     def scan(self, jobs: Iterable[PlannerJob]) -> list[PlannerJob]:
         """Consider jobs in their order, and return who starts."""
         self.largest = self.nodes.largest()
+        depth, may_stop = self.depth, self.preemption.is_on
         for job in jobs:
             self.tests -= 1
-            if self.tests < 0 or not self.consider(job):
+            if self.tests < 0:
+                break
+            if job.size > self.largest and depth[job.partition] <= 0 and not may_stop:
+                self.last = job.entry
+            elif not self.consider(job):
                 break
         for job in self.starts:
             if job.is_queued:
@@ -211,12 +219,9 @@ class BackfillPass(OrderedPass):
 
     def consider(self, job: PlannerJob) -> bool:
         """Start a job, or pass it; return whether it makes sense to go on."""
-        shape, depth = job.shape, self.depth[job.partition]
-        if job.size > self.largest and depth <= 0 and not self.preemption.is_on:
-            self.last = job.entry
-            return True
+        shape = job.shape
         has_claims = bool(job.claim) or job.share is not None
-        if self.refused.get(shape) and not has_claims and depth > 0:
+        if self.refused.get(shape) and not has_claims and self.depth[job.partition] > 0:
             self.depth[job.partition] -= 1
             return True
         admitted = self.quotas.admits(job)
@@ -232,7 +237,7 @@ class BackfillPass(OrderedPass):
         if place is None:
             self.reserve(job, admitted)
             return self._can_start_or_plan()
-        self.begin(job, place)
+        self.start(job, place)
         self.largest = self.nodes.largest()
         if not job.nodes:
             self.refused.clear()  # the node that it has may have room for others
@@ -240,7 +245,7 @@ class BackfillPass(OrderedPass):
 
     def reserve(self, job: PlannerJob, admitted: bool) -> None:
         """Pass a job that cannot start, with a reservation if it may have one."""
-        was_blocked = bool(self.blocked)
+        was_blocked = bool(self.heads)
         if self.why == "no_queue":
             self.why = self.blocked_by(job, admitted)
         elif was_blocked and self.why in _TOO_FEW and admitted and self.nodes.count(job) >= max(job.nodes, 1):
@@ -253,7 +258,6 @@ class BackfillPass(OrderedPass):
             return
         self.depth[job.partition] -= 1
         self.heads.append(job)
-        self.blocked.add(job.partition)
         is_kept = self.reservations.reserve(job, self.now)
         may_change = self.reservations.exact or self.reservations.has_windows or self.quotas.are_limited
         if not is_kept and was_blocked and job.shape in self.refused and not may_change:

@@ -68,10 +68,11 @@ class Planner:
         may_last = scheduler.preempt.mode == "none" and not self.queue.moves
         self.reservations = Reservations(scheduler, self.nodes, self.next_pass, may_last=may_last)
         self.preemption = Preemption(scheduler.preempt, self.reservations, self.queue)
-        self._books = Books(
+        books = Books(
             scheduler, self.nodes, self.quotas, self.queue, self.reservations, self.preemption, self.next_pass
         )
-        self.last = BackfillPass(self._books, 0.0) if scheduler.head == "passes" else OrderedPass(self._books, 0.0)
+        self.ordered, self.backfill = OrderedPass(books), BackfillPass(books)
+        self.last: OrderedPass = self.backfill
         """The last pass."""
         self._fresh: list[PlannerJob] = []
         """Jobs that have come since then."""
@@ -181,8 +182,8 @@ class Planner:
         self._fresh = []
         self.next_pass.after_change = False
         still_blocked = [] if anew or self.preemption.is_on else self.last.heads
-        self.last = OrderedPass(self._books, now)
-        return self.last.run(still_blocked)
+        self.last = self.ordered
+        return self.ordered.run(now, still_blocked)
 
     def _in_turn(self, now: float, *, anew: bool) -> list[PlannerJob]:
         """Start jobs in order, and backfill at the multiples of its cycle."""
@@ -200,8 +201,8 @@ class Planner:
         fresh = sorted((job for job in self._fresh if job.is_queued), key=lambda job: self.queue.rank(job, now))
         self._fresh = []
         self.next_pass.after_change = False
+        self.last = self.backfill
         may_stand = not (anew or self.queue.moves or self.nodes.claimers)
-        if may_stand and isinstance(self.last, BackfillPass) and self.last.can_go_on(fresh, now):
-            return self.last.go_on(fresh, now)
-        self.last = BackfillPass(self._books, now)
-        return self.last.run_anew()
+        if may_stand and self.backfill.can_go_on(fresh, now):
+            return self.backfill.go_on(fresh, now)
+        return self.backfill.run_anew(now)

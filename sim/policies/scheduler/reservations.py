@@ -67,6 +67,7 @@ class Reservations:
         all_tested = keys.tested == "all" and not (keys.backfill_cycle or keys.cycle)
         self.exact = may_last and self.deep and self.depth == self.window == INF and all_tested
         """Whether each job starts when it was planned to, as long as all ends are as expected."""
+        self._order = itertools.count()
         self.clear()
         self._packs = keys.pack is not None and len({pool.domain for pool in pools}) > 1
         self._widest = [max(self._by_domain(of, nodes.free).values(), default=0) for of in nodes.of_partition]
@@ -79,7 +80,6 @@ class Reservations:
         self.profiles: list[AvailabilityProfile] = []
         self.planned: list[tuple[float, int, PlannerJob]] = []
         """Starts that are planned [s], if reservations are exact: a heap."""
-        self._order = itertools.count()
 
     # Where a job fits.
 
