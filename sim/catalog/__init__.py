@@ -53,22 +53,27 @@ _PLAIN = {"int": int, "float": float, "bool": bool, "str": str}
 
 
 @functools.cache
-def accelerators() -> dict[str, Accelerator]:
-    """Return the accelerators by name."""
-    return _read(_HERE / "accelerators.yaml", _accelerator)
+def file_table(*path: str) -> Table:
+    """Return a file of the catalog as it is written."""
+    table: Table = load(_HERE.joinpath(*path)).data
+    return table
 
 
 @functools.cache
+def accelerators() -> dict[str, Accelerator]:
+    """Return the accelerators by name."""
+    return _entries(_accelerator, "accelerators.yaml")
+
+
 def software() -> Table:
     """Return the kernels by name: the shares of the peak that are published of them, by generation, and the source."""
-    content: Table = load(_HERE / "software.yaml").data
-    return content
+    return file_table("software.yaml")
 
 
 @functools.cache
 def models() -> dict[str, ModelShape]:
     """Return the shapes of models by name."""
-    return _read(_HERE / "models.yaml", _model)
+    return _entries(_model, "models.yaml")
 
 
 @functools.cache
@@ -76,17 +81,16 @@ def engines() -> dict[str, Engine]:
     """Return the serving engines by name."""
     time, size = _quantity(units.DURATION), _quantity(units.SIZE)
     make = functools.partial(_filled, Engine, launch=time, sequence=time, reserved=size, admission=_admission)
-    return _entries("engines.yaml", load(_HERE / "engines.yaml").data["engines"], make)
+    return _entries(make, "engines.yaml", "engines")
 
 
 @functools.cache
 def serving_constants() -> ServingConstants:
     """Return the numbers of the model of inference that hold for all engines."""
     time = _quantity(units.DURATION)
-    content = load(_HERE / "engines.yaml").data["constants"]
     return _filled(
         ServingConstants,
-        content,
+        file_table("engines.yaml")["constants"],
         expert_launch=time,
         collective=time,
         step=time,
@@ -103,17 +107,17 @@ def serving_constants() -> ServingConstants:
 def recommenders() -> dict[str, Recommender]:
     """Return the shapes of recommenders by name."""
     make = functools.partial(_filled, Recommender, rows=tuple, lookups=tuple, bottom=tuple, top=tuple)
-    return _entries("engines.yaml", load(_HERE / "engines.yaml").data["recommenders"], make)
+    return _entries(make, "engines.yaml", "recommenders")
 
 
 @functools.cache
 def serving_recovery() -> Table:
     """Return sources of weights, methods of recovery and of failover by name; bandwidths [B/s] and times [s]."""
-    content: Table = load(_HERE / "serving_recovery.yaml").data
+    parts = file_table("serving_recovery.yaml")
     size = {name: units.BANDWIDTH if name == "bandwidth" else units.DURATION for name in ("bandwidth", "interruption")}
-    for entry in (entry for part in content.values() for entry in part.values()):
+    for entry in (entry for part in parts.values() for entry in part.values()):
         entry |= {name: units.parse(entry[name], kind) for name, kind in size.items() if name in entry}
-    return content
+    return parts
 
 
 def _admission(content: Data) -> str:
@@ -128,17 +132,14 @@ def bundles() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (_HERE / "failures").glob("*.yaml")))
 
 
-@functools.cache
 def bundle(name: str) -> Table:
     """Return a failure bundle."""
-    content: Table = load(_HERE / "failures" / f"{name}.yaml").data
-    return content
+    return file_table("failures", f"{name}.yaml")
 
 
 def causes(name: str) -> list[str]:
     """Return the causes of a failure bundle."""
-    content = bundle(name)
-    return [entry["name"] for entry in (*content.get("causes", ()), *content.get("sources", ()))]
+    return [entry["name"] for key in ("causes", "sources") for entry in bundle(name).get(key, ())]
 
 
 def counted_on(name: str) -> tuple[int, int] | None:
@@ -183,7 +184,6 @@ def recoveries() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (_HERE / "recovery").glob("*.yaml")))
 
 
-@functools.cache
 def recovery(name: str) -> Table:
     """Return a recovery preset.
 
@@ -191,8 +191,7 @@ def recovery(name: str) -> Table:
     say where the numbers are from. A note begins with what it rests on: P for a text that was read, code or
     documentation; S for one that others quote; D for what follows from such figures; A for an assumption.
     """
-    content: Table = load(_HERE / "recovery" / f"{name}.yaml").data
-    return content
+    return file_table("recovery", f"{name}.yaml")
 
 
 def strategy_of(name: str) -> str:
@@ -202,11 +201,9 @@ def strategy_of(name: str) -> str:
     return found[1] if found else str(recovery(name)["recovery"]["use"])
 
 
-@functools.cache
 def schedulers() -> dict[str, Table]:
     """Return the presets of the scheduler by name: ``title``, ``source``, and ``keys`` as in a scenario."""
-    content: dict[str, Table] = load(_HERE / "schedulers.yaml").data
-    return content
+    return file_table("schedulers.yaml")
 
 
 def unknown(kind: str, name: str, choices: Iterable[str]) -> str:
@@ -219,26 +216,21 @@ def is_unknown(rule: str) -> bool:
     return "unknown " in rule and "(choose from " in rule
 
 
-def _read(path: Path, make: Callable[[Data], _Entry]) -> dict[str, _Entry]:
-    """Return the entries of a file by name.
+def _entries(make: Callable[[Data], _Entry], file: str, section: str = "") -> dict[str, _Entry]:
+    """Return the entries of a file, or of a section of it, by name.
 
     Raises
     ------
     ValueError
         If an entry has an unknown key, lacks one or holds a value of the wrong kind; names the file and the entry.
     """
-    return _entries(path.name, load(path).data, make)
-
-
-def _entries(file: str, content: Table, make: Callable[[Data], _Entry]) -> dict[str, _Entry]:
-    """Return the entries of a mapping by name; see `_read`."""
-    found = {}
-    for name, entry in content.items():
+    entries = {}
+    for name, entry in (file_table(file)[section] if section else file_table(file)).items():
         try:
-            found[name] = make(entry)
+            entries[name] = make(entry)
         except ValueError as error:
             raise ValueError(f"{file}: {name}: {error}") from None
-    return found
+    return entries
 
 
 def _accelerator(content: Data) -> Accelerator:

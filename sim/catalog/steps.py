@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ettrick.sim.catalog import accelerators
+from ettrick.sim.catalog import accelerators, file_table
 from ettrick.sim.steps.hardware import Constants, Efficiencies
 from ettrick.sim.units import DURATION, parse
-from ettrick.sim.yamlfile import load
 
 if TYPE_CHECKING:
     from ettrick.sim.steps.hardware import Accelerator
@@ -23,11 +21,9 @@ LOGITS = 0.7
 """Share of the 16-bit peak in the product with the vocabulary, in steps whose other products are narrower (assumed)."""
 
 
-@functools.cache
 def fit() -> Table:
     """Return the fitted numbers as they are written: see the file's comments."""
-    content: Table = load(Path(__file__).parent / "step_constants.yaml").data
-    return content
+    return file_table("step_constants.yaml")
 
 
 @functools.cache
@@ -127,13 +123,6 @@ def calibrated_sigma(shares: Efficiencies, *, experts: bool) -> float:
     return known if shares.basis == "fitted" else max(known, shares.sigma / 2)
 
 
-@functools.cache
-def _kernels() -> Table:
-    """Return the measured kernels as they are written: see the file's comments."""
-    content: Table = load(Path(__file__).parent / "kernels.yaml").data
-    return content
-
-
 def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
     """Return what kernels of an accelerator reach by themselves, given what steps reach on it.
 
@@ -141,7 +130,7 @@ def benchmarks(chip: Accelerator, shares: Efficiencies) -> Benchmarks:
     """
     from ettrick.sim.steps.kernels import Benchmarks, GemmCurve  # what few commands need
 
-    entries, known = _kernels(), accelerators()
+    entries, known = file_table("kernels.yaml"), accelerators()
     names = [name for name, entry in known.items() if entry.title == chip.title and name in entries]
     names += [name for name in entries if known[name].generation == chip.generation]
     if not names:

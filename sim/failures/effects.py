@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import Field
-from pydantic_core import core_schema
 
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf, default
+from ettrick.sim.scenario.fields import Completed, Duration, Fraction, Model, OneOf, default, named
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaValue
-
     from ettrick.sim.scenario.law_model import LawModel
 
 Fault: TypeAlias = Literal[
@@ -173,23 +169,10 @@ class Spike(EffectModel):
         return self.rewind
 
 
-class _TextIsEffect:
-    """Annotation of `Effect`: plain text is an effect without parameters."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def expand(value: Any) -> Any:
-            return {"use": value} if isinstance(value, str) else value
-
-        return core_schema.no_info_before_validator_function(expand, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return {"anyOf": [{"enum": ["crash", "hang", "corrupt"]}, handler(schema)]}
-
-
 AnyEffect: TypeAlias = Crash | Hang | Slow | Degrade | Corrupt
 
-Effect = Annotated[AnyEffect, OneOf("use"), _TextIsEffect()]
+_NAMES = Completed(named, lambda effects, _: {"anyOf": [{"enum": ["crash", "hang", "corrupt"]}, effects]})
+Effect = Annotated[AnyEffect, OneOf("use"), _NAMES]
+"""An effect; plain text is one without parameters."""
 
 CRASH = Crash()

@@ -288,6 +288,28 @@ def rate_of_whole(what: str, whole: str, *examples: str) -> tuple[Any, ...]:
     )
 
 
+class Completed:
+    """Annotation of a union: `complete` makes a short form whole before validation; `schema` adds it to JSON Schema."""
+
+    def __init__(
+        self,
+        complete: Callable[[Data], Data],
+        schema: Callable[[JsonSchemaValue, GetJsonSchemaHandler], JsonSchemaValue] = lambda whole, _: whole,
+    ) -> None:
+        self._complete, self._schema = complete, schema
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(self._complete, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return self._schema(handler(schema), handler)
+
+
+def named(value: Data) -> Data:
+    """Return the mapping that a name alone stands for."""
+    return {"use": value} if isinstance(value, str) else value
+
+
 class PathError(ValueError):
     """A mistake at a place of the scenario; ``path`` leads to it, ``rule`` says what is wrong."""
 

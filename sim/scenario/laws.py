@@ -9,24 +9,21 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
-from pydantic_core import core_schema
 
 from ettrick.sim import quantiles, units
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, OneOf, RuleError, quantity_schema
+from ettrick.sim.scenario.fields import Completed, Duration, Fraction, Model, OneOf, RuleError, quantity_schema
 from ettrick.sim.scenario.law_model import EmpiricalCdf, GammaPower, LawModel, hazard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaValue
 
-    from ettrick.sim.yamlfile import Data, Table
+    from ettrick.sim.yamlfile import Table
 
 # The laws with a name and a few parameters of their own; the families that they share are in
 # `ettrick.sim.scenario.law_model`.
@@ -206,21 +203,12 @@ class Fixed(EmpiricalCdf):
         return (self.value,)
 
 
-class TextIsFixed:
-    """Annotation of a union of laws: plain text is the value of a fixed law, in validation and in the JSON Schema."""
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def expand(value: Data) -> Data:
-            # Bare numbers too, so that they are said to need a unit.
-            return {"use": "fixed", "value": value} if isinstance(value, str | int | float) else value
-
-        return core_schema.no_info_before_validator_function(expand, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        text = {**quantity_schema(units.DURATION), "description": "a fixed time"}
-        return {"anyOf": [text, handler(schema)]}
+_TEXT_IS_FIXED = Completed(
+    # Bare numbers too, so that they are said to need a unit.
+    lambda value: {"use": "fixed", "value": value} if isinstance(value, str | int | float) else value,
+    lambda laws, _: {"anyOf": [{**quantity_schema(units.DURATION), "description": "a fixed time"}, laws]},
+)
+"""Annotation of a union of laws: plain text is the value of a fixed law, in validation and in the JSON Schema."""
 
 
 # Lives with a constant hazard from one age to the next: burn-in, useful life, wear-out. Between two ages the life is
@@ -344,7 +332,7 @@ class Piecewise(LawModel):
 # Lives of several kinds of units that nobody can distinguish: each kind with a share and a law of its own.
 
 PlainLaws: TypeAlias = Exponential | Weibull | Gamma | Lognormal | Uniform | Empirical | Fixed | Piecewise
-PlainLaw = Annotated[PlainLaws, OneOf("use"), TextIsFixed()]
+PlainLaw = Annotated[PlainLaws, OneOf("use"), _TEXT_IS_FIXED]
 _ROUNDING = 1e-9
 
 
@@ -419,7 +407,7 @@ class Mixture(LawModel):
 
 
 LAW_NAMES = frozenset(law.model_fields["use"].default for law in (*get_args(PlainLaws), Mixture))
-Law = Annotated[PlainLaws | Mixture, OneOf("use"), TextIsFixed()]
+Law = Annotated[PlainLaws | Mixture, OneOf("use"), _TEXT_IS_FIXED]
 
 
 def draw(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
-from pydantic_core import core_schema
 
-from ettrick.sim.scenario.fields import Bandwidth, Count, Duration, Fraction, Model, default, rate_of_whole
+from ettrick.sim.scenario.fields import (
+    Bandwidth,
+    Completed,
+    Count,
+    Duration,
+    Fraction,
+    Model,
+    default,
+    named,
+    rate_of_whole,
+)
 from ettrick.sim.scenario.model import AnyModel
 from ettrick.sim.scenario.streams import Profile
 from ettrick.sim.steps.hardware import Precision
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic import GetJsonSchemaHandler
     from pydantic.json_schema import JsonSchemaValue
 
     from ettrick.sim.scenario.fields import BrokenRules
@@ -180,21 +189,12 @@ class Upgrade(Model):
     batch: Count = Field(1, gt=0, description="Replicas that start anew together.")
 
 
-class _OrName:
-    """Annotation of a model with `use`: its name alone stands for the model with nothing else stated."""
+def _with_names(whole: JsonSchemaValue, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+    """Return the JSON Schema of a model with `use`, or of its name alone, for the model with nothing else stated."""
+    return {"anyOf": [{"enum": handler.resolve_ref_schema(whole)["properties"]["use"]["enum"]}, whole]}
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def complete(value: object) -> object:
-            return {"use": value} if isinstance(value, str) else value
 
-        return core_schema.no_info_before_validator_function(complete, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        whole = handler(schema)
-        names = handler.resolve_ref_schema(whole)["properties"]["use"]["enum"]
-        return {"anyOf": [{"enum": names}, whole]}
+_OR_NAME = Completed(named, _with_names)
 
 
 class ServiceSpec(Model):
@@ -222,12 +222,12 @@ class ServiceSpec(Model):
     hit: Fraction = Field(0.0, lt=1, description="Share of prompts that a prefix cache holds.")
     demand: Demand = Field(description="What is asked of it.")
     slo: Slo = Field(description="Service level objective.")
-    overload: Annotated[Overload, _OrName()] | None = Field(
+    overload: Annotated[Overload, _OR_NAME] | None = Field(
         None,
         description="What happens to requests beyond capacity: reject, or a queue; without it demand must be below "
         "capacity, and what failures leave no room for is turned away.",
     )
-    failover: Annotated[Failover, _OrName()] = Field(
+    failover: Annotated[Failover, _OR_NAME] = Field(
         default_factory=lambda: Failover.model_validate({}), description="What becomes of requests in flight."
     )
     recovery: ServiceRecovery = Field(

@@ -11,18 +11,13 @@ import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 
 from pydantic import BeforeValidator, Discriminator, Field, PlainSerializer, Tag, WithJsonSchema
-from pydantic_core import core_schema
 
 from ettrick.sim import units
-from ettrick.sim.scenario.fields import Count, Duration, Model, OneOf, default, rate_of_whole
+from ettrick.sim.scenario.fields import Completed, Count, Duration, Model, OneOf, default, rate_of_whole
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
-    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaValue
-
     from ettrick.sim.scenario.fields import BrokenRules
-    from ettrick.sim.yamlfile import Data
 
 Outcome = Literal["completed", "failed", "cancelled"]
 OUTCOMES: tuple[Outcome, ...] = ("completed", "failed", "cancelled")
@@ -66,22 +61,9 @@ class Arrival(NamedTuple):
     under_way: bool = False
 
 
-class WithUse:
-    """Annotation of a union that ``use`` distinguishes: a mapping without the key is of the usual kind."""
-
-    def __init__(self, usual: str) -> None:
-        self._usual = usual
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        def complete(value: Data) -> Data:
-            return {"use": self._usual, **value} if isinstance(value, dict) else value
-
-        return core_schema.no_info_before_validator_function(complete, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        return handler(schema)
+def _with_use(usual: str) -> Completed:
+    """Return the annotation of a union that ``use`` distinguishes: a mapping without the key is of the usual kind."""
+    return Completed(lambda value: {"use": usual, **value} if isinstance(value, dict) else value)
 
 
 # When jobs arrive.
@@ -164,7 +146,7 @@ class Backlog(Model):
     pending: Count = Field(gt=0, le=10**6, description="Jobs that are kept in the queue.")
 
 
-AnyArrivals: TypeAlias = Annotated[Poisson | Renewal | Diurnal | Mmpp | Backlog, OneOf("use"), WithUse("poisson")]
+AnyArrivals: TypeAlias = Annotated[Poisson | Renewal | Diurnal | Mmpp | Backlog, OneOf("use"), _with_use("poisson")]
 
 
 # What a job is.
@@ -447,7 +429,7 @@ class JobTrace(StreamBase):
             yield ("limit",), "give limits, or the column that has them (columns.limit), not both"
 
 
-AnyStream: TypeAlias = Annotated[Generated | JobTrace, OneOf("use"), WithUse("generated")]
+AnyStream: TypeAlias = Annotated[Generated | JobTrace, OneOf("use"), _with_use("generated")]
 
 
 # Who shares the cluster, and how it is divided.
