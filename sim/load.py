@@ -34,7 +34,7 @@ from ettrick.sim.scenario.fields import PathError, is_of_files
 from ettrick.sim.yamlfile import value_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ettrick.sim.steps import Accelerator
     from ettrick.sim.yamlfile import Data, Keys, Table, YamlDocument
@@ -497,30 +497,29 @@ def inventory() -> dict[str, dict[str, str]]:
         "scenarios": {name: _described(path) for name, path in shipped("scenarios").items()},
         "studies": {name: _described(path) for name, path in shipped("scenarios/studies").items()},
         "topologies": {name: f"{_comment(path)} ({_source(path)})" for name, path in shipped("topologies").items()},
-        "failure bundles (failures.use)": {
-            name: f"{catalog.bundle(name)['title']} ({catalog.bundle(name)['source']})" for name in catalog.bundles()
-        },
-        "recovery presets (recovery.use)": {
-            name: f"{catalog.recovery(name)['title']} ({catalog.recovery(name)['source']})"
-            for name in catalog.recoveries()
-        },
-        "schedulers (scheduler.use)": {
-            name: f"{row['title']} ({row['source']})" for name, row in catalog.schedulers().items()
-        },
-        "models (jobs.model)": {name: f"{row.title} ({row.source})" for name, row in catalog.models().items()},
-        "engines (services.engine)": {
-            name: f"{row.title} {row.release} ({row.source})" for name, row in catalog.engines().items()
-        },
-        "recommenders": {name: f"{row.title} ({row.source})" for name, row in catalog.recommenders().items()},
-        "accelerators (cluster.accelerator)": {
-            name: f"{row.title}, {_basis(row)} ({row.source})" for name, row in catalog.accelerators().items()
-        },
+        "failure bundles (failures.use)": _titled({name: catalog.bundle(name) for name in catalog.bundles()}),
+        "recovery presets (recovery.use)": _titled({name: catalog.recovery(name) for name in catalog.recoveries()}),
+        "schedulers (scheduler.use)": _titled(catalog.schedulers()),
+        "models (jobs.model)": _sourced(catalog.models()),
+        "engines (services.engine)": _sourced(catalog.engines(), lambda row: f" {row.release}"),
+        "recommenders": _sourced(catalog.recommenders()),
+        "accelerators (cluster.accelerator)": _sourced(catalog.accelerators(), lambda row: f", {_basis(row)}"),
     }
     for kind, models in _STRATEGIES.items():
         listing[kind] = {name: _first_line(model) for name, model in models.items()}
     for kind, brought in inventory_of_plugins().items():
         listing.setdefault(kind, {}).update(brought)
     return listing
+
+
+def _sourced(rows: Mapping[str, Data], more: Callable[[Data], str] = lambda _: "") -> dict[str, str]:
+    """Return the title of each row, what else is said of it, and its source."""
+    return {name: f"{row.title}{more(row)} ({row.source})" for name, row in rows.items()}
+
+
+def _titled(tables: Mapping[str, Table]) -> dict[str, str]:
+    """Return the title of each table, and its source."""
+    return {name: f"{table['title']} ({table['source']})" for name, table in tables.items()}
 
 
 def inventory_of_plugins() -> dict[str, dict[str, str]]:

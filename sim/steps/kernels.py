@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from ettrick.sim.steps.memory import INPUT_BYTES, activations
 from ettrick.sim.steps.time import (
     all_to_all,
+    attention_again,
+    attention_flop,
     cheap_again,
     heads_exchange,
     launch_time,
@@ -294,10 +296,7 @@ def _logits(work: Workload) -> Iterator[Kernel]:
 
 def _attention(work: Workload, layer: str, count: float) -> Iterator[Kernel]:
     """Yield the core of attention: its passes are those of `sim.steps.time`, half a pass more backward where fused."""
-    shape = work.shape
-    half = 0.5 if work.fused_attention else 1.0
-    flop = 2 * work.tokens * shape.scored(work.sequence) * shape.attention_width * half / work.tensor
-    flop += work.tokens * shape.scan_flop / work.tensor
+    shape, flop = work.shape, attention_flop(work)
     heads = shape.heads * work.microbatch / work.tensor
     queries = work.sequence / work.context
     low = shape.latent
@@ -315,8 +314,7 @@ def _attention(work: Workload, layer: str, count: float) -> Iterator[Kernel]:
     )  # fmt: skip
     yield row
     yield replace(row, direction="backward", flop=(2.5 if work.fused_attention else 2.0) * flop, size=2 * moved)
-    again = work.whole_again + ("attention" in work.again and not work.fused_attention)
-    if again:
+    if again := attention_again(work):
         yield replace(row, direction="recompute", count=again * count)
 
 

@@ -506,11 +506,11 @@ def largest_batch(replica: Replica, requests: Requests) -> float:
     return float(max(0.0, min(replica.data * cache_room(replica) / each, replica.data * replica.engine.sequences)))
 
 
-def batch_within(replica: Replica, requests: Requests, limit: float, *, interferes: bool = True) -> float:
+def batch_within(replica: Replica, requests: Requests, limit: float) -> float:
     """Return the most sequences in flight whose time per token stays within a limit [s]; 0 where not even one does."""
 
     def fits(batch: float) -> bool:
-        return bool(time_per_token(replica, batch, requests, interferes=interferes) <= limit)
+        return bool(time_per_token(replica, batch, requests) <= limit)
 
     most = largest_batch(replica, requests)
     if most < 1 or not fits(1.0):
@@ -524,7 +524,7 @@ def batch_within(replica: Replica, requests: Requests, limit: float, *, interfer
     return low
 
 
-def batch_of_load(replica: Replica, requests: Requests, rate: float, *, interferes: bool = True) -> float:
+def batch_of_load(replica: Replica, requests: Requests, rate: float) -> float:
     """Return the sequences in flight when `rate` requests a second arrive [-]; infinite where that overloads it.
 
     Little's law, B = x S_o TPOT(B). TPOT grows at most linearly in B with slope s beyond its value at 0, so a solution
@@ -532,7 +532,7 @@ def batch_of_load(replica: Replica, requests: Requests, rate: float, *, interfer
     """
 
     def excess(batch: float) -> float:
-        held = rate * requests.output * time_per_token(replica, batch, requests, interferes=interferes)
+        held = rate * requests.output * time_per_token(replica, batch, requests)
         return float(batch - held)
 
     low, high = 0.0, largest_batch(replica, requests)

@@ -144,13 +144,20 @@ def _attention(work: Workload, chip: Accelerator, shares: Efficiencies) -> float
     phi is a half where the masked half is skipped, which fused attention does; its backward pass computes the scores
     again, half a pass more. Selective recomputation of what is not fused is one pass more.
     """
-    shape = work.shape
-    again = work.whole_again + ("attention" in work.again and not work.fused_attention)
-    count = 3.0 + again + (0.5 if work.fused_attention else 0.0)
-    half = 0.5 if work.fused_attention else 1.0
+    count = 3.0 + attention_again(work) + (0.5 if work.fused_attention else 0.0)
+    return count * attention_flop(work) / (shares.attention * chip.peak[work.attention])
+
+
+def attention_again(work: Workload) -> float:
+    """Return the forward passes of the core of attention that the backward pass adds [-]."""
+    return work.whole_again + ("attention" in work.again and not work.fused_attention)
+
+
+def attention_flop(work: Workload) -> float:
+    """Return the FLOP of the core of attention, forward, on one GPU [FLOP]."""
+    shape, half = work.shape, 0.5 if work.fused_attention else 1.0
     flop: float = 2 * work.tokens * shape.scored(work.sequence) * shape.attention_width * half / work.tensor
-    flop += work.tokens * shape.scan_flop / work.tensor
-    return count * flop / (shares.attention * chip.peak[work.attention])
+    return flop + work.tokens * shape.scan_flop / work.tensor
 
 
 def _elementwise(work: Workload, chip: Accelerator, constants: Constants, *, experts: bool) -> float:

@@ -10,7 +10,7 @@ from math import ceil, isqrt, prod
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from ettrick.sim.steps.shape import ModelShape
 
@@ -342,111 +342,91 @@ class LayoutViolation(NamedTuple):
 def problems(work: Workload) -> list[LayoutViolation]:
     """Return what is impossible about a layout, one problem for each size that is wrong."""
     shape = work.shape
-    return [
-        *_undivided(work.tensor, shape.heads, "tensor", "attention heads"),
-        *_undivided(work.ulysses, work.context, "ulysses", "context ranks"),
-        *_undivided(work.ulysses, shape.heads // work.tensor, "ulysses", "attention heads of a tensor rank"),
-        *_undivided(work.shard_ranks or 1, work.data_ranks, "shard_ranks", "ranks that reduce gradients together"),
-        *_replica_problems(work),
-        *_pipeline_problems(work),
-        *_expert_problems(work),
-    ]
+    rules = (
+        _undivided(work.tensor, shape.heads, "tensor", "attention heads"),
+        _undivided(work.ulysses, work.context, "ulysses", "context ranks"),
+        _undivided(work.ulysses, shape.heads // work.tensor, "ulysses", "attention heads of a tensor rank"),
+        _undivided(work.shard_ranks or 1, work.data_ranks, "shard_ranks", "ranks that reduce gradients together"),
+        _replica_problems(work),
+        _pipeline_problems(work),
+        _expert_problems(work),
+    )
+    return [LayoutViolation(size, rule) for broken in rules for size, rule in broken]
 
 
-def _replica_problems(work: Workload) -> list[LayoutViolation]:
-    """Return what is wrong with the shares of the batch and of a sequence."""
-    found = []
-    each, rest = divmod(work.sequences, work.data)
+def _replica_problems(work: Workload) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the shares of the batch and of a sequence."""
+    share, rest = divmod(work.sequences, work.data)
     if rest:
         nearest = near_divisors(work.sequences, work.data)
-        found.append(
-            LayoutViolation(
-                "data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {nearest}"
-            )
-        )
-    elif each % work.microbatch:
-        nearest = near_divisors(each, work.microbatch)
-        rule = f"{each} sequences of a replica do not divide into microbatches of {work.microbatch}; nearest: {nearest}"
-        found.append(LayoutViolation("microbatch", rule))
+        yield "data", f"{work.sequences} sequences do not divide by {work.data} replicas; nearest: {nearest}"
+    elif share % work.microbatch:
+        nearest = near_divisors(share, work.microbatch)
+        rule = f"{share} sequences of a replica do not divide into microbatches of {work.microbatch}"
+        yield "microbatch", f"{rule}; nearest: {nearest}"
     # A causal ring gives each rank one piece from the front and one from the back.
     if work.context > 1 and work.sequence % (2 * work.context):
         nearest = near_divisors(work.sequence // 2, work.context) if work.sequence % 2 == 0 else "1"
-        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} chunks; nearest: {nearest}"
-        found.append(LayoutViolation("context", rule))
-    return found
+        rule = f"sequences of {work.sequence} tokens do not divide into 2 x {work.context} chunks"
+        yield "context", f"{rule}; nearest: {nearest}"
 
 
-def _pipeline_problems(work: Workload) -> list[LayoutViolation]:
-    """Return what is wrong with the stages."""
+def _pipeline_problems(work: Workload) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the stages."""
     layers, stages, virtual = work.shape.layers, work.pipeline, work.virtual
     if stages > layers:
-        return [
-            LayoutViolation(
-                "pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}"
-            )
-        ]
-    found = [*_stated_stages(work)]
+        yield "pipeline", f"{stages} stages are more than the {layers} layers of the model; nearest: {layers}"
+        return
+    yield from _stated_stages(work)
     if virtual == 1:
-        return found
+        return
     if stages == 1:
-        return [*found, LayoutViolation("virtual", "a pipeline of one stage has nothing to interleave")]
-    if work.schedule != "1f1b":
-        rule = f"schedule {work.schedule} does not interleave; use 1f1b, or 1 model chunk a stage"
-        return [*found, LayoutViolation("virtual", rule)]
-    if stages * virtual > layers + 2:
-        ends = f"{layers} layers, embedding and logits"
-        rule = f"{ends} are fewer than {stages} stages x {virtual}; nearest: {max((layers + 2) // stages, 1)}"
-        return [*found, LayoutViolation("virtual", rule)]
-    if work.microbatches < stages:
+        yield "virtual", "a pipeline of one stage has nothing to interleave"
+    elif work.schedule != "1f1b":
+        yield "virtual", f"schedule {work.schedule} does not interleave; use 1f1b, or 1 model chunk a stage"
+    elif stages * virtual > layers + 2:
+        rule = f"{layers} layers, embedding and logits are fewer than {stages} stages x {virtual}"
+        yield "virtual", f"{rule}; nearest: {max((layers + 2) // stages, 1)}"
+    elif work.microbatches < stages:
         rule = f"interleaving takes rounds of {stages} microbatches or more, and a replica has {work.microbatches}"
-        return [*found, LayoutViolation("virtual", rule)]
-    return found
+        yield "virtual", rule
 
 
-def _stated_stages(work: Workload) -> list[LayoutViolation]:
-    """Return what is wrong with the layers of the first and the last stage, where they are stated."""
-    total, stages, found = work.shape.all_layers, work.pipeline, []
+def _stated_stages(work: Workload) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the layers of the first and the last stage, where they are stated."""
+    total, stages, both = work.shape.all_layers, work.pipeline, work.first_layers + work.last_layers
     stated = [name for name in ("first_layers", "last_layers") if getattr(work, name)]
-    if stated and stages == 1:
-        return [LayoutViolation(stated[0], "a pipeline of one stage has no other stage; leave it out")]
+    if not stated:
+        return
     others = stages - len(stated)
-    most = total - others - sum(getattr(work, name) for name in stated[1:])
-    if stated and work.first_layers + work.last_layers > total - others:
-        rule = f"leaves fewer than {others} of {total} layers to the other {others} stages; nearest: {max(most, 1)}"
-        found.append(LayoutViolation(stated[0], rule))
-    elif stated and not others and work.first_layers + work.last_layers != total:
-        found.append(
-            LayoutViolation(stated[0], f"the two stages have {total} layers together; nearest: {max(most, 1)}")
-        )
-    return found
+    most = max(total - others - sum(getattr(work, name) for name in stated[1:]), 1)
+    if stages == 1:
+        yield stated[0], "a pipeline of one stage has no other stage; leave it out"
+    elif both > total - others:
+        rule = f"leaves fewer than {others} of {total} layers to the other {others} stages; nearest: {most}"
+        yield stated[0], rule
+    elif not others and both != total:
+        yield stated[0], f"the two stages have {total} layers together; nearest: {most}"
 
 
-def _expert_problems(work: Workload) -> list[LayoutViolation]:
-    """Return what is wrong with the spread of experts."""
+def _expert_problems(work: Workload) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the spread of experts."""
     experts, share = work.shape.experts, work.expert_tensor
     if experts is None:
         sizes = [name for name in ("expert", "expert_tensor", "expert_load") if getattr(work, name) != 1]
-        return [LayoutViolation(name, "the model has no experts to spread") for name in sizes]
+        yield from ((name, "the model has no experts to spread") for name in sizes)
+        return
     if work.tensor % share:
-        rule = f"{work.tensor} tensor ranks do not divide by {share}; nearest: {near_divisors(work.tensor, share)}"
-        return [LayoutViolation("expert_tensor", rule)]
+        nearest = near_divisors(work.tensor, share)
+        yield "expert_tensor", f"{work.tensor} tensor ranks do not divide by {share}; nearest: {nearest}"
+        return
     sizes_of = expert_sizes(work.tensor // share, work.context, work.data)
     valid = [size for size in sizes_of if experts.count % size == 0]
-    if work.expert in valid:
-        return []
-    nearest = near(valid, work.expert)
-    if experts.count % work.expert:
-        return [
-            LayoutViolation(
-                "expert", f"{experts.count} experts of a layer do not divide by {work.expert}; nearest: {nearest}"
-            )
-        ]
-    return [
-        LayoutViolation(
-            "expert",
-            f"{undivided_experts(work.tensor // share, work.context, work.data, work.expert)}; nearest: {nearest}",
-        )
-    ]
+    if work.expert not in valid:
+        rule = undivided_experts(work.tensor // share, work.context, work.data, work.expert)
+        if experts.count % work.expert:
+            rule = f"{experts.count} experts of a layer do not divide by {work.expert}"
+        yield "expert", f"{rule}; nearest: {near(valid, work.expert)}"
 
 
 def undivided_experts(tensor: int, context: int, data: int, expert: int) -> str:
@@ -462,8 +442,7 @@ def even_pieces(layers: int, stages: int) -> list[int]:
     return sorted({part for whole in wholes for part in divisors(whole)})
 
 
-def _undivided(size: int, whole: int, name: str, what: str) -> list[LayoutViolation]:
-    """Return the problem of a size that does not divide what it has to."""
-    if whole % size == 0:
-        return []
-    return [LayoutViolation(name, f"{whole} {what} do not divide by {size}; nearest: {near_divisors(whole, size)}")]
+def _undivided(size: int, whole: int, name: str, what: str) -> Iterator[tuple[str, str]]:
+    """Yield the problem of a size that does not divide what it has to."""
+    if whole % size:
+        yield name, f"{whole} {what} do not divide by {size}; nearest: {near_divisors(whole, size)}"
