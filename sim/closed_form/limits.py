@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,7 @@ from ettrick.sim.closed_form.elastic import (
     rungs_of,
     takes_nodes,
 )
-from ettrick.sim.closed_form.strikes import down_at_once, pace_where_placed, restart_mean, unknown_costs
+from ettrick.sim.closed_form.strikes import down_at_once, pace_where_placed, restart_mean, unknown_costs, weighted
 from ettrick.sim.failures.bundle import Bundle
 from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, starvation
@@ -51,43 +51,32 @@ def broken_assumptions(prepared: Prepared, waits_of: Callable[[PreparedJob], Wai
     yield from _of_lives(prepared)
     yield from _of_effects(prepared)
     yield from _of_repairs(prepared, waits_of)
-    yield from _of_saves(prepared)
-    if prepared.recovery.elastic and any(source.saves or source.recall for source in prepared.sources):
-        yield "stops that are announced cost what failures cost: nothing is saved before"
-    if prepared.parts:
-        yield "waits for parts in their long run, as if nodes that wait broke parts too"
-    if any(source.away is not None for source in prepared.sources):
-        yield "the time that a preempted job is away is left out"
-    if any(job.checkpoint.pauses for job in prepared.jobs):
-        yield "no periodic work"
-    yield from _of_power_and_jobs(prepared)
+    yield from (line for line, is_broken in _of_jobs(prepared).items() if is_broken)
 
 
-def _of_saves(prepared: Prepared) -> Iterator[str]:
-    """Yield what a formula assumes of stores and the scenario breaks."""
-    rungs = [rung for job in prepared.jobs for rung in job.checkpoint.rungs]
-    if len(rungs) > len(prepared.jobs):
-        if prepared.recovery.elastic:
-            yield "the remote store is the only one"
-        else:
-            yield "each store saves by itself, and a failure takes the shards of one node"
-            yield "the store whose checkpoints are newest on average is read, though another may have a newer one"
-    if any(rung.corrupt for rung in rungs):
-        yield "every checkpoint can be read"
-    if any(rung.save_share for rung in rungs) and len(prepared.jobs) > 1:
-        yield "no save is in the way of another"
-
-
-def _of_power_and_jobs(prepared: Prepared) -> Iterator[str]:
-    """Yield what a formula assumes of power, of other jobs and of the end, and the scenario breaks."""
-    if len({level.pace for level in prepared.upkeep.levels}) > 1:
-        yield "failures at any time of the day and of the year: jobs step at the mean pace that power and heat allow"
-    if prepared.upkeep.ramp < math.inf:
-        yield "power rises at once"
-    if len(prepared.jobs) > 1 or any(job.arrival for job in prepared.jobs):
-        yield "no job waits for another"
-    if any(math.isfinite(job.target) for job in prepared.jobs):
-        yield "the job never ends"
+def _of_jobs(prepared: Prepared) -> dict[str, bool]:
+    """Return what a formula assumes of stores, power and jobs, and whether the scenario breaks it."""
+    jobs, sources, elastic = prepared.jobs, prepared.sources, prepared.recovery.elastic
+    rungs = [rung for job in jobs for rung in job.checkpoint.rungs]
+    several, upkeep = len(rungs) > len(jobs), prepared.upkeep
+    of_power = "failures at any time of the day and of the year: jobs step at the mean pace that power and heat allow"
+    return {
+        "the remote store is the only one": several and elastic,
+        "each store saves by itself, and a failure takes the shards of one node": several and not elastic,
+        "the store whose checkpoints are newest on average is read, though another may have a newer one": several
+        and not elastic,
+        "every checkpoint can be read": any(rung.corrupt for rung in rungs),
+        "no save is in the way of another": any(rung.save_share for rung in rungs) and len(jobs) > 1,
+        "stops that are announced cost what failures cost: nothing is saved before": elastic
+        and any(source.saves or source.recall for source in sources),
+        "waits for parts in their long run, as if nodes that wait broke parts too": bool(prepared.parts),
+        "the time that a preempted job is away is left out": any(source.away is not None for source in sources),
+        "no periodic work": any(job.checkpoint.pauses for job in jobs),
+        of_power: len({level.pace for level in upkeep.levels}) > 1,
+        "power rises at once": upkeep.ramp < math.inf,
+        "no job waits for another": len(jobs) > 1 or any(job.arrival for job in jobs),
+        "the job never ends": any(math.isfinite(job.target) for job in jobs),
+    }
 
 
 def _of_lives(prepared: Prepared) -> Iterator[str]:
@@ -544,14 +533,10 @@ def _short_at_once(prepared: Prepared) -> Iterator[str]:
 
 def _unknown(prepared: Prepared) -> Iterator[str]:
     """Yield that causes may take much of the time in ways that the form does not know."""
-    gpus = sum(job.gpus for job in prepared.jobs)
-    found: dict[str, float] = {}
-    for job in prepared.jobs:
-        for cause, share in unknown_costs(prepared, job):
-            found[cause] = found.get(cause, 0.0) + share * job.gpus / gpus
-    total = sum(found.values())
+    causes = weighted(prepared.jobs, [unknown_costs(prepared, job) for job in prepared.jobs])
+    total = sum(causes.values())
     if total > TOO_MUCH:
-        names = [cause for cause, share in found.items() if share > total / 4]
+        names = [cause for cause, share in causes.items() if share > total / 4]
         yield (
             f"{', '.join(names)} may take up to {_percent(min(total, 1.0))} of the time by strikes that are not "
             "independent and at a constant rate, as the form assumes"
@@ -560,12 +545,11 @@ def _unknown(prepared: Prepared) -> Iterator[str]:
 
 def _left_out(prepared: Prepared, shares: Sequence[dict[str, float]]) -> Iterator[str]:
     """Yield what takes time of the jobs that the form does not count."""
-    gpus = sum(job.gpus for job in prepared.jobs)
-    found: dict[str, float] = {}
-    for job, mine in zip(prepared.jobs, shares, strict=True):
-        for what, share in (*_of_sources(prepared, job, mine), *_of_the_job(prepared, job, mine)):
-            found[what] = found.get(what, 0.0) + share * job.gpus / gpus
-    for what, share in found.items():
+    by_job = (
+        chain(_of_sources(prepared, job, of_job), _of_the_job(prepared, job, of_job))
+        for job, of_job in zip(prepared.jobs, shares, strict=True)
+    )
+    for what, share in weighted(prepared.jobs, by_job).items():
         if share > TOO_MUCH:
             yield f"{what} takes {_percent(share)} of the time, which the form leaves out"
 

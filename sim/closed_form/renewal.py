@@ -17,6 +17,7 @@ from ettrick.sim.closed_form.elastic import (
     waits_for_nodes,
 )
 from ettrick.sim.closed_form.limits import Extrapolation, broken_assumptions, extrapolated, why_not
+from ettrick.sim.closed_form.strikes import weighted
 from ettrick.sim.formulas.arrays import Expansion, decay, real
 from ettrick.sim.formulas.goodput import CheckpointStore, FailureClass, shares_of_classes, waste_by_class
 from ettrick.sim.policies.checkpoint.stores import missing, read
@@ -451,11 +452,11 @@ def closed_form(prepared: Prepared) -> ClosedForm:
         recovery = prepared.recovery
         why = f": {recovery.no_formula}" if recovery.no_formula else ""
         return ClosedForm(None, {}, (), reasons=(f"no closed form for recovery '{recovery.use}'{why}",))
-    each = [formula(job) for job in prepared.jobs]
-    reasons = why_not(prepared, each, renewal.waits)
+    by_job = [formula(job) for job in prepared.jobs]
+    reasons = why_not(prepared, by_job, renewal.waits)
     if reasons:
         return ClosedForm(None, {}, (), reasons=reasons)
-    shares = _weighted(prepared, each)
+    shares = weighted(prepared.jobs, (of_job.items() for of_job in by_job))
     return ClosedForm(
         shares["productive"],
         shares,
@@ -512,31 +513,25 @@ def _at_full_clocks(prepared: Prepared, renewal: RenewalForm) -> Callable[[Prepa
     return None if absence is None else elastic_form(prepared)
 
 
-def _weighted(prepared: Prepared, each: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Return the shares of all jobs, weighted by their GPUs."""
-    shares: dict[str, float] = {}
-    gpus = sum(job.gpus for job in prepared.jobs)
-    for job, mine in zip(prepared.jobs, each, strict=True):
-        for name, value in mine.items():
-            shares[name] = shares.get(name, 0.0) + value * job.gpus / gpus
-    return shares
-
-
 def _ettr(prepared: Prepared) -> float:
     """Return the expected ETTR of a scenario that is known to have a formula [-]."""
     formula = _formula(prepared, RenewalForm(prepared))
     assert formula is not None
-    return _weighted(prepared, [formula(job) for job in prepared.jobs])["productive"]
+    return weighted(prepared.jobs, (formula(job).items() for job in prepared.jobs))["productive"]
 
 
 def _waste(prepared: Prepared, renewal: RenewalForm) -> dict[str, dict[str, dict[str, float]]]:
     """Return the shares that are not productive by order, cause and bucket, weighted by the GPUs of the jobs."""
-    gpus = sum(job.gpus for job in prepared.jobs)
+    rows = (
+        (
+            ((order, cause, bucket), share)
+            for order, causes in renewal.waste(job).items()
+            for cause, buckets in causes.items()
+            for bucket, share in buckets.items()
+        )
+        for job in prepared.jobs
+    )
     table: dict[str, dict[str, dict[str, float]]] = {}
-    for job in prepared.jobs:
-        for order, causes in renewal.waste(job).items():
-            for cause, buckets in causes.items():
-                row = table.setdefault(order, {}).setdefault(cause, {})
-                for bucket, value in buckets.items():
-                    row[bucket] = row.get(bucket, 0.0) + value * job.gpus / gpus
+    for (order, cause, bucket), share in weighted(prepared.jobs, rows).items():
+        table.setdefault(order, {}).setdefault(cause, {})[bucket] = share
     return table

@@ -7,7 +7,7 @@ strikes in the time that is simulated differ (`_miscount`), and what they cost i
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from ettrick.sim.policies.recovery.phases import longest
 from ettrick.sim.steps import Impairment, stated_pace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
     from ettrick.sim.failures import FailureSource
     from ettrick.sim.scenario.law_model import LawModel
+
+_Key = TypeVar("_Key")
 
 _GRID = 400
 
@@ -42,6 +44,16 @@ def unknown_costs(prepared: Prepared, job: PreparedJob) -> Iterator[tuple[str, f
         share = seconds / prepared.horizon
         if share > 0:
             yield f"{source.name} ({_manner(source)})", min(share, 1.0)
+
+
+def weighted(jobs: Sequence[PreparedJob], shares: Iterable[Iterable[tuple[_Key, float]]]) -> dict[_Key, float]:
+    """Return the shares of all jobs by key, those of one weighted by its GPUs and those of one key added up [-]."""
+    total: dict[_Key, float] = {}
+    gpus = sum(job.gpus for job in jobs)
+    for job, of_job in zip(jobs, shares, strict=True):
+        for key, share in of_job:
+            total[key] = total.get(key, 0.0) + share * job.gpus / gpus
+    return total
 
 
 def strikes_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
