@@ -15,11 +15,11 @@ from ettrick.sim.formulas.queues import base_stock
 from ettrick.sim.policies.contracts import OF_ONE_RANK, Pace
 from ettrick.sim.policies.recovery import Ladder, Redundant
 from ettrick.sim.policies.recovery.base import QUEUE, ExpectedFailure
-from ettrick.sim.prepare.failures import prior
+from ettrick.sim.prepare.failures import FailureRates
 from ettrick.sim.steps import Impairment, rerouted_pace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
     from ettrick.sim.failures import FailureSource
@@ -172,13 +172,7 @@ def _leaving(prepared: Prepared, job: PreparedJob) -> float:
 
 def _mtti(prepared: Prepared, job: PreparedJob, kind: Callable[[FailureSource], bool]) -> float:
     """Return the mean time to interrupt of a job by the sources of a kind [s]."""
-    return interrupts(prepared, filter(kind, prepared.sources), job.nodes)[0]
-
-
-def interrupts(prepared: Prepared, sources: Iterable[FailureSource], nodes: int) -> tuple[float, float]:
-    """Return the mean time to interrupt of so many nodes by some sources, and the mean detection time [s]."""
-    length = prepared.warmup + prepared.horizon
-    return prior(list(sources), nodes / prepared.nodes, length, prepared.repair.success)
+    return FailureRates.of(prepared).interrupts(filter(kind, prepared.sources), job.nodes)[0]
 
 
 def takes_nodes(source: FailureSource) -> bool:
@@ -217,7 +211,7 @@ def repairs_by_cause(prepared: Prepared) -> dict[str, tuple[float, float]] | Non
             continue
         if source.repair is None or source.recorded is not None:
             return None
-        found[source.name] = 1 / interrupts(prepared, [source], 1)[0], source.repair.mean_value
+        found[source.name] = FailureRates.of(prepared).rate(source, 1), source.repair.mean_value
     for names, stock, demand in _demands(prepared, found):
         waits = [base_stock(demand, lead, level).wait for lead, level in pipelines(stock) if demand]
         wait = stock.share * sum(waits) / max(len(waits), 1)

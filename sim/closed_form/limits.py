@@ -16,7 +16,6 @@ import numpy as np
 from ettrick.sim import catalog, steps
 from ettrick.sim.closed_form.elastic import (
     down_time,
-    interrupts,
     lives_and_repairs,
     narrows,
     pipelines,
@@ -32,6 +31,7 @@ from ettrick.sim.formulas.nodes import missing_nodes_pmf, starvation
 from ettrick.sim.policies.detection.race import DetectionRace
 from ettrick.sim.policies.recovery import Ladder
 from ettrick.sim.policies.recovery.base import QUEUE
+from ettrick.sim.prepare.failures import FailureRates
 from ettrick.sim.scenario.laws import Fixed
 from ettrick.sim.units import DAY
 
@@ -245,7 +245,7 @@ def _scaled(prepared: Prepared, bundle: str, factor: float, *, of_job: bool = Fa
         for source in prepared.sources
     )
     (job,) = prepared.jobs
-    mtti, detection = interrupts(prepared, sources, job.nodes)
+    mtti, detection = FailureRates.of(prepared).interrupts(sources, job.nodes)
     return replace(prepared, sources=sources, jobs=(replace(job, mtti=mtti, detection_mean=detection),))
 
 
@@ -409,7 +409,8 @@ def _with_mean_repairs(prepared: Prepared) -> Prepared:
     def by_tiers(source: FailureSource) -> bool:
         return source.repair is None and source.recorded is None and takes_nodes(source)
 
-    demand = sum(1 / interrupts(prepared, [source], prepared.nodes)[0] for source in filter(by_tiers, prepared.sources))
+    rates = FailureRates.of(prepared)
+    demand = sum(rates.rate(source, prepared.nodes) for source in filter(by_tiers, prepared.sources))
     sources = tuple(
         # What strikes a node on its way through the tiers is mended with it.
         replace(source, repair=Fixed.from_seconds(value=mean_time(source.tier, demand)), renews="at_return")
@@ -664,7 +665,7 @@ def _rate(prepared: Prepared, source: FailureSource, job: PreparedJob) -> float:
     """Return how often a cause strikes a job [1/s], noticed or not."""
     if source.detection_race is None:
         source = replace(source, detection_race=DetectionRace.by(KNOWN))
-    return 1 / interrupts(prepared, [source], job.nodes)[0]
+    return FailureRates.of(prepared).rate(source, job.nodes)
 
 
 def _days(seconds: float) -> str:

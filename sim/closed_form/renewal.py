@@ -10,7 +10,6 @@ import numpy as np
 from ettrick.sim.closed_form.elastic import (
     Waits,
     elastic_form,
-    interrupts,
     narrow_form,
     repairs_by_cause,
     takes_nodes,
@@ -23,6 +22,7 @@ from ettrick.sim.formulas.goodput import CheckpointStore, FailureClass, shares_o
 from ettrick.sim.policies.checkpoint.stores import missing, read
 from ettrick.sim.policies.contracts import NO_FAILURE, OF_ONE_RANK, Damage
 from ettrick.sim.policies.recovery.base import ExpectedFailure
+from ettrick.sim.prepare.failures import FailureRates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -329,7 +329,7 @@ def _add(shares: dict[str, float], waits: Waits, part: float) -> None:
 def _size(prepared: Prepared, job: PreparedJob) -> _SizeTerms | None:
     """Return the recoveries of a job from all its causes; ``None`` where one has none that is described."""
     recovery = prepared.recovery
-    rates = [1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources]
+    rates = [FailureRates.of(prepared).rate(source, job.nodes) for source in prepared.sources]
     total = sum(rates)
     # Without any failure there is nothing to recover from; but whether there could be is asked all the same.
     shares = [rate / total if total > 0 else 1 / len(rates) for rate in rates]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from ettrick.sim.closed_form.elastic import interrupts, takes_nodes
+from ettrick.sim.closed_form.elastic import takes_nodes
 from ettrick.sim.failures.source import OF_ONE_NODE
 from ettrick.sim.policies.recovery.base import ExpectedFailure
 from ettrick.sim.policies.recovery.phases import longest
+from ettrick.sim.prepare.failures import FailureRates
 from ettrick.sim.steps import Impairment, stated_pace
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def weighted(jobs: Sequence[PreparedJob], shares: Iterable[Iterable[tuple[_Key, 
 
 def strikes_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
     """Return how often the form lets a cause strike a job in the time that is simulated [-]."""
-    return prepared.horizon / interrupts(prepared, [source], job.nodes)[0]
+    return prepared.horizon / FailureRates.of(prepared).interrupts([source], job.nodes)[0]
 
 
 def cost_of_a_strike(prepared: Prepared, job: PreparedJob, source: FailureSource) -> float:
@@ -284,7 +285,8 @@ def _seats_of(prepared: Prepared, job: PreparedJob, nodes: int) -> range:
     """
     first = sum(other.nodes for other in prepared.jobs[: prepared.jobs.index(job)])
     seats = range(first, min(first + job.nodes, nodes))
-    moves = any(1 / interrupts(prepared, [source], job.nodes)[0] for source in prepared.sources if takes_nodes(source))
+    rates = FailureRates.of(prepared)
+    moves = any(rates.rate(source, job.nodes) for source in prepared.sources if takes_nodes(source))
     return range(nodes) if moves or prepared.scheduler.pick != "lowest" or not seats else seats
 
 

@@ -506,7 +506,7 @@ class Prepared:
     """How long a job stands still while nodes that join it are checked [s]; without it nobody checks them."""
     upkeep: PowerAndCost = PowerAndCost()
     expected_events: float = 0.0
-    """Events of one replication, about: see `ettrick.sim.prepare.failures.expected_events`."""
+    """Events of one replication, about: see `ettrick.sim.prepare.failures.FailureRates.events`."""
     engine: Literal["auto", "events", "compiled"] = "auto"
     """What simulates its replications; where nobody has decided yet (``auto``), events do."""
     engine_reason: str = ""

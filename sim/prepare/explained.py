@@ -10,7 +10,7 @@ from ettrick.sim import plugins
 from ettrick.sim.policies.contracts import FAULTS
 from ettrick.sim.policies.recovery import RECOVERIES, Ladder
 from ettrick.sim.policies.recovery.phases import Participants, mean
-from ettrick.sim.prepare.failures import prior
+from ettrick.sim.prepare.failures import FailureRates
 from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed
 from ettrick.sim.units import DAY
@@ -194,9 +194,8 @@ def _classes(prepared: Prepared, job: PreparedJob) -> tuple[FaultClass, ...]:
 
 def _class(fault: str, stops: bool, sources: list[FailureSource], prepared: Prepared, job: PreparedJob) -> FaultClass:
     """Return what is to be known of the sources of one class."""
-    repair = prepared.repair
-    share, length = job.nodes / prepared.nodes, prepared.warmup + prepared.horizon
-    rates = [1 / prior([source], share, length, repair.success)[0] for source in sources]
+    of_sources = FailureRates.of(prepared)
+    rates = [of_sources.rate(source, job.nodes) for source in sources]
     weights = rates if sum(rates) > 0 else [1.0] * len(sources)
     after, shares = 0.0, dict[str, float]()
     for source, weight in zip(sources, weights, strict=True):

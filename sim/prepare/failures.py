@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ettrick.sim import catalog
 from ettrick.sim.cluster import FABRIC_PARTS, FatTree
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from ettrick.sim.cluster import ClusterSpec
+    from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.failures import Maintenance, Rollout
     from ettrick.sim.failures.health import Health, Prediction
     from ettrick.sim.failures.parts import Cause
-    from ettrick.sim.failures.source import RepairFrom
+    from ettrick.sim.failures.source import HiddenFault, OutageLog, RepairFrom
+    from ettrick.sim.failures.spread import BlastRadius
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
     from ettrick.sim.policies.repair import Stock
 
@@ -559,45 +561,6 @@ def _check_stationary(source: FailureSource, index: int, repair: AnyRepair) -> N
 # How often failures strike.
 
 
-def prior(sources: Iterable[FailureSource], share: float, horizon: float, success: float) -> tuple[float, float]:
-    """Return the mean time to interrupt [s] of a job on a share of the nodes, and the mean detection time [s].
-
-    Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
-    incident in which nodes fail one after another by each of them. What is undetected interrupts no job. `success` [-]
-    is the probability that a repair removes a fault.
-    """
-    total = 0.0
-    detection = 0.0
-    for source in sources:
-        if source.detection_race is None or not source.units:  # a source of named jobs, where there are none
-            continue
-        rate = _interrupt_rate(source, share, horizon, success)
-        total += rate
-        detection += rate * (1 - source.recall) * (source.detection_race.mean_value if source.effect.stops else 0.0)
-    return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
-
-
-def _interrupt_rate(source: FailureSource, share: float, horizon: float, success: float) -> float:
-    """Return the rate at which a source interrupts a job on a share of the nodes [1/s]."""
-    if source.part == "job":
-        rate = source.rate / source.units
-    elif source.blast is not None:
-        rate = _of_incidents(source, share)
-    else:
-        rate = _fault_rate(source, horizon, success) * share
-    rate *= source.interrupts * source.cuts
-    if source.residue is not None and source.repair is None and success > 0:
-        rate /= success
-    return rate if source.tempo is None else rate * source.tempo.mean(horizon)
-
-
-def _fault_rate(source: FailureSource, length: float, success: float) -> float:
-    """Return the rate of the faults of a source over some time [1/s]: of a log, of the rows that are in it."""
-    if source.hidden is not None:
-        return _of_hidden_faults(source, length, success)
-    return source.rate if source.recorded is None else float((source.recorded.start < length).sum()) / length
-
-
 def unforeseen(sources: Iterable[FailureSource]) -> list[FailureSource]:
     """Return sources without the failures that show signs: the others alone take work away."""
     return [
@@ -606,69 +569,110 @@ def unforeseen(sources: Iterable[FailureSource]) -> list[FailureSource]:
     ]
 
 
-def expected_events(scenario: Scenario, sources: Iterable[FailureSource], share: float) -> float:
-    """Return about how many events one replication has, if its jobs hold a `share` of the nodes [-].
+class FailureRates(NamedTuple):
+    """How often sources strike a cluster of some nodes over a time [s]; `success` is the share of repairs that help."""
 
-    Candidates of failures, with two more for those that interrupt (detection and phases of a job, a node's return), and
-    windows. Checkpoints and periodic work of jobs have none. An estimate, neither the least nor the most: of the
-    scenarios that ship it is within a factor of three.
-    """
-    length = scenario.warmup + scenario.horizon
-    success = repair_of(scenario).success
-    events = 0.0 if scenario.width is None else scenario.horizon / scenario.width
-    for source in sources:
-        events += _candidates(source, length, min(share, 1.0), success) * (1 + 2 * source.interrupts)
-    return events
+    nodes: int
+    length: float
+    success: float
+
+    @classmethod
+    def of(cls, prepared: Prepared) -> FailureRates:
+        """Return the rates of a scenario."""
+        return cls(prepared.nodes, prepared.warmup + prepared.horizon, prepared.repair.success)
+
+    def interrupts(self, sources: Iterable[FailureSource], nodes: int) -> tuple[float, float]:
+        """Return the mean time to interrupt [s] of a job on some nodes, and the mean detection time [s].
+
+        Exact for constant rates. A unit that takes several nodes down is counted by the share of the cluster, and an
+        incident in which nodes fail one after another by each of them. What is undetected interrupts no job.
+        """
+        total = detection = 0.0
+        for source in sources:
+            if source.detection_race is None or not source.units:  # a source of named jobs, where there are none
+                continue
+            rate = self._interrupt_rate(source, nodes / self.nodes)
+            total += rate
+            detection += rate * (1 - source.recall) * (source.detection_race.mean_value if source.effect.stops else 0.0)
+        return (1 / total, detection / total) if total > 0 else (math.inf, 0.0)
+
+    def rate(self, source: FailureSource, nodes: int) -> float:
+        """Return how often a source interrupts a job on some nodes [1/s]."""
+        return 1 / self.interrupts([source], nodes)[0]
+
+    def _interrupt_rate(self, source: FailureSource, share: float) -> float:
+        """Return the rate at which a source interrupts a job on a share of the nodes [1/s]."""
+        if source.part == "job":
+            rate = source.rate / source.units
+        elif source.blast is not None:
+            rate = _of_incidents(source, source.blast, share)
+        elif source.hidden is not None:
+            rate = self._of_hidden_faults(source, source.hidden) * share
+        else:
+            rate = (source.rate if source.recorded is None else self._rows(source.recorded) / self.length) * share
+        rate *= source.interrupts * source.cuts
+        if source.residue is not None and source.repair is None and self.success > 0:
+            rate /= self.success
+        return rate if source.tempo is None else rate * source.tempo.mean(self.length)
+
+    def events(self, sources: Iterable[FailureSource], share: float, windows: float) -> float:
+        """Return about how many events one replication has, if its jobs hold a `share` of the nodes [-].
+
+        Candidates of failures, with two more for those that interrupt (detection and phases of a job, a node's return),
+        and `windows`. Checkpoints and periodic work of jobs have none. An estimate, neither the least nor the most: of
+        the scenarios that ship it is within a factor of three.
+        """
+        events = windows
+        for source in sources:
+            events += self._candidates(source, min(share, 1.0)) * (1 + 2 * source.interrupts)
+        return events
+
+    def _candidates(self, source: FailureSource, share: float) -> float:
+        """Return about how many candidates a source has, if jobs hold a `share` of the nodes [-]."""
+        if source.recorded is not None:
+            return self._rows(source.recorded)
+        if source.rollout is not None:
+            return float(source.units)
+        candidates = self._candidate_rate(source, share) * self.length
+        if source.renews == "never":
+            candidates = min(candidates, source.units)
+        if source.blast is not None and source.blast.spread is not None:
+            candidates *= source.blast.mean_size
+        return candidates
+
+    def _candidate_rate(self, source: FailureSource, share: float) -> float:
+        """Return the rate of the candidates of a source without a log [1/s], as `_candidates`."""
+        rate = source.rate * source.ceiling
+        if source.law is not None:
+            rate *= source.law.renewals(self.length) * source.law.mean_value / self.length
+        if source.hidden is not None:
+            rate = self._of_hidden_faults(source, source.hidden)
+        if source.clock == "busy" and source.part != "job":
+            rate *= share
+        if source.residue is not None and source.residue.probability is None and self.success > 0:
+            rate /= self.success
+        if source.tempo is not None:
+            rate *= source.tempo.mean(self.length)
+        if source.renews == "at_return" and source.repair is not None and rate:
+            rate = 1 / (1 / rate + source.repair.mean_value / source.units)
+        return rate
+
+    def _rows(self, log: OutageLog) -> float:
+        """Return the rows of a log that are in the time [-]."""
+        return float((log.start < self.length).sum())
+
+    def _of_hidden_faults(self, source: FailureSource, hidden: HiddenFault) -> float:
+        """Return the rate at which hidden faults strike [1/s]: until they are repaired away."""
+        if source.law is None:
+            return 0.0
+        caught = hidden.share + (self.length / hidden.onset.mean_value if hidden.onset is not None else 0.0)
+        lives = source.law.renewals(self.length)
+        strikes = lives if self.success == 0 else -math.expm1(-lives * self.success) / self.success
+        return source.units * caught * strikes / self.length
 
 
-def _candidates(source: FailureSource, length: float, share: float, success: float) -> float:
-    """Return about how many candidates a source has in some time [s], if jobs hold a `share` of the nodes [-]."""
-    if source.recorded is not None:
-        return float((source.recorded.start < length).sum())
-    if source.rollout is not None:
-        return float(source.units)
-    candidates = _candidate_rate(source, length, share, success) * length
-    if source.renews == "never":
-        candidates = min(candidates, source.units)
-    if source.blast is not None and source.blast.spread is not None:
-        candidates *= source.blast.mean_size
-    return candidates
-
-
-def _candidate_rate(source: FailureSource, length: float, share: float, success: float) -> float:
-    """Return the rate of the candidates of a source without a log [1/s], as `_candidates`."""
-    rate = source.rate * source.ceiling
-    if source.law is not None:
-        rate *= source.law.renewals(length) * source.law.mean_value / length
-    if source.hidden is not None:
-        rate = _of_hidden_faults(source, length, success)
-    if source.clock == "busy" and source.part != "job":
-        rate *= share
-    if source.residue is not None and source.residue.probability is None and success > 0:
-        rate /= success
-    if source.tempo is not None:
-        rate *= source.tempo.mean(length)
-    if source.renews == "at_return" and source.repair is not None and rate:
-        rate = 1 / (1 / rate + source.repair.mean_value / source.units)
-    return rate
-
-
-def _of_hidden_faults(source: FailureSource, horizon: float, success: float) -> float:
-    """Return the rate at which hidden faults strike, over the horizon [1/s]: until they are repaired away."""
-    hidden, law = source.hidden, source.law
-    assert hidden is not None
-    if law is None:
-        return 0.0
-    caught = hidden.share + (horizon / hidden.onset.mean_value if hidden.onset is not None else 0.0)
-    each = law.renewals(horizon)
-    strikes = each if success == 0 else -math.expm1(-each * success) / success
-    return source.units * caught * strikes / horizon
-
-
-def _of_incidents(source: FailureSource, share: float) -> float:
+def _of_incidents(source: FailureSource, blast: BlastRadius, share: float) -> float:
     """Return the rate at which incidents hit a job on a share of the nodes [1/s]."""
-    blast = source.blast
-    assert blast is not None
     if blast.spread is not None:
         return source.rate * blast.mean_size * share
     if source.part == "cluster":

@@ -22,11 +22,10 @@ from ettrick.sim.policies.recovery import Ladder as LadderOfRungs
 from ettrick.sim.policies.recovery import Redundant
 from ettrick.sim.prepare.cost import power_warnings, upkeep_of
 from ettrick.sim.prepare.failures import (
+    FailureRates,
     build_sources,
-    expected_events,
     failure_warnings,
     parts_of,
-    prior,
     repair_of,
     unforeseen,
 )
@@ -182,15 +181,17 @@ def _examined(scenario: Scenario) -> Prepared:
         PlacedJob(site, spec.model_copy(update={"periodic": (*spec.periodic, *pauses)}) if pauses else spec, index)
         for index, spec in enumerate(scenario.jobs)
     ]
-    jobs = tuple(_job(scenario, each, sources) for each in placed)
+    rates = FailureRates(counts["node"], scenario.warmup + scenario.horizon, repair_of(scenario).success)
+    jobs = tuple(_job(scenario, job, sources, rates) for job in placed)
     slow = [source.name for source in sources if source.effect.speed < 1]
     upkeep = upkeep_of(scenario, site, sources)
-    fleet = prepare_streams(scenario, site, sources)
+    fleet = prepare_streams(scenario, site, sources, rates)
     conditions = _conditions(sources, jobs, fleet.streams, upkeep)
     sources += conditions
     if upkeep.repaired:
         upkeep = replace(upkeep, repaired=upkeep.repaired + ("",) * len(conditions))
-    held = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
+    share = 1.0 if fleet.streams or scenario.services else sum(job.nodes for job in jobs) / counts["node"]
+    windows = 0.0 if scenario.width is None else scenario.horizon / scenario.width
     return Prepared(
         scenario=scenario,
         name=scenario.name,
@@ -224,7 +225,7 @@ def _examined(scenario: Scenario) -> Prepared:
         preflight=preflight,
         upkeep=upkeep,
         engine=scenario.engine or "auto",
-        expected_events=expected_events(scenario, sources, held) + fleet.events,
+        expected_events=rates.events(sources, share, windows) + fleet.events,
         streams=fleet.streams,
         tenants=fleet.tenants,
         partitions=fleet.partitions,
@@ -341,7 +342,7 @@ def _check_pick(scenario: Scenario) -> None:
         raise PathError(("scheduler", "pack"), f"packed jobs take nodes by their place, not as pick: {scheduler.pick}")
 
 
-def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]) -> PreparedJob:
+def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource], rates: FailureRates) -> PreparedJob:
     """Return one job, ready to run."""
     spec, site, spares = placed.spec, placed.site, scenario.spares
     path: tuple[str | int, ...] = ("jobs", placed.index, "gpus")
@@ -360,10 +361,8 @@ def _job(scenario: Scenario, placed: PlacedJob, sources: Sequence[FailureSource]
             f"{'hot ' if spares.total == spares.hot else ''}spares: it could never start",
         )
     step = placed.step(scenario.horizon)
-    success = repair_of(scenario).success
-    length = scenario.warmup + scenario.horizon
-    mtti, detection_mean = prior(sources, nodes / total, length, success)
-    rare = mtti if scenario.health is None else prior(unforeseen(sources), nodes / total, length, success)[0]
+    mtti, detection_mean = rates.interrupts(sources, nodes)
+    rare = mtti if scenario.health is None else rates.interrupts(unforeseen(sources), nodes)[0]
     replicas, stages, order = seats(spec, placed.index, scenario.recovery, scenario.checkpoint, each)
     return PreparedJob(
         name=spec.name,

@@ -15,7 +15,7 @@ from ettrick.sim.engine.prepared import PreparedStream, RequestRates, SavePlan, 
 from ettrick.sim.engine.requests import Request, RequestError, replay, room_and_needs
 from ettrick.sim.engine.result import window_width
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
-from ettrick.sim.prepare.failures import prior
+from ettrick.sim.prepare.failures import FailureRates
 from ettrick.sim.prepare.placement import EmptyCluster, LruCache, chip_of
 from ettrick.sim.prepare.step import DoesNotFitError
 from ettrick.sim.records import TimestampParser
@@ -662,19 +662,18 @@ def _tokens(text: str) -> int:
 def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> FailureRate:
     """Return what stops a group; of failures the sources say rates, detection and repairs."""
     nodes = max(-(-made.gpus // prepared.gpus_per_node), 1)
-    length, share = prepared.warmup + prepared.horizon, nodes / prepared.nodes
-    success = prepared.repair.success
+    of_sources = FailureRates.of(prepared)
     rates = {True: 0.0, False: 0.0}
     repairs = 0.0
     for source in prepared.sources:
         rates[False] += source.rate_of_processes
         if source.part == "job" or not source.effect.stops:
             continue
-        mtti, _ = prior([source], share, length, success)
+        mtti, _ = of_sources.interrupts([source], nodes)
         mean = source.repair.mean_value if source.repair is not None else 0.0
         rates[mean > 0] += 1 / mtti
         repairs += mean / mtti
-    _, detection = prior([source for source in prepared.sources if source.part != "job"], share, length, success)
+    _, detection = of_sources.interrupts([source for source in prepared.sources if source.part != "job"], nodes)
     weights = _weights_time(spec, made, prepared.gpus_per_node)
     repair = repairs / rates[True] if rates[True] > 0 else 1.0
     return FailureRate(rates[True], rates[False], repair, detection + weights + spec.recovery.start, weights)
