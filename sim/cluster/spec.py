@@ -357,7 +357,7 @@ class ClusterSpec(Model):
             return 2 * counts["cable_node_leaf"] / counts["transceiver"]
         return float(self.nodes_behind(part) > 0)
 
-    @property
+    @cached_property
     def stopping_parts(self) -> tuple[str, ...]:
         """Part classes of which one failed unit stops at least one node."""
         return tuple(part for part, count in self.counts().items() if count and self.nodes_behind(part))

@@ -16,7 +16,6 @@ from ettrick.sim.failures.health import FALSE_ALARM
 from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, FailureSource
 from ettrick.sim.policies.detection.race import DetectionRace
 from ettrick.sim.policies.repair import Simple
-from ettrick.sim.prepare.placement import LruCache
 from ettrick.sim.records import LogError
 from ettrick.sim.scenario.fields import PathError, RuleError
 from ettrick.sim.scenario.laws import Exponential
@@ -34,6 +33,8 @@ if TYPE_CHECKING:
     from ettrick.sim.failures.spread import BlastRadius
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
     from ettrick.sim.policies.repair import Stock
+    from ettrick.sim.scenario.fields import BrokenRules
+    from ettrick.sim.scenario.law_model import LawModel
 
 _MOST_STRETCHES = 1_000_000
 
@@ -44,13 +45,6 @@ _MANY_ROWS, _COVERED = 30, 0.8
 _NETWORK = ("network", "nic", "cable", "optic", "link", "switch")
 
 """Words in the names of causes that are the network's."""
-
-
-_NOTICING: LruCache[DetectionRace | None] = LruCache(256)
-
-_BUILT: LruCache[list[FailureSource]] = LruCache(64)
-
-"""What scenarios that differ in something else have in common: who notices which faults, and sources by entry."""
 
 
 def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureSource], int]:
@@ -67,29 +61,20 @@ def build_sources(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[F
     sources, origins, merged = _build(scenario, counts)
     sources = _thin([_with_cables(source, cluster) for source in sources], origins)
     sources = [_with_ages(source, cluster) for source in sources]
-    stopping = (*cluster.stopping_parts, "cluster")
     for source, index in zip(sources, origins, strict=True):
-        _check_part(source, index, stopping, scenario)
-        _check_clock(source, index, scenario.recovery)
-        _check_repair(source, index, scenario, repair)
-        _check_tempo(source, index, scenario.warmup + scenario.horizon)
-        if scenario.initial == "stationary":
-            _check_stationary(source, index, repair)
+        for at, rule in _broken_rules(source, scenario, index):
+            raise PathError(("failures", index, *at), rule)
     sources = [_with_domain(source, index, cluster) for source, index in zip(sources, origins, strict=True)]
-    detection, described = scenario.detection, repr(scenario.detection)
-
-    def notice(source: FailureSource) -> DetectionRace | None:
-        if source.detection is not None:
-            return DetectionRace.by(source.detection).scaled(detection.scale)
-        fault, kind = source.fault, source.effect.use
-        return _NOTICING.get((described, fault, kind), lambda: detection.detection_race(fault, kind))
-
+    detection = scenario.detection
+    race = functools.cache(detection.detection_race)
     found = [
         replace(
             source,
             repair=source.repair.scaled(repair.scale) if source.repair is not None else repair.single_time,
             repair_from=_repair_from(source, scenario.failures[index]),
-            detection_race=notice(source),
+            detection_race=race(source.fault, source.effect.use)
+            if source.detection is None
+            else DetectionRace.by(source.detection).scaled(detection.scale),
         )
         for source, index in zip(sources, origins, strict=True)
     ]
@@ -283,9 +268,8 @@ def _build(scenario: Scenario, counts: Mapping[str, int]) -> tuple[list[FailureS
 
 def _built(choice: AnySource, counts: Mapping[str, int], jobs: int, stated: AnyRepair | None) -> list[FailureSource]:
     """Return the runtime sources of an entry that is no log."""
-    key = repr(choice), *counts.items(), jobs, repr(stated) if isinstance(choice, Bundle) else ""
     gpus = counts["gpu"] // counts["node"]
-    return _BUILT.get(key, lambda: [cause.build(counts, jobs) for cause in causes_of(choice, stated, gpus)])
+    return [cause.build(counts, jobs) for cause in causes_of(choice, stated, gpus)]
 
 
 def _thin(sources: list[FailureSource], origins: list[int]) -> list[FailureSource]:
@@ -344,21 +328,30 @@ def _with_ages(source: FailureSource, cluster: ClusterSpec) -> FailureSource:
     return replace(source, ages=tuple((pool.count, pool.age) for pool in cluster.pools))
 
 
-def _check_part(source: FailureSource, index: int, stopping: tuple[str, ...], scenario: Scenario) -> None:
-    """Refuse parts that neither stop nor slow a job, and lost bandwidth that no job needs."""
-    communicates = any(job.may_wait for job in scenario.jobs)
+def _broken_rules(source: FailureSource, scenario: Scenario, index: int) -> BrokenRules:
+    """Yield keys of an entry of ``failures`` and the rule that a source of it breaks with the rest of the scenario."""
+    repair = repair_of(scenario)
+    yield from _wrong_part(source, scenario)
+    yield from _wrong_clock(source, scenario.recovery)
+    yield from _wrong_repair(source, scenario, scenario.failures[index], repair)
+    yield from _wrong_tempo(source, scenario.warmup + scenario.horizon)
+    if scenario.initial == "stationary" and source.law is not None and source.part != "job":
+        yield from _without_stationary_state(source, source.law, repair)
+
+
+def _wrong_part(source: FailureSource, scenario: Scenario) -> BrokenRules:
+    """Yield parts that neither stop nor slow a job, and lost bandwidth that no job needs."""
+    stopping, communicates = scenario.cluster.stopping_parts, any(job.may_wait for job in scenario.jobs)
     wanted = (
         "no job says what share of its step waits for communication (jobs.0.communication), or lets the step model "
         "tell (model, batch, parallelism)"
     )
     if source.effect.use == "degrade" and not communicates:
-        raise PathError(("failures", index, "effect"), f"'{source.name}' takes bandwidth, and {wanted}")
-    if source.part == "job" or source.part in stopping or (source.of_fabric and communicates):
-        return
-    parts = ", ".join(part for part in stopping if part != "cluster")
-    also = f", and {wanted}" if source.of_fabric else ""
-    rule = f"'{source.name}': a failed {source.part} stops no node here{also} (parts that do: {parts})"
-    raise PathError(("failures", index, "part"), rule)
+        yield ("effect",), f"'{source.name}' takes bandwidth, and {wanted}"
+    if source.part not in ("job", "cluster", *stopping) and not (source.of_fabric and communicates):
+        also = f", and {wanted}" if source.of_fabric else ""
+        rule = f"'{source.name}': a failed {source.part} stops no node here{also}"
+        yield ("part",), f"{rule} (parts that do: {', '.join(stopping)})"
 
 
 def failure_warnings(scenario: Scenario, sources: Sequence[FailureSource]) -> Iterator[str]:
@@ -458,89 +451,64 @@ def _log_warnings(sources: Iterable[FailureSource], length: float) -> Iterator[s
         yield f"the log ends long before the horizon: its last outage begins at {last:.4g} of {days:.4g} d"
 
 
-def _check_clock(source: FailureSource, index: int, recovery: AnyRecovery) -> None:
-    """Refuse clocks that stand still for something else than one node, and lives that age while nothing can fail."""
-    if source.clock != "wall" and (source.of_fabric or source.part not in (*OF_ONE_NODE, "job")):
+def _is_shared(source: FailureSource) -> bool:
+    """Return whether a part of it serves several nodes."""
+    return source.of_fabric or source.part not in (*OF_ONE_NODE, "job")
+
+
+def _wrong_clock(source: FailureSource, recovery: AnyRecovery) -> BrokenRules:
+    """Yield clocks that stand still for something else than one node, and lives that age while nothing can fail."""
+    if source.clock != "wall" and _is_shared(source):
         rule = f"'{source.name}': clock: {source.clock} is for parts of one node, and a {source.part} is not one"
-        raise PathError(("failures", index, "clock"), rule)
+        yield ("clock",), rule
     is_on_wall = source.clock == "wall" and source.fix is None  # bugs count the work of their job
     memoryless = source.law is None or all(law.memoryless for law in source.variety.laws(source.law))
     if recovery.has_unexposed_phases and is_on_wall and not memoryless and not source.defer:
-        raise PathError(
-            ("failures", index),
-            f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot "
-            f"hit (exposed: none or processes); give the source clock: busy, or defer: true",
-        )
+        rule = f"'{source.name}' ages in wall time, but recovery '{recovery.use}' has a phase that failures cannot hit"
+        yield (), f"{rule} (exposed: none or processes); give the source clock: busy, or defer: true"
 
 
-def _check_repair(source: FailureSource, index: int, scenario: Scenario, repair: AnyRepair) -> None:
-    """Refuse missing repairs."""
-    choice = scenario.failures[index]
+def _wrong_repair(source: FailureSource, scenario: Scenario, choice: AnySource, repair: AnyRepair) -> BrokenRules:
+    """Yield missing repairs, and what does not fit the repair of a source, by tiers or in a time."""
+    name, recovery, residue = source.name, scenario.recovery, source.residue
     if not repair.is_stated and _repair_from(source, choice) == "scenario":
         whose = f" of {choice.use}" if isinstance(choice, Bundle) else ""
-        rule = f"'{source.name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
-        raise PathError(("failures", index), rule)
+        rule = f"'{name}'{whose} has no repair time; give it a repair, or the scenario (repair: {{time: 1 d}})"
+        yield (), rule
     by_tiers = repair.single_time is None and source.repair is None
-    shared = source.of_fabric or source.part not in (*OF_ONE_NODE, "job")
-    is_mended_whole = shared and (source.blast is None or source.blast.repair == "part")
+    is_mended_whole = _is_shared(source) and (source.blast is None or source.blast.repair == "part")
     wanted = "give the source a repair time" + (", or keeps_repair: true" if isinstance(choice, Bundle) else "")
-    for *path, rule in (
-        *_wrong_repair(source, scenario.recovery, wanted, by_tiers=by_tiers, is_mended_whole=is_mended_whole),
-        *_wrong_tier(source, [tier.name for tier in getattr(repair, "tiers", ())]),
-    ):
-        raise PathError(("failures", index, *path), rule)
-
-
-def _wrong_repair(
-    source: FailureSource, recovery: AnyRecovery, wanted: str, *, by_tiers: bool, is_mended_whole: bool
-) -> Iterator[tuple[str, ...]]:
-    """Yield a path in the source and a rule for what does not fit its repair, by tiers or in a time."""
     if by_tiers and is_mended_whole and source.recorded is None:
-        yield "repair", f"'{source.name}': a {source.part} does not go through tiers of repair; {wanted}"
-    yield from _wrong_relapse(source, by_tiers=by_tiers, is_mended_whole=is_mended_whole)
+        yield ("repair",), f"'{name}': a {source.part} does not go through tiers of repair; {wanted}"
+    if residue is not None and by_tiers and residue.probability is not None:
+        rule = f"'{name}': the tiers of repair decide whether a fault is left; leave the probability out"
+        yield ("relapse", "probability"), rule
+    if residue is not None and not by_tiers and residue.probability is None:
+        yield ("relapse",), f"'{name}': needs a probability; only tiers of repair can do without"
+    if residue is not None and is_mended_whole:
+        yield ("relapse",), f"'{name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
     if by_tiers and source.fault in recovery.narrows_on:
-        yield "repair", f"'{source.name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
-
-
-def _wrong_relapse(source: FailureSource, *, by_tiers: bool, is_mended_whole: bool) -> Iterator[tuple[str, ...]]:
-    """Yield a path in the source and a rule for a relapse that does not fit its repair."""
-    residue = source.residue
-    if residue is None:
-        return
-    if by_tiers and residue.probability is not None:
-        rule = f"'{source.name}': the tiers of repair decide whether a fault is left; leave the probability out"
-        yield "relapse", "probability", rule
-    if not by_tiers and residue.probability is None:
-        yield "relapse", f"'{source.name}': needs a probability; only tiers of repair can do without"
-    if is_mended_whole:
-        yield "relapse", f"'{source.name}': it is nodes that relapse, and a {source.part} is repaired as a whole"
-
-
-def _wrong_tier(source: FailureSource, tiers: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield a rule for a tier of repair that is unknown, or that the repair of the source goes past."""
+        yield ("repair",), f"'{name}': recovery '{recovery.use}' keeps nodes that lost a {source.fault}; {wanted}"
+    tiers = [tier.name for tier in getattr(repair, "tiers", ())]
     if source.tier and source.tier not in tiers:
-        yield "tier", _unknown_tier(source.tier, tiers)
+        yield ("tier",), _unknown_tier(source.tier, tiers)
     if source.tier and source.repair is not None:
-        yield "tier", f"'{source.name}' has a repair of its own, which goes past the tiers; leave one of the two out"
+        yield ("tier",), f"'{name}' has a repair of its own, which goes past the tiers; leave one of the two out"
 
 
-def _check_tempo(source: FailureSource, index: int, length: float) -> None:
-    """Refuse patterns so fine that a simulation of some `length` [s] would have more steps than memory holds."""
-    if source.tempo is None:
-        return
-    swings, calendar = source.tempo.swings, source.tempo.calendar
+def _wrong_tempo(source: FailureSource, length: float) -> BrokenRules:
+    """Yield patterns so fine that a simulation of some `length` [s] would have more steps than memory holds."""
+    swings, calendar = (source.tempo.swings, source.tempo.calendar) if source.tempo is not None else (None, None)
     widths = {("swings", "every"): swings.every if swings is not None else math.inf}
     widths[("calendar", "period")] = calendar.period / len(calendar.factors) if calendar is not None else math.inf
     for key, width in widths.items():
         if length / width > _MOST_STRETCHES:
             rule = f"'{source.name}': makes more than a million stretches in the time that is simulated"
-            raise PathError(("failures", index, "tempo", *key), rule)
+            yield ("tempo", *key), rule
 
 
-def _check_stationary(source: FailureSource, index: int, repair: AnyRepair) -> None:
-    """Refuse what has no known state after a long time."""
-    if source.law is None or source.part == "job":
-        return
+def _without_stationary_state(source: FailureSource, law: LawModel, repair: AnyRepair) -> BrokenRules:
+    """Yield what has no known state after a long time."""
     differ = bool(source.variety)
     reasons = {
         "pools of a known age": bool(source.ages),
@@ -550,12 +518,12 @@ def _check_stationary(source: FailureSource, index: int, repair: AnyRepair) -> N
         "incidents": source.blast is not None,
         "nodes that differ and renew at return": differ and source.renews == "at_return",
         "nodes that differ and a law which a hazard ratio does not just rescale": differ
-        and not all(law.proportional for law in source.variety.laws(source.law)),
+        and not all(law.proportional for law in source.variety.laws(law)),
     }
-    reason = next((reason for reason, applies in reasons.items() if applies), None)
-    if reason is not None:
-        rule = f"'{source.name}' has {reason}, of which the stationary state is not known; use a warmup instead"
-        raise PathError(("failures", index), rule)
+    for reason, applies in reasons.items():
+        if applies:
+            rule = f"'{source.name}' has {reason}, of which the stationary state is not known; use a warmup instead"
+            yield (), rule
 
 
 # How often failures strike.
