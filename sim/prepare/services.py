@@ -17,7 +17,7 @@ from ettrick.sim.engine.result import window_width
 from ettrick.sim.formulas.nodes import groups_with_spares, with_interruptions
 from ettrick.sim.prepare.failures import FailureRates
 from ettrick.sim.prepare.placement import EmptyCluster, LruCache, chip_of
-from ettrick.sim.prepare.step import DoesNotFitError
+from ettrick.sim.prepare.step import DoesNotFitError, shape_of
 from ettrick.sim.records import TimestampParser
 from ettrick.sim.scenario.fields import PathError
 from ettrick.sim.scenario.services import PromptPool
@@ -334,7 +334,7 @@ class PreparedService:
     @property
     def nodes(self) -> int:
         """Nodes of a group [-]."""
-        return max(-(-self.replica.gpus // self.gpus_per_node), 1)
+        return -(-self.replica.gpus // self.gpus_per_node)
 
     def capacity_availability(self, spares: int | None = None) -> float:
         """Return the share of time in which the groups that serve admit the stated demand [-]."""
@@ -350,13 +350,12 @@ class PreparedService:
 
     def asked_of_one(self, load: float) -> tuple[Request, ...]:
         """Return the requests of one replica at a load [-]."""
-        demand, replicas = self.spec.demand, self.spec.in_turn
+        replicas = self.spec.in_turn
         if self.trace:
             scale = self.rate / (replicas * self.carried * load)
             return tuple(request._replace(arrival=request.arrival * scale) for request in self.trace[::replicas])
-        assert demand.input is not None
-        assert demand.output is not None
-        drawn, rate = _drawn(self.seed, self.spec.name, replicas, demand.input, demand.output), load * self.carried
+        _, prompts, answers = self.spec.demand.by_law
+        drawn, rate = _drawn(self.seed, self.spec.name, replicas, prompts, answers), load * self.carried
         return tuple(Request(arrival / rate, *lengths) for arrival, *lengths in drawn)
 
     def replayed(self, load: float) -> Served:
@@ -392,8 +391,7 @@ class PreparedService:
         pool = None if readers is None else PromptPool(replicas=readers[1], parallelism=readers[0])
         spec = self.spec.model_copy(update={"parallelism": layout, "replicas": replicas, "prefill": pool})
         other = _sized(self.replica, layout)
-        before = max(-(-self.replica.gpus // self.gpus_per_node), 1)
-        ratio = max(-(-layout.gpus // self.gpus_per_node), 1) / before
+        ratio = -(-layout.gpus // self.gpus_per_node) / self.nodes
         weights = _weights_time(spec, other, self.gpus_per_node)
         failing = self.failing._replace(
             fail=self.failing.fail * ratio,
@@ -568,9 +566,7 @@ def _host(prepared: Prepared, made: Replica) -> float | None:
 
 
 def _replica(site: EmptyCluster, spec: ServiceSpec, path: Keys) -> Replica:
-    shapes, engines = catalog.models(), catalog.engines()
-    if isinstance(spec.model, str) and spec.model not in shapes:
-        raise PathError((*path, "model"), catalog.unknown("model", spec.model, shapes))
+    shape, engines = shape_of(spec.model, (*path, "model")), catalog.engines()
     if spec.engine not in engines:
         raise PathError((*path, "engine"), catalog.unknown("engine", spec.engine, engines))
     engine, layout = engines[spec.engine], spec.parallelism
@@ -584,7 +580,7 @@ def _replica(site: EmptyCluster, spec: ServiceSpec, path: Keys) -> Replica:
     speculate = spec.speculate
     default: Precision = "fp8" if engine.narrow_cache and BYTES[weights] < BYTES["bf16"] else "bf16"
     return Replica(
-        shapes[spec.model] if isinstance(spec.model, str) else spec.model.shape(),
+        shape,
         chip,
         engine,
         constants,
@@ -617,14 +613,11 @@ def _asked(spec: ServiceSpec, trace: Sequence[Request]) -> tuple[Requests, float
         spread = float(table[:, 1].std()) / mean_input
         whole, gaps = float((table[:, 2] ** 2).mean()) / mean_output**2, 1.0
     else:
-        demand = spec.demand
-        assert demand.rate is not None
-        assert demand.input is not None
-        assert demand.output is not None
-        factors = (1.0,) if demand.profile is None else demand.profile.factors
-        rate = demand.rate * sum(factors) / len(factors)
-        mean_input, mean_output, spread = demand.input.mean, demand.output.mean, demand.input.cv
-        whole, gaps = 1 + demand.output.cv**2, 1 / spec.in_turn
+        rate, prompts, answers = spec.demand.by_law
+        factors = (1.0,) if spec.demand.profile is None else spec.demand.profile.factors
+        rate = rate * sum(factors) / len(factors)
+        mean_input, mean_output, spread = prompts.mean, answers.mean, prompts.cv
+        whole, gaps = 1 + answers.cv**2, 1 / spec.in_turn
     longest = float(spec.batch.longest)
     return Requests(mean_input, mean_output, longest, spec.hit, spread, whole, gaps), float(rate)
 
@@ -661,7 +654,7 @@ def _tokens(text: str) -> int:
 
 def _failing(prepared: Prepared, spec: ServiceSpec, made: Replica) -> FailureRate:
     """Return what stops a group; of failures the sources say rates, detection and repairs."""
-    nodes = max(-(-made.gpus // prepared.gpus_per_node), 1)
+    nodes = -(-made.gpus // prepared.gpus_per_node)
     of_sources = FailureRates.of(prepared)
     rates = {True: 0.0, False: 0.0}
     repairs = 0.0
@@ -797,8 +790,7 @@ def _rates(found: PreparedService) -> RequestRates:
         profile = demand.profile
         step = min(found.window, DAY)
         every, factors = (step, (1.0,)) if profile is None else (profile.every, profile.factors)
-        assert demand.rate is not None
-        return RequestRates(demand.rate, every, factors, demand.growth, step)
+        return RequestRates(demand.by_law[0], every, factors, demand.growth, step)
     times = np.array([request.arrival for request in found.trace])
     length = float(times[-1] - times[0])
     pieces = max(round(length / max(MINUTE, found.horizon / _SLOTS)), 1)

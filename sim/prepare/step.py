@@ -11,7 +11,8 @@ from ettrick.sim import catalog, steps
 from ettrick.sim.catalog.steps import calibrated_sigma, constants, efficiencies, of_software, widened
 from ettrick.sim.prepare.placement import chip_of
 from ettrick.sim.scenario.fields import PathError
-from ettrick.sim.scenario.model import Work
+from ettrick.sim.scenario.model import Execution, Parallelism, Work
+from ettrick.sim.steps import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
     from ettrick.sim.prepare.placement import EmptyCluster
-    from ettrick.sim.scenario.model import AnySoftware, Execution, GlobalBatch, JobSpec, Parallelism
-    from ettrick.sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan, Workload
+    from ettrick.sim.scenario.model import AnySoftware, GlobalBatch, JobSpec, ModelSpec
+    from ettrick.sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan
 
 SLACK = 1.1
 
@@ -48,6 +49,13 @@ _FIELD_OF = {
 """Where the sizes of a workload stand in the description of a job, those of ``parallelism`` apart."""
 
 
+_OF_LAYOUT, _OF_EXECUTION = (
+    Workload.__dataclass_fields__.keys() & kind.model_fields.keys() for kind in (Parallelism, Execution)
+)
+
+"""What a workload has of the layout and of the execution of a job under the same name."""
+
+
 class DoesNotFitError(PathError):
     """A job whose model does not fit into the memory of its GPUs."""
 
@@ -73,6 +81,22 @@ class JobStep(NamedTuple):
     measured: bool
 
 
+def shape_of(model: str | ModelSpec, path: tuple[str | int, ...]) -> ModelShape:
+    """Return the shape of a model that a path names, or describes.
+
+    Raises
+    ------
+    PathError
+        If the catalog does not have it.
+    """
+    if not isinstance(model, str):
+        return model.shape()
+    shapes = catalog.models()
+    if model not in shapes:
+        raise PathError(path, catalog.unknown("model", model, shapes))
+    return shapes[model]
+
+
 @dataclass(frozen=True)
 class PlacedJob:
     """A job on its cluster: each fact that its step follows from, worked out once, when it is first asked for.
@@ -94,16 +118,11 @@ class PlacedJob:
         PathError
             If the catalog does not have it.
         """
-        model = self.spec.model
+        model, lora = self.spec.model, self.spec.lora
         if model is None:
             return None
-        shapes = catalog.models()
-        if isinstance(model, str) and model not in shapes:
-            raise PathError(("jobs", self.index, "model"), catalog.unknown("model", model, shapes))
-        shape, lora = shapes[model] if isinstance(model, str) else model.shape(), self.spec.lora
-        if lora is None:
-            return shape
-        return replace(shape, lora=lora.rank, lora_everywhere=lora.modules == "all")
+        shape = shape_of(model, ("jobs", self.index, "model"))
+        return shape if lora is None else replace(shape, lora=lora.rank, lora_everywhere=lora.modules == "all")
 
     @cached_property
     def chip(self) -> Accelerator:
@@ -139,43 +158,23 @@ class PlacedJob:
         assert self.shape is not None, "a job with a model"
         recompute = execution.recompute
         modules = recompute if isinstance(recompute, tuple) else ()
-        return steps.Workload(
-            shape=self.shape,
-            sequence=batch.sequence,
-            sequences=batch.tokens // batch.sequence,
-            microbatch=execution.microbatch,
-            tensor=layout.tensor,
-            context=layout.context,
-            ulysses=layout.ulysses,
-            pipeline=layout.pipeline,
-            data=layout.data,
-            expert=layout.expert,
+        alike = {
+            name: getattr(part, name)
+            for part, names in ((layout, _OF_LAYOUT), (execution, _OF_EXECUTION))
+            for name in names
+        }
+        return replace(
+            steps.Workload(self.shape, batch.sequence, batch.tokens // batch.sequence, **alike),
             virtual=layout.virtual_pipeline,
             precision=self.spec.precision,
-            schedule=execution.schedule,
             recompute=recompute if isinstance(recompute, str) else "selective" if modules else "none",
             modules=modules,
             recompute_layers=execution.recompute_layers or 0,
-            sharding=execution.sharding,
             shard_ranks=execution.shard_ranks or 0,
-            expert_tensor=layout.expert_tensor,
             expert_load=execution.expert_capacity or execution.expert_imbalance,
             first_layers=layout.first_stage_layers or 0,
             last_layers=layout.last_stage_layers or 0,
-            gradients=execution.gradients,
             moments=execution.optimizer_state,
-            offload_optimizer=execution.offload_optimizer,
-            offload_layers=execution.offload_layers,
-            loss=execution.loss,
-            fused_elementwise=execution.fused_elementwise,
-            keep_gathered=execution.keep_gathered,
-            sequence_parallel=execution.sequence_parallel,
-            fused_attention=execution.fused_attention,
-            attention=execution.attention,
-            cuda_graphs=execution.cuda_graphs,
-            overlap_tensor=execution.overlap_tensor,
-            overlap_data=execution.overlap_data,
-            overlap_expert=execution.overlap_expert,
         )
 
     def machine(self, links: Links) -> Machine:

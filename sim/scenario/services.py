@@ -100,6 +100,13 @@ class Demand(Model):
         if self.profile is not None and self.use == "trace":
             yield ("profile",), "does not go with use: trace, which has rates of its own"
 
+    @property
+    def by_law(self) -> tuple[float, Lengths, Lengths]:
+        """Rate [1/s], prompts and answers where they are no trace's."""
+        if self.rate is None or self.input is None or self.output is None:
+            raise ValueError("requests of a trace have no laws")
+        return self.rate, self.input, self.output
+
 
 class Slo(Model):
     """Service level objective; a request meets it if its TTFT and its own mean TPOT do."""
