@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -147,10 +147,12 @@ class Lowered:
     def __init__(self, prepared: Prepared, visits: int) -> None:
         self.prepared = prepared
         self.job = prepared.jobs[0]
-        self.laws: list[float] = []
+        self.arrays: dict[str, NDArray[Any]] = {}
+        """What replications share or copy, by name."""
         self.purposes = 10
         self.needs: dict[tuple[int, int], bytes] = {}
         """What the keys of the random numbers are made of, by source and purpose."""
+        self._laws: list[float] = []
         self._steps: list[dict[str, float]] = []
         self._times: list[dict[str, float]] = []
         self._rungs: list[dict[str, float]] = []
@@ -164,37 +166,48 @@ class Lowered:
         self._members: list[int] = []
         self._named: dict[str, int] = {}
         self.sources = len(prepared.sources)
-        self.origins = np.zeros(max(self.sources, 1), state.ORIGIN)
-        scalars = np.zeros(1, state.SCALARS)
-        self.scalars = scalars
+        self.origins = self._add("origins", max(self.sources, 1))
+        self.scalars = np.zeros(1, state.layout(state.Scalars))
         for index, source in enumerate(prepared.sources):
             self._lower_source(index, source)
         self._lower_cluster(visits)
         self._lower_stores()
         self._lower_job()
-        self.law_array = np.array(self.laws or [0.0])
-        self.observers = np.array(self._observers or [(0.0,) * 5], state.OBSERVER)
-        self.offsets, self.members = np.array([*self._offsets, 0]), np.array([*self._members, 0])
-        self.plans = np.array(self._plans, state.PLAN)
-        self.templates = _records(self._steps, state.STEP)
-        self.times = _records(self._times, state.TIME)
-        self.rung_of = _records(self._rungs, state.RUNG)
-        self.rung_plans, self.evicts = np.array(self._rung_plans or [0]), np.array(self._evicts or [0])
-        self.means = np.array(self._means or [0.0])
-        scalars["sources"], scalars["purposes"] = self.sources, self.purposes
+        for name, rows in (("templates", self._steps), ("times", self._times), ("rung_of", self._rungs)):
+            records = self._add(name, max(len(rows), 1))
+            for record, row in zip(records, rows, strict=False):
+                for field, value in row.items():
+                    record[field] = value
+        lists: dict[str, list[Any]] = {
+            "laws": self._laws or [0.0],
+            "watchers": self._observers or [(0.0,) * 5],
+            "plans": self._plans,
+            "rung_plans": self._rung_plans or [0],
+            "evicts": self._evicts or [0],
+            "means": self._means or [0.0],
+            "offset": [*self._offsets, 0],
+            "member": [*self._members, 0],
+        }
+        self.arrays |= {name: np.array(rows, state.ARRAYS[name]) for name, rows in lists.items()}
+        self.scalars["sources"], self.scalars["purposes"] = self.sources, self.purposes
         apart = [source.clock == "busy" or source.hidden is not None for source in prepared.sources]
         self.is_apart: NDArray[np.bool_] | None = np.array(apart) if any(apart) else None
         self.draws = not prepared.stationary and all(map(_is_simply_drawn, prepared.sources))
         """Whether the loop itself can draw the failures."""
         self.most_steps = max((count for _, count in self._plans), default=0) + 2
 
+    def _add(self, name: str, count: int) -> NDArray[Any]:
+        """Return a new array of zeros for the loop."""
+        array: NDArray[Any] = np.zeros(count, state.ARRAYS[name])
+        self.arrays[name] = array
+        return array
+
     # -------------------------------------------------------------------------------------------- random numbers
 
     def law(self, law: LawModel) -> int:
         """Return where the numbers of a law stand."""
-        at = len(self.laws)
-        self.laws += law.parameters
-        return at
+        self._laws += law.parameters
+        return len(self._laws) - len(law.parameters)
 
     def need(self, source: int, purpose: int, name: str) -> int:
         """Let failures of a source have numbers for a purpose."""
@@ -297,42 +310,40 @@ class Lowered:
         scalars["causes"], scalars["withheld"] = self.sources + 1, prepared.withheld
         scalars["pick"] = _PICKS[prepared.scheduler.pick]
         scalars["counts_service"] = any(source.clock == "in_service" for source in prepared.sources)
-        self.pools = np.zeros(PLACES, state.POOL)
-        self.nodes = np.zeros(prepared.nodes, state.NODE)
+        pools, nodes = self._add("pools", PLACES), self._add("nodes", prepared.nodes)
         for name in ("stay_segment", "earlier", "later", "first_life", "hidden", "hidden_parked", "renewals", "parked"):
-            self.nodes[name] = -1
-        self.nodes["place"][prepared.serving :] = NodeState.WITHHELD
-        self.nodes["outages"][prepared.serving :] = 1 << 60
+            nodes[name] = -1
+        nodes["place"][prepared.serving :] = NodeState.WITHHELD
+        nodes["outages"][prepared.serving :] = 1 << 60
         first = list(range(prepared.serving))
         kept: dict[str, list[int]] = {"spare": []}
         for name, reserve in prepared.reserves.items():
             edge = len(first) - min(reserve.nodes, len(first))
             kept[name], first = first[edge:], first[:edge]
-        self.pool_order = np.array([POOLS[name] for name in ("idle", *kept)], dtype=np.int64)
+        self.arrays["pool_order"] = np.array([POOLS[name] for name in ("idle", *kept)], dtype=np.int64)
         self.members_of_pools = {name: np.array(each, dtype=np.int64) for name, each in {"idle": first, **kept}.items()}
         for name, members in self.members_of_pools.items():
             place = POOLS[name]
-            pool = self.pools[place]
+            pool = pools[place]
             held = prepared.reserves.get(name)
             pool["is_there"], pool["count"], pool["place"] = True, len(members), place
             pool["target"] = 0 if name == "idle" else len(members)
             pool["refills"] = name != "idle" and (held is None or held.refills)
             if held is not None:
                 pool["delay"], pool["one_by_one"] = held.delay, held.one_by_one
-            self.nodes["place"][members] = place
-        scalars["pool_count"] = len(self.pool_order)
+            nodes["place"][members] = place
+        scalars["pool_count"] = len(self.members_of_pools)
         self._lower_repair(visits)
 
     def _lower_repair(self, visits: int) -> None:
         scalars, repair = self.scalars, self.prepared.repair
         scalars["repair_scale"] = repair.scale
         scalars["test_law"], scalars["diagnosis_finds"] = -1, 1.0
-        self.tiers = np.zeros(1, state.TIER)
         if not isinstance(repair, RepairTiers):
+            self._add("tiers", 1)
             return
-        self.tiers = np.zeros(len(repair.tiers), state.TIER)
         names = [tier.name for tier in repair.tiers]
-        for row, tier in zip(self.tiers, repair.tiers, strict=True):
+        for row, tier in zip(self._add("tiers", len(names)), repair.tiers, strict=True):
             row["law"], row["escalates"], row["fixes"] = self.law(tier.time), tier.escalates, tier.fixes
             row["crews"] = row["free"] = tier.crews or 0
             row["first"] = row["last"] = -1
@@ -378,7 +389,7 @@ class Lowered:
         scalars["is_open"] = True
         scalars["edges"] = 1
         rank = sorted(range(job.nodes), key=job.seats.__getitem__) if job.seats else range(job.nodes)
-        self.rank_place = np.argsort(np.array(rank, dtype=np.int64))
+        self.arrays["rank_place"] = np.argsort(np.array(rank, dtype=np.int64))
         scalars["first_position"] = job.seats[0] if job.seats else 0
         scalars["minds_nodes"] = checkpoint.minds_nodes
         if isinstance(recovery, Rungs):
@@ -465,21 +476,21 @@ class Lowered:
     def _lower_stores(self) -> None:
         """Write down several stores, or one that a plain rhythm does not describe, and work beside the saves."""
         scalars, job, checkpoint = self.scalars, self.job, self.job.checkpoint
-        self.held = np.zeros(1, state.STORE)
-        self.series = {name: np.zeros(1) for name in ("periods", "stalls", "ratios", "first_periods")}
-        self.series["longest"] = np.zeros(1, int)
+        series = ("periods", "stalls", "ratios", "first_periods", "longest")
         scalars["replicas"], scalars["peer_load"], scalars["is_first"] = job.replicas, -1.0, True
         if isinstance(checkpoint, Periodic):
+            for name in (*series, "held"):
+                self._add(name, 1)
             return
         grid = checkpoint.grid(Pace(1.0, job.step_time))
-        self.series = {name: np.array(getattr(grid, name)) for name in self.series}
+        self.arrays |= {name: np.array(getattr(grid, name), state.ARRAYS[name]) for name in series}
         scalars["series"], scalars["stores"] = grid.series, len(checkpoint.stores)
         scalars["slope"], scalars["spread"] = grid.slope, grid.spread
         if checkpoint.peer is not None:
             scalars["peer_load"] = checkpoint.peer.load
         # Twice, for what was before a save that may be cut off.
-        self.held = np.zeros(2 * len(checkpoint.stores), state.STORE)
-        for row, store in zip(self.held, checkpoint.stores, strict=False):
+        held = self._add("held", 2 * len(checkpoint.stores))
+        for row, store in zip(held, checkpoint.stores, strict=False):
             for name in ("load", "fetch", "drain", "every_replica"):
                 row[name] = getattr(store, name)
             row["is_first"] = True
@@ -591,15 +602,6 @@ class Lowered:
             counts = range(1, min(self.most_joiners, self.job.nodes) + 1)
             self._means += [phase.mean_seconds(members._replace(joiners=count)) for count in counts]
         self._times[-1] = row
-
-
-def _records(rows: list[dict[str, float]], kind: np.dtype[np.void]) -> NDArray[np.void]:
-    """Return rows as records; what they do not name is 0."""
-    records = np.zeros(max(len(rows), 1), kind)
-    for number, row in enumerate(rows):
-        for name, value in row.items():
-            records[name][number] = value
-    return records
 
 
 _CLASSES = tuple(FAULTS)

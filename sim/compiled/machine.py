@@ -130,16 +130,19 @@ for _module in (quantiles, kernel, stores, ladder, periodic, state, nodes, ladde
             _PARTS.add(_function.__name__)
 
 
+_SCALARS = state.layout(state.Scalars)
+
+
 @njit(cache=True)
 def simulate_at(address):
     """Run the loop on the scalars at an address."""
-    simulate(carray(pointer(address), 1, state.SCALARS)[0])
+    simulate(carray(pointer(address), 1, _SCALARS)[0])
 
 
 @njit(cache=True)
 def draw_failures_at(address):
     """Draw the failures of the scalars at an address."""
-    draw_failures(carray(pointer(address), 1, state.SCALARS)[0])
+    draw_failures(carray(pointer(address), 1, _SCALARS)[0])
 
 
 class _Whole(JITCodeLibrary):

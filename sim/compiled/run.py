@@ -36,14 +36,8 @@ if TYPE_CHECKING:
 
     from ettrick.sim.engine.prepared import Prepared
 
-_GROWING = dict.fromkeys(
-    ("queue", "calls", "lives", "link", "suspect", "pending", "wait", "stay", "patient", "tested"), 1
-)
-_GROWING |= dict.fromkeys(("row_time", "row_until", "row_source", "row_slot", "row_round"), 1)
-_GROWING |= {"dues": 3, "visits": 2, "entry": PLACES}
-"""The arrays that grow with the events, and how many of their elements an event needs [-]."""
-
-_BYTES = sum(state.ARRAYS[name].itemsize * count for name, count in _GROWING.items())
+_BYTES = sum(state.ARRAYS[name].itemsize * size.times for name, size in state.SIZES.items() if size.unit == "room")
+"""What the arrays that grow with the events need for each of them."""
 
 _COUNTS = [name for name in sorted(FailureCounts.__slots__) if name in state.Scalars.__annotations__]
 
@@ -90,7 +84,7 @@ def _size(prepared: Prepared) -> float:
     windows = prepared.horizon / prepared.windows if prepared.windows else 1.0
     tables = 2 * 8 * BUCKETS * (len(prepared.sources) + 1) * windows
     pools = prepared.nodes * 8 * PLACES
-    return _room(prepared) * _BYTES + prepared.nodes * state.NODE.itemsize + pools + tables
+    return _room(prepared) * _BYTES + prepared.nodes * state.ARRAYS["nodes"].itemsize + pools + tables
 
 
 def _room(prepared: Prepared) -> int:
@@ -177,12 +171,6 @@ _COLUMNS = ("time", "source", "slot", "round", "until")
 _MOST_KEPT = 5e8
 """Size of the arrays that are kept for the next replication [bytes]."""
 
-_ZERO = (
-    "table", "others_table", "absent", "latencies", "begun", "interrupted", "disrupted", "clocks",
-    "in_stop", "since_stop", "damage", "stamped", "restored", "tries",
-)  # fmt: skip
-"""Arrays that are zero at the start."""
-
 _benches: list[Workspace] = []
 """Those made last, the newest first: variants of a comparison take turns."""
 
@@ -230,9 +218,9 @@ class Workspace:
         while True:
             self.lowered.scalars["downtimes_room"] = self.lowered.scalars["log_room"] = 0
             if keeps_log:
-                self._log("downtime", np.empty(_room(self.prepared) * self.scale, state.DOWNTIME), "downtimes_room")
+                self._log("downtime", _room(self.prepared) * self.scale, "downtimes_room")
             if keeps_events:
-                self._log("logged", np.empty(1_000_000, state.LOGGED), "log_room")
+                self._log("logged", 1_000_000, "log_room")
             try:
                 self._reset(replication, trace)
                 self.run_code(self.address)
@@ -252,98 +240,58 @@ class Workspace:
     def _lay_out(self) -> None:
         """Make the arrays."""
         self.lowered = lowered = Lowered(self.prepared, self.visits)
-        prepared, scale = self.prepared, self.scale
-        count, job_nodes, causes = prepared.nodes, lowered.job.nodes, lowered.sources + 1
-        room = _room(prepared) * scale
-        stops = len(lowered.series["periods"])
+        prepared, made = self.prepared, lowered.arrays
+        job_nodes, causes = lowered.job.nodes, lowered.sources + 1
+        room = _room(prepared) * self.scale
         windows = int(prepared.horizon // prepared.windows) + 2 if prepared.windows else 1
-        self.windows = windows
-        sizes = {name: count * room for name, count in _GROWING.items()} | {
-            "keys": (lowered.sources + 1) * lowered.purposes,
-            "picked": job_nodes,
-            "lacking": count,
-            "swapped": count,
-            "hidden_in": count,
-            "seat": job_nodes,
-            "outside_job": count,
-            "begun": causes,
-            "interrupted": causes,
-            "disrupted": causes,
-            "current": lowered.most_steps,
-            "counts": stops,
-            "restored": len(lowered.held) + 1,
-            "damage": job_nodes,
-            "hurt": job_nodes,
-            "lacks": job_nodes,
-            "gone": job_nodes,
-            "stamped": job_nodes + 1,
-            "tries": len(lowered.rung_of),
-            "pool_key": len(lowered.pools) * count,
+        units = {
+            "room": room,
+            "nodes": prepared.nodes,
+            "job": job_nodes,
+            "causes": causes,
+            "keys": causes * lowered.purposes,
+            "steps": lowered.most_steps,
+            "stops": len(made["periods"]),
+            "stores": len(made["held"]),
+            "rungs": len(made["rung_of"]),
+            "windows": windows,
             "table": windows * BUCKETS * causes,
-            "others_table": windows * BUCKETS * causes,
-            "absent": BUCKETS,
-            "edge": windows + 2,
-            "down_time": count + 1,
-            "latencies": causes,
-            "since_stop": 2 * stops,
-            "firsts": stops,
-            "nodes": count,
-            "tiers": len(lowered.tiers),
-            "pools": len(lowered.pools),
-            "in_stop": 2 * stops,
-            "next_in_stop": stops,
-            "held": len(lowered.held),
+            "buckets": BUCKETS,
             "clocks": 3,
-            "phase": lowered.most_steps + 1,
-            "piece": windows + 1,
-            "logged": 0,
-            "downtime": 0,
         }
-        self.arrays: dict[str, NDArray[Any]] = {
-            "origins": lowered.origins,
-            "laws": lowered.law_array,
-            "watchers": lowered.observers,
-            "templates": lowered.templates,
-            "times": lowered.times,
-            "rung_of": lowered.rung_of,
-            "rung_plans": lowered.rung_plans,
-            "evicts": lowered.evicts,
-            "means": lowered.means,
-            **lowered.series,
-            "plans": lowered.plans,
-            "pool_order": lowered.pool_order,
-            "rank_place": lowered.rank_place,
-            "offset": lowered.offsets,
-            "member": lowered.members,
-        }
-        self.arrays |= {name: np.empty(size, state.ARRAYS[name]) for name, size in sizes.items()}
+        self.arrays: dict[str, NDArray[Any]] = {}
+        for name, size in state.SIZES.items():
+            if size is state.SHARED:
+                self.arrays[name] = made[name]
+            else:
+                length = len(made[name]) if size is state.COPIED else units[size.unit] * size.times + size.extra
+                self.arrays[name] = np.empty(length, state.ARRAYS[name])
         self.arrays["row_until"].fill(math.nan)
         self.own: dict[str, NDArray[Any]] = {}
         self.scalars = lowered.scalars.copy()
         self.address = self.scalars.ctypes.data
         self.descending = np.arange(job_nodes - 1, -1, -1)
-        self.zeroed = [self.arrays[name].view(np.uint8) for name in _ZERO]
+        self.zeroed = [self.arrays[name].view(np.uint8) for name, size in state.SIZES.items() if size.is_zero]
         self.places = np.array([source * lowered.purposes + purpose for source, purpose in lowered.needs], np.int64)
         self.hidden = [(index, source) for index, source in enumerate(prepared.sources) if source.hidden is not None]
-        pairs = [(self.arrays[name], getattr(lowered, name)) for name in ("nodes", "tiers", "pools", "held")]
+        pairs = [(self.arrays[name], made[name]) for name, size in state.SIZES.items() if size is state.COPIED]
         # As bytes: field by field, numpy would take ten times as long.
         self.copied = [
-            (mine.view(np.uint8), each.view(np.uint8)) for mine, each in [*pairs, (self.scalars, lowered.scalars)]
+            (copy.view(np.uint8), template.view(np.uint8))
+            for copy, template in [*pairs, (self.scalars, lowered.scalars)]
         ]
         self.size = sum(array.nbytes for array in self.arrays.values())
-        template = lowered.scalars
-        for name in ("room", "lives_room", "due_room", "links_room", "stays_room", "patients_room", "pool_room"):
-            template[name] = room
-        for name in ("suspects_room", "pendings_room", "waits_room", "rows_room", "tests_room"):
-            template[name] = room
-        template["visits_room"] = 2 * room
+        for name in state.Scalars.__annotations__:
+            if name.endswith("room"):
+                lowered.scalars[name] = room
+        lowered.scalars["visits_room"] = len(self.arrays["visits"])
         for name, array in self.arrays.items():
-            template[f"{name}_at"] = array.ctypes.data
+            lowered.scalars[f"{name}_at"] = array.ctypes.data
 
-    def _log(self, name: str, array: NDArray[np.void], room: str) -> None:
+    def _log(self, name: str, length: int, room: str) -> None:
         """Let an array be there to be written into."""
-        self.arrays[name] = array
-        self.lowered.scalars[f"{name}_at"], self.lowered.scalars[room] = array.ctypes.data, len(array)
+        self.arrays[name] = array = np.empty(length, state.ARRAYS[name])
+        self.lowered.scalars[f"{name}_at"], self.lowered.scalars[room] = array.ctypes.data, length
 
     def _reset(self, replication: int, trace: FailureTrace | None) -> None:
         """Put the arrays back to the start of a replication."""
@@ -368,8 +316,8 @@ class Workspace:
 
     def _fill_pools(self) -> None:
         """Enter the nodes in their pools."""
-        lowered, arrays, scalars = self.lowered, self.arrays, self.scalars[0]
-        entries = arrays["entry"].reshape(len(lowered.pools), -1)
+        lowered, arrays, scalars, nodes = self.lowered, self.arrays, self.scalars[0], self.prepared.nodes
+        entries = arrays["entry"].reshape(PLACES, -1)
         pick = scalars["pick"]
         if pick != state.LOWEST:
             arrays["pool_key"][:] = math.nan
@@ -389,7 +337,7 @@ class Workspace:
             chosen["key"] = keys
             arrays["pools"]["size"][place] = len(members)
             if pick != state.LOWEST:
-                arrays["pool_key"].reshape(len(lowered.pools), -1)[place, members] = keys
+                arrays["pool_key"][place * nodes + members] = keys
             if pick == state.RANDOM:
                 order = np.argsort(keys, kind="stable")
                 chosen[:] = chosen[order]  # in order a list is a heap
@@ -430,13 +378,13 @@ class Workspace:
             trace = with_notices(trace, prepared.sources, [lowered.job.checkpoint.save_time()])
             columns = [getattr(trace, name) for name in _COLUMNS]
             if len(trace.initial):
-                initial = np.zeros(len(trace.initial), state.LINK)
+                initial = np.zeros(len(trace.initial), state.layout(state.LifeLink))
                 for row, outage in zip(initial, trace.initial, strict=True):
                     row["source"], row["slot"], row["due"] = outage.source, outage.slot, outage.remaining
                 scalars["outages"] = self._put("initial", initial)
         if lowered.is_apart is not None:
             mine = lowered.is_apart[columns[1]]
-            apart = np.zeros(int(mine.sum()), state.LINK)
+            apart = np.zeros(int(mine.sum()), state.layout(state.LifeLink))
             for name, column in zip(("due", "source", "slot", "round"), columns, strict=False):
                 apart[name] = column[mine]
             scalars["first_lives"] = self._put("begun_life", apart)
@@ -460,7 +408,10 @@ class Workspace:
                 key = rng.stream(prepared.seed, replication, "onset", source.name)
                 lowered.origins["onset_key"][index] = np.uint64(key).astype(np.int64)
                 onsets += [(time, index, node) for node, time in first_onsets(source, key, float(scalars["end"]))]
-        sleeper, onset = np.zeros(len(sleepers), state.LINK), np.zeros(len(onsets), state.LINK)
+        sleeper, onset = (
+            np.zeros(len(sleepers), state.layout(state.LifeLink)),
+            np.zeros(len(onsets), state.layout(state.LifeLink)),
+        )
         for row, (origin, node) in zip(sleeper, sleepers, strict=True):
             row["source"], row["slot"] = origin, node
         for row, (time, origin, node) in zip(onset, onsets, strict=True):
@@ -542,7 +493,7 @@ class Workspace:
         """Return when nodes were down, times after the warm-up; those that are down at the end until then."""
         nodes = self.arrays["nodes"]
         still = np.flatnonzero(nodes["outages"] * (nodes["place"] != NodeState.WITHHELD))
-        rows = np.empty(int(self.scalars["downtimes"][0]) + len(still), state.DOWNTIME)
+        rows = np.empty(int(self.scalars["downtimes"][0]) + len(still), state.ARRAYS["downtime"])
         rows[: len(rows) - len(still)] = self.arrays["downtime"][: len(rows) - len(still)]
         last = rows[len(rows) - len(still) :]
         last["node"], last["cause"] = still, nodes["down_cause"][still]

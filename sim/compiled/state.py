@@ -8,11 +8,12 @@ on, whatever a replication consists of. They keep to what numba compiles and imp
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from ettrick.sim.engine.kernel import EventPriority
+from ettrick.sim.engine.nodes import PLACES
 from ettrick.sim.quantiles import quantile
 from ettrick.sim.rng import uniform_one
 
@@ -69,6 +70,19 @@ BOUNDARY, RETURN, PHASE, FAILURE, ARRIVAL = (
     EventPriority.FAILURE,
     EventPriority.ARRIVAL,
 )
+
+
+class Size(NamedTuple):
+    """How long an array is: `times` a number of the scenario, and some more; is it zero when a replication begins."""
+
+    unit: str
+    times: int = 1
+    extra: int = 0
+    is_zero: bool = False
+
+
+SHARED, COPIED = Size("shared"), Size("copied")
+"""Sizes of what is made with the scenario: the loop reads that, or its copy of that."""
 
 
 class Scalars:
@@ -256,88 +270,88 @@ class Scalars:
     unsaved_drain_left: float
     unsaved_stall_left: float
     unsaved_is_first: bool
-    # Arrays: of the scenario and of the replication.
-    nodes: list[Node]
-    queue: list[EventRecord]
-    calls: list[CallRecord]
-    origins: list[Origin]
-    keys: list[int]
-    laws: list[float]
-    watchers: list[ObserverRecord]
-    tiers: list[TierRecord]
-    templates: list[StepRecord]
-    times: list[Time]
-    plans: list[PlanRecord]
-    current: list[int]
-    periods: list[float]
-    stalls: list[float]
-    ratios: list[float]
-    first_periods: list[float]
-    longest: list[int]
-    since_stop: list[float]
-    in_stop: list[bool]
-    firsts: list[float]
-    counts: list[int]
-    next_in_stop: list[bool]
-    held: list[StoreRecord]
-    restored: list[int]
-    damage: list[int]
-    hurt: list[int]
-    lacks: list[int]
-    gone: list[int]
-    stamped: list[int]
-    rung_of: list[RungRecord]
-    rung_plans: list[int]
-    tries: list[int]
-    evicts: list[int]
-    means: list[float]
-    tested: list[int]
-    pools: list[PoolRecord]
-    pool_order: list[int]
-    entry: list[PoolEntry]
-    pool_key: list[float]
-    clocks: list[ClockRecord]
-    dues: list[Due]
-    lives: list[LifeRecord]
-    link: list[LifeLink]
-    suspect: list[Suspect]
-    pending: list[CallRecord]
-    wait: list[Suspect]
-    phase: list[SegmentRecord]
-    stay: list[SegmentRecord]
-    patient: list[RepairRecord]
-    visits: list[VisitRecord]
-    piece: list[Risk]
-    lacking: list[int]
-    swapped: list[int]
+    # Arrays: of the scenario and of the replication. Those without a size are put in place when they are known.
+    nodes: Annotated[list[Node], COPIED]
+    queue: Annotated[list[EventRecord], Size("room")]
+    calls: Annotated[list[CallRecord], Size("room")]
+    origins: Annotated[list[Origin], SHARED]
+    keys: Annotated[list[int], Size("keys")]
+    laws: Annotated[list[float], SHARED]
+    watchers: Annotated[list[ObserverRecord], SHARED]
+    tiers: Annotated[list[TierRecord], COPIED]
+    templates: Annotated[list[StepRecord], SHARED]
+    times: Annotated[list[Time], SHARED]
+    plans: Annotated[list[PlanRecord], SHARED]
+    current: Annotated[list[int], Size("steps")]
+    periods: Annotated[list[float], SHARED]
+    stalls: Annotated[list[float], SHARED]
+    ratios: Annotated[list[float], SHARED]
+    first_periods: Annotated[list[float], SHARED]
+    longest: Annotated[list[int], SHARED]
+    since_stop: Annotated[list[float], Size("stops", 2, is_zero=True)]
+    in_stop: Annotated[list[bool], Size("stops", 2, is_zero=True)]
+    firsts: Annotated[list[float], Size("stops")]
+    counts: Annotated[list[int], Size("stops")]
+    next_in_stop: Annotated[list[bool], Size("stops")]
+    held: Annotated[list[StoreRecord], COPIED]
+    restored: Annotated[list[int], Size("stores", extra=1, is_zero=True)]
+    damage: Annotated[list[int], Size("job", is_zero=True)]
+    hurt: Annotated[list[int], Size("job")]
+    lacks: Annotated[list[int], Size("job")]
+    gone: Annotated[list[int], Size("job")]
+    stamped: Annotated[list[int], Size("job", extra=1, is_zero=True)]
+    rung_of: Annotated[list[RungRecord], SHARED]
+    rung_plans: Annotated[list[int], SHARED]
+    tries: Annotated[list[int], Size("rungs", is_zero=True)]
+    evicts: Annotated[list[int], SHARED]
+    means: Annotated[list[float], SHARED]
+    tested: Annotated[list[int], Size("room")]
+    pools: Annotated[list[PoolRecord], COPIED]
+    pool_order: Annotated[list[int], SHARED]
+    entry: Annotated[list[PoolEntry], Size("room", PLACES)]
+    pool_key: Annotated[list[float], Size("nodes", PLACES)]
+    clocks: Annotated[list[ClockRecord], Size("clocks", is_zero=True)]
+    dues: Annotated[list[Due], Size("room", 3)]
+    lives: Annotated[list[LifeRecord], Size("room")]
+    link: Annotated[list[LifeLink], Size("room")]
+    suspect: Annotated[list[Suspect], Size("room")]
+    pending: Annotated[list[CallRecord], Size("room")]
+    wait: Annotated[list[Suspect], Size("room")]
+    phase: Annotated[list[SegmentRecord], Size("steps", extra=1)]
+    stay: Annotated[list[SegmentRecord], Size("room")]
+    patient: Annotated[list[RepairRecord], Size("room")]
+    visits: Annotated[list[VisitRecord], Size("room", 2)]
+    piece: Annotated[list[Risk], Size("windows", extra=1)]
+    lacking: Annotated[list[int], Size("nodes")]
+    swapped: Annotated[list[int], Size("nodes")]
     """Nodes that were swapped although nobody was blamed since the job last stepped: `swaps` of them."""
-    hidden_in: list[int]
+    hidden_in: Annotated[list[int], Size("nodes")]
     """Pool of each, or -1 while it is in none."""
-    seat: list[int]
-    rank_place: list[int]
-    picked: list[int]
-    offset: list[int]
-    member: list[int]
-    outside_job: list[int]
+    seat: Annotated[list[int], Size("job")]
+    rank_place: Annotated[list[int], SHARED]
+    picked: Annotated[list[int], Size("job")]
+    offset: Annotated[list[int], SHARED]
+    member: Annotated[list[int], SHARED]
+    outside_job: Annotated[list[int], Size("nodes")]
     initial: list[LifeLink]
     sleeper: list[LifeLink]
     caught: list[LifeLink]
     begun_life: list[LifeLink]
     having: list[int]
-    row_time: list[float]
-    row_source: list[int]
-    row_slot: list[int]
-    row_round: list[int]
-    row_until: list[float]
-    table: list[float]
-    others_table: list[float]
-    absent: list[float]
-    edge: list[float]
-    down_time: list[float]
-    begun: list[int]
-    interrupted: list[int]
-    disrupted: list[int]
-    latencies: list[float]
+    row_time: Annotated[list[float], Size("room")]
+    row_source: Annotated[list[int], Size("room")]
+    row_slot: Annotated[list[int], Size("room")]
+    row_round: Annotated[list[int], Size("room")]
+    row_until: Annotated[list[float], Size("room")]
+    table: Annotated[list[float], Size("table", is_zero=True)]
+    others_table: Annotated[list[float], Size("table", is_zero=True)]
+    absent: Annotated[list[float], Size("buckets", is_zero=True)]
+    edge: Annotated[list[float], Size("windows", extra=2)]
+    down_time: Annotated[list[float], Size("nodes", extra=1)]
+    begun: Annotated[list[int], Size("causes", is_zero=True)]
+    interrupted: Annotated[list[int], Size("causes", is_zero=True)]
+    disrupted: Annotated[list[int], Size("causes", is_zero=True)]
+    latencies: Annotated[list[float], Size("causes", is_zero=True)]
     logged: list[Logged]
     downtime: list[Downtime]
     # Events by what became of them, as `ettrick.sim.engine.lives.Counts`.
@@ -705,49 +719,31 @@ class FailureId(NamedTuple):
 # Arrays of records.
 
 
+_NUMBERS = {int: np.dtype(np.int64), float: np.dtype(np.float64), bool: np.dtype(np.bool_)}
+
+
 @functools.cache
 def layout(record: type) -> np.dtype[np.void]:
     """Return the type of an array whose elements have the annotated fields of a record; of a list its address."""
-    kinds = {"int": "i8", "float": "f8", "bool": "?"}
-    fields = [
-        (f"{name}_at", "i8") if kind.startswith("list") else (name, kinds[kind])
-        for name, kind in record.__annotations__.items()
-    ]
+    hints = get_type_hints(record)
+    fields = [(name, _NUMBERS[kind]) if kind in _NUMBERS else (f"{name}_at", np.int64) for name, kind in hints.items()]
     return np.dtype(fields, align=True)
 
 
-NODE, EVENT, CALL, ORIGIN = layout(Node), layout(EventRecord), layout(CallRecord), layout(Origin)
-
-OBSERVER, TIER, STEP, PLAN, POOL = (
-    layout(ObserverRecord),
-    layout(TierRecord),
-    layout(StepRecord),
-    layout(PlanRecord),
-    layout(PoolRecord),
-)
-
-TIME, RUNG, STORE = layout(Time), layout(RungRecord), layout(StoreRecord)
-
-ENTRY, CLOCK, DUE, SLOT, LINK = (
-    layout(PoolEntry),
-    layout(ClockRecord),
-    layout(Due),
-    layout(LifeRecord),
-    layout(LifeLink),
-)
-
-SUSPECT, SEGMENT, PATIENT, VISIT = layout(Suspect), layout(SegmentRecord), layout(RepairRecord), layout(VisitRecord)
-
-RISK, LOGGED, DOWNTIME, SCALARS = layout(Risk), layout(Logged), layout(Downtime), layout(Scalars)
-
-_NUMBERS = {"int": np.dtype(np.int64), "float": np.dtype(np.float64), "bool": np.dtype(np.bool_)}
-
 ARRAYS: dict[str, np.dtype[Any]] = {
-    name: _NUMBERS[element] if (element := kind[5:-1]) in _NUMBERS else layout(globals()[element])
-    for name, kind in Scalars.__annotations__.items()
-    if kind.startswith("list")
+    name: _NUMBERS[element] if element in _NUMBERS else layout(element)
+    for name, kind in get_type_hints(Scalars).items()
+    if get_origin(kind) is list
+    for element in get_args(kind)
 }
 """The elements of each array of the scalars."""
+
+SIZES: dict[str, Size] = {
+    name: get_args(kind)[1]
+    for name, kind in get_type_hints(Scalars, include_extras=True).items()
+    if get_origin(kind) is Annotated
+}
+"""The sizes of the arrays that are there from the start."""
 
 
 # ----------------------------------------
