@@ -505,7 +505,7 @@ def end_life(s: Scalars, clock: int, time: float, order: int) -> None:
     if index < 0 or not it.is_on:
         return
     first = s.dues[clock * s.due_room]
-    if now + (first.due - read(s, clock, now)) > now or order_of(first.source, first.slot) > order:
+    if now + (first.time - read(s, clock, now)) > now or first.order > order:
         arm(s, clock, now)
         return
     pop_life(s, clock)

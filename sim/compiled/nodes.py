@@ -30,12 +30,15 @@ from ettrick.sim.compiled.state import (
     Node,
     PoolRecord,
     Scalars,
+    copy_entry,
     draw,
     draw_at,
     is_foreseen,
     life_of,
     mark,
     mark_at,
+    pop_entry,
+    push_entry,
     schedule,
 )
 from ettrick.sim.engine.kernel import order_of
@@ -61,6 +64,9 @@ SPARE_IDLE, IN_REPAIR, QUALIFICATION, UNALLOCATED = (
 )
 
 PROCESS_CLOCK, HELD_CLOCK, BUSY_CLOCK = 0, 1, 2
+
+TOKEN = 32
+"""Bits of the number of a life on the heap of a clock; its token follows."""
 
 # ----------------------------------------
 # Lives on the clocks of the job and of its nodes.
@@ -99,71 +105,28 @@ def push_life(s: Scalars, clock: int, index: int, due: float) -> None:
     it = s.clocks[clock]
     if it.size == s.due_room:
         raise FullError
-    heap = clock * s.due_room
     life = s.lives[index]
-    place = it.size
+    order, item = order_of(life.source, life.slot), life.token << TOKEN | index
+    push_entry(s.dues, clock * s.due_room, it.size, due, order, life.round, item)
     it.size += 1
-    while place > 0:
-        above = (place - 1) >> 1
-        if not is_before(s, due, life.source, life.slot, life.round, life.token, heap + above):
-            break
-        copy_due(s, heap + above, heap + place)
-        place = above
-    entry = s.dues[heap + place]
-    entry.due, entry.source, entry.slot, entry.round, entry.token = due, life.source, life.slot, life.round, life.token
-    entry.life = index
-
-
-def is_before(s: Scalars, due: float, source: int, slot: int, number: int, token: int, other: int) -> bool:
-    """Return whether a life ends before the one at a place of the heaps."""
-    it = s.dues[other]
-    if due != it.due:
-        return due < it.due
-    if source != it.source:
-        return source < it.source
-    if slot != it.slot:
-        return slot < it.slot
-    if number != it.round:
-        return number < it.round
-    return token < it.token
-
-
-def copy_due(s: Scalars, origin: int, target: int) -> None:
-    """Copy an entry of the heaps of clocks."""
-    a, b = s.dues[origin], s.dues[target]
-    b.due, b.source, b.slot, b.round, b.token, b.life = a.due, a.source, a.slot, a.round, a.token, a.life
 
 
 def pop_life(s: Scalars, clock: int) -> None:
     """Take the first life off the heap of a clock."""
     it = s.clocks[clock]
-    heap = clock * s.due_room
     it.size -= 1
-    count = it.size
-    last = s.dues[heap + count]
-    place = 0
-    while True:
-        below = 2 * place + 1
-        if below >= count:
-            break
-        if below + 1 < count:
-            other = s.dues[heap + below + 1]
-            if is_before(s, other.due, other.source, other.slot, other.round, other.token, heap + below):
-                below += 1
-        if is_before(s, last.due, last.source, last.slot, last.round, last.token, heap + below):
-            break
-        copy_due(s, heap + below, heap + place)
-        place = below
-    copy_due(s, heap + count, heap + place)
+    pop_entry(s.dues, clock * s.due_room, it.size)
 
 
 def first_life(s: Scalars, clock: int) -> int:
     """Return the first life of a clock to end, or -1; forget those whose node has left."""
-    it = s.clocks[clock]
-    heap = clock * s.due_room
-    while it.size > 0 and s.lives[s.dues[heap].life].token != s.dues[heap].token:
+    while s.clocks[clock].size > 0:
+        item = s.dues[clock * s.due_room].item
+        index = item & ((1 << TOKEN) - 1)
+        if s.lives[index].token == item >> TOKEN:
+            return index
         pop_life(s, clock)
-    return s.dues[heap].life if it.size > 0 else -1
+    return -1
 
 
 def arm(s: Scalars, clock: int, now: float) -> None:
@@ -171,7 +134,7 @@ def arm(s: Scalars, clock: int, now: float) -> None:
     it = s.clocks[clock]
     if it.is_on and first_life(s, clock) >= 0:
         first = s.dues[clock * s.due_room]
-        time, order = now + max(first.due - read(s, clock, now), 0.0), order_of(first.source, first.slot)
+        time, order = now + max(first.time - read(s, clock, now), 0.0), first.order
         if time < it.at or (time == it.at and order < it.order):
             it.at, it.order = time, order
             schedule(s, time, order, ON_LIFE, clock, order, 0, 0, 0, time)
@@ -456,17 +419,8 @@ def push(s: Scalars, place: int, index: int) -> None:
         elif s.pick == FEWEST_FAILURES:
             key = float(s.nodes[index].failed)
         s.pool_key[place * s.node_count + index] = key
-    heap = place * s.pool_room
-    at = pool.size
+    push_entry(s.entry, place * s.pool_room, pool.size, key, index, 0, index)
     pool.size += 1
-    while at > 0:
-        above = (at - 1) >> 1
-        other = s.entry[heap + above]
-        if other.key < key or (other.key == key and other.node < index):
-            break
-        s.entry[heap + at].key, s.entry[heap + at].node = other.key, other.node
-        at = above
-    s.entry[heap + at].key, s.entry[heap + at].node = key, index
 
 
 def pop(s: Scalars, place: int) -> int:
@@ -474,25 +428,9 @@ def pop(s: Scalars, place: int) -> int:
     pool = s.pools[place]
     heap = place * s.pool_room
     while pool.size > 0:
-        first_key, first = s.entry[heap].key, s.entry[heap].node
+        first_key, first = s.entry[heap].time, s.entry[heap].item
         pool.size -= 1
-        count = pool.size
-        key, index = s.entry[heap + count].key, s.entry[heap + count].node
-        at = 0
-        while True:
-            below = 2 * at + 1
-            if below >= count:
-                break
-            if below + 1 < count:
-                a, b = s.entry[heap + below], s.entry[heap + below + 1]
-                if b.key < a.key or (b.key == a.key and b.node < a.node):
-                    below += 1
-            other = s.entry[heap + below]
-            if key < other.key or (key == other.key and index < other.node):
-                break
-            s.entry[heap + at].key, s.entry[heap + at].node = other.key, other.node
-            at = below
-        s.entry[heap + at].key, s.entry[heap + at].node = key, index
+        pop_entry(s.entry, heap, pool.size)
         if s.nodes[first].place == place:
             if s.pick == LOWEST:
                 return first
@@ -518,10 +456,10 @@ def take_many(s: Scalars, count: int, now: float) -> None:
     pool = s.pools[IDLE]
     if s.pick == LOWEST and pool.size >= count and is_stretch(s, count):
         for index in range(count):
-            s.picked[index] = s.entry[index].node
+            s.picked[index] = s.entry[index].item
             s.nodes[s.picked[index]].place = JOB
         for index in range(count, pool.size):
-            s.entry[index - count].key, s.entry[index - count].node = s.entry[index].key, s.entry[index].node
+            copy_entry(s.entry, index, index - count)
         pool.size -= count
         change(pool, -count, now)
         return
@@ -549,8 +487,8 @@ def sort(numbers: list[int], count: int) -> None:
 def is_stretch(s: Scalars, count: int) -> bool:
     """Return whether the entries of the idle nodes are in order, and the first ones all here."""
     for index in range(s.pools[IDLE].size):
-        node = s.entry[index].node
-        if index and s.entry[index - 1].node >= node:
+        node = s.entry[index].item
+        if index and s.entry[index - 1].item >= node:
             return False
         if index < count and s.nodes[node].place != IDLE:
             return False

@@ -324,7 +324,8 @@ class Workspace:
         for name, members in lowered.members_of_pools.items():
             place = POOLS[name]
             chosen = entries[place, : len(members)]
-            chosen["node"] = members
+            chosen["item"] = chosen["order"] = members
+            chosen["number"] = 0
             if pick == state.LONGEST_IDLE:
                 keys = np.arange(scalars["picks"], scalars["picks"] + len(members), dtype=np.float64)
             elif pick == state.RANDOM:
@@ -334,7 +335,7 @@ class Workspace:
             else:
                 keys = np.zeros(len(members))
             scalars["picks"] += len(members)
-            chosen["key"] = keys
+            chosen["time"] = keys
             arrays["pools"]["size"][place] = len(members)
             if pick != state.LOWEST:
                 arrays["pool_key"][place * nodes + members] = keys

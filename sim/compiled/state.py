@@ -272,7 +272,7 @@ class Scalars:
     unsaved_is_first: bool
     # Arrays: of the scenario and of the replication. Those without a size are put in place when they are known.
     nodes: Annotated[list[Node], COPIED]
-    queue: Annotated[list[EventRecord], Size("room")]
+    queue: Annotated[list[HeapEntry], Size("room")]
     calls: Annotated[list[CallRecord], Size("room")]
     origins: Annotated[list[Origin], SHARED]
     keys: Annotated[list[int], Size("keys")]
@@ -308,10 +308,10 @@ class Scalars:
     tested: Annotated[list[int], Size("room")]
     pools: Annotated[list[PoolRecord], COPIED]
     pool_order: Annotated[list[int], SHARED]
-    entry: Annotated[list[PoolEntry], Size("room", PLACES)]
+    entry: Annotated[list[HeapEntry], Size("room", PLACES)]
     pool_key: Annotated[list[float], Size("nodes", PLACES)]
     clocks: Annotated[list[ClockRecord], Size("clocks", is_zero=True)]
-    dues: Annotated[list[Due], Size("room", 3)]
+    dues: Annotated[list[HeapEntry], Size("room", 3)]
     lives: Annotated[list[LifeRecord], Size("room")]
     link: Annotated[list[LifeLink], Size("room")]
     suspect: Annotated[list[Suspect], Size("room")]
@@ -402,13 +402,17 @@ class Node:
     parked: int
 
 
-class EventRecord:
-    """A place of the heap: time, order and number, and which call."""
+class HeapEntry:
+    """A place of a heap, and what it stands for: a call of the queue, a life of a clock, or a node of a pool.
+
+    The queue goes by time, order and number of the call; a clock by its reading [s] and the order and round of a life;
+    a pool by the key by which nodes are picked, and the node.
+    """
 
     time: float
     order: int
     number: int
-    call: int
+    item: int
 
 
 class CallRecord:
@@ -586,13 +590,6 @@ class PoolRecord:
     size: int
 
 
-class PoolEntry:
-    """A node in a pool by the key by which it is picked."""
-
-    key: float
-    node: int
-
-
 class ClockRecord:
     """Time that runs now and then; see `ettrick.sim.engine.job.ClockRecord`."""
 
@@ -602,17 +599,6 @@ class ClockRecord:
     at: float
     order: int
     size: int
-
-
-class Due:
-    """A life on the heap of a clock."""
-
-    due: float
-    source: int
-    slot: int
-    round: int
-    token: int
-    life: int
 
 
 class LifeRecord:
@@ -774,59 +760,62 @@ def schedule(
     call = s.calls[index]
     call.kind, call.source, call.slot, call.round = kind, source, slot, number
     call.node, call.count, call.due = node, count, due
-    event = s.number
+    push_entry(s.queue, 0, s.waiting, time, order, s.number, index)
     s.number += 1
-    queue = s.queue
-    place = s.waiting
     s.waiting += 1
-    while place > 0:
-        above = (place - 1) >> 1
-        if queue[above].time < time or (queue[above].time == time and queue[above].order <= order):
-            break
-        move_event(s, above, place)
-        place = above
-    put_event(s, place, time, order, event, index)
-
-
-def move_event(s: Scalars, origin: int, target: int) -> None:
-    """Copy an event of the heap."""
-    it = s.queue[origin]
-    put_event(s, target, it.time, it.order, it.number, it.call)
-
-
-def put_event(s: Scalars, place: int, time: float, order: int, number: int, call: int) -> None:
-    """Write an event to a place of the heap."""
-    it = s.queue[place]
-    it.time, it.order, it.number, it.call = time, order, number, call
-
-
-def is_sooner(s: Scalars, one: int, other: int) -> bool:
-    """Return whether an event of the heap comes before another one."""
-    a, b = s.queue[one], s.queue[other]
-    if a.time != b.time:
-        return a.time < b.time
-    return a.order < b.order or (a.order == b.order and a.number < b.number)
 
 
 def take_next(s: Scalars) -> int:
     """Take the first event off the queue, let it be now, and return its call."""
     s.now = s.queue[0].time
-    first = s.queue[0].call
+    call = s.queue[0].item
     s.waiting -= 1
-    last = s.waiting
+    pop_entry(s.queue, 0, s.waiting)
+    return call
+
+
+def push_entry(heap: list[HeapEntry], first: int, size: int, time: float, order: int, number: int, item: int) -> None:
+    """Enter something in a heap of `size` entries that begins at `first`."""
+    place = size
+    while place > 0:
+        above = (place - 1) >> 1
+        if not is_before(time, order, number, heap[first + above]):
+            break
+        copy_entry(heap, first + above, first + place)
+        place = above
+    it = heap[first + place]
+    it.time, it.order, it.number, it.item = time, order, number, item
+
+
+def pop_entry(heap: list[HeapEntry], first: int, size: int) -> None:
+    """Take the top off a heap that begins at `first`, and of which `size` entries are left."""
+    last = heap[first + size]
     place = 0
     while True:
         below = 2 * place + 1
-        if below >= last:
+        if below >= size:
             break
-        if below + 1 < last and is_sooner(s, below + 1, below):
-            below += 1
-        if is_sooner(s, last, below):
+        if below + 1 < size:
+            other = heap[first + below + 1]
+            below += is_before(other.time, other.order, other.number, heap[first + below])
+        if is_before(last.time, last.order, last.number, heap[first + below]):
             break
-        move_event(s, below, place)
+        copy_entry(heap, first + below, first + place)
         place = below
-    move_event(s, last, place)
-    return first
+    copy_entry(heap, first + size, first + place)
+
+
+def is_before(time: float, order: int, number: int, it: HeapEntry) -> bool:
+    """Return whether something comes before an entry of a heap."""
+    if time != it.time:
+        return time < it.time
+    return order < it.order or (order == it.order and number < it.number)
+
+
+def copy_entry(heap: list[HeapEntry], origin: int, target: int) -> None:
+    """Copy an entry of a heap."""
+    it, other = heap[origin], heap[target]
+    other.time, other.order, other.number, other.item = it.time, it.order, it.number, it.item
 
 
 def mark(s: Scalars, failure: FailureId, purpose: int) -> float:
