@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ettrick.analysis.validation import published_serving as published
 from ettrick.sim import catalog
 from ettrick.sim.steps.recommender import recommend
 from ettrick.sim.steps.serving import (
@@ -36,6 +35,7 @@ from ettrick.sim.steps.serving import (
     time_to_first_token,
     traffic,
 )
+from tests.calibrate import serving as calibrate
 from tests.cases import cases
 
 CHAT = Requests(1155.0, 211.0)
@@ -376,9 +376,9 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "serving"
 @pytest.mark.skipif(not DATA.exists(), reason="skipped: reference data not present")
 def test_published_steps_are_met() -> None:
     """The shipped constants meet dense steps within 9 %, mixtures within 25 %; prefills matter by 10 points."""
-    groups, _ = published.read(DATA / "served_agg.csv")
-    dense, mixtures = published.kinds(groups)
-    found = {name: np.abs(published.errors(part, {})).mean() for name, part in (("dense", dense), ("moe", mixtures))}
+    groups, _ = calibrate.read(DATA / "served_agg.csv")
+    dense, mixtures = calibrate.kinds(groups)
+    found = {name: np.abs(calibrate.errors(part, {})).mean() for name, part in (("dense", dense), ("moe", mixtures))}
     assert found["dense"] < 0.09
     assert found["moe"] < 0.25
     blind = [
@@ -386,21 +386,21 @@ def test_published_steps_are_met() -> None:
         for group in dense
     ]
     assert np.concatenate(blind).mean() > found["dense"] + 0.1
-    offline = published.offline(DATA, {})
+    offline = calibrate.offline(DATA, {})
     assert np.abs(np.concatenate(list(offline.values()))).mean() < 0.15
-    assert np.abs(published.one_factor(offline)).mean() < 0.10
-    assert np.abs(published.disaggregated(DATA)[0]).mean() < 0.30
+    assert np.abs(calibrate.one_factor(offline)).mean() < 0.10
+    assert np.abs(calibrate.disaggregated(DATA)[0]).mean() < 0.30
 
 
 @pytest.mark.skipif(not DATA.exists(), reason="skipped: reference data not present")
 def test_published_waits_phases_and_nodes_are_met() -> None:
     """Mean TTFT within 25 %, phases of an old stack within 20 %, metered nodes each 12 %; numbers ship as fitted."""
-    assert np.abs(published.first_tokens(published.mlperf(DATA))).mean() < 0.25
-    numbers, apart = published.phases(DATA)
+    assert np.abs(calibrate.first_tokens(calibrate.mlperf(DATA))).mean() < 0.25
+    numbers, apart = calibrate.phases(DATA)
     assert (np.abs(apart).mean(axis=0) < 0.20).all()
     engine, constants = catalog.engines()["vllm-eager"], catalog.serving_constants()
     for (of, name), value in numbers.items():
         shipped = constants.dispatch[name] if of == "dispatch" else getattr(engine, name)
         assert shipped == pytest.approx(value, rel=0.01)
-    assert np.abs(published.node_powers(DATA)).max() < 0.12
-    assert np.abs(np.concatenate(list(published.recommended(DATA).values()))).mean() < 0.35
+    assert np.abs(calibrate.node_powers(DATA)).max() < 0.12
+    assert np.abs(np.concatenate(list(calibrate.recommended(DATA).values()))).mean() < 0.35
