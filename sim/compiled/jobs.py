@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 
+from ettrick.sim.compiled import nodes, state
 from ettrick.sim.compiled.ladders import (
     DEAD,
     LOST,
@@ -24,73 +25,7 @@ from ettrick.sim.compiled.ladders import (
     time_to_work,
     undo_save,
 )
-from ettrick.sim.compiled.nodes import (
-    BUCKETS,
-    BUSY_CLOCK,
-    COLD,
-    HELD_CLOCK,
-    IDLE,
-    IN_REPAIR,
-    PROCESS_CLOCK,
-    QUALIFICATION,
-    SPARE,
-    WARM,
-    add_segment,
-    arm,
-    begin_repairs,
-    change,
-    close,
-    diagnose,
-    dissolve,
-    hide,
-    move,
-    seat_node,
-    send_to_repair,
-    show,
-    sort,
-    swap,
-    take,
-    take_down,
-    take_many,
-    turn,
-)
-from ettrick.sim.compiled.state import (
-    ACQUIRE,
-    AWAY,
-    BOTH,
-    EVICT,
-    LOWEST,
-    NEXT_RUNG,
-    NO,
-    NODES,
-    ON_DEFERRED,
-    ON_DETECTED,
-    ON_ELIGIBLE,
-    ON_LOOK,
-    ON_PHASE_END,
-    ON_TESTED,
-    ON_TIMEOUT,
-    PHASE,
-    PROCESSES,
-    REQUEUE,
-    RESTORE,
-    RETURN,
-    RUN,
-    SAVE,
-    STALL,
-    STORE_OUT,
-    STORES_KEPT,
-    FailureId,
-    FullError,
-    Origin,
-    Scalars,
-    StepRecord,
-    Time,
-    draw,
-    mark,
-    notice_of,
-    schedule,
-)
+from ettrick.sim.compiled.state import FailureId, FullError, Origin, Scalars, StepRecord, Time
 from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.policies.checkpoint.periodic import Periodic, advance, time_to
 from ettrick.sim.policies.contracts import Bucket, CheckpointState
@@ -123,7 +58,7 @@ NOT_YET = -math.inf
 
 def charge_step(s: Scalars, work: float, stalled: float, at_risk: float) -> None:
     """Charge stepping; see `ettrick.sim.engine.ledger.Account.step`."""
-    table = s.window * BUCKETS * s.causes
+    table = s.window * nodes.BUCKETS * s.causes
     s.table[table] += work * s.gpus
     s.table[table + CHECKPOINT_STALL * s.causes] += stalled
     if s.pieces and s.piece[s.pieces - 1].window == s.window:
@@ -157,7 +92,7 @@ def lose(s: Scalars, work: float, cause: int) -> None:
         piece = s.piece[s.pieces - 1]
         part = 1.0 if work >= piece.work else work / piece.work
         lost = piece.work * part
-        table = piece.window * BUCKETS * s.causes
+        table = piece.window * nodes.BUCKETS * s.causes
         s.table[table] -= lost * s.gpus
         s.table[table + LOST_WORK * s.causes + cause] += lost * s.gpus
         if part < 1.0:
@@ -181,10 +116,10 @@ def settle(s: Scalars, now: float) -> None:
     if s.series:
         stepped, paused = advance_stores(s, seconds)
         charge_step(s, stepped, max(seconds - stepped - paused, 0.0) * s.gpus, s.at_risk)
-        s.table[(s.window * BUCKETS + AUXILIARY) * s.causes] += paused * s.gpus
+        s.table[(s.window * nodes.BUCKETS + AUXILIARY) * s.causes] += paused * s.gpus
     else:
-        state, stepped = advance(saves_of(s), state_of(s), 1.0, s.step_time, seconds)
-        put_state(s, state)
+        saved, stepped = advance(saves_of(s), state_of(s), 1.0, s.step_time, seconds)
+        put_state(s, saved)
         charge_step(s, stepped, max(seconds - stepped, 0.0) * s.gpus, s.at_risk)
     s.running_seconds += seconds
     s.node_seconds += seconds * (s.positions - s.missing)
@@ -201,7 +136,7 @@ def wait_out(s: Scalars, now: float) -> None:
     while time < now:
         bucket, end = s.phase[index].bucket, s.phase[index].end
         stop = end if end < now else now
-        s.table[(s.window * BUCKETS + bucket) * s.causes + s.cause] += (stop - time) * s.gpus
+        s.table[(s.window * nodes.BUCKETS + bucket) * s.causes + s.cause] += (stop - time) * s.gpus
         if absent:
             s.absent[bucket] += (stop - time) * absent
         if bucket == CHECKPOINT_STALL:
@@ -225,11 +160,11 @@ def state_of(s: Scalars) -> CheckpointState:
     return CheckpointState(s.committed, s.at_risk, s.position, s.draining, s.drain_left, s.stall_left, s.is_first)
 
 
-def put_state(s: Scalars, state: CheckpointState) -> None:
+def put_state(s: Scalars, saved: CheckpointState) -> None:
     """Note what is saved."""
-    s.committed, s.at_risk, s.position = state.committed, state.at_risk, state.position
-    s.draining, s.drain_left, s.stall_left = state.draining, state.drain_left, state.stall_left
-    s.is_first = state.is_first
+    s.committed, s.at_risk, s.position = saved.committed, saved.at_risk, saved.position
+    s.draining, s.drain_left, s.stall_left = saved.draining, saved.drain_left, saved.stall_left
+    s.is_first = saved.is_first
 
 
 # ----------------------------------------
@@ -241,18 +176,18 @@ def expose(s: Scalars, now: float, exposed: int) -> None:
     if s.exposed == exposed:
         return
     s.exposed = exposed
-    on_nodes, on_processes = exposed in (BOTH, NODES), exposed in (BOTH, PROCESSES)
-    turn(s, PROCESS_CLOCK, now, on_processes)
-    arm(s, PROCESS_CLOCK, now)
-    turn(s, HELD_CLOCK, now, on_nodes)
-    arm(s, HELD_CLOCK, now)
-    turn(s, BUSY_CLOCK, now, on_nodes and on_processes)
-    arm(s, BUSY_CLOCK, now)
+    on_nodes, on_processes = exposed in (state.BOTH, state.NODES), exposed in (state.BOTH, state.PROCESSES)
+    nodes.turn(s, nodes.PROCESS_CLOCK, now, on_processes)
+    nodes.arm(s, nodes.PROCESS_CLOCK, now)
+    nodes.turn(s, nodes.HELD_CLOCK, now, on_nodes)
+    nodes.arm(s, nodes.HELD_CLOCK, now)
+    nodes.turn(s, nodes.BUSY_CLOCK, now, on_nodes and on_processes)
+    nodes.arm(s, nodes.BUSY_CLOCK, now)
     if s.waits and on_nodes:
         for index in range(s.waits):
             it = s.wait[index]
             order = order_of(it.source, it.slot)
-            schedule(s, now, order, ON_DEFERRED, it.source, it.slot, it.round, 0, 0, it.until)
+            state.schedule(s, now, order, state.ON_DEFERRED, it.source, it.slot, it.round, 0, 0, it.until)
         s.waits = 0
 
 
@@ -303,7 +238,7 @@ def expect_finish(s: Scalars, start: float) -> None:
     s.finish_at = start + time_to_do(s, todo)
     if s.finish_at < s.looks_at:
         s.looks_at = s.finish_at
-        schedule(s, s.looks_at, PHASE, ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
+        state.schedule(s, s.looks_at, state.PHASE, state.ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
 
 
 def follow(s: Scalars, plan: int, now: float) -> None:
@@ -311,7 +246,7 @@ def follow(s: Scalars, plan: int, now: float) -> None:
     first, count = s.plans[plan].first, s.plans[plan].count
     takes_nodes = False
     for index in range(count):
-        takes_nodes = takes_nodes or s.templates[first + index].kind in (ACQUIRE, REQUEUE)
+        takes_nodes = takes_nodes or s.templates[first + index].kind in (state.ACQUIRE, state.REQUEUE)
     s.steps = 0
     if s.ready_at > now and not takes_nodes:
         # Nodes that were taken before this failure are not there yet, even if it took none itself.
@@ -336,7 +271,7 @@ def begin_plan(s: Scalars, now: float) -> None:
     s.is_called = False
     for index in range(s.steps):
         step = s.templates[s.current[index]]
-        if step.kind == SAVE:
+        if step.kind == state.SAVE:
             s.saved_at = now + (s.stall + s.drain)
             if s.series:
                 save_stores(s)
@@ -345,12 +280,12 @@ def begin_plan(s: Scalars, now: float) -> None:
             s.unsaved_draining, s.unsaved_drain_left, s.unsaved_stall_left = s.draining, s.drain_left, s.stall_left
             s.unsaved_is_first = s.is_first
             put_state(s, CheckpointState(s.committed + s.at_risk, 0.0, 0.0, 0.0, 0.0, 0.0, True))
-        elif step.kind == EVICT:
+        elif step.kind == state.EVICT:
             first = first_evicted(s, step.in_a_row)
             for position in range(first, min(first + step.in_a_row, s.nodes_needed)):
                 harm(s, position, LOST)
-        elif step.kind in (REQUEUE, RESTORE):
-            roll_back(s, STORES_KEPT if step.kind == REQUEUE else step.keeps)
+        elif step.kind in (state.REQUEUE, state.RESTORE):
+            roll_back(s, state.STORES_KEPT if step.kind == state.REQUEUE else step.keeps)
             return
 
 
@@ -373,19 +308,19 @@ def proceed(s: Scalars, now: float) -> None:
     while s.step < s.steps:
         step = s.templates[s.current[s.step]]
         s.step += 1
-        if step.kind == RUN:
+        if step.kind == state.RUN:
             begin_run(s)
-            expose(s, now, BOTH)
+            expose(s, now, state.BOTH)
             if s.target < math.inf:
                 expect_finish(s, now)
             return
-        if step.kind == ACQUIRE:
+        if step.kind == state.ACQUIRE:
             if acquire(s, step, now):
                 return
-        elif step.kind == REQUEUE:
+        elif step.kind == state.REQUEUE:
             if requeue(s, step, now):
                 return
-        elif step.kind == EVICT:
+        elif step.kind == state.EVICT:
             evict(s, step, now)
         elif pause(s, now):
             return
@@ -401,7 +336,7 @@ def time_of(s: Scalars, step: StepRecord) -> float:
         usual += mean
         if time.law >= 0:
             above += seconds - mean
-    if step.kind != REQUEUE:
+    if step.kind != state.REQUEUE:
         s.excess += above * step.scale
     elif total < math.inf:
         s.excess += (total - usual) * step.scale
@@ -415,7 +350,7 @@ def draw_time(s: Scalars, time: Time) -> tuple[float, float]:
     """Return a time and its mean [s]."""
     if time.law < 0:
         return time.seconds, time.mean
-    number = mark(s, FailureId(s.mark_source, s.mark_slot, s.mark_round), time.purpose)
+    number = state.mark(s, FailureId(s.mark_source, s.mark_slot, s.mark_round), time.purpose)
     draws = s.joiners if time.draws < 0 else time.draws
     if draws > 1:
         number = min(number ** (1 / draws), MOST)
@@ -435,9 +370,9 @@ def pause(s: Scalars, now: float) -> bool:
     count = 0
     following = -1
     while True:
-        if step.kind == STALL:
+        if step.kind == state.STALL:
             bucket, seconds = step.bucket, time_of(s, step)
-        elif step.kind == SAVE:
+        elif step.kind == state.SAVE:
             bucket, seconds = CHECKPOINT_STALL, s.stall + s.drain
         else:
             is_waiting = s.store_back > end and s.restore_store == 0 and s.committed + s.at_risk > 0
@@ -453,7 +388,7 @@ def pause(s: Scalars, now: float) -> bool:
             break
         step = s.templates[s.current[s.step]]
         following = step.kind
-        if following not in (STALL, SAVE, RESTORE) or step.exposed != exposed:
+        if following not in (state.STALL, state.SAVE, state.RESTORE) or step.exposed != exposed:
             break
         s.step += 1
     if not count:
@@ -461,14 +396,14 @@ def pause(s: Scalars, now: float) -> bool:
     s.is_running = False
     s.segment = 0
     expose(s, now, exposed)
-    if exposed == BOTH and following == RUN:
+    if exposed == state.BOTH and following == state.RUN:
         # Nothing is decided when the waiting ends: no event, settle() turns it into running.
         s.run_at = end
         if s.target < math.inf:
             s.counts_steps = True
             expect_finish(s, end)
         return True
-    schedule(s, end, PHASE, ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
+    state.schedule(s, end, state.PHASE, state.ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
@@ -476,12 +411,12 @@ def requeue(s: Scalars, step: StepRecord, now: float) -> bool:
     """Give the nodes back; after the delay the job enters the queue. Return whether it waits."""
     stop(s, now)
     delay = time_of(s, step)
-    roll_back(s, STORES_KEPT)
+    roll_back(s, state.STORES_KEPT)
     release(s, now)
     if delay == math.inf:
         s.given_up = now
-    wait(s, RESCHEDULE if delay < math.inf else GIVEN_UP, math.inf, now, NO)
-    schedule(s, now + delay, PHASE, ON_ELIGIBLE, 0, s.epoch, 0, 0, 0, 0.0)
+    wait(s, RESCHEDULE if delay < math.inf else GIVEN_UP, math.inf, now, state.NO)
+    state.schedule(s, now + delay, state.PHASE, state.ON_ELIGIBLE, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
@@ -492,10 +427,10 @@ def requeue(s: Scalars, step: StepRecord, now: float) -> bool:
 def release(s: Scalars, now: float) -> None:
     """Make the nodes of the job idle; those picked by number stay at its positions."""
     s.is_holding = False
-    change(s.pools[IDLE], s.nodes_needed - s.missing, now)
+    nodes.change(s.pools[nodes.IDLE], s.nodes_needed - s.missing, now)
     s.is_block = True
-    if s.pick != LOWEST:
-        dissolve(s, now)
+    if s.pick != state.LOWEST:
+        nodes.dissolve(s, now)
 
 
 def acquire(s: Scalars, step: StepRecord, now: float) -> bool:
@@ -508,21 +443,21 @@ def acquire(s: Scalars, step: StepRecord, now: float) -> bool:
     s.is_starved = True
     wait(s, STARVED, math.inf, now, step.exposed)
     if step.timeout < math.inf:
-        schedule(s, now + step.timeout, PHASE, ON_TIMEOUT, 0, s.epoch, 0, 0, 0, 0.0)
+        state.schedule(s, now + step.timeout, state.PHASE, state.ON_TIMEOUT, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
 def take_way_out(s: Scalars, step: StepRecord, now: float) -> None:
     """Follow the plan of a job that has waited for nodes in vain."""
-    follow(s, climb(s, s.rung + 1, 1) if step.otherwise == NEXT_RUNG else step.otherwise, now)
+    follow(s, climb(s, s.rung + 1, 1) if step.otherwise == state.NEXT_RUNG else step.otherwise, now)
 
 
 def replace(s: Scalars, step: StepRecord, may_miss: int, now: float) -> bool:
     """Give the job nodes until it misses no more than `may_miss`; return whether there were enough."""
     if s.swaps:
-        hide(s, now)
+        nodes.hide(s, now)
         is_enough = take_missing(s, step, may_miss, now)
-        show(s, now)
+        nodes.show(s, now)
         if is_enough:
             return True
     return take_missing(s, step, may_miss, now)
@@ -532,7 +467,7 @@ def take_missing(s: Scalars, step: StepRecord, may_miss: int, now: float) -> boo
     """Give the job nodes of the pools until it misses no more than `may_miss`; return whether there were enough."""
     if s.missing > 1:
         # Replacements come in the order of their numbers.
-        sort(s.lacking, s.missing)
+        nodes.sort(s.lacking, s.missing)
         for index in range(s.missing // 2):
             other = s.missing - 1 - index
             s.lacking[index], s.lacking[other] = s.lacking[other], s.lacking[index]
@@ -547,14 +482,14 @@ def take_missing(s: Scalars, step: StepRecord, may_miss: int, now: float) -> boo
             elif number == 3:
                 place = step.pool_3
             if place >= 0:
-                index = take(s, place, now)
+                index = nodes.take(s, place, now)
             if index >= 0:
                 break
         if index < 0:
             return False
-        is_alone = place in (WARM, COLD) and get_ready(s, place, now)
+        is_alone = place in (nodes.WARM, nodes.COLD) and get_ready(s, place, now)
         s.missing -= 1
-        seat_node(s, s.lacking[s.missing], index, now)
+        nodes.seat_node(s, s.lacking[s.missing], index, now)
         if is_alone and (step.fill or s.missing > may_miss):
             s.step -= 1
             return True
@@ -576,10 +511,10 @@ def get_ready(s: Scalars, place: int, now: float) -> bool:
 
 def fill_spares(s: Scalars, now: float) -> None:
     """Fill the hot spares up: from the idle nodes, and from the cold ones if those were called upon anyway."""
-    spare = s.pools[SPARE]
-    move(s, IDLE, SPARE, spare.target - spare.count, now)
-    while s.is_called and spare.count < spare.target and move(s, COLD, SPARE, 1, now):
-        if get_ready(s, COLD, now):
+    spare = s.pools[nodes.SPARE]
+    nodes.move(s, nodes.IDLE, nodes.SPARE, spare.target - spare.count, now)
+    while s.is_called and spare.count < spare.target and nodes.move(s, nodes.COLD, nodes.SPARE, 1, now):
+        if get_ready(s, nodes.COLD, now):
             s.step -= 1
             return
 
@@ -589,7 +524,7 @@ def await_nodes(s: Scalars, step: StepRecord, now: float) -> bool:
     if s.ready_at <= now:
         return False
     wait(s, STARVED, s.ready_at, now, step.exposed)
-    schedule(s, s.ready_at, PHASE, ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
+    state.schedule(s, s.ready_at, state.PHASE, state.ON_PHASE_END, 0, s.epoch, 0, 0, 0, 0.0)
     return True
 
 
@@ -612,25 +547,25 @@ def serve_queue(s: Scalars, now: float) -> bool:
     if not s.is_queued:
         return False
     # Hot spares are kept for restarts: it fits beside all spares, so that it is never short of more than are out.
-    short = s.nodes_needed - s.pools[IDLE].count
-    if 0 < short <= s.pools[SPARE].count:
-        move(s, SPARE, IDLE, short, now)
-    if s.nodes_needed > s.pools[IDLE].count:
+    short = s.nodes_needed - s.pools[nodes.IDLE].count
+    if 0 < short <= s.pools[nodes.SPARE].count:
+        nodes.move(s, nodes.SPARE, nodes.IDLE, short, now)
+    if s.nodes_needed > s.pools[nodes.IDLE].count:
         return False
     s.is_queued = False
     settle(s, now)
     s.is_holding = True
     if s.is_block:
         s.is_block = False
-        change(s.pools[IDLE], s.missing - s.nodes_needed, now)
+        nodes.change(s.pools[nodes.IDLE], s.missing - s.nodes_needed, now)
     if s.missing < s.nodes_needed:
-        swap(s, now)
+        nodes.swap(s, now)
     else:
         # Neighbours in rank sit on neighbouring nodes.
-        take_many(s, s.missing, now)
+        nodes.take_many(s, s.missing, now)
         s.missing = 0
         for rank in range(s.nodes_needed):
-            seat_node(s, s.rank_place[rank], s.picked[rank], now)
+            nodes.seat_node(s, s.rank_place[rank], s.picked[rank], now)
     if math.isnan(s.start):
         s.start = now
     s.mark_source, s.mark_slot, s.mark_round = s.sources, s.starts, 0
@@ -656,7 +591,7 @@ def hit(s: Scalars, failure: FailureId, now: float, latency: float) -> None:
     else:
         s.merged += 1
     if origin.store_out >= 0:
-        s.store_back = max(s.store_back, now + draw(s, origin.store_out, failure, STORE_OUT))
+        s.store_back = max(s.store_back, now + state.draw(s, origin.store_out, failure, state.STORE_OUT))
     known = now + latency
     takes_nodes = origin.away >= 0
     if s.is_detecting and not takes_nodes:
@@ -665,11 +600,11 @@ def hit(s: Scalars, failure: FailureId, now: float, latency: float) -> None:
         if known < s.detect_at:
             s.detect_at = known
             s.epoch += 1
-            schedule(s, known, PHASE, ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
+            state.schedule(s, known, state.PHASE, state.ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
         return
     is_saving = s.saved_at > now
     # A save that is cut off by somebody who waits for one begins again; who takes no nodes has waited for it.
-    s.saves = takes_nodes and (is_running or is_saving) and s.stall + s.drain <= notice_of(s, failure)
+    s.saves = takes_nodes and (is_running or is_saving) and s.stall + s.drain <= state.notice_of(s, failure)
     is_leaving = is_saving and s.fail_source >= 0 and s.origins[s.fail_source].away >= 0
     stop(s, now)
     reboot(s, origin)
@@ -683,8 +618,8 @@ def hit(s: Scalars, failure: FailureId, now: float, latency: float) -> None:
         s.is_detecting = True
         s.detect_at = known
         # Where no process ran, none runs until somebody knows.
-        wait(s, DETECTION, math.inf, now, NODES if s.exposed == NODES else BOTH)
-        schedule(s, known, PHASE, ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
+        wait(s, DETECTION, math.inf, now, state.NODES if s.exposed == state.NODES else state.BOTH)
+        state.schedule(s, known, state.PHASE, state.ON_DETECTED, 0, s.epoch, 0, 0, 0, 0.0)
     else:
         s.is_running = False
         answer(s, now)
@@ -734,7 +669,7 @@ def answer(s: Scalars, now: float) -> None:
     if away >= 0:
         # Nothing has failed that the recovery would have to know of.
         time = s.times[s.templates[s.plans[s.away_plan].first].first_time]
-        time.seconds = time.mean = draw(s, away, FailureId(s.fail_source, s.fail_slot, s.fail_round), AWAY)
+        time.seconds = time.mean = state.draw(s, away, FailureId(s.fail_source, s.fail_slot, s.fail_round), state.AWAY)
         follow(s, s.away_plan, now)
     elif s.rungs:
         follow(s, first_plan(s), now)
@@ -750,16 +685,16 @@ def remove_victims(s: Scalars, now: float) -> None:
         failure = FailureId(it.source, it.slot, it.round)
         origin = s.origins[it.source]
         if origin.by_course:
-            diagnose(s, it.node, failure, now)
+            nodes.diagnose(s, it.node, failure, now)
         elif s.nodes[it.node].outages and s.nodes[it.node].in_job:
             cause = s.nodes[it.node].down_cause
-            send_to_repair(s, it.node, cause, now, s.origins[cause - 1].bucket)
+            nodes.send_to_repair(s, it.node, cause, now, s.origins[cause - 1].bucket)
         if s.minds_nodes and s.nodes[it.node].in_job and (origin.reboots or origin.ends_rank):
             # It stays, with what the failure has left of it.
             what = (REBOOTED if origin.reboots else 0) | (DEAD if origin.ends_rank else 0)
             harm(s, s.nodes[it.node].position, what)
     s.suspects = 0
-    begin_repairs(s, now)
+    nodes.begin_repairs(s, now)
 
 
 def evict(s: Scalars, step: StepRecord, now: float) -> None:
@@ -773,21 +708,21 @@ def evict(s: Scalars, step: StepRecord, now: float) -> None:
         if index >= 0 and s.nodes[index].in_job and s.nodes[index].outages == 0:
             s.tested[s.tests] = index
             s.tests += 1
-            take_down(s, index, s.cause, now)
-            send_to_repair(s, index, s.cause, now, QUALIFICATION)
+            nodes.take_down(s, index, s.cause, now)
+            nodes.send_to_repair(s, index, s.cause, now, nodes.QUALIFICATION)
             # Other outages of the node may last longer.
-            add_segment(s, s.nodes[index], QUALIFICATION, now + step.timeout * step.scale)
-            s.nodes[index].stay_bucket = IN_REPAIR
+            nodes.add_segment(s, s.nodes[index], nodes.QUALIFICATION, now + step.timeout * step.scale)
+            s.nodes[index].stay_bucket = nodes.IN_REPAIR
     count = s.tests - begin
     s.evicted += count
-    schedule(s, now + step.timeout * step.scale, RETURN, ON_TESTED, 0, begin, 0, 0, count, 0.0)
+    state.schedule(s, now + step.timeout * step.scale, state.RETURN, state.ON_TESTED, 0, begin, 0, 0, count, 0.0)
 
 
 def end_test(s: Scalars, first: int, count: int, now: float) -> None:
     """Let nodes that have passed their test wait for work again."""
     is_any = False
     for index in range(first, first + count):
-        is_any = close(s, s.tested[index], now) or is_any
+        is_any = nodes.close(s, s.tested[index], now) or is_any
     if is_any:
         offer(s, now)
 
@@ -795,7 +730,7 @@ def end_test(s: Scalars, first: int, count: int, now: float) -> None:
 def finish(s: Scalars, now: float, is_finished: bool) -> None:
     """Close the job, which is settled, and free its nodes if it is done."""
     stop(s, now)
-    expose(s, now, NO)
+    expose(s, now, state.NO)
     s.is_running = False
     s.end_of_job = now
     s.is_finished = is_finished

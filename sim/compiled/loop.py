@@ -4,106 +4,8 @@ from __future__ import annotations
 
 import math
 
-from ettrick.sim.compiled.jobs import (
-    NOT_YET,
-    answer,
-    end_test,
-    expect_finish,
-    finish,
-    hit,
-    offer,
-    proceed,
-    save_before,
-    serve_queue,
-    settle,
-    stop,
-    take_way_out,
-    wait,
-)
-from ettrick.sim.compiled.nodes import (
-    BUCKETS,
-    HELD_CLOCK,
-    IN_REPAIR,
-    PROCESS_CLOCK,
-    REPAIR,
-    WITHHELD,
-    add_link,
-    admit,
-    arm,
-    begin_hidden,
-    close,
-    continue_service,
-    drop_hidden,
-    drop_life,
-    end_visit,
-    finish_course,
-    first_life,
-    has_hidden,
-    keep_hidden,
-    keep_life,
-    member_of,
-    mend,
-    new_life,
-    pop_life,
-    push_life,
-    push_node_life,
-    read,
-    renew,
-    send_to_repair,
-    settle_nodes,
-    size_of,
-    take_down,
-    take_out,
-    take_to_repair,
-)
-from ettrick.sim.compiled.state import (
-    ARRIVAL,
-    BOTH,
-    BOUNDARY,
-    FAILURE,
-    IDLE_MARK,
-    IN_SERVICE,
-    INTERRUPTS,
-    LIFE,
-    NEVER,
-    NO,
-    NODES,
-    ON_ARRIVAL,
-    ON_CANDIDATE,
-    ON_DEFERRED,
-    ON_DETECTED,
-    ON_ELIGIBLE,
-    ON_END,
-    ON_HIDDEN,
-    ON_LIFE,
-    ON_LOOK,
-    ON_ONSET,
-    ON_PHASE_END,
-    ON_REPAIRED,
-    ON_RETURN,
-    ON_ROW,
-    ON_SAVED,
-    ON_TESTED,
-    ON_TIMEOUT,
-    ON_VISIT_END,
-    ON_WARM,
-    ON_WINDOW,
-    PHASE,
-    PROCESSES,
-    REPAIR_MARK,
-    RETURN,
-    FailureId,
-    FullError,
-    Scalars,
-    draw,
-    draw_at,
-    is_foreseen,
-    life_of,
-    mark,
-    notice_of,
-    schedule,
-    take_next,
-)
+from ettrick.sim.compiled import jobs, nodes, state
+from ettrick.sim.compiled.state import FailureId, FullError, Scalars
 from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.silent import ONSET
@@ -119,7 +21,7 @@ def simulate(s: Scalars) -> None:
     """Simulate until the horizon or the end of the job."""
     start(s)
     while s.is_open:
-        index = take_next(s)
+        index = state.take_next(s)
         call = s.calls[index]
         if s.events < s.log_room:
             s.logged[s.events].time, s.logged[s.events].kind = s.now, call.kind
@@ -133,54 +35,54 @@ def simulate(s: Scalars) -> None:
 def act(s: Scalars, kind: int, source: int, slot: int, number: int, node: int, count: int, due: float) -> None:
     """Do what an event is for."""
     now = s.now
-    if kind == ON_ROW:
+    if kind == state.ON_ROW:
         next_row(s)
-    elif kind == ON_CANDIDATE:
+    elif kind == state.ON_CANDIDATE:
         consider(s, source, slot, number, math.nan, due)
-    elif kind == ON_DEFERRED:
+    elif kind == state.ON_DEFERRED:
         consider_deferred(s, source, slot, number, due)
-    elif kind == ON_LIFE:
+    elif kind == state.ON_LIFE:
         end_life(s, source, due, slot)
-    elif kind == ON_HIDDEN:
+    elif kind == state.ON_HIDDEN:
         if s.lives[source].token == slot:
             strike_hidden(s, source)
-    elif kind == ON_ONSET:
+    elif kind == state.ON_ONSET:
         catch(s, source, slot, number)
-    elif kind == ON_RETURN:
+    elif kind == state.ON_RETURN:
         end_outage(s, FailureId(source, slot, number), node, count)
-    elif kind == ON_SAVED:
+    elif kind == state.ON_SAVED:
         strike_late(s, FailureId(source, slot, number), node, count, due)
-    elif kind == ON_TESTED:
-        end_test(s, slot, count, now)
-    elif kind in (ON_REPAIRED, ON_VISIT_END):
-        if kind == ON_REPAIRED:
-            finish_course(s, source, now)
+    elif kind == state.ON_TESTED:
+        jobs.end_test(s, slot, count, now)
+    elif kind in (state.ON_REPAIRED, state.ON_VISIT_END):
+        if kind == state.ON_REPAIRED:
+            nodes.finish_course(s, source, now)
         else:
-            end_visit(s, source, now)
+            nodes.end_visit(s, source, now)
         if s.has_offer:
             s.has_offer = False
-            offer(s, now)
-    elif kind in (ON_PHASE_END, ON_DETECTED, ON_ELIGIBLE, ON_TIMEOUT):
+            jobs.offer(s, now)
+    elif kind in (state.ON_PHASE_END, state.ON_DETECTED, state.ON_ELIGIBLE, state.ON_TIMEOUT):
         if slot == s.epoch:
             go_on(s, kind)
-    elif kind == ON_LOOK:
+    elif kind == state.ON_LOOK:
         if due == s.looks_at:
             look(s)
-    elif kind == ON_ARRIVAL:
+    elif kind == state.ON_ARRIVAL:
         s.is_queued = True
-        if serve_queue(s, now):
-            proceed(s, now)
-    elif kind == ON_WINDOW:
+        if jobs.serve_queue(s, now):
+            jobs.proceed(s, now)
+    elif kind == state.ON_WINDOW:
         open_window(s)
-    elif kind == ON_WARM:
+    elif kind == state.ON_WARM:
         warm_up(s)
-    elif kind == ON_END:
+    elif kind == state.ON_END:
         end(s, now)
 
 
 def start(s: Scalars) -> None:
     """Put the first events on the queue, in the order of `ettrick.sim.engine.simulation`."""
-    schedule(s, s.arrival, ARRIVAL, ON_ARRIVAL, 0, 0, 0, 0, 0, 0.0)
+    state.schedule(s, s.arrival, state.ARRIVAL, state.ON_ARRIVAL, 0, 0, 0, 0, 0, 0.0)
     start_lives(s)
     for index in range(s.outages):
         it = s.initial[index]
@@ -188,16 +90,16 @@ def start(s: Scalars) -> None:
     expect_row(s)
     for index in range(s.dormant):
         it = s.sleeper[index]
-        if not has_hidden(s, it.slot, it.source):
-            keep_hidden(s, new_life(s, it.slot, it.source, it.slot, 0, math.inf))
+        if not nodes.has_hidden(s, it.slot, it.source):
+            nodes.keep_hidden(s, nodes.new_life(s, it.slot, it.source, it.slot, 0, math.inf))
     for index in range(s.onsets):
         it = s.caught[index]
-        schedule(s, it.due, FAILURE, ON_ONSET, it.source, it.slot, 0, 0, 0, 0.0)
-    schedule(s, s.end, 0, ON_END, 0, 0, 0, 0, 0, 0.0)
+        state.schedule(s, it.due, state.FAILURE, state.ON_ONSET, it.source, it.slot, 0, 0, 0, 0.0)
+    state.schedule(s, s.end, 0, state.ON_END, 0, 0, 0, 0, 0, 0.0)
     if s.warmup > 0:
-        schedule(s, s.warmup, BOUNDARY, ON_WARM, 0, 0, 0, 0, 0, 0.0)
+        state.schedule(s, s.warmup, state.BOUNDARY, state.ON_WARM, 0, 0, 0, 0, 0, 0.0)
     if s.windows > 0 and s.warmup + s.windows < s.end:
-        schedule(s, s.warmup + s.windows, BOUNDARY, ON_WINDOW, 0, 0, 0, 0, 0, s.warmup + s.windows)
+        state.schedule(s, s.warmup + s.windows, state.BOUNDARY, state.ON_WINDOW, 0, 0, 0, 0, 0, s.warmup + s.windows)
 
 
 def start_lives(s: Scalars) -> None:
@@ -206,26 +108,26 @@ def start_lives(s: Scalars) -> None:
         it = s.begun_life[index]
         origin = s.origins[it.source]
         if origin.hidden:
-            begin_hidden(s, new_life(s, it.slot, it.source, it.slot, 0, it.due), it.due, 0.0)
+            nodes.begin_hidden(s, nodes.new_life(s, it.slot, it.source, it.slot, 0, it.due), it.due, 0.0)
         elif origin.of_job:
-            clock = HELD_CLOCK if origin.away >= 0 else PROCESS_CLOCK
-            push_life(s, clock, new_life(s, -1, it.source, it.slot, it.round, it.due), it.due)
+            clock = nodes.HELD_CLOCK if origin.away >= 0 else nodes.PROCESS_CLOCK
+            nodes.push_life(s, clock, nodes.new_life(s, -1, it.source, it.slot, it.round, it.due), it.due)
         else:
             node = it.slot // origin.divisor
             s.nodes[node].has_clock = True
             s.uses_lives = True
-            keep_life(s, new_life(s, node, it.source, it.slot, it.round, it.due))
+            nodes.keep_life(s, nodes.new_life(s, node, it.source, it.slot, it.round, it.due))
 
 
 def start_outage(s: Scalars, failure: FailureId, remaining: float) -> None:
     """Begin the simulation with a node in repair; a life that begins at its return is the first."""
     first, count = nodes_of(s, failure)
-    for number in range(size_of(count)):
-        index = member_of(s, first, count, number)
-        take_down(s, index, failure.source + 1, 0.0)
-        if s.nodes[index].place not in (REPAIR, WITHHELD):
-            send_to_repair(s, index, failure.source + 1, 0.0, IN_REPAIR)
-    schedule(s, remaining, RETURN, ON_RETURN, failure.source, failure.slot, -1, first, count, 0.0)
+    for number in range(nodes.size_of(count)):
+        index = nodes.member_of(s, first, count, number)
+        nodes.take_down(s, index, failure.source + 1, 0.0)
+        if s.nodes[index].place not in (nodes.REPAIR, nodes.WITHHELD):
+            nodes.send_to_repair(s, index, failure.source + 1, 0.0, nodes.IN_REPAIR)
+    state.schedule(s, remaining, state.RETURN, state.ON_RETURN, failure.source, failure.slot, -1, first, count, 0.0)
 
 
 # ----------------------------------------
@@ -236,7 +138,7 @@ def expect_row(s: Scalars) -> None:
     """Let the next row of the trace come due in its time."""
     if s.row < s.rows:
         order = order_of(s.row_source[s.row], s.row_slot[s.row])
-        schedule(s, s.row_time[s.row], order, ON_ROW, 0, 0, 0, 0, 0, 0.0)
+        state.schedule(s, s.row_time[s.row], order, state.ON_ROW, 0, 0, 0, 0, 0, 0.0)
 
 
 def next_row(s: Scalars) -> None:
@@ -248,15 +150,15 @@ def next_row(s: Scalars) -> None:
     if failure.round <= NOTICE:
         first, count = nodes_of(s, failure)
         if holds_any(s, first, count):
-            save_before(s, failure.source + 1, s.now, s.row_until[row])
+            jobs.save_before(s, failure.source + 1, s.now, s.row_until[row])
         return
     consider(s, failure.source, failure.slot, failure.round, s.row_until[row], math.nan)
 
 
 def holds_any(s: Scalars, first: int, count: int) -> bool:
     """Return whether the job holds a node, of some, that is up."""
-    for index in range(size_of(count)):
-        node = s.nodes[member_of(s, first, count, index)]
+    for index in range(nodes.size_of(count)):
+        node = s.nodes[nodes.member_of(s, first, count, index)]
         if node.in_job and node.outages == 0:
             return s.is_holding
     return False
@@ -265,18 +167,18 @@ def holds_any(s: Scalars, first: int, count: int) -> bool:
 def consider(s: Scalars, source: int, slot: int, number: int, until: float, due: float) -> None:
     """Deal with a life that ends now, unless its clock stood still meanwhile."""
     origin = s.origins[source]
-    if origin.clock == IN_SERVICE:
+    if origin.clock == state.IN_SERVICE:
         node = slot // origin.divisor
         it = s.nodes[node]
         due = s.now if math.isnan(due) else due
         if it.is_down or due + it.was_down > s.now * (1 + 1e-12):
             # It has not served so long yet, because it was down in between.
-            continue_service(s, node, source, slot, number, due)
+            nodes.continue_service(s, node, source, slot, number, due)
             return
         occur(s, FailureId(source, slot, number), until, False)
-        if origin.renews != NEVER:
+        if origin.renews != state.NEVER:
             # The clock stands still while the node is down, so both renewals begin at the same reading.
-            continue_service(s, node, source, slot, number + 1, due + life_of(s, source, slot, number + 1))
+            nodes.continue_service(s, node, source, slot, number + 1, due + state.life_of(s, source, slot, number + 1))
         return
     occur(s, FailureId(source, slot, number), until, False)
 
@@ -298,13 +200,13 @@ def occur(s: Scalars, failure: FailureId, until: float, waited: bool) -> None:
         s.faults += 1
         s.failures += 1
         s.hits += 1
-        hit(s, failure, s.now, detect(s, failure))
+        jobs.hit(s, failure, s.now, detect(s, failure))
         return
     first, count = nodes_of(s, failure)
     inside, outside, are_withheld = 0, 0, count >= 0
-    for index in range(size_of(count)):
-        node = s.nodes[member_of(s, first, count, index)]
-        are_withheld = are_withheld and node.place == WITHHELD
+    for index in range(nodes.size_of(count)):
+        node = s.nodes[nodes.member_of(s, first, count, index)]
+        are_withheld = are_withheld and node.place == nodes.WITHHELD
         if node.outages:
             continue
         if node.in_job and s.is_holding:
@@ -315,18 +217,18 @@ def occur(s: Scalars, failure: FailureId, until: float, waited: bool) -> None:
         drop(s, failure, inside, until)  # nobody gets any of these nodes: nothing happens to them
         return
     # The common case first: a fault of one node, which can be hit where it is.
-    is_hit = (waited or s.exposed == BOTH) if inside else (origin.always or count < 0)
+    is_hit = (waited or s.exposed == state.BOTH) if inside else (origin.always or count < 0)
     if not is_hit:
-        is_hit = bool(inside) and s.exposed == BOTH
-    if not is_hit and (not inside or outside or s.exposed == NODES):
-        is_hit = mark(s, failure, IDLE_MARK) < origin.idle_hazard
+        is_hit = bool(inside) and s.exposed == state.BOTH
+    if not is_hit and (not inside or outside or s.exposed == state.NODES):
+        is_hit = state.mark(s, failure, state.IDLE_MARK) < origin.idle_hazard
     if not is_hit:
         drop(s, failure, inside, until)
         return
     s.faults += 1
-    if not origin.always and origin.interrupts < 1 and mark(s, failure, INTERRUPTS) >= origin.interrupts:
+    if not origin.always and origin.interrupts < 1 and state.mark(s, failure, state.INTERRUPTS) >= origin.interrupts:
         s.harmless += 1
-        renew(s, failure)
+        nodes.renew(s, failure)
         return
     strike(s, failure, until, first, count, inside, outside, False)
 
@@ -345,7 +247,7 @@ def nodes_of(s: Scalars, failure: FailureId) -> tuple[int, int]:
 
 def drop(s: Scalars, failure: FailureId, inside: int, until: float) -> None:
     """Let a candidate pass that cannot happen now: it never happens, or waits until it can."""
-    if s.origins[failure.source].defer and inside and s.exposed in (NO, PROCESSES):
+    if s.origins[failure.source].defer and inside and s.exposed in (state.NO, state.PROCESSES):
         if s.waits == s.waits_room:
             raise FullError
         it = s.wait[s.waits]
@@ -354,13 +256,13 @@ def drop(s: Scalars, failure: FailureId, inside: int, until: float) -> None:
         s.candidates -= 1
         return
     s.suppressed += 1
-    renew(s, failure)
+    nodes.renew(s, failure)
 
 
 def detect(s: Scalars, failure: FailureId) -> float:
     """Return how long it takes until the job knows of a failure [s]; see `ettrick.sim.policies.detection.race`."""
     origin = s.origins[failure.source]
-    if is_foreseen(s, failure):
+    if state.is_foreseen(s, failure):
         return 0.0
     if not math.isnan(origin.detection):
         return origin.detection
@@ -369,19 +271,19 @@ def detect(s: Scalars, failure: FailureId) -> float:
         it = s.watchers[index]
         if it.least >= best:
             break
-        if it.coverage < 1 and mark(s, failure, it.covers) >= it.coverage:
+        if it.coverage < 1 and state.mark(s, failure, it.covers) >= it.coverage:
             continue
-        best = min(best, draw(s, it.law, failure, it.latency))
+        best = min(best, state.draw(s, it.law, failure, it.latency))
     if best == math.inf and origin.human >= 0:
-        return draw(s, origin.human, failure, origin.human_purpose)
+        return state.draw(s, origin.human, failure, origin.human_purpose)
     return best
 
 
 def strike_late(s: Scalars, failure: FailureId, first: int, count: int, until: float) -> None:
     """Let a failure strike for which the job has saved."""
     inside, outside = 0, 0
-    for index in range(size_of(count)):
-        node = s.nodes[member_of(s, first, count, index)]
+    for index in range(nodes.size_of(count)):
+        node = s.nodes[nodes.member_of(s, first, count, index)]
         if node.outages == 0:
             if node.in_job and s.is_holding:
                 inside += 1
@@ -400,9 +302,20 @@ def strike(
     now = s.now
     origin = s.origins[failure.source]
     if inside and not is_late and not origin.planned and (origin.saves or origin.recall > 0):
-        ready = save_before(s, failure.source + 1, now, now + notice_of(s, failure))
+        ready = jobs.save_before(s, failure.source + 1, now, now + state.notice_of(s, failure))
         if ready > now:
-            schedule(s, ready, FAILURE, ON_SAVED, failure.source, failure.slot, failure.round, first, count, until)
+            state.schedule(
+                s,
+                ready,
+                state.FAILURE,
+                state.ON_SAVED,
+                failure.source,
+                failure.slot,
+                failure.round,
+                first,
+                count,
+                until,
+            )
             return
     s.failures += 1
     if inside:
@@ -411,17 +324,17 @@ def strike(
         s.outside += 1
     else:
         s.masked += 1
-    size = size_of(count)
+    size = nodes.size_of(count)
     if origin.recall > 0 and (inside or outside):
         s.false_alarms += origin.alarm
-        s.true_alarms += is_foreseen(s, failure) and not origin.alarm
-        s.missed += not is_foreseen(s, failure)
+        s.true_alarms += state.is_foreseen(s, failure) and not origin.alarm
+        s.missed += not state.is_foreseen(s, failure)
     latency = detect(s, failure) if inside else 0.0
     suspects = s.suspects
     if suspects + inside > s.suspects_room:
         raise FullError
     for index in range(size):
-        node = member_of(s, first, count, index)
+        node = nodes.member_of(s, first, count, index)
         if inside and s.nodes[node].outages == 0 and s.nodes[node].in_job:
             it = s.suspect[suspects]
             it.node, it.source, it.slot, it.round = node, failure.source, failure.slot, failure.round
@@ -430,7 +343,7 @@ def strike(
         take_nodes(s, failure, until, first, count)
     if inside:
         s.suspects = suspects
-        hit(s, failure, now, latency)
+        jobs.hit(s, failure, now, latency)
 
 
 def take_nodes(s: Scalars, failure: FailureId, until: float, first: int, count: int) -> None:
@@ -438,56 +351,60 @@ def take_nodes(s: Scalars, failure: FailureId, until: float, first: int, count: 
     now = s.now
     origin = s.origins[failure.source]
     cause = failure.source + 1
-    size = size_of(count)
+    size = nodes.size_of(count)
     if not math.isnan(until):
         if until > now:
-            take_out(s, failure, first, count)
-            schedule(s, until, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
+            nodes.take_out(s, failure, first, count)
+            state.schedule(
+                s, until, state.RETURN, state.ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0
+            )
     elif origin.by_course:
         outside, is_any = 0, False
         for number in range(size):
-            index = member_of(s, first, count, number)
+            index = nodes.member_of(s, first, count, number)
             node = s.nodes[index]
             if node.outages == 0:
                 is_any = True
                 if not (node.in_job and s.is_holding):
                     s.outside_job[outside] = index
                     outside += 1
-                take_down(s, index, cause, now)
+                nodes.take_down(s, index, cause, now)
         for number in range(outside):
-            send_to_repair(s, s.outside_job[number], cause, now, IN_REPAIR)
-            admit(s, s.outside_job[number], failure, now, False)
+            nodes.send_to_repair(s, s.outside_job[number], cause, now, nodes.IN_REPAIR)
+            nodes.admit(s, s.outside_job[number], failure, now, False)
         if not is_any:
-            renew(s, failure)
+            nodes.renew(s, failure)
     elif origin.apart:
         for number in range(size):
-            index = member_of(s, first, count, number)
+            index = nodes.member_of(s, first, count, number)
             law = origin.repair_law
-            seconds = origin.repair if law < 0 else draw_at(s, law, failure, REPAIR_MARK, index)
+            seconds = origin.repair if law < 0 else state.draw_at(s, law, failure, state.REPAIR_MARK, index)
             if seconds > 0:
-                take_to_repair(s, failure, index, 0, seconds)
+                nodes.take_to_repair(s, failure, index, 0, seconds)
             else:
-                mend(s, failure, index, 0, now)
+                nodes.mend(s, failure, index, 0, now)
     else:
-        seconds = origin.repair if origin.repair_law < 0 else draw(s, origin.repair_law, failure, REPAIR_MARK)
+        seconds = (
+            origin.repair if origin.repair_law < 0 else state.draw(s, origin.repair_law, failure, state.REPAIR_MARK)
+        )
         if seconds > 0:
-            take_to_repair(s, failure, first, count, seconds)
+            nodes.take_to_repair(s, failure, first, count, seconds)
         else:
-            mend(s, failure, first, count, now)
-            renew(s, failure)
+            nodes.mend(s, failure, first, count, now)
+            nodes.renew(s, failure)
 
 
 def end_outage(s: Scalars, failure: FailureId, first: int, count: int) -> None:
     """End an outage."""
     now = s.now
-    mend(s, failure, first, count, now)
+    nodes.mend(s, failure, first, count, now)
     returned = False
-    for number in range(size_of(count)):
-        if close(s, member_of(s, first, count, number), now):
+    for number in range(nodes.size_of(count)):
+        if nodes.close(s, nodes.member_of(s, first, count, number), now):
             returned = True
-    renew(s, failure)
+    nodes.renew(s, failure)
     if returned:
-        offer(s, now)
+        jobs.offer(s, now)
 
 
 # ----------------------------------------
@@ -501,36 +418,36 @@ def end_life(s: Scalars, clock: int, time: float, order: int) -> None:
         return
     it.at, it.order = math.inf, 0
     now = s.now
-    index = first_life(s, clock)
+    index = nodes.first_life(s, clock)
     if index < 0 or not it.is_on:
         return
     first = s.dues[clock * s.due_room]
-    if now + (first.time - read(s, clock, now)) > now or first.order > order:
-        arm(s, clock, now)
+    if now + (first.time - nodes.read(s, clock, now)) > now or first.order > order:
+        nodes.arm(s, clock, now)
         return
-    pop_life(s, clock)
+    nodes.pop_life(s, clock)
     life = s.lives[index]
     node = life.node
     has_clock = node >= 0 and s.nodes[node].has_clock
     if has_clock:
-        drop_life(s, index)
+        nodes.drop_life(s, index)
     origin = s.origins[life.source]
     if origin.hidden or life.round >= RELAPSE:
         strike_hidden(s, index)
     else:
         occur(s, FailureId(life.source, life.slot, life.round), math.nan, False)
         life = s.lives[index]
-        if origin.renews != NEVER and not origin.returns:
+        if origin.renews != state.NEVER and not origin.returns:
             number = life.round + 1
-            due = life.due + life_of(s, life.source, life.slot, number)
-            following = new_life(s, node, life.source, life.slot, number, due)
+            due = life.due + state.life_of(s, life.source, life.slot, number)
+            following = nodes.new_life(s, node, life.source, life.slot, number, due)
             if not has_clock:
-                push_life(s, clock, following, due)
+                nodes.push_life(s, clock, following, due)
             else:
-                keep_life(s, following)
+                nodes.keep_life(s, following)
                 if s.nodes[node].in_job:
-                    push_node_life(s, following)
-    arm(s, clock, now)
+                    nodes.push_node_life(s, following)
+    nodes.arm(s, clock, now)
 
 
 def strike_hidden(s: Scalars, index: int) -> None:
@@ -539,28 +456,28 @@ def strike_hidden(s: Scalars, index: int) -> None:
     life = s.lives[index]
     node = s.nodes[life.node]
     if node.outages:
-        node.hidden_parked = add_link(s, node.hidden_parked, 0, 0, 0, 0.0, index)
+        node.hidden_parked = nodes.add_link(s, node.hidden_parked, 0, 0, 0, 0.0, index)
         return
-    drop_hidden(s, index)
+    nodes.drop_hidden(s, index)
     failure = FailureId(life.source, life.slot, life.round)
     if life.round >= RELAPSE:
         s.relapses += 1
     else:
-        following = new_life(s, life.node, life.source, life.slot, life.round + 1, 0.0)
-        begin_hidden(s, following, life_of(s, life.source, life.slot, life.round + 1), now)
+        following = nodes.new_life(s, life.node, life.source, life.slot, life.round + 1, 0.0)
+        nodes.begin_hidden(s, following, state.life_of(s, life.source, life.slot, life.round + 1), now)
     occur(s, failure, math.nan, False)
 
 
 def catch(s: Scalars, source: int, node: int, number: int) -> None:
     """Let a node catch a hidden fault, unless it has it, and arrange when it might again."""
-    if not has_hidden(s, node, source):
+    if not nodes.has_hidden(s, node, source):
         first = (number + 1) * ONSET
-        seconds = life_of(s, source, node, first)
-        begin_hidden(s, new_life(s, node, source, node, first, seconds), seconds, s.now)
+        seconds = state.life_of(s, source, node, first)
+        nodes.begin_hidden(s, nodes.new_life(s, node, source, node, first, seconds), seconds, s.now)
     origin = s.origins[source]
     time = s.now + quantile(s.laws, origin.onset, uniform_one(origin.onset_key, node, number + 1))
     if time < s.end:
-        schedule(s, time, FAILURE, ON_ONSET, source, node, number + 1, 0, 0, 0.0)
+        state.schedule(s, time, state.FAILURE, state.ON_ONSET, source, node, number + 1, 0, 0, 0.0)
 
 
 # ----------------------------------------
@@ -570,56 +487,56 @@ def catch(s: Scalars, source: int, node: int, number: int) -> None:
 def go_on(s: Scalars, kind: int) -> None:
     """Go on with the plan of the job, which was not given up meanwhile."""
     now = s.now
-    if kind == ON_TIMEOUT:
+    if kind == state.ON_TIMEOUT:
         step = s.templates[s.current[s.step - 1]]
         if s.is_starved and step.otherwise != -1:
-            stop(s, now)
-            take_way_out(s, step, now)
-            proceed(s, now)
+            jobs.stop(s, now)
+            jobs.take_way_out(s, step, now)
+            jobs.proceed(s, now)
         return
-    settle(s, now)
-    if kind == ON_PHASE_END:
-        proceed(s, now)
-    elif kind == ON_DETECTED:
-        answer(s, now)
+    jobs.settle(s, now)
+    if kind == state.ON_PHASE_END:
+        jobs.proceed(s, now)
+    elif kind == state.ON_DETECTED:
+        jobs.answer(s, now)
     else:
-        wait(s, QUEUED, math.inf, now, NO)
+        jobs.wait(s, QUEUED, math.inf, now, state.NO)
         s.is_queued = True
-        if serve_queue(s, now):
-            proceed(s, now)
+        if jobs.serve_queue(s, now):
+            jobs.proceed(s, now)
 
 
 def look(s: Scalars) -> None:
     """Look whether the job is done."""
     time = s.looks_at
     s.looks_at = math.inf
-    if s.finish_at == NOT_YET:
-        settle(s, time)
-        expect_finish(s, s.run_at if s.run_at < math.inf else time)
+    if s.finish_at == jobs.NOT_YET:
+        jobs.settle(s, time)
+        jobs.expect_finish(s, s.run_at if s.run_at < math.inf else time)
     elif s.finish_at <= time:
-        settle(s, time)
-        finish(s, time, True)
+        jobs.settle(s, time)
+        jobs.finish(s, time, True)
         end(s, time)
     elif s.finish_at < math.inf:
         s.looks_at = s.finish_at
-        schedule(s, s.looks_at, PHASE, ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
+        state.schedule(s, s.looks_at, state.PHASE, state.ON_LOOK, 0, 0, 0, 0, 0, s.looks_at)
 
 
 def open_window(s: Scalars) -> None:
     """Charge everything to the window that ends now, and open the next one."""
     edge = s.now
-    settle(s, edge)
-    s.down_node_seconds += settle_nodes(s, edge)
+    jobs.settle(s, edge)
+    s.down_node_seconds += nodes.settle_nodes(s, edge)
     s.window += 1
     s.edge[s.edges] = edge
     s.edges += 1
     if edge + s.windows < s.end:
-        schedule(s, edge + s.windows, BOUNDARY, ON_WINDOW, 0, 0, 0, 0, 0, 0.0)
+        state.schedule(s, edge + s.windows, state.BOUNDARY, state.ON_WINDOW, 0, 0, 0, 0, 0, 0.0)
 
 
 def warm_up(s: Scalars) -> None:
     """Forget what the nodes did during the warm-up; the job has not arrived yet."""
-    settle_nodes(s, s.now)
+    nodes.settle_nodes(s, s.now)
     s.candidates = s.suppressed = s.faults = s.harmless = s.failures = s.masked = s.outside = s.hits = 0
     s.relapses = s.repairs = s.false_repairs = s.unblamed = s.evicted = s.wrong_blames = 0
     s.true_alarms = s.false_alarms = s.missed = 0
@@ -627,16 +544,16 @@ def warm_up(s: Scalars) -> None:
         s.begun[cause] = 0
     for count in range(s.node_count + 1):
         s.down_time[count] = math.nan
-    for place in range(BUCKETS * s.causes):
+    for place in range(nodes.BUCKETS * s.causes):
         s.others_table[place] = 0.0
 
 
 def end(s: Scalars, now: float) -> None:
     """Close every account at `now`."""
     if s.arrival < now and not s.is_finished:
-        settle(s, now)
-        finish(s, now, False)
-    s.down_node_seconds += settle_nodes(s, now)
+        jobs.settle(s, now)
+        jobs.finish(s, now, False)
+    s.down_node_seconds += nodes.settle_nodes(s, now)
     s.edge[s.edges] = now
     s.edges += 1
     s.is_open = False
@@ -654,7 +571,7 @@ def draw_failures(s: Scalars) -> None:
     """Write down the lives that end before the horizon, source by source and unit by unit."""
     for source in range(s.sources):
         origin = s.origins[source]
-        key, reach, units = s.keys[source * s.purposes + LIFE], origin.reach, origin.units
+        key, reach, units = s.keys[source * s.purposes + state.LIFE], origin.reach, origin.units
         for first in range(0, units, BLOCK):
             last = min(first + BLOCK, units)
             ended = 0
@@ -681,4 +598,4 @@ def draw_lives(s: Scalars, source: int, slot: int, u: float) -> None:
         if not origin.is_ahead:
             return
         number += 1
-        u = uniform_one(s.keys[source * s.purposes + LIFE], slot, number)
+        u = uniform_one(s.keys[source * s.purposes + state.LIFE], slot, number)

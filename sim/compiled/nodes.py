@@ -8,39 +8,8 @@ from __future__ import annotations
 
 import math
 
-from ettrick.sim.compiled.state import (
-    BLAME,
-    BUSY,
-    DIAGNOSIS,
-    FEWEST_FAILURES,
-    LONGEST_IDLE,
-    LOWEST,
-    ON_CANDIDATE,
-    ON_HIDDEN,
-    ON_LIFE,
-    ON_REPAIRED,
-    ON_RETURN,
-    ON_VISIT_END,
-    RANDOM,
-    RELAPSE_AFTER,
-    RELAPSES,
-    RETURN,
-    FailureId,
-    FullError,
-    Node,
-    PoolRecord,
-    Scalars,
-    copy_entry,
-    draw,
-    draw_at,
-    is_foreseen,
-    life_of,
-    mark,
-    mark_at,
-    pop_entry,
-    push_entry,
-    schedule,
-)
+from ettrick.sim.compiled import state
+from ettrick.sim.compiled.state import FailureId, FullError, Node, PoolRecord, Scalars
 from ettrick.sim.engine.kernel import order_of
 from ettrick.sim.engine.lives import RELAPSE
 from ettrick.sim.engine.nodes import NodeState
@@ -107,7 +76,7 @@ def push_life(s: Scalars, clock: int, index: int, due: float) -> None:
         raise FullError
     life = s.lives[index]
     order, item = order_of(life.source, life.slot), life.token << TOKEN | index
-    push_entry(s.dues, clock * s.due_room, it.size, due, order, life.round, item)
+    state.push_entry(s.dues, clock * s.due_room, it.size, due, order, life.round, item)
     it.size += 1
 
 
@@ -115,7 +84,7 @@ def pop_life(s: Scalars, clock: int) -> None:
     """Take the first life off the heap of a clock."""
     it = s.clocks[clock]
     it.size -= 1
-    pop_entry(s.dues, clock * s.due_room, it.size)
+    state.pop_entry(s.dues, clock * s.due_room, it.size)
 
 
 def first_life(s: Scalars, clock: int) -> int:
@@ -137,7 +106,7 @@ def arm(s: Scalars, clock: int, now: float) -> None:
         time, order = now + max(first.time - read(s, clock, now), 0.0), first.order
         if time < it.at or (time == it.at and order < it.order):
             it.at, it.order = time, order
-            schedule(s, time, order, ON_LIFE, clock, order, 0, 0, 0, time)
+            state.schedule(s, time, order, state.ON_LIFE, clock, order, 0, 0, 0, time)
 
 
 def keep_life(s: Scalars, index: int) -> None:
@@ -249,11 +218,13 @@ def begin_life(s: Scalars, source: int, slot: int, number: int) -> None:
         if node.outages and node.place != WITHHELD:
             node.renewals = add_link(s, node.renewals, source, slot, number, 0.0, -1)
             return
-    life = life_of(s, source, slot, number)
-    if s.origins[source].clock == BUSY:
+    life = state.life_of(s, source, slot, number)
+    if s.origins[source].clock == state.BUSY:
         begin_busy(s, new_life(s, slot // divisor, source, slot, number, 0.0), life, s.now)
     elif s.now + life < s.end:
-        schedule(s, s.now + life, order_of(source, slot), ON_CANDIDATE, source, slot, number, 0, 0, math.nan)
+        state.schedule(
+            s, s.now + life, order_of(source, slot), state.ON_CANDIDATE, source, slot, number, 0, 0, math.nan
+        )
 
 
 def continue_service(s: Scalars, node: int, source: int, slot: int, number: int, due: float) -> None:
@@ -264,7 +235,7 @@ def continue_service(s: Scalars, node: int, source: int, slot: int, number: int,
         return
     time = max(due + it.was_down, s.now)
     if time < s.end:
-        schedule(s, time, order_of(source, slot), ON_CANDIDATE, source, slot, number, 0, 0, due)
+        state.schedule(s, time, order_of(source, slot), state.ON_CANDIDATE, source, slot, number, 0, 0, due)
 
 
 def go_up(s: Scalars, index: int, now: float) -> None:
@@ -304,17 +275,19 @@ def remain(s: Scalars, node: int, failure: FailureId, now: float) -> None:
 
 def relapse_after(s: Scalars, source: int, slot: int, number: int) -> float:
     """Return how long a fault that a repair left takes to strike again [s]."""
-    return draw(s, s.origins[source].relapse_after, FailureId(source, slot, number), RELAPSE_AFTER)
+    return state.draw(s, s.origins[source].relapse_after, FailureId(source, slot, number), state.RELAPSE_AFTER)
 
 
 def begin_hidden(s: Scalars, index: int, seconds: float, now: float) -> None:
     """Let a hidden fault strike after `seconds` of its clock."""
     life = s.lives[index]
     keep_hidden(s, index)
-    if s.origins[life.source].clock == BUSY:
+    if s.origins[life.source].clock == state.BUSY:
         begin_busy(s, index, seconds, now)
     elif now + seconds < s.end:
-        schedule(s, now + seconds, order_of(life.source, life.slot), ON_HIDDEN, index, life.token, 0, 0, 0, 0.0)
+        state.schedule(
+            s, now + seconds, order_of(life.source, life.slot), state.ON_HIDDEN, index, life.token, 0, 0, 0, 0.0
+        )
 
 
 def keep_hidden(s: Scalars, index: int) -> None:
@@ -366,7 +339,7 @@ def resume_hidden(s: Scalars, node: int, now: float) -> None:
             seconds = relapse_after(s, life.source, life.slot, number)
         else:
             number = life.round + 1
-            seconds = life_of(s, life.source, life.slot, number)
+            seconds = state.life_of(s, life.source, life.slot, number)
         begin_hidden(s, new_life(s, node, life.source, life.slot, number, 0.0), seconds, now)
 
 
@@ -409,17 +382,17 @@ def push(s: Scalars, place: int, index: int) -> None:
     if pool.size == s.pool_room:
         raise FullError
     key = 0.0
-    if s.pick != LOWEST:
-        if s.pick == LONGEST_IDLE:
+    if s.pick != state.LOWEST:
+        if s.pick == state.LONGEST_IDLE:
             key = float(s.picks)
             s.picks += 1
-        elif s.pick == RANDOM:
+        elif s.pick == state.RANDOM:
             key = uniform_one(s.pick_key, index, s.picks)
             s.picks += 1
-        elif s.pick == FEWEST_FAILURES:
+        elif s.pick == state.FEWEST_FAILURES:
             key = float(s.nodes[index].failed)
         s.pool_key[place * s.node_count + index] = key
-    push_entry(s.entry, place * s.pool_room, pool.size, key, index, 0, index)
+    state.push_entry(s.entry, place * s.pool_room, pool.size, key, index, 0, index)
     pool.size += 1
 
 
@@ -430,9 +403,9 @@ def pop(s: Scalars, place: int) -> int:
     while pool.size > 0:
         first_key, first = s.entry[heap].time, s.entry[heap].item
         pool.size -= 1
-        pop_entry(s.entry, heap, pool.size)
+        state.pop_entry(s.entry, heap, pool.size)
         if s.nodes[first].place == place:
-            if s.pick == LOWEST:
+            if s.pick == state.LOWEST:
                 return first
             if s.pool_key[place * s.node_count + first] == first_key:
                 s.pool_key[place * s.node_count + first] = math.nan
@@ -454,12 +427,12 @@ def take(s: Scalars, place: int, now: float) -> int:
 def take_many(s: Scalars, count: int, now: float) -> None:
     """Take idle nodes into the list of those that were picked, in rising order."""
     pool = s.pools[IDLE]
-    if s.pick == LOWEST and pool.size >= count and is_stretch(s, count):
+    if s.pick == state.LOWEST and pool.size >= count and is_stretch(s, count):
         for index in range(count):
             s.picked[index] = s.entry[index].item
             s.nodes[s.picked[index]].place = JOB
         for index in range(count, pool.size):
-            copy_entry(s.entry, index, index - count)
+            state.copy_entry(s.entry, index, index - count)
         pool.size -= count
         change(pool, -count, now)
         return
@@ -748,7 +721,18 @@ def take_to_repair(s: Scalars, failure: FailureId, first: int, count: int, secon
     for number in range(size_of(count)):
         is_held = is_held or (s.nodes[member_of(s, first, count, number)].in_job and s.is_holding)
     if not is_held:
-        schedule(s, s.now + seconds, RETURN, ON_RETURN, failure.source, failure.slot, failure.round, first, count, 0.0)
+        state.schedule(
+            s,
+            s.now + seconds,
+            state.RETURN,
+            state.ON_RETURN,
+            failure.source,
+            failure.slot,
+            failure.round,
+            first,
+            count,
+            0.0,
+        )
         return
     if s.pendings == s.pendings_room:
         raise FullError
@@ -762,7 +746,9 @@ def begin_repairs(s: Scalars, now: float) -> None:
     """Begin the repairs of all that has struck the nodes of the job: it knows now."""
     for index in range(s.pendings):
         it = s.pending[index]
-        schedule(s, now + it.due, RETURN, ON_RETURN, it.source, it.slot, it.round, it.node, it.count, 0.0)
+        state.schedule(
+            s, now + it.due, state.RETURN, state.ON_RETURN, it.source, it.slot, it.round, it.node, it.count, 0.0
+        )
     s.pendings = 0
 
 
@@ -779,7 +765,7 @@ def mend(s: Scalars, failure: FailureId, first: int, count: int, now: float) -> 
         return
     for number in range(size_of(count)):
         index = member_of(s, first, count, number)
-        if origin.relapse > 0 and mark_at(s, failure, RELAPSES, index) < origin.relapse:
+        if origin.relapse > 0 and state.mark_at(s, failure, state.RELAPSES, index) < origin.relapse:
             remain(s, index, failure, now)
         else:
             cure(s, index)
@@ -814,10 +800,10 @@ def diagnose(s: Scalars, index: int, failure: FailureId, now: float) -> int:
     node = s.nodes[index]
     cause = failure.source + 1
     is_found, is_other = True, False
-    if node.in_job and not is_foreseen(s, failure):
-        if s.diagnosis_finds < 1 and mark(s, failure, DIAGNOSIS) >= s.diagnosis_finds:
+    if node.in_job and not state.is_foreseen(s, failure):
+        if s.diagnosis_finds < 1 and state.mark(s, failure, state.DIAGNOSIS) >= s.diagnosis_finds:
             is_found = False
-        elif s.blames_other > 0 and mark(s, failure, BLAME) < s.blames_other:
+        elif s.blames_other > 0 and state.mark(s, failure, state.BLAME) < s.blames_other:
             is_other = True
     if is_found and not is_other:
         holds = node.in_job
@@ -855,7 +841,7 @@ def diagnose(s: Scalars, index: int, failure: FailureId, now: float) -> int:
 def other_node(s: Scalars, index: int, failure: FailureId) -> int:
     """Return another node of the job that is up, each with the same probability, or -1."""
     for attempt in range(BLAME_DRAWS):
-        other = s.seat[int(mark(s, failure, s.others + attempt) * s.nodes_needed)]
+        other = s.seat[int(state.mark(s, failure, s.others + attempt) * s.nodes_needed)]
         if other >= 0 and other != index and s.nodes[other].in_job and s.nodes[other].outages == 0:
             return other
     return -1
@@ -890,7 +876,7 @@ def admit(s: Scalars, index: int, failure: FailureId, now: float, is_wrong: bool
             add_segment(s, node, QUALIFICATION if s.visits[visit].tier < 0 else IN_REPAIR, time)
         # Other outages of the node may last longer.
         node.stay_bucket = IN_REPAIR
-    schedule(s, end, RETURN, ON_REPAIRED, number, 0, 0, 0, 0, 0.0)
+    state.schedule(s, end, state.RETURN, state.ON_REPAIRED, number, 0, 0, 0, 0, 0.0)
 
 
 def plan_visits(s: Scalars, failure: FailureId, node: int) -> bool:
@@ -905,17 +891,17 @@ def plan_visits(s: Scalars, failure: FailureId, node: int) -> bool:
         it = s.tiers[tier]
         visit = s.visits[s.visit_count]
         s.visit_count += 1
-        visit.tier, visit.seconds = tier, draw_at(s, it.law, failure, purpose, node) * s.repair_scale
-        if it.escalates > 0 and mark_at(s, failure, purpose + 1, node) < it.escalates:
+        visit.tier, visit.seconds = tier, state.draw_at(s, it.law, failure, purpose, node) * s.repair_scale
+        if it.escalates > 0 and state.mark_at(s, failure, purpose + 1, node) < it.escalates:
             tier += 1
             continue
-        fixed = it.fixes >= 1 or mark_at(s, failure, purpose + 2, node) < it.fixes
+        fixed = it.fixes >= 1 or state.mark_at(s, failure, purpose + 2, node) < it.fixes
         if s.test_law < 0:
             return fixed
         visit = s.visits[s.visit_count]
         s.visit_count += 1
-        visit.tier, visit.seconds = -1, draw_at(s, s.test_law, failure, purpose + 4, node) * s.repair_scale
-        if fixed or mark_at(s, failure, purpose + 3, node) >= s.test_finds:
+        visit.tier, visit.seconds = -1, state.draw_at(s, s.test_law, failure, purpose + 4, node) * s.repair_scale
+        if fixed or state.mark_at(s, failure, purpose + 3, node) >= s.test_finds:
             return fixed
         tier = min(tier + 1, s.tier_count - 1)
 
@@ -952,7 +938,7 @@ def begin_visit(s: Scalars, number: int, now: float) -> None:
         add_segment(s, node, IN_REPAIR, now)
         add_segment(s, node, QUALIFICATION, now + visit.seconds)
         node.stay_bucket = IN_REPAIR
-    schedule(s, now + visit.seconds, RETURN, ON_VISIT_END, number, 0, 0, 0, 0, 0.0)
+    state.schedule(s, now + visit.seconds, state.RETURN, state.ON_VISIT_END, number, 0, 0, 0, 0, 0.0)
 
 
 def end_visit(s: Scalars, number: int, now: float) -> None:
