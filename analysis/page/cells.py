@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from ettrick.analysis.amounts import MetricFormat, capital, label_text, number_of, phrase, shown
 from ettrick.analysis.metrics import lower_is_better
-from ettrick.analysis.page.charts.data import ChartAxis
+from ettrick.analysis.page.charts.data import ChartAxis, Interval
 from ettrick.analysis.parts import CellMetric
 from ettrick.analysis.study.amounts import AxisSlice, is_log_spaced
 from ettrick.sim import units
 from ettrick.sim.units import DAY, HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.results.models import CellSummary, SweepDocument
+    from ettrick.analysis.parts import DifferenceSummary, MetricSummary
+    from ettrick.analysis.results.models import CellSummary, Shortfall, SweepDocument
 
 _FEW_TICKS = 9
 _NUMBER = re.compile(r"[+-]?[0-9][0-9,]*\.?[0-9]*(?:[eE][+-]?[0-9]+)?")
@@ -98,7 +99,18 @@ _NOTHING = CellMetric.model_construct(
 )  # fmt: skip
 
 
-def summary_of(cell: CellSummary, metric: str) -> CellMetric:
+class Measured(Protocol):
+    """What has metrics: a cell of a sweep, a variant of a comparison, a setting of an optimisation."""
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """Summaries by metric; null where there is none."""
+
+
+_Cell = TypeVar("_Cell", bound=Measured)
+
+
+def summary_of(cell: Measured, metric: str) -> CellMetric | MetricSummary:
     """Return a metric of a cell; all of it is ``None`` where the cell does not have the metric."""
     return cell.metrics.get(metric) or _NOTHING
 
@@ -108,12 +120,12 @@ def running(content: SweepDocument) -> list[CellSummary]:
     return [cell for cell in content.cells if cell.status == "ok"]
 
 
-def mean_of(cell: CellSummary, metric: str) -> float | None:
+def mean_of(cell: Measured, metric: str) -> float | None:
     """Return the mean of a metric of a cell; ``None`` where there is none."""
     return summary_of(cell, metric).mean
 
 
-def best_of(cells: Sequence[CellSummary], metric: str) -> list[CellSummary]:
+def best_of(cells: Sequence[_Cell], metric: str) -> list[_Cell]:
     """Return the cells that have a mean of a metric, best first; of equal ones the first of the study first."""
     sign = 1 if lower_is_better(metric) else -1
     means = [(sign * mean, cell) for cell in cells if (mean := mean_of(cell, metric)) is not None]
@@ -219,17 +231,17 @@ def levels_of(content: SweepDocument, axis: ChosenAxis, metric: MetricFormat) ->
 # Metrics in the units that readers see, as numbers for pictures and as texts for tables.
 
 
-def shown_of_cells(cells: Iterable[CellSummary], metric: str, currency: str | None = None) -> MetricFormat:
+def shown_of_cells(cells: Iterable[Measured], metric: str, currency: str | None = None) -> MetricFormat:
     """Return how a metric of cells of a study is shown."""
     return shown(metric, [mean_of(cell, metric) for cell in cells], currency)
 
 
-def cell_mean(cell: CellSummary, metric: MetricFormat) -> str:
+def cell_mean(cell: Measured, metric: MetricFormat) -> str:
     """Return the mean of a cell with the digits that its interval deserves; empty without one."""
     return metric.mean(cell.metrics.get(metric.metric))
 
 
-def has_bands(cells: Iterable[CellSummary], metric: str) -> bool:
+def has_bands(cells: Iterable[Measured], metric: str) -> bool:
     """Return whether any cell has a band of what the unknown inputs may be."""
     return any(summary_of(cell, metric).band90 for cell in cells)
 
@@ -240,3 +252,14 @@ def band_text(cell: CellSummary, metric: MetricFormat) -> str:
     if band is not None and None not in band:
         return metric.range(band) or "does not move"
     return "unfinished in some draws" if metric.metric == "time_to_work" else "not known for all draws"
+
+
+def bar(name: str, metric: MetricFormat, cell: Measured, note: str = "") -> Interval:
+    """Return the mean of a cell in a picture, with its interval and the band of what the unknown inputs may be."""
+    summary = summary_of(cell, metric.metric)
+    return Interval(name, metric.of(summary.mean), metric.ends(summary.mean_ci95), metric.ends(summary.band90), note)
+
+
+def gap_bar(name: str, metric: MetricFormat, difference: DifferenceSummary | Shortfall, note: str) -> Interval:
+    """Return a difference of a metric in a picture, with its interval."""
+    return Interval(name, metric.of(difference.mean), metric.gaps(difference.ci95), None, note)

@@ -30,14 +30,14 @@ from ettrick.analysis.amounts import (
 from ettrick.analysis.compare import by_value
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, rows_of
 from ettrick.analysis.page.account import requested_share
-from ettrick.analysis.page.cells import axes_of
+from ettrick.analysis.page.cells import axes_of, bar, gap_bar, mean_of, summary_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
-from ettrick.analysis.page.charts.data import Interval, Intervals, Waterfall, WaterfallStep
+from ettrick.analysis.page.charts.data import Intervals, Waterfall, WaterfallStep
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated, variability
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import bucket_words, metric_words
 from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
-from ettrick.analysis.page.sourced import SourceDocument, number, span, worded
+from ettrick.analysis.page.sourced import COMPARE, SourceDocument, number, span, worded
 from ettrick.analysis.ratios import ratios, time_shares
 from ettrick.analysis.statistics.differences import MANY, difference, difference_of
 from ettrick.analysis.statistics.intervals import unseen
@@ -46,13 +46,14 @@ from ettrick.sim.units import HOUR, YEAR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Self
 
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReplayedScenario, ReportData
     from ettrick.analysis.page.sourced import SourcedEstimate, SourcedNumber
     from ettrick.analysis.parts import DifferenceSummary
-    from ettrick.analysis.results.models import CompareDocument, RankingSummary, Shortfall, VariantSummary
+    from ettrick.analysis.results.models import CompareDocument, RankingSummary, Shortfall
     from ettrick.sim import Result
 
 # ----------------------------------------
@@ -65,12 +66,23 @@ _MOST_NAMES = 4
 
 @dataclass(frozen=True)
 class _Contest:
-    """A comparison, the form of its headline metric, and what each variant is called."""
+    """A comparison, how its headline metric is written, and what each variant is called."""
 
     places: SourceDocument
     document: CompareDocument
-    form: NumberFormat
     labels: dict[str, str]
+    currency: str
+    shown: MetricFormat  # in pictures and tables
+    form: NumberFormat  # in sentences
+
+    @classmethod
+    def of(cls, document: CompareDocument) -> Self:
+        variants = document.variants.values()
+        currency = next((variant.cost.currency for variant in variants if variant.cost), "")
+        means = [mean_of(variant, document.headline) for variant in variants]
+        form = people_form(document.headline, [mean for mean in means if mean is not None], currency)
+        names, metric = variant_labels(list(document.variants)), shown(document.headline, means, currency)
+        return cls(SourceDocument(COMPARE, document), document, names, currency, metric, form)
 
     @property
     def metric(self) -> str:
@@ -98,7 +110,7 @@ class _Contest:
         """Return a difference as a range, or as what it is in every run; of another metric as differences of it are."""
         return span(size, step or points_form(self.form))
 
-    def of(self, between: str = "to") -> str:
+    def of_metric(self, between: str = "to") -> str:
         """Return of what a difference is, as it stands behind it."""
         if self.metric.startswith(("tokens", "cost", "steps")):
             return ""
@@ -119,14 +131,11 @@ class _Contest:
 
 def opening(report_data: ReportData) -> FirstScreen:
     """Return the first screen: which variant is best, and by how much."""
-    document = report_data.comparison
-    means = [mean for variant in document.variants.values() if (mean := _mean(variant, document.headline)) is not None]
-    form, labels = people_form(document.headline, means, _currency(document)), variant_labels(list(document.variants))
-    contest = _Contest(SourceDocument(report_data.results.file, document), document, form, labels)
+    contest = _Contest.of(report_data.comparison)
+    document, labels, variants = contest.document, contest.labels, contest.document.variants.values()
     names = list(labels.values())
     notes = [f"without {name}, which cannot run: {reason}" for name, reason in document.cannot_run.items()]
-    notes += _of_variants(document, labels)
-    variants = document.variants.values()
+    notes += _of_variants(contest)
     warnings = [warning for variant in variants for warning in variant.warnings]
     assumptions = [assumption for variant in variants for assumption in variant.assumptions]
     return first_screen(
@@ -158,10 +167,10 @@ def _answer(contest: _Contest) -> Words:
     better, worse = ("save", "cost") if lower_is_better(contest.metric) else ("add", "lose")
     if best == first:
         start = f"Staying with {labels[first]} is best: switching to {labels[other]}, the next, would {worse} "
-        return (start, *size, contest.of(), ".")
+        return (start, *size, contest.of_metric(), ".")
     gain = _useful_time(contest, best)
     amount = _as_time(contest, best, gain, change) if gain is not None and contest.metric in WITH_SPEED else ()
-    amount = amount or (f"{better} ", *size, contest.of())
+    amount = amount or (f"{better} ", *size, contest.of_metric())
     more = () if gain is None else (*_in_gpu_years(contest, best, gain), *_in_money(contest, best, gain))
     return (f"Switching from {labels[first]} to {labels[best]} would ", *amount, *more, ".")
 
@@ -187,7 +196,7 @@ def _unresolved(contest: _Contest, other: str, change: SourcedEstimate) -> Words
     start = f" simulated runs: {contest.labels[other]} differs by "
     return (
         f"{pair} cannot be distinguished in ", number(runs, COUNT), start, *contest.amount(change),
-        f"{contest.of('in')}, where zero is no difference; ", *more_runs(needed), " them apart.",
+        f"{contest.of_metric('in')}, where zero is no difference; ", *more_runs(needed), " them apart.",
     )  # fmt: skip
 
 
@@ -212,7 +221,7 @@ def _as_time(contest: _Contest, best: str, gain: SourcedEstimate, change: Source
         return ()
     shares = (number(after.mean, PERCENT, after.interval, ""), " instead of ",
               number(before.mean, PERCENT, before.interval))  # fmt: skip
-    both = (" (", *shares, "; ", *contest.amount(change), contest.of(), ")")
+    both = (" (", *shares, "; ", *contest.amount(change), contest.of_metric(), ")")
     return ("make ", *contest.amount(gain, POINTS), " more of the time useful", *both)
 
 
@@ -239,14 +248,14 @@ def _in_money(contest: _Contest, best: str, gain: SourcedEstimate) -> Words:
         return ()
     owned = requested / requested_share(of_requested, of_owned)
     amount = gain.changed(lambda share: share * gpus * YEAR * (cost / owned))
-    form = money_form(amount.mean.value, _currency(contest.document))
+    form = money_form(amount.mean.value, contest.currency)
     worth = number(amount.mean, form, amount.interval)
     return (", worth ", worth, " a year at what a GPU-hour of the cluster costs now")
 
 
 def _doubt(contest: _Contest, focus: ReplayedScenario | None) -> Words:
     runs, document = contest.places.at("replications"), contest.document
-    is_priced = any(variant.cost is not None for variant in document.variants.values())
+    is_priced = any(variant.cost is not None for variant in contest.document.variants.values())
     parts: list[Words] = [(stated(None if focus is None else focus.scenario, priced=is_priced),)]
     if runs is None or len(contest.labels) == 1:
         return parts[0]
@@ -285,7 +294,7 @@ def _second_best(contest: _Contest, best: str) -> Words:
     for name in contest.document.order[1:] if contest.document.ranking is not None else ():
         gap = contest.places.estimate("ranking", "behind", name, interval="ci95")
         if gap is not None and name != contest.first and gap.low is not None and gap.low.value > 0:
-            behind = f"{contest.of()} behind {contest.labels[best]}."
+            behind = f"{contest.of_metric()} behind {contest.labels[best]}."
             return (f"{contest.labels[name]} is ", *contest.amount(gap), behind)
     return ()
 
@@ -317,13 +326,11 @@ def _glance(contest: _Contest) -> Figure | None:
     ranking = document.ranking
     sure = contest.is_resolved(contest.rival) if ranking is None else len(ranking.may_be_best) == 1
     title = f"{contest.labels[document.order[0]]} is best" if sure else "No variant is best beyond chance"
-    metric, rows = _shown(document), []
+    metric, rows = contest.shown, []
     for name in document.order:
-        found = document.variants[name].difference.get(metric.metric)
+        found = contest.document.variants[name].difference.get(metric.metric)
         if found is not None and name != contest.first:
-            ends = metric.gaps(found.ci95)
-            note = difference_note(found, document.replications)
-            rows.append(Interval(contest.labels[name], metric.of(found.mean), ends, None, note))
+            rows.append(gap_bar(contest.labels[name], metric, found, difference_note(found, document.replications)))
     chart = Intervals(title, f"{metric.step} of {metric_words(contest.metric)}", tuple(rows), (0.0, f"as {first}"))
     alt = f"Differences to {first} with their 95 % intervals. {title}."
     caption = (
@@ -343,25 +350,25 @@ _SMALLEST_DIFFERENCE = 1e-6  # part of a metric below which a difference is not 
 
 def format_comparison(document: CompareDocument, *, width: int | None = None) -> str:
     """Return the document of a comparison as text, `width` columns wide (the terminal's)."""
-    return terminal.write([_compared(document)], width=width)
+    return terminal.write([_compared(_Contest.of(document))], width=width)
 
 
 def section(report_data: ReportData) -> Section | None:
     """Return what was compared, with intervals: variants, or candidates of a sweep; ``None`` without either."""
     if report_data.kind != "compare":
         return None
-    document = report_data.comparison
-    found, labels, metric = _compared(document), variant_labels(list(document.variants)), _shown(document)
-    pictures = [_means(document, metric)]
-    if document.ranking is not None:
-        pictures.append(_behind(document.ranking, metric, labels))
+    contest = _Contest.of(report_data.comparison)
+    found, pictures = _compared(contest), [_means(contest)]
+    if contest.document.ranking is not None:
+        pictures.append(_behind(contest, contest.document.ranking))
     # The first table has what the pictures and the table of all metrics show.
-    items = (*(picture for picture in pictures if picture is not None), *found.items[1:], _metrics(document))
+    items = (*(picture for picture in pictures if picture is not None), *found.items[1:], _metrics(contest))
     return replace(found, items=items)
 
 
-def _compared(document: CompareDocument) -> Section:
+def _compared(contest: _Contest) -> Section:
     """Return which variant is best and by how much, where the time went, and in which keys the variants differ."""
+    document = contest.document
     texts = [f"{number_of(document.replications, 'replication')} of each variant, seed {document.seed}."]
     if document.unranked_because is not None:
         texts.append(f"Not ranked by goodput: {document.unranked_because}.")
@@ -375,9 +382,13 @@ def _compared(document: CompareDocument) -> Section:
             first, missing = names[document.first], names[document.instead_of]
             left_out += f"; the others are compared with {first}, since {missing} is one of them"
         texts.append(f"{left_out}.")
-    items = [_ranks(document, head, names)]
+    ranks = {name: str(place) for place, name in enumerate(document.order, start=1)}
+    title = f"{METRICS[document.headline].title} on the same failures"
+    items = [_beside_first(contest, head, names, document.headline, rows_of("variants"), title, ranks)]
     if not any(variant.fleet.is_empty for variant in document.variants.values()):
-        items.append(_waits(document, head, names))
+        # The same jobs, submitted at the same times.
+        waits = "wait_first", rows_of("variants of streams"), "Waits of the same jobs"
+        items.append(_beside_first(contest, head, names, *waits, {}))
     items.append(_where(document, head, names))
     keys = _other_keys(document, names)
     if keys:
@@ -386,7 +397,7 @@ def _compared(document: CompareDocument) -> Section:
     if document.cannot_run:
         reasons = [(names[name], f"cannot run: {reason}") for name, reason in document.cannot_run.items()]
         items.append(grid("What cannot run", (head, "reason"), reasons, (0, 1)))
-    return Section("comparison", _title(document), tuple(texts), tuple(items), tuple(_notes(document)))
+    return Section("comparison", _title(contest), tuple(texts), tuple(items), tuple(_notes(contest)))
 
 
 def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
@@ -404,46 +415,32 @@ def _column(document: CompareDocument) -> tuple[str, dict[str, str]]:
     )  # fmt: skip
 
 
-def _ranks(document: CompareDocument, head: str, names: Mapping[str, str]) -> TableBlock:
-    """Return the headline of each variant, how far it is from the first's, and what else a decision needs."""
-    ranks = {name: str(place) for place, name in enumerate(document.order, start=1)}
-    title = f"{METRICS[document.headline].title} on the same failures"
-    return _beside_first(document, head, names, document.headline, rows_of("variants"), title, ranks)
-
-
-def _waits(document: CompareDocument, head: str, names: Mapping[str, str]) -> TableBlock:
-    """Return what jobs of streams meet in each variant: the same jobs, submitted at the same times."""
-    return _beside_first(
-        document, head, names, "wait_first", rows_of("variants of streams"), "Waits of the same jobs", {}
-    )
-
-
 def _beside_first(
-    document: CompareDocument, head: str, names: Mapping[str, str], metric: str, others: Sequence[str], title: str,
+    contest: _Contest, head: str, names: Mapping[str, str], metric: str, others: Sequence[str], title: str,
     ranks: Mapping[str, str],
 ) -> TableBlock:  # fmt: skip
-    """Return a metric of each variant, how far it is from the first's, and the means of others."""
-    variants, currency = document.variants, _currency(document)
+    """Return a metric of each variant, how far it is from the first's, and the means of others that a table has."""
+    variants, currency = contest.document.variants, contest.currency
     forms, changes = cell_forms(metric, currency), {name: row.difference.get(metric) for name, row in variants.items()}
 
     def of_others(text: Callable[[DifferenceSummary | None], str]) -> Callable[[str], str]:
-        return lambda name: "" if name == document.first else text(changes[name])
+        return lambda name: "" if name == contest.first else text(changes[name])
 
-    def mean_of(other: str, form: Callable[[float], str]) -> Callable[[str], str]:
-        return lambda name: text_or_dash(_mean(variants[name], other), form)
+    def mean(other: str, form: Callable[[float], str]) -> Column[str]:
+        return Column(METRICS[other].short, lambda name: text_or_dash(mean_of(variants[name], other), form))
 
-    beside = [name for name in others if name not in (metric, document.headline)]
+    beside = [name for name in others if name not in (metric, contest.metric)]
     columns: list[Column[str]] = [
         Column(head, lambda name: names[name]),
         Column("rank", lambda name: ranks.get(name, "-"), bool(ranks)),
-        Column(METRICS[metric].short, mean_of(metric, forms.value)),
+        mean(metric, forms.value),
         Column(
             "difference to the first",
             of_others(lambda change: text_or_dash(change.mean if change else None, forms.change)),
         ),
         Column("95 % interval", of_others(lambda change: interval_text(change, forms.change, "ci95"))),
         *(
-            Column(METRICS[name].short, mean_of(name, cell_forms(name, currency).value))
+            mean(name, cell_forms(name, currency).value)
             for name in beside
             if all(name in variant.metrics for variant in variants.values())
         ),
@@ -480,8 +477,8 @@ def _other_keys(document: CompareDocument, names: Mapping[str, str]) -> list[tup
     return list((lines | rest).items())
 
 
-def _title(document: CompareDocument) -> str:
-    metric, labels = _shown(document), variant_labels(list(document.variants))
+def _title(contest: _Contest) -> str:
+    document, metric, labels = contest.document, contest.shown, contest.labels
     order, ranking, name = [labels[name] for name in document.order], document.ranking, metric.name
     if len(labels) == 1:
         return f"{next(iter(labels.values()))} is the only variant that can run"
@@ -492,7 +489,7 @@ def _title(document: CompareDocument) -> str:
         if len(ahead) > 1:
             if len(ahead) == len(labels) and all(map(_is_equal, ranking.behind.values())):
                 return f"{listed(ahead)} have the same {name}, in every run"
-            return f"{order[0]} has the best mean {name}; {_may_be_better(ranking, labels, metric)}"
+            return f"{order[0]} has the best mean {name}; {_may_be_better(contest, ranking)}"
         second = ranking.behind[document.order[1]]
         return f"{order[0]} has the best {name}, {metric.distance(second.mean, second.ci95)} ahead of {order[1]}"
     other = next(name for name in document.variants if name != document.first)
@@ -507,10 +504,11 @@ def _title(document: CompareDocument) -> str:
     return f"{ours} has {metric.distance(found.mean, found.ci95)} {more} {name} than {theirs}"
 
 
-def _may_be_better(ranking: RankingSummary, labels: Mapping[str, str], metric: MetricFormat) -> str:
+def _may_be_better(contest: _Contest, ranking: RankingSummary) -> str:
     """Return who may be better than the first although the mean is behind, and by how much it is."""
     names = [name for name in ranking.behind if name in ranking.may_be_best][1:]
-    far = [f"{labels[name]} ({metric.distance(ranking.behind[name].mean, None)} behind)" for name in names]
+    far = [f"{contest.labels[name]} ({contest.shown.distance(ranking.behind[name].mean, None)} behind)"
+           for name in names]  # fmt: skip
     return f"whether {listed(far)} {'is' if len(far) == 1 else 'are'} truly behind is not resolved"
 
 
@@ -524,9 +522,9 @@ def _is_constant(found: DifferenceSummary | Shortfall) -> bool:
     return found.ci95 is None or found.ci95[0] == found.ci95[1]
 
 
-def _notes(document: CompareDocument) -> Iterator[str]:
-    metric, labels, ranking = _shown(document), variant_labels(list(document.variants)), document.ranking
-    first = labels[document.first]
+def _notes(contest: _Contest) -> Iterator[str]:
+    document, metric, labels = contest.document, contest.shown, contest.labels
+    ranking, first = document.ranking, labels[document.first]
     for name, found in document.stores.items():
         gain = "-" if found.gain is None else metric.change(found.gain)
         also = " without its own" if document.first in document.stores else ""
@@ -543,18 +541,18 @@ def _notes(document: CompareDocument) -> Iterator[str]:
             yield f"{labels[name]} against {first}, {difference_note(change, document.replications)}"
             if change.controlled is not None and not change.controlled.ci95[0] <= 0 <= change.controlled.ci95[1]:
                 yield f"with control variates it is resolved: {metric.change(change.controlled)}"
-    yield from _of_variants(document, labels)
+    yield from _of_variants(contest)
     yield "a replication has the same failures in all variants: the noise that they have in common cancels"
 
 
-def _of_variants(document: CompareDocument, labels: Mapping[str, str]) -> Iterator[str]:
+def _of_variants(contest: _Contest) -> Iterator[str]:
     """Yield the notes of variants; those that all have in common stand without their names."""
     noted: dict[str, list[str]] = {}
-    for name, variant in document.variants.items():
+    for name, variant in contest.document.variants.items():
         for note in variant.notes:
-            noted.setdefault(note, []).append(labels[name])
+            noted.setdefault(note, []).append(contest.labels[name])
     for note, who in noted.items():
-        yield note if len(who) == len(labels) else f"with {listed(who)}: {note}"
+        yield note if len(who) == len(contest.labels) else f"with {listed(who)}: {note}"
 
 
 def _more(needed: int | None, done: int) -> str:
@@ -577,15 +575,13 @@ def difference_note(found: DifferenceSummary, replications: int) -> str:
     return f"not resolved: {count} would tell"
 
 
-def _means(document: CompareDocument, metric: MetricFormat) -> Figure | None:
-    labels, rows, texts = variant_labels(list(document.variants)), [], {}
+def _means(contest: _Contest) -> Figure | None:
+    document, metric, rows, texts = contest.document, contest.shown, [], {}
     order = document.order or list(document.variants)
     for name in [*order, *(other for other in document.variants if other not in order)]:
-        found = document.variants[name].metrics.get(document.headline)
-        mean, text = metric.of(None if found is None else found.mean), metric.worded(found) or "not known"
-        ends, band = (None, None) if found is None else (metric.ends(found.mean_ci95), metric.ends(found.band90))
-        rows.append(Interval(labels[name], mean, ends, band, "" if mean is not None else text))
-        texts[labels[name]] = text
+        variant, label = document.variants[name], contest.labels[name]
+        texts[label] = metric.worded(summary_of(variant, metric.metric)) or "not known"
+        rows.append(bar(label, metric, variant, "" if mean_of(variant, metric.metric) is not None else texts[label]))
     known = [f"{texts[row.name]} with {row.name}" for row in rows if row.mean is not None]
     if not known:
         return None
@@ -596,11 +592,11 @@ def _means(document: CompareDocument, metric: MetricFormat) -> Figure | None:
     return Figure("comparison", Intervals(title, metric.unit, tuple(rows)), alt, caption)
 
 
-def _behind(ranking: RankingSummary, metric: MetricFormat, labels: Mapping[str, str]) -> Figure:
-    ahead, rows = ranking.may_be_best, []
+def _behind(contest: _Contest, ranking: RankingSummary) -> Figure:
+    ahead, labels, metric, rows = ranking.may_be_best, contest.labels, contest.shown, []
     for name, found in ranking.behind.items():
         note = ("may be the best" if len(ahead) > 1 else "the best") if name in ahead else "behind"
-        rows.append(Interval(labels[name], metric.of(found.mean), metric.gaps(found.ci95), None, note))
+        rows.append(gap_bar(labels[name], metric, found, note))
     title = f"{labels[ahead[0]]} is ahead of all others, with 95 % confidence"
     if len(ahead) > 1:
         title = f"{listed([labels[name] for name in ahead])} may be the best"
@@ -612,15 +608,13 @@ def _behind(ranking: RankingSummary, metric: MetricFormat, labels: Mapping[str, 
     return Figure("comparison-behind", chart, alt, caption)
 
 
-def _metrics(document: CompareDocument) -> TableBlock:
-    variants, labels = document.variants.values(), variant_labels(list(document.variants))
-    names = [name for name in METRICS if not name.startswith(TIME_SHARE) and name != "effective_mfu"]
-    rows = []
-    for name in names:
-        means = [_mean(variant, name) for variant in variants]
+def _metrics(contest: _Contest) -> TableBlock:
+    variants, rows = contest.document.variants.values(), []
+    for name in (name for name in METRICS if not name.startswith(TIME_SHARE) and name != "effective_mfu"):
+        means = [mean_of(variant, name) for variant in variants]
         if all(mean is None for mean in means):
             continue
-        metric = shown(name, means, _currency(document))
+        metric = shown(name, means, contest.currency)
         row = [capital(metric.name) + (" (lower is better)" if lower_is_better(name) else "")]
         for variant, mean in zip(variants, means, strict=True):
             found, least = variant.difference.get(name), _SMALLEST_DIFFERENCE * abs(mean or 0.0)
@@ -632,22 +626,7 @@ def _metrics(document: CompareDocument) -> TableBlock:
         "The mean of each metric with its 95 % interval; behind the semicolon the difference to the first variant, "
         "where it is resolved."
     )
-    return grid("All metrics of all variants", ["Metric", *labels.values()], rows, note=note)
-
-
-def _mean(variant: VariantSummary, metric: str) -> float | None:
-    found = variant.metrics.get(metric)
-    return None if found is None else found.mean
-
-
-def _shown(document: CompareDocument) -> MetricFormat:
-    means = [_mean(variant, document.headline) for variant in document.variants.values()]
-    return shown(document.headline, means, _currency(document))
-
-
-def _currency(document: CompareDocument) -> str:
-    costs = [variant.cost for variant in document.variants.values() if variant.cost]
-    return costs[0].currency if costs else ""
+    return grid("All metrics of all variants", ["Metric", *contest.labels.values()], rows, note=note)
 
 
 # Keys whose values are names of things that are known without the key.
