@@ -267,15 +267,15 @@ class MetricFormat(NamedTuple):
         found = ends_of(interval)
         return None if found is None else (found[0] / self.form.size, found[1] / self.form.size)
 
-    def worded(self, found: Any, interval: str = "mean_ci95") -> str:
+    def worded(self, found: Any) -> str:
         """Return a mean with its interval, such as ``93.1 % [92.8, 93.4]``; empty without a mean."""
         mean = _part(found, "mean")
-        return "" if mean is None else self.form.value(mean, ends_of(_part(found, interval)))
+        return "" if mean is None else self.form.value(mean, ends_of(_part(found, "mean_ci95")))
 
-    def mean(self, found: Any, interval: str = "mean_ci95") -> str:
+    def mean(self, found: Any) -> str:
         """Return a mean with the digits that its interval deserves; empty without a mean."""
         mean = _part(found, "mean")
-        return "" if mean is None else self.form.plain(mean, ends_of(_part(found, interval)))
+        return "" if mean is None else self.form.plain(mean, ends_of(_part(found, "mean_ci95")))
 
     def gap(self, interval: Sequence[float | None] | None) -> tuple[float, float] | None:
         """Return the interval of a difference [SI]: two shares are never more than 100 points apart."""

@@ -938,6 +938,14 @@ class TrialSummary(Part):
     closed_form: Number = Field(description="ETTR by a formula.")
     trouble: str = Field(description="Why it has no results.")
 
+    @property
+    def metrics(self) -> dict[str, MetricSummary]:
+        """What its aims and conditions came to, by metric; empty if it cannot run."""
+        results = {**{condition.metric: condition for condition in reversed(self.conditions)}, **self.aims}
+        return {} if self.trouble else {
+            name: MetricSummary(mean=result.mean, mean_ci95=result.ci95) for name, result in results.items() if result
+        }  # fmt: skip
+
 
 class FrontMember(TrialSummary):
     """A combination that no other one beats in all aims."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.amounts import MetricFormat, capital, ends_of, label_text, number_of, verb
 from ettrick.analysis.metrics import lower_is_better
@@ -10,6 +10,7 @@ from ettrick.analysis.page.cells import (
     ChosenAxis,
     axes_of,
     band_text,
+    bar,
     best_of,
     cell_mean,
     has_bands,
@@ -62,7 +63,7 @@ def curves_picture(
         title,
         axis.scale,
         ChartAxis(metric.head),
-        (*(_series(line, axis, metric, hue) for hue, line in enumerate(kept)), *([formula] if formula else [])),
+        (*(series_of(line, axis, metric, hue) for hue, line in enumerate(kept)), *([formula] if formula else [])),
         tuple((level.height, level.name) for level in levels_of(content, axis, metric)),
         tuple((place / axis.size, name) for place, name in edges),
     )
@@ -84,18 +85,12 @@ def _course(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat
     return f"{f'{line.name}: ' if line.name else ''}from {ends[0]} to {ends[1]}"
 
 
-def _series(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat, hue: int) -> Series:
-    found = [summary_of(cell, metric.metric) for cell in line.cells]
-    numbers = [cell.numbers[axis.name] for cell in line.cells]
-    bands = tuple(metric.ends(one.band90) for one in found)
-    return Series(
-        line.name,
-        tuple((number or 0.0) / axis.size for number in numbers),
-        tuple(metric.of(one.mean) for one in found),
-        tuple(metric.ends(one.mean_ci95) for one in found),
-        bands if any(bands) else (),
-        hue=hue,
-    )
+def series_of(line: AxisSlice[Any], axis: ChosenAxis, metric: MetricFormat, hue: int = 0) -> Series:
+    """Return the means of cells along an axis, with their intervals and bands."""
+    bars = [bar("", metric, cell) for cell in line.cells]
+    places = tuple((cell.numbers[axis.name] or 0.0) / axis.size for cell in line.cells)
+    means, intervals, bands = zip(*(entry[1:4] for entry in bars), strict=True)
+    return Series(line.name, places, means, intervals, bands if any(bands) else (), hue=hue)
 
 
 def _formula(line: AxisSlice[CellSummary], axis: ChosenAxis, metric: MetricFormat) -> Series | None:

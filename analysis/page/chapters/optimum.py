@@ -19,18 +19,18 @@ from ettrick.analysis.amounts import (
     percent_text,
     phrase,
     points_form,
-    shown,
 )
 from ettrick.analysis.optimize.optimize import why
 from ettrick.analysis.page.account import currency_of
-from ettrick.analysis.page.cells import ChosenAxis
-from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Interval, Intervals, Series
+from ettrick.analysis.page.cells import ChosenAxis, bar, cell_mean, mean_of, shown_of_cells, summary_of
+from ettrick.analysis.page.chapters.curves import series_of
+from ettrick.analysis.page.charts.data import ChartAxis, Curves, FrontChart, FrontPoint, Intervals
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered, stated
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
 from ettrick.analysis.page.sourced import OPTIMIZE, SourcedNumber, SourceDocument, line, number, sentence, span, worded
-from ettrick.analysis.results.models import AimResult
+from ettrick.analysis.study.amounts import AxisSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
     from ettrick.analysis.page.report_data import ReportData
     from ettrick.analysis.parts import DifferenceSummary, Labels
-    from ettrick.analysis.results.models import Aim, ConditionSummary, OptimizeAxis, OptimizeDocument, TrialSummary
+    from ettrick.analysis.results.models import Aim, OptimizeAxis, OptimizeDocument, TrialSummary
 
 _METHODS = {
     "curve": "a coarse look along the axis, then the gaps beside the best halved",
@@ -205,23 +205,12 @@ class _Optimum:
 
     def shown(self, name: str) -> MetricFormat:
         """Return how a metric is shown in pictures and tables."""
-        return shown(name, self._means(name), self.currency)
+        return shown_of_cells(self.content.trials, name, self.currency)
 
     def form(self, name: str) -> NumberFormat:
         """Return how a metric is worded in sentences."""
-        return people_form(name, [mean for mean in self._means(name) if mean is not None], self.currency)
-
-    def _means(self, name: str) -> list[float | None]:
-        return [_of_trial(trial, name).mean for trial in self.content.trials]
-
-
-_NOTHING = AimResult.model_construct(mean=None, ci95=None)
-
-
-def _of_trial(trial: TrialSummary, metric: str) -> AimResult | ConditionSummary:
-    """Return what a metric came to; all of it is ``None`` where a setting does not have the metric."""
-    conditions = (condition for condition in trial.conditions if condition.metric == metric)
-    return trial.aims.get(metric) or next(conditions, _NOTHING)
+        means = [mean_of(trial, name) for trial in self.content.trials]
+        return people_form(name, [mean for mean in means if mean is not None], self.currency)
 
 
 # ----------------------------------------
@@ -389,7 +378,7 @@ def _top(optimum: _Optimum) -> Words:
 def _worst(optimum: _Optimum) -> Words:
     aim = optimum.aim
     known = [(-mean if aim.lowest else mean, place) for place, trial in enumerate(optimum.content.trials)
-             if (mean := _mean(trial, aim.name)) is not None]  # fmt: skip
+             if (mean := mean_of(trial, aim.name)) is not None]  # fmt: skip
     if aim.is_axis or optimum.content.front or len(known) < 2:
         return ()
     least, place = min(known)
@@ -399,10 +388,6 @@ def _worst(optimum: _Optimum) -> Words:
     assert worst is not None
     where = optimum.where(optimum.content.trials[place].values)
     return (f"The worst that was evaluated is {where}: ", number(worst, optimum.form(aim.name)), ".")
-
-
-def _mean(trial: TrialSummary, metric: str) -> float | None:
-    return None if trial.trouble else _of_trial(trial, metric).mean
 
 
 def _closed_form(optimum: _Optimum) -> Words:
@@ -452,11 +437,11 @@ def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
     ``None`` if nothing has a mean of it. The table of the first metric has all metrics.
     """
     content, metric, is_first = optimum.content, optimum.shown(name), name == optimum.metrics[0]
-    trials = [trial for trial in _best_first(optimum) if _of_trial(trial, name).mean is not None]
+    trials = [trial for trial in _best_first(optimum) if mean_of(trial, name) is not None]
     if not trials:
         return None
     title = _title(optimum) if is_first else _metric_title(optimum, metric)
-    texts = [(optimum.where(trial.values), metric.worded(_of_trial(trial, name), "ci95")) for trial in trials]
+    texts = [(optimum.where(trial.values), metric.worded(summary_of(trial, name))) for trial in trials]
     alt = f"{capital(metric.name)} of what was evaluated. {'; '.join(f'{where}: {text}' for where, text in texts[:6])}."
     heads, axis = ("Setting", capital(metric.name)), _axis(optimum, trials)
     table = _trials_table(optimum) if is_first else grid(title, heads, texts[:_MOST_IN_TABLE])
@@ -471,7 +456,7 @@ def _trials_picture(optimum: _Optimum, name: str) -> Figure | None:
 
 def _metric_title(optimum: _Optimum, metric: MetricFormat) -> str:
     answer = optimum.content.answer
-    text = "" if answer is None or optimum.content.front else metric.mean(_of_trial(answer, metric.metric), "ci95")
+    text = "" if answer is None or optimum.content.front else cell_mean(answer, metric)
     if answer is None or not text:
         return f"{capital(metric.name)} of all that was evaluated"
     return f"{capital(metric.name)} comes to {text} with {optimum.where(answer.values)}"
@@ -488,29 +473,22 @@ def _levels(optimum: _Optimum, metric: MetricFormat) -> tuple[tuple[float, str],
 
 def _bars(optimum: _Optimum, title: str, metric: MetricFormat, trials: Sequence[TrialSummary]) -> Intervals:
     rows = [
-        _bar(optimum.where(trial.values), trial, metric, "" if trial.met else "does not keep the conditions")
+        bar(optimum.where(trial.values), metric, trial, "" if trial.met else "does not keep the conditions")
         for trial in trials[:_MOST_ROWS]
     ]
     return Intervals(title, metric.unit, tuple(rows), next(iter(_levels(optimum, metric)), None))
 
 
-def _bar(name: str, trial: TrialSummary, metric: MetricFormat, note: str) -> Interval:
-    ends = metric.ends(_of_trial(trial, metric.metric).ci95)
-    return Interval(name, metric.of(_mean(trial, metric.metric)), ends, None, note)
-
-
 def _curve(
     optimum: _Optimum, title: str, metric: MetricFormat, axis: ChosenAxis, trials: Sequence[TrialSummary]
 ) -> Curves:
-    summaries = [(trial.numbers[axis.name] or 0.0, _of_trial(trial, metric.metric)) for trial in trials]
-    order = sorted((x, metric.of(summary.mean), metric.ends(summary.ci95)) for x, summary in summaries)
-    x, means, intervals = zip(*order, strict=True)
+    line = AxisSlice({}, tuple(sorted(trials, key=lambda trial: trial.numbers[axis.name] or 0.0)))
     answer = optimum.content.answer
     edges: tuple[tuple[float, str], ...] = ()
     if answer is not None and not optimum.content.front:
         edges = (((answer.numbers[axis.name] or 0.0) / axis.size, f"answer: {answer.values[axis.name]}"),)
-    series = Series("", tuple(number / axis.size for number in x), means, intervals)
-    return Curves(title, axis.scale, ChartAxis(metric.head), (series,), _levels(optimum, metric), edges)
+    series = (series_of(line, axis, metric),)
+    return Curves(title, axis.scale, ChartAxis(metric.head), series, _levels(optimum, metric), edges)
 
 
 def _best_first(optimum: _Optimum) -> list[TrialSummary]:
@@ -518,7 +496,7 @@ def _best_first(optimum: _Optimum) -> list[TrialSummary]:
     aim = optimum.aim
 
     def place(trial: TrialSummary) -> tuple[bool, float]:
-        value = trial.numbers.get(aim.name) if aim.is_axis else _mean(trial, aim.name)
+        value = trial.numbers.get(aim.name) if aim.is_axis else mean_of(trial, aim.name)
         return not trial.met, float("inf") if value is None else value if aim.lowest else -value
 
     return sorted(optimum.content.trials, key=place)
@@ -565,7 +543,8 @@ def _condition_columns(optimum: _Optimum, index: int, text: str) -> Iterator[Col
 
     def value(trial: TrialSummary) -> str:
         for condition in trial.conditions[index : index + 1]:
-            return optimum.shown(condition.metric).worded(condition, "ci95") or "no mean"
+            summary = {"mean": condition.mean, "mean_ci95": condition.ci95}
+            return optimum.shown(condition.metric).worded(summary) or "no mean"
         return "cannot run"
 
     def verdict(trial: TrialSummary) -> str:
@@ -576,7 +555,7 @@ def _condition_columns(optimum: _Optimum, index: int, text: str) -> Iterator[Col
 
 
 def _text(trial: TrialSummary, metric: MetricFormat) -> str:
-    return metric.worded(_of_trial(trial, metric.metric), "ci95") or ("cannot run" if trial.trouble else "no mean")
+    return metric.worded(summary_of(trial, metric.metric)) or ("cannot run" if trial.trouble else "no mean")
 
 
 def _front_picture(optimum: _Optimum) -> Figure | None:
@@ -608,9 +587,8 @@ def _front_points(
     optimum: _Optimum, metrics: Sequence[MetricFormat], standings: Mapping[frozenset[tuple[str, str]], str]
 ) -> Iterator[FrontPoint]:
     for trial in optimum.content.trials:
-        x, y = (metric.of(_mean(trial, metric.metric)) for metric in metrics)
+        (_, x, x95, *_), (_, y, y95, *_) = (bar("", metric, trial) for metric in metrics)
         if x is not None and y is not None:
-            x95, y95 = (metric.ends(_of_trial(trial, metric.metric).ci95) for metric in metrics)
             yield FrontPoint(optimum.where(trial.values), x, y, x95, y95, standings.get(_key(trial), "behind"))
 
 
@@ -638,7 +616,7 @@ def _confirmation_picture(optimum: _Optimum) -> Figure | None:
     name, metric = optimum.metrics[0], optimum.shown(optimum.metrics[0])
     rows = [*_fresh_rows(optimum, metric), _FreshRow("scenario as it is", None, fresh.as_it_is, "it is this one")]
     bars = [
-        _bar(f"{row.where}, {word}", trial, metric, "cannot run" if trial.trouble else "")
+        bar(f"{row.where}, {word}", metric, trial, "cannot run" if trial.trouble else "")
         for row in rows
         for word, trial in (("where found", row.before), ("fresh failures", row.fresh))
         if trial is not None
