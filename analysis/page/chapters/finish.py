@@ -10,13 +10,13 @@ from ettrick.analysis.amounts import PERCENT, capital, number_of
 from ettrick.analysis.page.cells import axes_of
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
-from ettrick.analysis.page.model import Figure, Section, grid
+from ettrick.analysis.page.model import Column, Figure, Section, table_of
 from ettrick.analysis.statistics.intervals import binomial_interval
 from ettrick.analysis.study.amounts import evenly
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.model import TableBlock
@@ -198,20 +198,20 @@ def _table(
     horizon: float,
 ) -> TableBlock:
     beside = {sample.name: sample for sample in central}
-    heads = ["Runs" if axis is None else capital(axis.title)]
-    heads += ["Finished by the deadline"] if deadline is not None else []
-    heads += ["Half finished by", "90 % finished by", "Finished at the horizon"]
-    heads += ["With inputs at their central values"] if beside else []
-    rows = []
-    for sample in samples:
-        row = [sample.name]
-        row += [PERCENT.plain(sample.chance(deadline))] if deadline is not None else []
-        for share in (0.5, 0.9):
-            time = sample.by(share)
-            row.append(_by(time, horizon).removeprefix("by "))
-        row.append(f"{len(sample.times)} of {number_of(sample.runs, 'run')}")
-        rows.append(row + ([_beside(beside.get(sample.name), deadline)] if beside else []))
-    return grid(title, heads, rows)
+
+    def by(share: float) -> Callable[[Sample], str]:
+        return lambda sample: _by(sample.by(share), horizon).removeprefix("by ")
+
+    return table_of(title, samples, (
+        Column("Runs" if axis is None else capital(axis.title), lambda sample: sample.name),
+        Column("Finished by the deadline", lambda sample: PERCENT.plain(sample.chance(deadline or 0.0)),
+               deadline is not None),
+        Column("Half finished by", by(0.5)),
+        Column("90 % finished by", by(0.9)),
+        Column("Finished at the horizon", lambda sample: f"{len(sample.times)} of {number_of(sample.runs, 'run')}"),
+        Column("With inputs at their central values", lambda sample: _beside(beside.get(sample.name), deadline),
+               bool(beside)),
+    ))  # fmt: skip
 
 
 def _beside(sample: Sample | None, deadline: float | None) -> str:

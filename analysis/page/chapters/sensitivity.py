@@ -29,7 +29,7 @@ from ettrick.analysis.page.charts.data import Bar, Bars, TornadoBar, TornadoChar
 from ettrick.analysis.page.first_screen import first_screen, more_runs, not_covered
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.page.glossary import metric_words
-from ettrick.analysis.page.model import Figure, Section, grid, joined
+from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, table_of
 from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer, answer_of
 from ettrick.analysis.results.models import MoveSummary, SensitivityDocument, SwingSummary
@@ -351,18 +351,28 @@ def _tornado(asked: _Asked) -> Figure | None:
     title = _tornado_title(asked)
     swings = tuple(_swing(moves, metric) for moves in asked.moves if moves)[:_MOST_BARS]
     chart = TornadoChart(title, metric.step, ("all inputs at their centres", center.mean / metric.form.size), swings)
-    rows = [row for swing in content.tornado or () for row in _rows(swing, asked)]
-    heads = ["Input", "From", "To", f"Change of {metric.name}, 95 % interval", "How sure", "By the closed form"]
-    if not any(row[-1] for row in rows):
-        rows, heads = [row[:-1] for row in rows], heads[:-1]
+    rows = [(swing, move) for swing in content.tornado or () for move in swing.moves]
+    columns: tuple[Column[tuple[SwingSummary, MoveSummary]], ...] = (
+        Column("Input", lambda row: asked.title(row[0].axis)),
+        Column("From", lambda row: row[0].center, is_number=False),
+        Column("To", lambda row: row[1].label, is_number=False),
+        Column(f"Change of {metric.name}, 95 % interval",
+               lambda row: "no mean" if row[1].change is None else metric.change(row[1].change)),
+        Column("How sure", lambda row: row[1].trouble or "nothing to measure" if row[1].change is None
+               else difference_note(row[1].change, content.replications), is_number=False),
+        Column("By the closed form",
+               lambda row: "" if row[1].closed_form is None else metric.form.change(row[1].closed_form),
+               any(move.closed_form is not None for _, move in rows)),
+    )  # fmt: skip
+    table = table_of(title, rows, columns)
     at_center = metric.worded({"mean": center.mean, "mean_ci95": center.ci95})
     alt = f"{capital(metric.name)} is {at_center} with all inputs at their centres. "
-    alt += f"{'; '.join(f'{row[0]} to {row[2]}: {row[3]}' for row in rows[:6])}."
+    alt += f"{'; '.join(f'{row[0]} to {row[2]}: {row[3]}' for row in table.rows[:6])}."
     caption = "One input is moved, the others stay at their centres; of several values two are drawn."
     if content.low is not None:
         ends = f"{100 * (1 - 2 * content.low):.0f} %"
         caption += f" Inputs that are not known go to the ends between which they are with a probability of {ends}."
-    return Figure("tornado", chart, alt, caption, grid(title, heads, rows, (0, 1, 2, 4)))
+    return Figure("tornado", chart, alt, caption, table)
 
 
 def _tornado_title(asked: _Asked) -> str:
@@ -382,16 +392,6 @@ def _swing(moves: Sequence[_Move], metric: MetricFormat) -> TornadoBar:
     drawn = [(move.label, move.found.mean / metric.form.size, metric.gaps(move.found.ci95)) for move in moves]
     low, high = (drawn[place] for place in drawn_ends([move.found.mean for move in moves]))
     return TornadoBar(moves[0].title, low, (moves[0].center, 0.0, None) if len(moves) == 1 else high)
-
-
-def _rows(swing: SwingSummary, asked: _Asked) -> Iterator[tuple[str, ...]]:
-    metric, title = asked.metric, asked.title(swing.axis)
-    for move in swing.moves:
-        change, note = "no mean", move.trouble or "nothing to measure"
-        if move.change is not None:
-            change, note = metric.change(move.change), difference_note(move.change, asked.content.replications)
-        formula = "" if move.closed_form is None else metric.form.change(move.closed_form)
-        yield title, swing.center, move.label, change, note, formula
 
 
 def _notes(asked: _Asked) -> Iterator[str]:

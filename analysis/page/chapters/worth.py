@@ -17,13 +17,14 @@ from ettrick.analysis.amounts import (
     time_form,
 )
 from ettrick.analysis.page.formats import terminal
-from ettrick.analysis.page.model import Header, Section, TableBlock
+from ettrick.analysis.page.model import Column, Section, table_of
 from ettrick.analysis.statistics.differences import MANY
 from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ettrick.analysis.page.model import TableBlock
     from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.results.explained import WorthDocument, WorthGroup, WorthRow
 
@@ -73,37 +74,35 @@ def _heading(content: WorthDocument) -> Iterator[str]:
 
 def _table(content: WorthDocument, group: WorthGroup) -> TableBlock:
     """Return the changes of a kind, the most valuable first, then all of them at once."""
-    has_tokens = "tokens_per_day" in content.base
-    heads = ["ETTR", "95 % interval", "closed form"]
-    heads += ["tokens a day", "95 % interval"] if has_tokens else []
-    heads += [f"{content.currency} a year", "95 % interval"] if content.currency is not None else []
+
+    def gain(
+        title: str, change: Callable[[WorthRow], DifferenceSummary | None], form: Callable[[float], str],
+        *, shown: bool = True,
+    ) -> Iterator[Column[WorthRow]]:  # fmt: skip
+        def interval(row: WorthRow) -> str:
+            found = change(row)
+            return "-" if found is None or content.one_history else range_text(found.ci95, form)
+
+        yield Column(title, lambda row: "-" if (found := change(row)) is None else form(found.mean), shown)
+        yield Column("95 % interval", interval, shown)
+
     rows = [*group.rows, *(row for row in (group.together, group.added, group.residual) if row is not None)]
-    texts = [(_label(row, is_cause=group is content.causes), *_cells(row, content, has_tokens=has_tokens),
-              _status(row, content)) for row in rows]  # fmt: skip
-    columns = (Header("", is_number=False), *map(Header, heads), Header("not resolved: replications"))
-    return TableBlock("", columns, texts)
+    return table_of("", rows, (
+        Column("", lambda row: _label(row, is_cause=group is content.causes)),
+        *gain("ETTR", lambda row: row.gain["ettr"], points_text),
+        Column("closed form", lambda row: text_or_dash(row.closed_form.get("ettr"), points_text)),
+        *gain("tokens a day", lambda row: row.gain["tokens_per_day"], signed_text,
+              shown="tokens_per_day" in content.base),
+        *gain(f"{content.currency} a year", lambda row: row.money_per_year, signed_text,
+              shown=content.currency is not None),
+        Column("not resolved: replications", lambda row: _status(row, content)),
+    ))  # fmt: skip
 
 
 def _label(row: WorthRow, *, is_cause: bool) -> str:
     if row.name in ("all", "added", "residual"):
         return _KNOBS[row.name]
     return row.name if is_cause else f"{_KNOBS.get(row.name, row.name)} {row.change}"
-
-
-def _cells(row: WorthRow, content: WorthDocument, *, has_tokens: bool) -> Iterator[str]:
-    one_history = content.one_history
-    yield from _both(row.gain["ettr"], points_text, one_history=one_history)
-    yield text_or_dash(row.closed_form.get("ettr"), points_text)
-    if has_tokens:
-        yield from _both(row.gain["tokens_per_day"], signed_text, one_history=one_history)
-    if content.currency is not None:
-        yield from _both(row.money_per_year, signed_text, one_history=one_history)
-
-
-def _both(found: DifferenceSummary | None, form: Callable[[float], str], *, one_history: bool) -> tuple[str, str]:
-    if found is None:
-        return "-", "-"
-    return form(found.mean), "-" if one_history else range_text(found.ci95, form)
 
 
 def _status(row: WorthRow, content: WorthDocument) -> str:
