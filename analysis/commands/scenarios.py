@@ -387,7 +387,7 @@ def _explain_worth(
 ) -> None:
     """Print what each cause and each knob of a scenario is worth."""
     from ettrick import sim
-    from ettrick.analysis.page.chapters.worth import format_worth
+    from ettrick.analysis.page.chapters.sensitivity import format_worth
     from ettrick.analysis.results.run import render
     from ettrick.analysis.terminal import ProgressBar
     from ettrick.analysis.worth import worth, worth_document

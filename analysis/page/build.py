@@ -21,7 +21,6 @@ from ettrick.analysis.page.chapters import (
     inputs,
     losses,
     optimum,
-    reproduce,
     run,
     scale,
     sensitivity,
@@ -30,19 +29,18 @@ from ettrick.analysis.page.chapters import (
     validation,
 )
 from ettrick.analysis.page.chapters.compare import variant_labels
-from ettrick.analysis.page.chapters.reproduce import footer
 from ettrick.analysis.page.formats import html, markdown, slides
-from ettrick.analysis.page.model import Report, plain
+from ettrick.analysis.page.model import Report, Section, grid, plain
 from ettrick.analysis.page.report_data import ReportData, read_results
 from ettrick.analysis.results.fitted import FitDocument, LivesDocument
 from ettrick.sim import plugins
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from ettrick.analysis.amounts import NumberFormat
-    from ettrick.analysis.page.model import FirstScreen, Section
+    from ettrick.analysis.page.model import FirstScreen
     from ettrick.analysis.parts import CellMetric
     from ettrick.analysis.results.models import CellSummary, SweepDocument
 
@@ -105,23 +103,19 @@ def explorer_data(report_data: ReportData) -> dict[str, Any] | None:
 
 
 def _axes(content: SweepDocument) -> list[_Axis]:
-    found = []
+    axes = []
     for key, axis in content.axes.items():
-        numbers: dict[str, float | None] = {value.label: value.number for value in axis.values}
-        present = {cell.values[key] for cell in content.cells if key in cell.values}
-        for cell in content.cells:
-            if key in cell.values:
-                numbers.setdefault(cell.values[key], cell.numbers.get(key))
-        used = {label: number for label, number in numbers.items() if label in present}
-        if len(used) < 2 or any(key not in cell.values for cell in content.cells):
+        if any(key not in cell.values for cell in content.cells):
             continue
+        present = {cell.values[key]: cell.numbers.get(key) for cell in content.cells}
+        used = {value.label: value.number for value in axis.values if value.label in present}
+        used |= {label: number for label, number in present.items() if label not in used}
         known = [number for number in used.values() if number is not None and math.isfinite(number)]
-        if len(known) == len(used) == len(set(known)):
-            used = dict(sorted(used.items(), key=lambda item: item[1] or 0.0))
-            found.append(_Axis(key, str(axis.title), tuple(used), tuple(sorted(known))))
-        else:
-            found.append(_Axis(key, str(axis.title), tuple(used), None))
-    return found
+        is_numeric = len(known) == len(used) == len(set(known))
+        if len(used) > 1:
+            used = dict(sorted(used.items(), key=lambda item: item[1] or 0.0)) if is_numeric else used
+            axes.append(_Axis(key, str(axis.title), tuple(used), tuple(sorted(known)) if is_numeric else None))
+    return axes
 
 
 def _cell(cell: CellSummary, axes: Sequence[_Axis], forms: Mapping[str, NumberFormat]) -> dict[str, Any]:
@@ -176,6 +170,120 @@ def _start(content: SweepDocument, axes: Sequence[_Axis]) -> dict[str, Any]:
 
 
 # ----------------------------------------
+# What made these numbers, and how to make them again.
+
+_DIGESTS = {"scenario_sha256": "scenario, SHA-256", "model": "simulator, digest"}
+_STUDY = "DIR/study.resolved.yaml"
+
+
+def footer(report_data: ReportData) -> tuple[str, ...]:
+    """Return what made the report, in lines: version, command, seed, digests; they stand at the foot of every page."""
+    command = report_data.main["provenance"]["command"]
+    return (
+        f"{_versions(report_data.main)}; seed {seed_of(report_data, report_data.main)}",
+        *([f"Made by: {command}"] if command else []),
+        *(f"{name}: {text}" for name, text in digests(report_data)),
+    )
+
+
+def _versions(content: Mapping[str, Any]) -> str:
+    made = content["provenance"]
+    text = f"Ettrick {made['version']}, Python {made['python']}, NumPy {made['numpy']}"
+    if not made.get("engine"):
+        return text
+    reason = f" ({made['engine_reason']})" if made.get("engine_reason") else ""
+    return f"{text}; engine {made['engine']}{reason}"
+
+
+def digests(report_data: ReportData) -> list[tuple[str, str]]:
+    """Return the digests of what was simulated, each with its name; of several variants each has one."""
+    content: Mapping[str, Any] = report_data.main
+    found = [(name, content["provenance"][key]) for key, name in _DIGESTS.items() if key in content["provenance"]]
+    variants: Mapping[str, Any] = content.get("variants", {}) if report_data.kind == "compare" else {}
+    return [*found, *((f"{name}, SHA-256", entry["scenario_sha256"]) for name, entry in variants.items())]
+
+
+def seed_of(report_data: ReportData, content: Mapping[str, Any]) -> str:
+    """Return the seed of all random numbers of a document: as it says, or that of its scenario."""
+    if "seed" in content:
+        return str(content["seed"])
+    return str(report_data.focus.scenario.seed) if report_data.focus is not None else "of the scenario"
+
+
+def reproduction_section(report_data: ReportData) -> Section:
+    """Return what made the numbers, and how to make them again: every report has it."""
+    documents = report_data.results.documents
+    steps = [f"{number}. {step}" for number, step in enumerate(_steps(report_data), 1)]
+    rows = []
+    for name, content in documents.items():
+        rows.append((name, "command", content["provenance"]["command"] or "called from Python"))
+        rows += [(name, "versions", _versions(content)), (name, "seed", seed_of(report_data, content))]
+    rows += [(report_data.results.file, what, text) for what, text in digests(report_data)]
+    items = [grid("What made the numbers", ("file", "what", "value"), rows, range(3))]
+    for key, title in (
+        ("assumptions", "Assumptions of the scenario and the study"),
+        ("warnings", "Warnings"),
+        ("notes", "What to know before using the numbers"),
+    ):
+        lines = dict.fromkeys(line for content in documents.values() for line in _lines(content, key))
+        if lines:
+            items.append(grid(title, (title,), [(line,) for line in lines]))
+    notes = [
+        "Nothing depends on the date, on the machine or on the number of processes: every replication is drawn from "
+        "the seed."
+    ]
+    if report_data.kind == "run" and any(metric.get("band90") for metric in report_data.main["metrics"].values()):
+        notes.append("The bands of the failure rates need the option --band of the command as it was typed.")
+    focus = report_data.focus
+    if focus is not None and focus.known is None:
+        notes.append(
+            f"Pictures of one scenario are of {focus.name}: the first {focus.replications} of its {focus.wanted} "
+            "replications, simulated again when the report was made."
+        )
+    version = report_data.main["provenance"]["version"]
+    title = f"The same numbers come out of the same command with Ettrick {version}"
+    return Section("reproduce", title, tuple(steps), tuple(items), tuple(notes))
+
+
+def _steps(report_data: ReportData) -> Iterator[str]:
+    yield f"Install {_versions(report_data.main)}."
+    for content in report_data.results.documents.values():
+        if command := content["provenance"]["command"]:
+            yield f"Where it was typed: {command}"
+    for command in _from_folder(report_data):
+        yield f"Or with nothing but this folder, DIR: {command}"
+    if digests(report_data):
+        yield "Compare the digests below with those of the new results: the same digest is the same scenario."
+    yield "Make this report of the results with ettrick report DIR, which simulates the scenario in its pictures alone."
+
+
+def _from_folder(report_data: ReportData) -> Iterator[str]:
+    main: Mapping[str, Any] = report_data.main
+    if report_data.kind == "run":
+        yield f"ettrick run DIR/scenario.resolved.yaml --replications {main['replications']} --out NEW"
+    elif report_data.kind == "compare":
+        files = " ".join(f"DIR/variant-{number}.resolved.yaml" for number in range(1, len(main["variants"]) + 1))
+        yield f"ettrick compare {files} --replications {main['replications']} --out NEW"
+    elif report_data.kind == "validate":
+        yield f"ettrick validate --seed {main['seed']} --out NEW"
+    else:
+        if report_data.sweep is not None:
+            yield f"ettrick sweep {_STUDY} --out NEW"
+        for name in ("sensitivity", "optimize"):
+            if report_data.of(f"{name}.json") is not None:
+                yield f"ettrick {name} {_STUDY} --out NEW"
+
+
+def _lines(content: Mapping[str, Any], key: str) -> Iterator[str]:
+    for line in content.get(key, ()):
+        yield line if isinstance(line, str) else f"{line['warning']} (cells: {line['cells']})"
+    variants = content.get("variants", {})
+    for name, entry in variants.items() if isinstance(variants, dict) else ():
+        for line in entry.get(key, ()):
+            yield line if key == "assumptions" else f"{name}: {line}"
+
+
+# ----------------------------------------
 # The sections of a report: one file each, in the order in which they are read.
 #
 # A new section is a file with a function ``section(data) -> Section | None``, and a line in `SECTIONS`. It returns
@@ -206,7 +314,7 @@ SECTIONS: tuple[Callable[[ReportData], Section | None], ...] = (
     inputs.basis_section,
     inputs.section,
     validation.section,
-    reproduce.section,
+    reproduction_section,
 )
 
 

@@ -51,13 +51,12 @@ def grid(
     rows: Sequence[Sequence[str]],
     words: Collection[int] = (0,),
     *,
-    gloss: str = "",
     note: str = "",
     shades: Sequence[Sequence[float | None]] = (),
 ) -> TableBlock:
-    """Return a table; columns at some positions (`words`) hold words, and so does the last one with a gloss."""
+    """Return a table; columns at some positions (`words`) hold words."""
     headers = [Header(head, index not in words) for index, head in enumerate(heads)]
-    return TableBlock(title, [*headers, *([Header(gloss, False, True)] if gloss else [])], rows, shades, note)
+    return TableBlock(title, headers, rows, shades, note)
 
 
 def table_of(title: str, rows: Sequence[_Row], columns: Iterable[Column[_Row]], *, note: str = "") -> TableBlock:

@@ -14,17 +14,17 @@ import pytest
 from pydantic import ValidationError
 
 from ettrick import sim
+from ettrick.analysis.page.build import footer, reproduction_section
 from ettrick.analysis.page.chapters import inputs as basis
-from ettrick.analysis.page.chapters import reproduce, validation
 from ettrick.analysis.page.chapters import scale as frontier
+from ettrick.analysis.page.chapters import validation
 from ettrick.analysis.page.chapters.inputs import BASES, LABELS, stated_inputs
-from ettrick.analysis.page.chapters.reproduce import footer
 from ettrick.analysis.page.chapters.scale import BASES as KNOWN
 from ettrick.analysis.page.chapters.scale import (
     FACTORS,
-    SCALES,
     Requirement,
     at_sizes,
+    half_recovery,
     largest_measured,
     measured_points,
     waiting,
@@ -173,27 +173,26 @@ def test_a_size_may_have_more_nodes_than_the_fabric() -> None:
 
 def test_places_of_the_frontier_are_closed_forms_of_scenarios_that_can_be_written() -> None:
     """A factor and a scale of all times of coming back are the scenario with these two changes."""
-    found = Requirement(prepared_of())
-    for row, scale_of in enumerate(SCALES):
+    for requirement, scale_of in ((Requirement(prepared_of()), 1.0), (Requirement(half_recovery(prepared_of())), 0.5)):
         for factor in (FACTORS[0], FACTORS[-1]):
             changes = [f"{part}.scale={scale_of}" for part in ("detection", "recovery")]
             changes += [f"failures.{index}.scale={1 / factor}" for index in (0, 1)]
             expected = sim.closed_form(prepared_of(*changes)).ettr
-            assert found.values[row][FACTORS.index(factor)] == pytest.approx(expected, abs=1e-9)
+            assert requirement.values[FACTORS.index(factor)] == pytest.approx(expected, abs=1e-9)
 
 
 def test_the_factor_for_a_level_leads_there_and_is_none_where_saves_alone_cost_more() -> None:
     """The closed form of the scenario with that factor has the level; 30 s every 30 min leave 98.4 % at best."""
     found = Requirement(prepared_of())
-    factor = found.factor_for(0.97, 1.0)
+    factor = found.factor_for(0.97)
     assert factor is not None
     assert sim.closed_form(at_rate(prepared_of(), factor)).ettr == pytest.approx(0.97, abs=1e-3)
-    faster = found.factor_for(0.97, 0.5)
+    faster = Requirement(half_recovery(prepared_of())).factor_for(0.97)
     assert faster is not None
     assert faster < factor
-    assert found.factor_for(1800 / 1830, 1.0) is None
-    assert found.factor_for(0.983, 1.0) == math.inf
-    assert found.factor_for(0.1, 1.0) == 0.0
+    assert found.factor_for(1800 / 1830) is None
+    assert found.factor_for(0.983) == math.inf
+    assert found.factor_for(0.1) == 0.0
 
 
 def simulated(run: ReportData, away: float, outside: float, *, name: str = "here", asked: float | None = None) -> Any:
@@ -508,7 +507,7 @@ def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tm
     metrics = {**run.main["metrics"], "wait_first": {"mean": None, "mean_ci95": None}}
     content = {**run.main, "warnings": ["mind the gap"], "metrics": metrics}
     run = ReportData(run.results._replace(documents={"run.json": content}))
-    section = reproduce.section(run)
+    section = reproduction_section(run)
     worded = "\n".join(
         [*map(str, section.text), *(cell for grid in grids(section).values() for r in grid.rows for cell in r)]
     )
@@ -521,5 +520,5 @@ def test_a_report_says_what_made_it_and_how_to_make_it_again(run: ReportData, tm
     assert all(text in lines for text in provenance.values())
     assert f"seed {run.main['seed']}" in lines
     checked = ReportData(FolderResults(tmp_path, "validate", {"validate.json": validated()}))
-    assert "ettrick validate --seed 1 --out NEW" in "\n".join(map(str, reproduce.section(checked).text))
+    assert "ettrick validate --seed 1 --out NEW" in "\n".join(map(str, reproduction_section(checked).text))
     assert "seed 1" in footer(checked)[0]

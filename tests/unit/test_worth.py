@@ -12,7 +12,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.analysis.page.chapters.worth import format_worth as typed_format_worth
+from ettrick.analysis.page.chapters.sensitivity import format_worth as typed_format_worth
 from ettrick.analysis.results.explained import WorthDocument, WorthRow
 from ettrick.analysis.worth import KNOBS, Improvement, Worth, _gain, changes_of, worth
 from ettrick.analysis.worth import worth_document as typed_worth_document

@@ -148,7 +148,7 @@ def _at(scaled: Prepared, prepared: Prepared, rates: InterruptionRates, served: 
 # What a closed form says of a scenario whose failures are less frequent, and which recovers faster.
 
 FACTORS = tuple(2.0 ** (step / 4) for step in range(-8, 17, 3))  # how many times as long between failures [-]
-SCALES = (0.5, 1.0)  # times of detection and recovery, relative to those of the scenario [-]
+_HALF = 0.5  # times of a faster detection and recovery, relative to those of the scenario [-]
 LEVELS = (0.90, 0.95, 0.97)  # shares of productive time that are asked for [-]
 _NEVER = 1e4  # a factor at which failures are so rare that they cost nothing but in proportion to their rate [-]
 _NEAR = 5e-4  # how far from a level a factor may lead that is taken for the one that leads there [-]
@@ -161,55 +161,43 @@ class Requirement:
     prepared: Prepared
 
     @functools.cached_property
-    def values(self) -> tuple[tuple[float, ...], ...]:
-        """ETTR by `SCALES` and `FACTORS` [-]."""
-        return tuple(tuple(_shares(at_rate(each, factor))["productive"] for factor in FACTORS) for each in self._scaled)
+    def values(self) -> tuple[float, ...]:
+        """ETTR by `FACTORS` [-]."""
+        return tuple(_shares(at_rate(self.prepared, factor))["productive"] for factor in FACTORS)
 
     @functools.cached_property
-    def best(self) -> tuple[float, ...]:
-        """ETTR by `SCALES` where hardly anything fails [-]."""
-        return tuple(shares["productive"] for shares in self._rare)
+    def rare(self) -> dict[str, float]:
+        """Shares of time where hardly anything fails [-]."""
+        return _shares(at_rate(self.prepared, _NEVER))
 
-    @functools.cached_property
-    def pauses(self) -> tuple[float, ...]:
-        """Mean time from a failure to stepping again, by `SCALES` [s]; of failures that do not meet."""
+    @property
+    def pause(self) -> float:
+        """Mean time from a failure to stepping again [s]; of failures that do not meet."""
         mtti = _NEVER * self.prepared.jobs[0].mtti
-        return tuple((found.get("detection", 0.0) + found.get("restart", 0.0)) * mtti for found in self._rare)
+        return (self.rare.get("detection", 0.0) + self.rare.get("restart", 0.0)) * mtti
 
-    def factor_for(self, level: float, scale: float) -> float | None:
-        """Return how many times as long it has to be between failures for a level [-].
+    def factor_for(self, level: float) -> float | None:
+        """Return how many times as long it has to be between failures for a share of productive time [-].
 
-        The level is a share of productive time [-], the scale one of `SCALES`. 0 if the first of `FACTORS` is enough,
-        infinite if the last is not, ``None`` if none could be.
+        0 if the first of `FACTORS` is enough, infinite if the last is not, ``None`` if none could be.
         """
         from scipy.optimize import brentq
 
-        row = SCALES.index(scale)
-        values, prepared = self.values[row], self._scaled[row]
-        if self.best[row] <= level:
+        if self.rare["productive"] <= level:
             return None
-        if values[0] >= level:
+        if self.values[0] >= level:
             return 0.0
-        if values[-1] < level:
+        if self.values[-1] < level:
             return math.inf
-        place = next(index for index, value in enumerate(values) if value >= level)
+        place = next(index for index, value in enumerate(self.values) if value >= level)
         ends = math.log(FACTORS[place - 1]), math.log(FACTORS[place])
         logs = [math.log(factor) for factor in FACTORS]
-        guess = float(brentq(lambda log: float(_smooth(logs, values, log)) - level, *ends))
+        guess = float(brentq(lambda log: float(_smooth(logs, self.values, log)) - level, *ends))
 
         def above(log: float) -> float:
-            return _shares(at_rate(prepared, math.exp(log)))["productive"] - level
+            return _shares(at_rate(self.prepared, math.exp(log)))["productive"] - level
 
         return math.exp(guess if abs(above(guess)) <= _NEAR else float(brentq(above, *ends, xtol=1e-3)))
-
-    @functools.cached_property
-    def _scaled(self) -> tuple[Prepared, ...]:
-        return tuple(_at_scale(self.prepared, scale) for scale in SCALES)
-
-    @functools.cached_property
-    def _rare(self) -> tuple[dict[str, float], ...]:
-        """Shares of time where hardly anything fails [-]."""
-        return tuple(_shares(at_rate(each, _NEVER)) for each in self._scaled)
 
 
 def _smooth(places: Any, shares: Any, at: Any) -> Any:
@@ -225,11 +213,10 @@ def _smooth(places: Any, shares: Any, at: Any) -> Any:
     return 1 / (1 + np.exp(-PchipInterpolator(places, np.log(known / (1 - known)), axis=0)(at)))
 
 
-def _at_scale(prepared: Prepared, scale: float) -> Prepared:
-    if scale == 1:
-        return prepared
+def half_recovery(prepared: Prepared) -> Prepared:
+    """Return the scenario with half the times of detection and recovery."""
     parts = {name: getattr(prepared.scenario, name) for name in ("detection", "recovery")}
-    changes = {name: part.model_copy(update={"scale": scale * part.scale}) for name, part in parts.items()}
+    changes = {name: part.model_copy(update={"scale": _HALF * part.scale}) for name, part in parts.items()}
     return sim.prepare(prepared.scenario.model_copy(update=changes))
 
 
@@ -242,7 +229,6 @@ def _shares(prepared: Prepared) -> dict[str, float]:
 # ----------------------------------------
 # How reliable and how fast to recover: what it takes for 90, 95 and 97 %.
 
-_HALF = 0.5
 _LONGEST = 70  # letters of a name that fits into a title
 
 _WORDS = (
@@ -263,16 +249,19 @@ def section(report_data: ReportData) -> Section | None:
         return None
     formula = focus.document.closed_form
     now, off = formula.ettr, distance(formula)
-    requirement = Requirement(focus.prepared)
-    if now is None or abs(off) > TOO_FAR or not requirement.pauses[-1] > requirement.pauses[0] > 0:
+    today = Requirement(focus.prepared)
+    if now is None or abs(off) > TOO_FAR:
+        return None
+    faster = Requirement(half_recovery(focus.prepared))
+    if not today.pause > faster.pause > 0:
         return None
     asked = asked_level(report_data.sweep)
     levels = tuple(sorted({*LEVELS, *([] if asked is None else [asked])}))
-    factors = {level: requirement.factor_for(level, 1.0) for level in levels}
+    factors = {level: today.factor_for(level) for level in levels}
     is_named = report_data.sweep is not None and len(focus.name) <= _LONGEST
     by = "By the formula" if not off else f"By the formula, which is {100 * abs(off):.1g} percentage points off here"
     title = f"{by}, {_requirement(now, factors, asked, f'with {focus.name}' if is_named else 'here')}"
-    table = _factors(focus, requirement, factors)
+    table = _factors(focus, today, faster, factors)
     notes = ["A formula for the long run, not a simulation."]
     ettr, seen = focus.document.metrics["ettr"], formula.simulated
     if ettr.mean is not None:
@@ -308,11 +297,13 @@ def _requirement(now: float, factors: dict[float, float | None], asked: float | 
     return f"{share} of productive time takes failures {times} as rare as {where}"
 
 
-def _factors(focus: ReplayedScenario, requirement: Requirement, factors: dict[float, float | None]) -> TableBlock:
+def _factors(
+    focus: ReplayedScenario, today: Requirement, faster: Requirement, factors: dict[float, float | None]
+) -> TableBlock:
     job = focus.prepared.jobs[0]
-    now, half = (time_text(requirement.pauses[SCALES.index(scale)]) for scale in (1.0, _HALF))
+    now, half = time_text(today.pause), time_text(faster.pause)
     rows = [
-        (PERCENT.exact(level), *(_needed(one, job) for one in (factor, requirement.factor_for(level, _HALF))))
+        (PERCENT.exact(level), *(_needed(needed, job) for needed in (factor, faster.factor_for(level))))
         for level, factor in factors.items()
     ]
     heads = ("productive time", f"recovery in {now}, as here", f"recovery in {half}")

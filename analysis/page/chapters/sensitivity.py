@@ -1,4 +1,7 @@
-"""The sensitivity of a study: which input matters most, by how much, and what the variance of runs comes from."""
+"""What matters: the inputs of a study, by how much and of which variance; causes and knobs of a scenario.
+
+`opening`, `section`, `variance_section` and `format_sensitivity` are about a study, `format_worth` about a scenario.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,24 @@ from ettrick.analysis.amounts import (
     COUNT,
     PERCENT,
     WIDE,
+    amount_text,
     capital,
     ends_of,
     is_wide,
     label_text,
     listed,
+    money_form,
     name_of,
     number_of,
     people_form,
+    percent_text,
     points_form,
+    points_text,
+    range_text,
     shown,
+    signed_text,
+    text_or_dash,
+    time_form,
 )
 from ettrick.analysis.page.account import currency_of
 from ettrick.analysis.page.cells import summary_of
@@ -33,9 +44,11 @@ from ettrick.analysis.page.model import Column, Figure, Section, grid, joined, t
 from ettrick.analysis.page.sourced import SENSITIVITY, SourceDocument, line, number, ranged, span, worded
 from ettrick.analysis.results.answers import SobolAnswer, TornadoAnswer, answer_of
 from ettrick.analysis.results.models import MoveSummary, SensitivityDocument, SwingSummary
+from ettrick.analysis.statistics.differences import MANY
+from ettrick.sim.units import HOUR
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ettrick.analysis.amounts import MetricFormat, NumberFormat
     from ettrick.analysis.page.model import FirstScreen, TableBlock, Words
@@ -43,6 +56,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.sourced import SourcedEstimate
     from ettrick.analysis.parts import DifferenceSummary
     from ettrick.analysis.results.answers import SwingAnswer
+    from ettrick.analysis.results.explained import WorthDocument, WorthGroup, WorthRow
     from ettrick.analysis.results.models import AxisIndex, IndexEstimate
 
 _MOST_BARS = 10
@@ -511,3 +525,116 @@ def _by_input(asked: _Asked) -> Figure | None:
 def _percent(found: IndexEstimate) -> tuple[float, float] | None:
     ends = ends_of(found.ci95)
     return None if ends is None else (100 * ends[0], 100 * ends[1])
+
+
+# ----------------------------------------
+# What everything is worth: each cause removed, and each knob better by a tenth, as tables for the terminal.
+
+# Names of rows as people say them; the others stay as they are.
+_KNOBS = {
+    "mtbf": "MTBF",
+    "checkpoint_by_rule": "checkpoint",
+    "step_time": "step time",
+    "all": "all at once",
+    "added": "these added up",
+    "residual": "not additive by",
+}
+
+
+def format_worth(content: WorthDocument) -> str:
+    """Return the document of what everything is worth as text."""
+    title = f"What everything is worth in {content.scenario}, on the same failures"
+    groups = ((content.causes, "Each cause removed in turn"), (content.knobs, "Each knob better by a tenth"))
+    point = content.one_point
+    last: tuple[Section, ...] = ()
+    if point is not None:
+        parts = [f"{time_form(point.time_s).brief(point.time_s)} of this run", f"{COUNT.brief(point.gpus)} GPUs"]
+        if point.money_per_year is not None and content.currency is not None:
+            money = money_form(point.money_per_year, content.currency)
+            parts.insert(0, f"{money.brief(point.money_per_year)} a year")
+        last = (Section("point", f"One point of ETTR = {', '.join(parts)}", ()),)
+    return terminal.write([
+        Section("worth", title, tuple(_heading(content))),
+        *(Section("group", head, (), (_worth_table(content, group),)) for group, head in groups if group.rows),
+        Section("notes", "Notes", (), (), tuple(_worth_notes(content))),
+        *last,
+    ], width=None, otherwise=200)  # fmt: skip
+
+
+def _heading(content: WorthDocument) -> Iterator[str]:
+    base = content.base
+    yield f"{number_of(content.replications, 'replication')}, seed {content.seed}"
+    formula = text_or_dash(base["ettr"].closed_form, percent_text)
+    yield f"as it is: ETTR {text_or_dash(base['ettr'].mean, percent_text)} (closed form {formula})"
+    if "tokens_per_day" in base:
+        yield f"as it is: {text_or_dash(base['tokens_per_day'].mean, amount_text)} tokens a day"
+    price = content.price_of_work
+    if price is not None:
+        scale, what = (1e6, "a million tokens") if content.by == "tokens_per_day" else (HOUR, "a productive GPU-hour")
+        yield f"as it is: {scale * price:.4g} {content.currency} for {what}"
+
+
+def _worth_table(content: WorthDocument, group: WorthGroup) -> TableBlock:
+    """Return the changes of a kind, the most valuable first, then all of them at once."""
+
+    def gain(
+        title: str, change: Callable[[WorthRow], DifferenceSummary | None], form: Callable[[float], str],
+        *, shown: bool = True,
+    ) -> Iterator[Column[WorthRow]]:  # fmt: skip
+        def interval(row: WorthRow) -> str:
+            found = change(row)
+            return "-" if found is None or content.one_history else range_text(found.ci95, form)
+
+        yield Column(title, lambda row: "-" if (found := change(row)) is None else form(found.mean), shown)
+        yield Column("95 % interval", interval, shown)
+
+    rows = [*group.rows, *(row for row in (group.together, group.added, group.residual) if row is not None)]
+    return table_of("", rows, (
+        Column("", lambda row: _label(row, is_cause=group is content.causes)),
+        *gain("ETTR", lambda row: row.gain["ettr"], points_text),
+        Column("closed form", lambda row: text_or_dash(row.closed_form.get("ettr"), points_text)),
+        *gain("tokens a day", lambda row: row.gain["tokens_per_day"], signed_text,
+              shown="tokens_per_day" in content.base),
+        *gain(f"{content.currency} a year", lambda row: row.money_per_year, signed_text,
+              shown=content.currency is not None),
+        Column("not resolved: replications", lambda row: _status(row, content)),
+    ))  # fmt: skip
+
+
+def _label(row: WorthRow, *, is_cause: bool) -> str:
+    if row.name in ("all", "added", "residual"):
+        return _KNOBS[row.name]
+    return row.name if is_cause else f"{_KNOBS.get(row.name, row.name)} {row.change}"
+
+
+def _status(row: WorthRow, content: WorthDocument) -> str:
+    """Return how many replications would resolve what may be chance; nothing where that is not needed."""
+    found = row.gain[content.by]
+    if found is None:
+        return ""
+    if found.ci95 is None or found.ci95[0] == found.ci95[1]:
+        return "same in all" if found.mean else "no change"
+    if content.one_history:
+        return "-"
+    if found.resolved:
+        return ""
+    needed = found.replications_to_resolve
+    return f"> {MANY:,}" if needed is None else f"{needed:,}"
+
+
+def _worth_notes(content: WorthDocument) -> Iterator[str]:
+    yield "what changes are worth does not add up; 'not additive by' is all at once less the sum"
+    yield "not resolved: the interval holds zero; so many replications would resolve a difference of this size"
+    yield "same in all: every replication gains as much, and how much others would vary is not known: no interval"
+    if content.one_history:
+        yield "a log is replayed: one history: no interval"
+    yield "intervals between saves stay as they are, also those that a rule has chosen, where nothing else is said"
+    if content.price_of_work is not None:
+        yield (
+            f"{content.currency} a year: what the additional work would cost at the price of work as it is; what the "
+            "change itself costs or saves is not counted"
+        )
+    for name, reason in content.left_out.items():
+        yield f"{_KNOBS.get(name, name)}: left out: {reason}"
+    yield from (f"the closed form does not apply: {reason}" for reason in content.closed_form_reasons)
+    yield from (f"the closed form assumes: {assumption}" for assumption in content.closed_form_assumptions)
