@@ -14,6 +14,7 @@ from ettrick.analysis.amounts import (
     MetricFormat,
     NumberFormat,
     capital,
+    ends_of,
     label_text,
     name_of,
     number_of,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.page.cells import ChosenAxis
     from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import Column, TableBlock, Words
+    from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
     from ettrick.analysis.results.models import SweepDocument
 
     FloatArray = npt.NDArray[np.float64]
@@ -87,6 +89,20 @@ class AnswerText(NamedTuple):
         """Return the picture; ``None`` where there is nothing to show."""
         found = self.picture(capital(plain(self.title).replace("“", "").replace("”", "")))
         return None if found is None else replace(found, key=key)
+
+
+IN_TIME = "p_finish_by"  # of a single run it is 0 or 1, which does not scatter
+MOST_NAMED = 2  # rivals that a sentence names; of more it tells how many
+WORDS = 45  # words of an answer at most, where it may leave out what its table has
+
+
+def brief(first: Words, rest: Sequence[Words], end: Words = (), *, before: str = "; ") -> tuple[Words, ...]:
+    """Return the parts of a sentence with as many of some parts as `WORDS` allow: all, the first and the last, one."""
+    for chosen in (list(rest), [*rest[:1], *rest[-1:]], rest[-1:]):
+        parts = (first, *((before, listed(chosen, before)) if chosen else ()), end)
+        if len(plain(line(*parts)).split()) <= WORDS:
+            return parts
+    return first, end
 
 
 _ASKED = {
@@ -366,6 +382,14 @@ class AnsweredQuestion(Generic[_Data]):
     def apart(self, found: SourcedEstimate, base: SourcedNumber | None = None) -> Words:
         """Return the size of a difference of the metric: of shares in points, else in percent of a base."""
         return apart(found, self.form, base)
+
+    def change_text(self, change: DifferenceSummary | ControlledDifference) -> str:
+        """Return a difference of the metric with its interval, for a table."""
+        return self.shown().form.change(change.mean, ends_of(change.ci95))
+
+    def moved(self, change: SourcedEstimate, base: SourcedNumber | None) -> Words:
+        """Return whether the metric rises or falls, and by how much."""
+        return line("rises by " if change.mean.value > 0 else "falls by ", self.apart(change, base))
 
     def gpu_years(self, found: SourcedEstimate, cell: int | None, other: int | None) -> Words:
         """Return a difference of a share of requested time in a year; empty between jobs of unlike or unknown size."""

@@ -37,7 +37,7 @@ from ettrick.analysis.page.cells import (
     summary_of,
 )
 from ettrick.analysis.page.chapters import sensitivity
-from ettrick.analysis.page.chapters.answer import AnsweredQuestion, CellRows, asked_text
+from ettrick.analysis.page.chapters.answer import IN_TIME, AnsweredQuestion, CellRows, asked_text
 from ettrick.analysis.page.chapters.answers import all_results, answers_of, section_of
 from ettrick.analysis.page.chapters.curves import cell_text, curves_picture, known_lines, missing_means
 from ettrick.analysis.page.charts.data import HeatMap, Interval, Intervals
@@ -167,10 +167,9 @@ def _troubles_text(content: SweepDocument) -> Iterator[str]:
 
 
 _MOST = 3
-_YES_OR_NO = "p_finish_by"  # of a single run it is 0 or 1, which does not scatter
 
 # Metrics that phases of time explain.
-_OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effective_mfu", _YES_OR_NO)
+_OF_TIME = ("ettr", "scheduling_goodput", "runtime_goodput", "goodput", "effective_mfu", IN_TIME)
 _LEAST = 0.001  # a change of a share of time that is stated
 _CLOSE = 0.005  # how far a formula may be from the interval of the simulation without a word about it
 
@@ -345,7 +344,7 @@ def _at(asked: AnsweredQuestion[Any], cell: int) -> Words:
 
 def _of_variability(asked: AnsweredQuestion[Any], cell: int | None) -> Words:
     """Return how far single runs of the answer lie apart; empty where the data do not tell."""
-    if cell is None or asked.metric == _YES_OR_NO:
+    if cell is None or asked.metric == IN_TIME:
         return ()
     keys = ("cells", cell, "metrics", asked.metric)
     words = variability(asked.places, *keys, form=asked.form)
