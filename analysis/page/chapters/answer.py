@@ -22,9 +22,9 @@ from ettrick.analysis.amounts import (
     time_form,
 )
 from ettrick.analysis.metrics import lower_is_better
-from ettrick.analysis.page.cells import axes_of, best_of, running, shown_of_cells, summary_of
+from ettrick.analysis.page.cells import axes_of, bar, best_of, running, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
-from ettrick.analysis.page.charts.data import ChartAxis, FrontChart, FrontPoint, Interval, Intervals
+from ettrick.analysis.page.charts.data import ChartAxis, FrontChart, FrontPoint, Intervals
 from ettrick.analysis.page.first_screen import more_runs
 from ettrick.analysis.page.glossary import metric_words
 from ettrick.analysis.page.model import Figure, grid, plain
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.page.cells import ChosenAxis
-    from ettrick.analysis.page.charts.data import Range
     from ettrick.analysis.page.model import Column, TableBlock, Words
     from ettrick.analysis.parts import ControlledDifference, DifferenceSummary
     from ettrick.analysis.results.models import SweepDocument
@@ -261,6 +260,11 @@ class AnsweredQuestion(Generic[_Data]):
         """Return how a metric is shown in a table."""
         return shown_of_cells(self.document.cells, metric or self.metric, self.document.currency)
 
+    def people(self, metric: str = "") -> MetricFormat:
+        """Return how a metric is shown in a picture, in the units of its sentences."""
+        metric = metric or self.metric
+        return MetricFormat(metric, metric_words(metric).removeprefix("the "), self.form_of(metric))
+
     def text(self, found: SourcedEstimate | None, metric: str = "") -> str:
         """Return a mean with its interval for a table; empty without one."""
         return "" if found is None else self.shown(metric).form.value(found.mean.value, found.interval)
@@ -448,17 +452,17 @@ def intervals(asked: AnsweredQuestion[Any], rows: Sequence[IntervalRow]) -> Draw
     """Return what draws some means below each other."""
 
     def picture(title: str) -> Figure | None:
-        places = [(row, _scaled(asked, row.cell, asked.metric, asked.form)) for row in rows]
-        known = [(row, place) for row, place in places if place is not None][:_MOST_BARS]
+        metric, cells = asked.people(), asked.document.cells
+        means = [(row.cell, bar(row.name, metric, cells[row.cell], row.note)) for row in rows]
+        known = [(cell, mean) for cell, mean in means if mean.mean is not None][:_MOST_BARS]
         if not known:
             return None
-        bars = [Interval(row.name, mean, ends, band, row.note) for row, (mean, ends, band) in known]
-        shown = [row for row, _ in known]
-        texts = [_text(asked, row.cell) for row in shown]
-        alt = f"{asked.what}: {'; '.join(f'{row.name}: {text}' for row, text in zip(shown[:6], texts, strict=False))}."
-        cells = [(row.name, text, row.note) for row, text in zip(shown, texts, strict=True)]
-        table = grid(title, ("setting", asked.what, ""), cells, (0, 2))
-        return Figure(KEY, Intervals(title, asked.form.unit, tuple(bars)), capital(alt), _MEANING, table)
+        texts = [(mean.name, metric.worded(summary_of(cells[cell], metric.metric)), mean.note) for cell, mean in known]
+        alt = f"{asked.what}: {'; '.join(f'{name}: {text}' for name, text, _ in texts[:6])}."
+        table = grid(title, ("setting", asked.what, ""), texts, (0, 2))
+        return Figure(
+            KEY, Intervals(title, metric.form.unit, tuple(mean for _, mean in known)), capital(alt), _MEANING, table
+        )
 
     return picture
 
@@ -508,7 +512,8 @@ def _front_point(asked: AnsweredQuestion[Any], cell: int, aims: tuple[str, str],
 
 
 def _aim_text(asked: AnsweredQuestion[Any], cell: int, aim: str) -> str:
-    return label_text(asked.document.cells[cell].values[aim]) if asked.axis(aim) else _text(asked, cell, aim)
+    found = asked.document.cells[cell]
+    return label_text(found.values[aim]) if asked.axis(aim) else asked.people(aim).worded(summary_of(found, aim))
 
 
 def _aim_scale(asked: AnsweredQuestion[Any], aim: str, name: str) -> ChartAxis:
@@ -527,25 +532,9 @@ _FRONT = (
 def _place(asked: AnsweredQuestion[Any], cell: int, aim: str) -> tuple[float | None, tuple[float, float] | None]:
     axis = asked.axis(aim)
     if axis is None:
-        return (_scaled(asked, cell, aim, asked.form_of(aim)) or (None, None))[:2]
+        return bar("", asked.people(aim), asked.document.cells[cell])[1:3]
     at = asked.document.cells[cell].numbers.get(aim)
     return (None if at is None else at / axis.size), None
-
-
-def _scaled(
-    asked: AnsweredQuestion[Any], cell: int, metric: str, form: NumberFormat
-) -> tuple[float, Range | None, Range | None] | None:
-    """Return a mean, its interval and the band of unknown inputs as people see them; ``None`` without a mean."""
-    found = summary_of(asked.document.cells[cell], metric)
-    if found.mean is None:
-        return None
-    ends, band = (span and (span[0] / form.size, span[1] / form.size) for span in (found.mean_ci95, found.band90))
-    return found.mean / form.size, ends, band
-
-
-def _text(asked: AnsweredQuestion[Any], cell: int | None, metric: str = "") -> str:
-    found = asked.mean(cell, metric)
-    return "" if found is None else asked.form_of(metric or asked.metric).value(found.mean.value, found.interval)
 
 
 # ----------------------------------------

@@ -508,7 +508,9 @@ def _pareto(asked: Asked[typed.ParetoAnswer]) -> AnswerText | None:
     goals = listed([(name,) for name in names])
     ends = [order[0], order[-1]] if len(order) > 1 else order
     best = [asked.some([entry.at]) for entry in ends]
-    texts = [line(name, " with ", _reached(asked, entry.at)) for name, entry in zip(best, ends, strict=True)]
+    means = [[worded(mean, asked.form_of(name)) for name in asked.answer.metrics
+              if (mean := asked.mean(asked.cell(entry.at), name))] for entry in ends]  # fmt: skip
+    texts = [line(name, " with ", listed(reached)) for name, reached in zip(best, means, strict=True)]
     start = line("in ", goals, " at once, no other setting beats ")
     source = f"{asked.places.file}#/answers/{asked.position}/data/front/*?"
     count = SourcedNumber(float(len(asked.answer.front)), (source,)) - 2.0
@@ -518,11 +520,6 @@ def _pareto(asked: Asked[typed.ParetoAnswer]) -> AnswerText | None:
         answer = sentence(start, listed(best))
     title = line("no other setting beats ", listed(best), " in ", goals, " at once")
     return AnswerText(answer, title, asked.cell(order[0].at))
-
-
-def _reached(asked: Asked[typed.ParetoAnswer], labels: Mapping[str, str]) -> Words:
-    means = [(asked.mean(asked.cell(labels), name), asked.form_of(name)) for name in asked.answer.metrics]
-    return listed([worded(mean, form) for mean, form in means if mean is not None])
 
 
 def _pareto_table(asked: Asked[typed.ParetoAnswer]) -> TableBlock:

@@ -533,8 +533,12 @@ def _notes(contest: _Contest) -> Iterator[str]:
         )  # fmt: skip
         yield f"{labels[name]}: the checkpoint stores of its preset make {gain}{rest}"
     if ranking is not None and any(not _is_equal(ranking.behind[name]) for name in ranking.may_be_best[1:]):
-        needed = _more(ranking.replications_to_resolve, document.replications)
-        yield f"which of {listed([labels[name] for name in ranking.may_be_best])} is best would take {needed}"
+        needed = ranking.replications_to_resolve
+        more = 0 if needed is None else max(needed - document.replications, 1)
+        runs = (
+            f"about {more:,} more replication{'s' if more > 1 else ''}" if more else f"more than {MANY:,} replications"
+        )
+        yield f"which of {listed([labels[name] for name in ranking.may_be_best])} is best would take {runs}"
     for name, variant in document.variants.items():
         change = variant.difference.get(document.headline)
         if change is not None and not change.resolved:
@@ -553,12 +557,6 @@ def _of_variants(contest: _Contest) -> Iterator[str]:
             noted.setdefault(note, []).append(contest.labels[name])
     for note, who in noted.items():
         yield note if len(who) == len(contest.labels) else f"with {listed(who)}: {note}"
-
-
-def _more(needed: int | None, done: int) -> str:
-    if needed is None:
-        return f"more than {MANY:,} replications"
-    return f"about {max(needed - done, 1):,} more {'replication' if needed - done <= 1 else 'replications'}"
 
 
 def difference_note(found: DifferenceSummary, replications: int) -> str:
