@@ -7,7 +7,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, Union
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim import catalog
 from ettrick.sim.cluster.fabric import DualPlane, FatTree, Some, fitting_tree
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.cluster.fabric import FabricKind
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.steps import Accelerator
 
 # Scale-up domains: GPUs that share memory-like links, such as the eight of a board or the 72 of an NVL72 rack.
@@ -44,16 +45,14 @@ class ScaleUp(Model):
         "may then come from any domain.",
     )
 
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.use is not None and self.use > self.gpus:
-            raise RuleError(("use",), f"is {self.use} GPUs, but a scale-up domain has {self.gpus}")
+            yield ("use",), f"is {self.use} GPUs, but a scale-up domain has {self.gpus}"
         if self.swap_unit == "tray" and self.use not in (None, self.gpus):
             rule = "is for domains that are swapped whole; with swap_unit: tray a job takes trays wherever they are"
-            raise RuleError(("use",), rule)
+            yield ("use",), rule
         if self.swap_unit == "tray" and self.drain_unit != "tray":
-            raise RuleError(("drain_unit",), "a domain that is drained whole must be swapped whole: swap_unit: domain")
-        return self
+            yield ("drain_unit",), "a domain that is drained whole must be swapped whole: swap_unit: domain"
 
     @property
     def drains(self) -> bool:
@@ -164,8 +163,7 @@ class ClusterSpec(Model):
         default_factory=FatTree, description="What joins the hosts; omitted: the smallest fat tree that does."
     )
 
-    @model_validator(mode="after")
-    def _can_be_built(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         self._check_hosts()
         if domain := self._domain_of_accelerator:
             trays = ScaleUp(gpus=domain, swap_unit="tray")
@@ -173,8 +171,7 @@ class ClusterSpec(Model):
         if self.nodes is not None or self.pools:
             self._fit()
         elif self.fabric.use == "graph-file":
-            raise RuleError(("nodes",), "is missing: a graph file has hosts of its own; say how many")
-        return self
+            yield ("nodes",), "is missing: a graph file has hosts of its own; say how many"
 
     def with_nodes(self, nodes: int) -> Self:
         """Return the same of so many nodes, which count as not stated.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from ettrick.sim.failures.parts import Component, Defect, Incident, JobLevel
 from ettrick.sim.failures.source import Clock, Renews
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from ettrick.sim.failures.parts import Cause
     from ettrick.sim.policies.repair import RepairStrategy
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.yamlfile import Data, Table
 
 _KINDS: dict[str, type[Cause]] = {"component": Component, "incident": Incident, "defect": Defect, "job": JobLevel}
@@ -41,11 +42,9 @@ class Bundle(Strategy):
     )
     detection: Law | None = Field(None, description="Detection time of these causes, in place of their own.")
 
-    @model_validator(mode="after")
-    def _one_repair(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.keeps_repair and self.repair is not None:
-            raise RuleError(("keeps_repair",), "keeps the repair times that repair replaces; leave one of the two out")
-        return self
+            yield ("keeps_repair",), "keeps the repair times that repair replaces; leave one of the two out"
 
     def expand(
         self, content: Mapping[str, Data], stated: RepairStrategy | None = None, gpus_per_node: int | None = None

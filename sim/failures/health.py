@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim.failures.effects import Fault
 from ettrick.sim.policies.detection.race import DetectionRace, Detector
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, RuleError, default
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, Rate, default
 from ettrick.sim.scenario.laws import Law, Uniform
 
 if TYPE_CHECKING:
     from ettrick.sim.failures.source import FailureSource
+    from ettrick.sim.scenario.fields import BrokenRules
 
 FALSE_ALARM = "false_alarm"
 """The cause of what false alarms cost."""
@@ -61,16 +62,14 @@ class Prediction(Model):
         None, description="Classes of faults that show signs; without it, all that stop single nodes."
     )
 
-    @model_validator(mode="after")
-    def _is_whole(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.score is not None and (self.recall is not None or self.precision is not None):
-            raise RuleError(("score",), "says recall and precision itself: leave those out, or the score")
+            yield ("score",), "says recall and precision itself: leave those out, or the score"
         if self.score is None and (self.recall is None or self.precision is None):
-            raise RuleError((), "give recall and precision, or a score")
+            yield (), "give recall and precision, or a score"
         if self.precision == 0:
             rule = "must be above 0, such as 1 %: at 0 there would be no end of false alarms; if it predicts nothing, "
-            raise RuleError(("precision",), rule + "say recall: 0 and how many false_alarms there are")
-        return self
+            yield ("precision",), rule + "say recall: 0 and how many false_alarms there are"
 
     def of_failures(self, source: FailureSource) -> float:
         """Return the share of the failures of a source whose signs are seen [-]."""
@@ -141,11 +140,9 @@ class Health(Model):
             source = replace(source, preflight=self.preflight.share(source))
         return source if self.checks is None else self.checks.watched(source)
 
-    @model_validator(mode="after")
-    def _rate_is_per_node(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.false_alarms is not None and self.false_alarms.of not in ("", "node"):
-            raise RuleError(("false_alarms",), f"is per node, not per {self.false_alarms.of}: 1 per 1000 node-days")
-        return self
+            yield ("false_alarms",), f"is per node, not per {self.false_alarms.of}: 1 per 1000 node-days"
 
 
 def _is_of_nodes(source: FailureSource, faults: tuple[Fault, ...] | None) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim.failures.effects import CRASH, Aftermath, Effect, Fault, Hang, Spike, fault_of
 from ettrick.sim.failures.source import (
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ettrick.sim.failures.effects import EffectModel
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.scenario.law_model import LawModel
     from ettrick.sim.yamlfile import Table
 
@@ -58,13 +59,11 @@ class Cause(Strategy, ABC):
     )
     source: str = Field("", description="Where the numbers come from.")
 
-    @model_validator(mode="after")
-    def _rate_or_law(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if (self.rate is None) == (self.law is None):
-            raise ValueError("give exactly one of rate and law")
+            yield (), "give exactly one of rate and law"
         if self.law is not None and self.law.mean_value == 0:
-            raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
-        return self
+            yield ("law",), "must have a mean above zero: who lives no time fails without end"
 
     def watched(self, part: str, effect: EffectModel) -> Table:
         """Return what the runtime source takes over for those who watch a part, and for those who come after them.
@@ -118,11 +117,9 @@ class Relapse(Model):
         None, lt=1, description="That a repair leaves the fault; with tiers of repair, those decide."
     )
 
-    @model_validator(mode="after")
-    def _takes_time(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.after.mean_value == 0:
-            raise RuleError(("after",), "must have a mean above zero: a fault that strikes at once does so without end")
-        return self
+            yield ("after",), "must have a mean above zero: a fault that strikes at once does so without end"
 
 
 class NodeSource(Cause):
@@ -142,14 +139,13 @@ class NodeSource(Cause):
     relapse: Relapse | None = Field(None, description="What follows if a repair leaves the fault in the node.")
     tempo: HazardModulation | None = Field(None, description="How the hazard of all units changes in time.")
 
-    @model_validator(mode="after")
-    def _thinning_is_right(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
+        yield from super()._broken_rules()
         ages = self.law is not None and not self.law.memoryless
         if self.idle_hazard < 1 and self.clock == "wall" and ages:
-            raise ValueError(_thinned(self.law))
+            yield (), _thinned(self.law)
         if self.tempo is not None and self.clock != "wall":
-            raise RuleError(("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date")
-        return self
+            yield ("tempo",), f"needs clock: wall; on clock: {self.clock} there is no date"
 
     def common(self, part: str) -> Table:
         """Return what the runtime source of a part takes over as it is."""
@@ -203,15 +199,14 @@ class Component(NodeSource):
     frailty: Frailty | None = Field(None, description="Some nodes are worse than others, for unknown reasons.")
     batches: tuple[UnitBatch, ...] = Field((), description="Parts of the fleet with another law or another hazard.")
 
-    @model_validator(mode="after")
-    def _shares_fit(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
+        yield from super()._broken_rules()
         total = sum(batch.share for batch in self.batches)
         if total > 1 + 1e-12:
-            raise RuleError(("batches",), f"the shares add up to {total:g}; together they can be 1 at most")
+            yield ("batches",), f"the shares add up to {total:g}; together they can be 1 at most"
         for index, batch in enumerate(self.batches):
             if self.idle_hazard < 1 and self.clock == "wall" and batch.law is not None and not batch.law.memoryless:
-                raise RuleError(("batches", index, "law"), _thinned(batch.law))
-        return self
+                yield ("batches", index, "law"), _thinned(batch.law)
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
@@ -254,17 +249,16 @@ class Defect(NodeSource):
     )
     onset: Rate | None = Field(None, description="Rate at which nodes without it catch it.")
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
+        yield from super()._broken_rules()
         if self.relapse is not None:
-            raise RuleError(("relapse",), "a hidden fault that a repair leaves strikes again by its own law")
+            yield ("relapse",), "a hidden fault that a repair leaves strikes again by its own law"
         if self.clock == "in_service":
-            raise RuleError(("clock",), "must be wall or busy")
+            yield ("clock",), "must be wall or busy"
         if self.tempo is not None:
-            raise RuleError(("tempo",), "a hidden fault strikes by its law alone")
+            yield ("tempo",), "a hidden fault strikes by its law alone"
         if self.onset is not None and self.onset.of not in ("", "node"):
-            raise RuleError(("onset",), f"is per node, not per {self.onset.of}")
-        return self
+            yield ("onset",), f"is per node, not per {self.onset.of}"
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
@@ -299,15 +293,14 @@ class Incident(NodeSource):
         "nodes", description="Whether one repair mends the shared part, or each node has its own."
     )
 
-    @model_validator(mode="after")
-    def _one_story(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
+        yield from super()._broken_rules()
         if self.spread is not None and self.repaired == "part":
-            raise RuleError(("repaired",), "must be nodes with a spread: each node is then a failure of its own")
+            yield ("repaired",), "must be nodes with a spread: each node is then a failure of its own"
         if self.repaired == "part" and self.relapse is not None:
-            raise RuleError(("relapse",), "needs repaired: nodes; it is nodes that relapse")
+            yield ("relapse",), "needs repaired: nodes; it is nodes that relapse"
         if self.clock != "wall":
-            raise RuleError(("clock",), f"must be wall: a {self.part} serves many jobs, or none")
-        return self
+            yield ("clock",), f"must be wall: a {self.part} serves many jobs, or none"
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
@@ -326,12 +319,11 @@ class Incident(NodeSource):
 class JobSource(Cause):
     """What every cause has that strikes a job as a whole: one life per job, whatever its size."""
 
-    @model_validator(mode="after")
-    def _rate_is_per_job(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
+        yield from super()._broken_rules()
         if self.rate is not None and self.rate.of not in ("", "job"):
             rule = f"must be per job, not per {self.rate.of}: it strikes the job as a whole; use a component for parts"
-            raise RuleError(("rate",), rule)
-        return self
+            yield ("rate",), rule
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for `jobs` jobs."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim import rng
 from ettrick.sim.failures.effects import CRASH
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ettrick.sim.failures.spread import BlastRadius
     from ettrick.sim.failures.variety import HazardModulation
     from ettrick.sim.policies.detection.race import DetectionRace
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.scenario.law_model import LawModel
 
 Renews: TypeAlias = Literal["at_failure", "at_return", "never"]
@@ -326,8 +327,7 @@ class Maintenance(Strategy):
         "it, there is time enough.",
     )
 
-    @model_validator(mode="after")
-    def _windows_are_apart(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         rows = sorted((window.start, index) for index, window in enumerate(self.windows))
         for position, (_, index) in enumerate(rows):
             mine = self.windows[index]
@@ -337,8 +337,7 @@ class Maintenance(Strategy):
                     break
                 if mine.first < theirs.first + theirs.units and theirs.first < mine.first + mine.units:
                     message = f"overlaps windows.{index} in time and in the units that it takes"
-                    raise RuleError(("windows", other, "start"), message)
-        return self
+                    yield ("windows", other, "start"), message
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.
@@ -412,14 +411,12 @@ class Rollout(Strategy):
     )
     canary: Canary | None = Field(None, description="Nodes that go first.")
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         for cause, ratio in self.hazard.items():
             if ratio < 0:
-                raise RuleError(("hazard", cause), f"must not be negative, not {ratio:g}")
+                yield ("hazard", cause), f"must not be negative, not {ratio:g}"
         if self.canary is not None and not self.hazard:
-            raise RuleError(("canary",), "needs hazard: without a changed hazard there is nothing to watch")
-        return self
+            yield ("canary",), "needs hazard: without a changed hazard there is nothing to watch"
 
     def build(self, counts: Mapping[str, int], jobs: int) -> FailureSource:
         """Return the runtime source for a topology with `counts` of parts.

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim import rng
-from ettrick.sim.scenario.fields import Fraction, Model, RuleError
+from ettrick.sim.scenario.fields import Fraction, Model
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -28,20 +29,18 @@ class IncidentSize(Model):
     weights: tuple[float, ...] | None = Field(None, description="How often each of `values` was; without it, equally.")
     least: int = Field(1, ge=1, description="Fewest nodes, with mean or share.")
 
-    @model_validator(mode="after")
-    def _one_law(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         given = [name for name in ("nodes", "mean", "share", "values") if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of nodes, mean, share and values (given: {', '.join(given) or 'none'})")
+            yield (), f"give exactly one of nodes, mean, share and values (given: {', '.join(given) or 'none'})"
         if self.mean is not None and self.mean < self.least:
-            raise RuleError(("mean",), f"{self.mean:g} nodes are below the least of {self.least}")
+            yield ("mean",), f"{self.mean:g} nodes are below the least of {self.least}"
         if self.least > 1 and self.mean is None and self.share is None:
-            raise RuleError(("least",), "goes with mean or share; nodes and values say themselves how few they are")
+            yield ("least",), "goes with mean or share; nodes and values say themselves how few they are"
         if self.values is not None and min(self.values) < 1:
-            raise RuleError(("values",), f"an incident takes at least one node, not {min(self.values)}")
+            yield ("values",), f"an incident takes at least one node, not {min(self.values)}"
         if self.weights is not None and not self._weighs_values(self.weights):
-            raise RuleError(("weights",), "needs one number for each of values, none below zero and one above")
-        return self
+            yield ("weights",), "needs one number for each of values, none below zero and one above"
 
     def _weighs_values(self, weights: tuple[float, ...]) -> bool:
         return len(weights) == len(self.values or ()) > 0 and min(weights) >= 0 and sum(weights) > 0

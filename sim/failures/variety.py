@@ -20,19 +20,20 @@ import itertools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim import rng
 from ettrick.sim.quantiles import age_at_hazard, biased_quantile, cumulative_hazard, hazard_number, quantile
-from ettrick.sim.scenario.fields import Duration, Fraction, Model, RuleError, default
+from ettrick.sim.scenario.fields import Duration, Fraction, Model, default
 from ettrick.sim.scenario.laws import Law
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -55,13 +56,11 @@ class UnitBatch(Model):
     law: Law | None = Field(None, description="Law of their lives, in place of the source's.")
     ratio: float | None = Field(None, gt=0, description="Hazard relative to the rest of the fleet [-].")
 
-    @model_validator(mode="after")
-    def _law_or_ratio(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if (self.law is None) == (self.ratio is None):
-            raise ValueError("give exactly one of law and ratio")
+            yield (), "give exactly one of law and ratio"
         if self.law is not None and self.law.mean_value == 0:
-            raise RuleError(("law",), "must have a mean above zero: who lives no time fails without end")
-        return self
+            yield ("law",), "must have a mean above zero: who lives no time fails without end"
 
 
 @dataclass(frozen=True)
@@ -245,11 +244,9 @@ class SeasonalFactor(Model):
     period: Duration = Field(gt=0, description="Length of the pattern, for example 1 d or 7 d.")
     factors: tuple[float, ...] = Field(min_length=1, description="Factor of each part; they average to the mean.")
 
-    @model_validator(mode="after")
-    def _possible(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if min(self.factors) < 0 or max(self.factors) == 0:
-            raise RuleError(("factors",), "must not be negative, and one must be above zero")
-        return self
+            yield ("factors",), "must not be negative, and one must be above zero"
 
 
 class RandomEnvironment(Model):
@@ -267,11 +264,9 @@ class HazardModulation(Model):
     calendar: SeasonalFactor | None = Field(None, description="A pattern of hours or weekdays.")
     swings: RandomEnvironment | None = Field(None, description="Random slow swings.")
 
-    @model_validator(mode="after")
-    def _something(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.trend is None and self.calendar is None and self.swings is None:
-            raise ValueError("give at least one of trend, calendar and swings")
-        return self
+            yield (), "give at least one of trend, calendar and swings"
 
     def mean(self, horizon: float) -> float:
         """Return the mean of m over [0, horizon] [-], swings at their mean of 1."""

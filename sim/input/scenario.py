@@ -164,7 +164,9 @@ class Scenario(Model):
         }
         if data.get("services") and not streams:
             return {**unread, **data}
-        is_replay = all(isinstance(stream, dict) and stream.get("use") == "trace" for stream in streams)
+        is_replay = isinstance(streams, list | tuple) and all(
+            isinstance(stream, dict) and stream.get("use") == "trace" for stream in streams
+        )
         if streams and is_replay and not data.get("failures") and not _preempts(data.get("scheduler")):
             return {**unread, "detection": {"use": "latency", "time": "0 s"}, **data}
         return data

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
@@ -240,6 +240,7 @@ def refusals(data: Any, folder: Path) -> tuple[str, ...]:
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=st.sampled_from(PLACES), value=ANYTHING)
+@example(place=("fleet-64-nodes", ("streams",)), value=True)
 def test_a_mistake_never_shows_the_program(place: tuple[str, tuple[str | int, ...]], value: Any) -> None:
     """Whatever stands in place of one value of a shipped scenario, it is read or refused in printable lines."""
     name, path = place
