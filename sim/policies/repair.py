@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim.formulas.queues import mean_wait
 from ettrick.sim.policies.contracts import RepairPlan, RepairStage
-from ettrick.sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, RuleError, Strategy
+from ettrick.sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, Strategy
 from ettrick.sim.scenario.laws import Fixed, Law, draw
 from ettrick.sim.scenario.model import Money
 from ettrick.sim.units import DAY
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ettrick.sim.policies.contracts import Memory, NodeView
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.scenario.law_model import LawModel
 
 
@@ -185,27 +186,21 @@ class RepairTiers(Strategy):
     )
     scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
 
-    @model_validator(mode="after")
-    def _chain_ends(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         names = [tier.name for tier in self.tiers]
         for index, name in enumerate(names):
             if name in names[:index]:
-                raise RuleError(("tiers", index, "name"), f"'{name}' is also the name of an earlier tier")
+                yield ("tiers", index, "name"), f"'{name}' is also the name of an earlier tier"
         last = len(names) - 1
         if self.tiers[last].escalates > 0:
-            raise RuleError(("tiers", last, "escalates"), "must be 0 in the last tier: there is nowhere to go on to")
+            yield ("tiers", last, "escalates"), "must be 0 in the last tier: there is nowhere to go on to"
         finds = self.qualification.finds if self.qualification is not None else 0.0
         again = (1 - self.tiers[last].fixes) * finds
         if again > 1 - 1 / _MOST_ROUNDS:
-            raise RuleError(
-                ("tiers", last, "fixes"),
-                f"makes a chain without end: the last tier fixes {self.tiers[last].fixes:g}, and qualification sends "
-                f"the others back",
-            )
+            chain = f"makes a chain without end: the last tier fixes {self.tiers[last].fixes:g}"
+            yield ("tiers", last, "fixes"), f"{chain}, and qualification sends the others back"
         if self.lemons_go_to not in ("retirement", *names):
-            rule = f"must be retirement or a tier ({', '.join(names)}), not '{self.lemons_go_to}'"
-            raise RuleError(("lemons_go_to",), rule)
-        return self
+            yield ("lemons_go_to",), f"must be retirement or a tier ({', '.join(names)}), not '{self.lemons_go_to}'"
 
     @property
     def single_time(self) -> LawModel | None:
@@ -360,12 +355,10 @@ class Stock(Model):
         """Parts at which an order is placed [-]."""
         return self.stock - 1 if self.reorder is None else self.reorder
 
-    @model_validator(mode="after")
-    def _orders_are_possible(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if not -1 <= self.least < self.stock:
             rule = f"must be at least -1 and below stock ({self.stock}), such as {self.stock - 1}, not {self.reorder}"
-            raise RuleError(("reorder",), rule)
-        return self
+            yield ("reorder",), rule
 
 
 REPAIRS = {"simple": Simple, "tiers": RepairTiers}

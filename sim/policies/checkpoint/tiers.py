@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from ettrick.sim import units
 from ettrick.sim.policies.checkpoint.ladder import MultiLevelCheckpoint
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ettrick.sim.policies.checkpoint.ladder import Pause
+    from ettrick.sim.scenario.fields import BrokenRules
 
 RULES = ("young", "daly", "optimal")
 
@@ -167,38 +168,36 @@ class Tier(Model):
         "whose shards are all left is enough.",
     )
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         for name, stores in _ONLY_FOR.items():
             if self.store not in stores and getattr(self, name) != self._default(name):
-                raise RuleError((name,), f"is for store: {', '.join(stores)}; this one is {self.store}")
+                yield (name,), f"is for store: {', '.join(stores)}; this one is {self.store}"
         if self.shares == "all" and self.aggregate is None:
-            raise RuleError(("aggregate",), "is missing: shares: all needs what the store takes, such as 100 GB/s")
+            yield ("aggregate",), "is missing: shares: all needs what the store takes, such as 100 GB/s"
         if self.stagger and self.shares != "all":
-            raise RuleError(("stagger",), "is for saves that are in each other's way: needs shares: all")
+            yield ("stagger",), "is for saves that are in each other's way: needs shares: all"
         if self.reads == "replica" and self.shares == "all":
-            raise RuleError(("reads",), "replica is for shares: restores; with all, each byte is read once")
+            yield ("reads",), "replica is for shares: restores; with all, each byte is read once"
         if self.slowdown and (self.mode == "blocking" or self.shares == "all"):
-            raise RuleError(("slowdown",), "is for mode: async and shares: restores, where training goes on meanwhile")
+            yield ("slowdown",), "is for mode: async and shares: restores, where training goes on meanwhile"
         if self.store != "peer" and self.interval is None:
-            raise RuleError(("interval",), "is missing: say how much stepping there is between saves")
+            yield ("interval",), "is missing: say how much stepping there is between saves"
         if self.mode == "blocking" and self.stall:
-            raise ValueError("stall is for mode: async; a blocking save stalls for the time of its write")
+            yield (), "stall is for mode: async; a blocking save stalls for the time of its write"
         if self._has_bandwidth:
             for name in ("write", "restore"):
                 if getattr(self, name) is not None:
-                    raise RuleError((name,), "give times or bandwidths, not both: leave this out")
+                    yield (name,), "give times or bandwidths, not both: leave this out"
             if self.network is not None and self.node_bandwidth is None:
-                raise RuleError(("node_bandwidth",), "is missing beside network")
-            return self
+                yield ("node_bandwidth",), "is missing beside network"
+            return
         if self.reads == "replica":
-            raise RuleError(("reads",), "is for times from bandwidths; a restore that is given takes this in")
+            yield ("reads",), "is for times from bandwidths; a restore that is given takes this in"
         if self.read_in:
-            raise RuleError(("read_in",), "is for times from bandwidths; a restore that is given takes this in")
+            yield ("read_in",), "is for times from bandwidths; a restore that is given takes this in"
         for name in ("write", "restore") if self.store != "peer" else ("restore",):
             if getattr(self, name) is None:
-                raise RuleError((name,), "is missing: give it, or node_bandwidth to work it out from the size")
-        return self
+                yield (name,), "is missing: give it, or node_bandwidth to work it out from the size"
 
     @property
     def _has_bandwidth(self) -> bool:
@@ -321,17 +320,15 @@ class Tiers(Strategy):
     )
     from_preset: bool = Field(False, description="Whether the stores of the recovery preset are added to these.")
 
-    @model_validator(mode="after")
-    def _one_of_each(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         seen: set[str] = set()
         for index, tier in enumerate(self.tiers):
             if tier.store in seen:
-                raise RuleError(("tiers", index, "store"), f"'{tier.store}' is there already: give each store once")
+                yield ("tiers", index, "store"), f"'{tier.store}' is there already: give each store once"
             seen.add(tier.store)
         if "remote" not in seen:
             rule = "has no 'store: remote': what nodes hold goes with them, and a job must have something to start from"
-            raise RuleError(("tiers",), rule)
-        return self
+            yield ("tiers",), rule
 
     @property
     def by_replica(self) -> bool:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from ettrick.sim import catalog
 from ettrick.sim.policies.contracts import FAULTS
@@ -20,6 +20,7 @@ from ettrick.sim.scenario.laws import Empirical, Fixed, Law, Uniform
 if TYPE_CHECKING:
     from pydantic import ValidationInfo
 
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.scenario.law_model import LawModel
     from ettrick.sim.yamlfile import Data, Table
 
@@ -129,11 +130,9 @@ class Heartbeat(Watcher):
         description=f"Share of the faults after which reports are missing, by class; by default {_ALL}.",
     )
 
-    @model_validator(mode="after")
-    def _reports_come_in_time(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.period > self.timeout:
-            raise RuleError(("period",), "must not be longer than the timeout: a healthy job would miss it")
-        return self
+            yield ("period",), "must not be longer than the timeout: a healthy job would miss it"
 
     def law_of(self, fault: str) -> LawModel:
         """Return ``timeout - U(0, period)``."""
@@ -184,11 +183,9 @@ class Nvrx(Watcher):
         description=f"Share of the faults that end the progress of a rank, by class; by default {_ALL}.",
     )
 
-    @model_validator(mode="after")
-    def _softly_first(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.hard <= self.soft:
-            raise RuleError(("hard",), "must be longer than soft: who can be interrupted is not killed")
-        return self
+            yield ("hard",), "must be longer than soft: who can be interrupted is not killed"
 
     def law_of(self, fault: str) -> LawModel:
         """Return the watchdog that a class of faults trips."""
@@ -222,12 +219,10 @@ class NodeAgent(Watcher):
     )
     _needs_stop = False
 
-    @model_validator(mode="after")
-    def _every_class_has_a_time(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         for fault, share in self.covers.items():
             if share and fault not in self.latency:
-                raise RuleError(("covers", fault), f"needs a time: latency.{fault}")
-        return self
+                yield ("covers", fault), f"needs a time: latency.{fault}"
 
     def law_of(self, fault: str) -> LawModel:
         """Return the law of the class."""
@@ -273,11 +268,9 @@ class Kubernetes(Watcher):
         description="Share of the faults after which a node renews nothing, by class; by default 100 % of host.",
     )
 
-    @model_validator(mode="after")
-    def _renews_in_time(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.renew >= self.grace:
-            raise RuleError(("renew",), "must be shorter than grace: a healthy node would be missed")
-        return self
+            yield ("renew",), "must be shorter than grace: a healthy node would be missed"
 
     def law_of(self, fault: str) -> LawModel:
         """Return the middles of a hundred equal parts of the distribution: there is no law of two uniform times.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import (
@@ -28,7 +28,7 @@ from ettrick.sim.policies.recovery.phases import (
     some,
     steps,
 )
-from ettrick.sim.scenario.fields import Duration, Model, RuleError, default
+from ettrick.sim.scenario.fields import Duration, Model, default
 from ettrick.sim.scenario.laws import Fixed, Law
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Keeps, Memory, Plan, Step
     from ettrick.sim.policies.recovery.base import ExpectedFailure
     from ettrick.sim.policies.recovery.phases import Held
+    from ettrick.sim.scenario.fields import BrokenRules
 
 
 class Backoff(Model):
@@ -87,16 +88,14 @@ class Rung(Model):
         False, description="Whether it cannot bear the loss of the first node, on which rank 0 is."
     )
 
-    @model_validator(mode="after")
-    def _says_what_it_needs(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.keeps == "nothing":
             if self.patience is not None or self.pools != ANY_POOL:
                 key = "pools" if self.patience is None else "patience"
-                raise RuleError((key,), "is for a rung that keeps nodes; one that keeps nothing waits in the queue")
+                yield (key,), "is for a rung that keeps nodes; one that keeps nothing waits in the queue"
         elif self.backoff is not None or some(self.delay, bool) or sum(mean(self.delay, Participants(1, 1))) > 0:
             key = "delay" if self.backoff is None else "backoff"
-            raise RuleError((key,), f"is for a rung that goes back to the queue (keeps: nothing), not '{self.keeps}'")
-        return self
+            yield (key,), f"is for a rung that goes back to the queue (keeps: nothing), not '{self.keeps}'"
 
     @property
     def timed(self) -> tuple[Held, Held, Held]:
@@ -201,17 +200,13 @@ class Ladder(RecoveryStrategy):
     gives_up: bool = Field(False, description="Whether the job has failed for good then, without operator escalation.")
     evict: Eviction | None = Field(None, description="Whether healthy nodes leave with those that failed.")
 
-    @model_validator(mode="after")
-    def _leads_down(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         names = [rung.name for rung in self.rungs]
         for index, rung in enumerate(self.rungs):
             if rung.name in names[:index]:
-                raise RuleError(("rungs", index, "name"), f"'{rung.name}' is also the name of an earlier rung")
+                yield ("rungs", index, "name"), f"'{rung.name}' is also the name of an earlier rung"
             if rung.keeps == "nothing" and index < len(names) - 1:
-                raise RuleError(
-                    ("rungs", index, "keeps"), "can be nothing in the last rung only: nothing is left for more"
-                )
-        return self
+                yield ("rungs", index, "keeps"), "can be nothing in the last rung only: nothing is left for more"
 
     @property
     def exposures(self) -> frozenset[Exposure]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
 from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryPath, RecoveryStrategy, spans
 from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
-from ettrick.sim.scenario.fields import Duration, Fraction, RuleError, default
+from ettrick.sim.scenario.fields import Duration, Fraction, default
 
 if TYPE_CHECKING:
     from ettrick.sim.policies.contracts import ClusterView, Exposure, FailureView, JobView, Memory, Plan
+    from ettrick.sim.scenario.fields import BrokenRules
 
 
 class Narrow(RecoveryStrategy):
@@ -58,15 +59,13 @@ class Narrow(RecoveryStrategy):
     )
     requeue: Phases = default("0 s", description="From the job being given up to being eligible in the queue.")
 
-    @model_validator(mode="after")
-    def _widths_fit(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         for index, width in enumerate(self.allowed or ()):
             if not 1 <= width < self.tensor:
-                raise RuleError(("allowed", index), f"must be from 1 to {self.tensor - 1}: narrower than tensor is")
+                yield ("allowed", index), f"must be from 1 to {self.tensor - 1}: narrower than tensor is"
         if self.give_up_below is not None and not self._least <= self.give_up_below <= self.tensor:
             rule = f"must be from {self._least}, the least width, to {self.tensor}, which replaces every domain"
-            raise RuleError(("give_up_below",), rule)
-        return self
+            yield ("give_up_below",), rule
 
     @property
     def _least(self) -> int:

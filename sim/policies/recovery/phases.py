@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
 from ettrick.sim.policies.contracts import FAULTS, Exposure, Requeue, Stall
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.policies.contracts import Bucket
+    from ettrick.sim.scenario.fields import BrokenRules
 
 if TYPE_CHECKING:
     Fault: TypeAlias = str
@@ -84,15 +85,13 @@ class RecoveryPhase(Model):
         "runs), both (true) or none (false).",
     )
 
-    @model_validator(mode="after")
-    def _grows_from_somewhere(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.exponent > 0 and self.at is None:
-            raise RuleError(("exponent",), "needs 'at', the number of GPUs at which the time is as stated")
+            yield ("exponent",), "needs 'at', the number of GPUs at which the time is as stated"
         if self.at is not None and self.exponent == 0:
-            raise RuleError(("at",), "needs an 'exponent' above 0: without it the time is the same at every size")
+            yield ("at",), "needs an 'exponent' above 0: without it the time is the same at every size"
         if self.floor and self.at is None:
-            raise RuleError(("floor",), "needs 'at' and an 'exponent': without them the time is the same at every size")
-        return self
+            yield ("floor",), "needs 'at' and an 'exponent': without them the time is the same at every size"
 
     def takes_part(self, members: Participants, fault: str) -> bool:
         """Return whether the phase is needed after a fault of some class."""

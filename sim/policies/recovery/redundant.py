@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.sim.policies.contracts import Acquire, Run
 from ettrick.sim.policies.recovery.shrink_rejoin import Leaving
-from ettrick.sim.scenario.fields import Fraction, RuleError, default
+from ettrick.sim.scenario.fields import Fraction, default
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ettrick.sim.policies.contracts import FailureView, JobView, Plan
+    from ettrick.sim.scenario.fields import BrokenRules
     from ettrick.sim.steps import Workload
 
 
@@ -57,13 +58,11 @@ class Redundant(Leaving):
     )
     most: int | None = Field(None, ge=1, description="Stages that may be away at once; without it, any number.")
 
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if self.redundancy == "pairs" and self.overhead < 0.5:
-            raise RuleError(("overhead",), "must be at least 50 %: pairs do all work twice")
+            yield ("overhead",), "must be at least 50 %: pairs do all work twice"
         if self.redundancy != "next-stage" and self.slowdown != 1:
-            raise RuleError(("slowdown",), f"is for redundancy: next-stage; this one is {self.redundancy}")
-        return self
+            yield ("slowdown",), f"is for redundancy: next-stage; this one is {self.redundancy}"
 
     def lacks(self, replicas: int, stages: int) -> str:
         """Return what a job of so many replicas and stages lacks for the redundancy; nothing if it can be."""

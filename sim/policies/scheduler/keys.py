@@ -6,12 +6,15 @@ alone start in the order in which they became eligible, whatever the preset.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, model_validator
 
 from ettrick.sim import catalog
-from ettrick.sim.scenario.fields import Count, Duration, Model, RuleError, Strategy, default
+from ettrick.sim.scenario.fields import Count, Duration, Model, Strategy, default
+
+if TYPE_CHECKING:
+    from ettrick.sim.scenario.fields import BrokenRules
 
 Preset = Literal["fifo", "sjf", "easy", "conservative", "slurm", "kueue"]
 
@@ -161,32 +164,30 @@ class Scheduler(Strategy):
         preset = catalog.schedulers().get(name) if isinstance(name, str) else None
         return value if preset is None else _over(preset["keys"], value)
 
-    @model_validator(mode="after")
-    def _keys_go_together(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         backfills = self.head == "passes"
         if not backfills and self.depth != 0:
-            raise RuleError(("depth",), "reservations are for jobs that others pass: needs head: passes")
+            yield ("depth",), "reservations are for jobs that others pass: needs head: passes"
         if not self.extra and self.depth != 1:
-            raise RuleError(("extra",), "is for a single reservation: needs depth: 1")
+            yield ("extra",), "is for a single reservation: needs depth: 1"
         if self.tested == 0:
-            raise RuleError(("tested",), "must be at least 1, or all")
+            yield ("tested",), "must be at least 1, or all"
         if self.tested != "all" and self.depth != "all" and self.depth > self.tested:
-            raise RuleError(("depth",), f"reserves for {self.depth} jobs and a pass looks at {self.tested} (tested)")
+            yield ("depth",), f"reserves for {self.depth} jobs and a pass looks at {self.tested} (tested)"
         if self.backfill_cycle and not backfills:
-            raise RuleError(("backfill_cycle",), "the first job blocks all others: needs head: passes")
+            yield ("backfill_cycle",), "the first job blocks all others: needs head: passes"
         if self.backfill_cycle and self.cycle:
-            raise RuleError(("cycle",), "the whole pass has a cycle, or backfill alone; not both")
+            yield ("cycle",), "the whole pass has a cycle, or backfill alone; not both"
         if self.window == 0:
-            raise RuleError(("window",), "no reservation would be made; say depth: 0, or all")
+            yield ("window",), "no reservation would be made; say depth: 0, or all"
         if self.pack is None:
             for key in ("need", "wait"):
                 if key in self.model_fields_set and getattr(self, key) not in ("preferred", 0):
-                    raise RuleError((key,), "needs the domain: pack")
+                    yield (key,), "needs the domain: pack"
         if self.wait and self.need == "required":
-            raise RuleError(("wait",), "a job waits for a required domain without end; say need: preferred")
+            yield ("wait",), "a job waits for a required domain without end; say need: preferred"
         if self.preempt.mode == "none" and self.preempt.reclaim != "none":
-            raise RuleError(("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel")
-        return self
+            yield ("preempt", "reclaim"), "needs to know what happens to them: mode: requeue or cancel"
 
 
 def _over(preset: dict[str, Any], stated: dict[str, Any]) -> dict[str, Any]:
