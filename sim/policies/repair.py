@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, TypeAlias, get_args
 
 from pydantic import Field
 
 from ettrick.sim.formulas.queues import mean_wait
 from ettrick.sim.policies.contracts import RepairPlan, RepairStage
 from ettrick.sim.scenario.fields import Count, Duration, Fraction, Model, OneOf, Strategy
+from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed, Law, draw
 from ettrick.sim.scenario.model import Money
 from ettrick.sim.units import DAY
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
     from ettrick.sim.policies.contracts import Memory, NodeView
     from ettrick.sim.scenario.fields import BrokenRules
-    from ettrick.sim.scenario.law_model import LawModel
 
 
 class Simple(Strategy):
@@ -34,6 +34,12 @@ class Simple(Strategy):
         description="From the moment when the failure is known to the node's return. Without it, that of each cause.",
     )
     scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
+    success: ClassVar[float] = 1.0
+    """Every repair succeeds, unless its cause says otherwise."""
+    crews: ClassVar[tuple[int | None, ...]] = (None,)
+    """As many as it takes."""
+    replacement: ClassVar[LawModel | None] = None
+    """Nothing is retired."""
 
     @functools.cached_property
     def single_time(self) -> LawModel:
@@ -45,24 +51,8 @@ class Simple(Strategy):
         """Whether it says how long repairs take, and not only their scale."""
         return self.time is not None
 
-    @property
-    def success(self) -> float:
-        """Every repair succeeds, unless its cause says otherwise."""
-        return 1.0
-
-    @property
-    def crews(self) -> tuple[int | None, ...]:
-        """As many as it takes."""
-        return (None,)
-
-    @property
-    def replacement(self) -> LawModel | None:
-        """Nothing is retired."""
-        return None
-
     def diagnose(self, mark: Callable[[str], float]) -> Literal["right", "other", "none"]:
         """Blame the node that failed."""
-        del mark
         return "right"
 
     def course(self, node: NodeView, memory: Memory) -> tuple[RepairPlan, Memory]:
@@ -71,7 +61,6 @@ class Simple(Strategy):
 
     def score(self, memory: Memory) -> float:
         """Nothing is remembered."""
-        del memory
         return 0.0
 
 
@@ -87,7 +76,6 @@ class BlameThreshold(Strategy):
 
     def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
         """Remember the blames of the window."""
-        del uptime
         recent = (*(each for each in memory or () if each > time - self.window), time)
         return recent, len(recent) >= self.failures
 
@@ -107,7 +95,6 @@ class LemonScore(Strategy):
 
     def blame(self, memory: Memory, time: float, uptime: float) -> tuple[Memory, bool]:
         """Give points for the time since the last return, then take some for the blame."""
-        del time
         points = self.start if memory is None else memory
         points = min(points + self.regains * uptime / DAY, self.start) - self.blame_costs
         return points, points <= self.floor
@@ -185,6 +172,10 @@ class RepairTiers(Strategy):
         None, description="Time until a retired node is replaced by a new one; without it, never."
     )
     scale: float = Field(1.0, gt=0, description="Multiplies all times of repair, those of causes included.")
+    single_time: ClassVar[LawModel | None] = None
+    """There is more to it than a time."""
+    is_stated: ClassVar[bool] = True
+    """Tiers have their times."""
 
     def _broken_rules(self) -> BrokenRules:
         names = [tier.name for tier in self.tiers]
@@ -201,16 +192,6 @@ class RepairTiers(Strategy):
             yield ("tiers", last, "fixes"), f"{chain}, and qualification sends the others back"
         if self.lemons_go_to not in ("retirement", *names):
             yield ("lemons_go_to",), f"must be retirement or a tier ({', '.join(names)}), not '{self.lemons_go_to}'"
-
-    @property
-    def single_time(self) -> LawModel | None:
-        """There is more to it than a time."""
-        return None
-
-    @property
-    def is_stated(self) -> bool:
-        """Tiers have their times."""
-        return True
 
     @property
     def success(self) -> float:

@@ -68,7 +68,6 @@ class Latency(Detection):
 
     def unscaled(self, fault: str, kind: str) -> DetectionRace | None:
         """Return who notices, by the kind of the fault's effect."""
-        del fault
         law: LawModel | None = self.time if kind == "crash" else getattr(self, kind)
         if kind == "hang" and law is None:
             law = self.time

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
@@ -50,9 +50,17 @@ ByClass = AfterValidator(_known)
 Shares = Annotated[dict[str, Fraction], ByClass]
 
 
-def shares(*classes: str, **others: str) -> dict[str, str]:
-    """Return the default of `covers`: `classes` in whole, and `others` in part."""
-    return {**dict.fromkeys(classes, "100 %"), **others}
+def covered(which: str, *classes: str, usually: str = "", **parts: str) -> Any:
+    """Return the field of the share of faults that an observer covers: `classes` in whole, others in part.
+
+    `which` are these faults, and `usually` is how the default is said.
+    """
+    values = {**dict.fromkeys(classes, "100 %"), **parts}
+    names = (" and " if len(classes) == 2 else ", ").join(classes)
+    usual = ", ".join(
+        [*([f"100 % of {names}"] if names else []), *(f"{part} of {name}" for name, part in parts.items())]
+    )
+    return default(values, description=f"Share of the faults {which}, by class; by default {usually or usual}.")
 
 
 class Watcher(Model, ABC):
@@ -89,9 +97,6 @@ class Watcher(Model, ABC):
         """Return the law of the time until it notices a fault of a class that it covers."""
 
 
-_ALL = f"100 % of {', '.join(ALL_THAT_STOP)}"
-
-
 class InBand(Watcher):
     """A process fails with an error, and its launcher tells the others; or the loop of the job checks its own numbers.
 
@@ -103,15 +108,10 @@ class InBand(Watcher):
 
     use: Literal["in-band"] = "in-band"
     latency: Law = default("2 s", description="From the error to the moment when all know.")
-    covers: Shares = default(
-        shares("process", "storage", gpu="50 %"),
-        description="Share of the faults that show as an error, by class; by default 100 % of process and storage, "
-        "50 % of gpu.",
-    )
+    covers: Shares = covered("that show as an error", "process", "storage", gpu="50 %")
 
     def law_of(self, fault: str) -> LawModel:
         """Return the same law for all classes."""
-        del fault
         return self.latency
 
 
@@ -125,10 +125,7 @@ class Heartbeat(Watcher):
     use: Literal["heartbeat"] = "heartbeat"
     timeout: Duration = default("5 min", gt=0, description="Time without a report that is too long.")
     period: Duration = default("10 s", gt=0, description="Time between two reports.")
-    covers: Shares = default(
-        shares(*ALL_THAT_STOP),
-        description=f"Share of the faults after which reports are missing, by class; by default {_ALL}.",
-    )
+    covers: Shares = covered("after which reports are missing", *ALL_THAT_STOP)
 
     def _broken_rules(self) -> BrokenRules:
         if self.period > self.timeout:
@@ -136,7 +133,6 @@ class Heartbeat(Watcher):
 
     def law_of(self, fault: str) -> LawModel:
         """Return ``timeout - U(0, period)``."""
-        del fault
         return Uniform.from_seconds(low=self.timeout - self.period, high=self.timeout)
 
 
@@ -150,14 +146,10 @@ class CollectiveTimeout(Watcher):
     use: Literal["collective-timeout"] = "collective-timeout"
     timeout: Duration = default("10 min", gt=0, description="Time after which a collective is given up.")
     dump: Duration = default("15 s", description="Time for writing down what hangs.")
-    covers: Shares = default(
-        shares(*ALL_THAT_STOP),
-        description=f"Share of the faults that leave a collective waiting, by class; by default {_ALL}.",
-    )
+    covers: Shares = covered("that leave a collective waiting", *ALL_THAT_STOP)
 
     def law_of(self, fault: str) -> LawModel:
         """Return ``timeout + dump``."""
-        del fault
         return Fixed.from_seconds(value=self.timeout + self.dump)
 
 
@@ -178,10 +170,7 @@ class Nvrx(Watcher):
     missing: Duration = default(
         "30 s", gt=0, description="The same for process and host: time without a sign of life of a rank."
     )
-    covers: Shares = default(
-        shares(*ALL_THAT_STOP),
-        description=f"Share of the faults that end the progress of a rank, by class; by default {_ALL}.",
-    )
+    covers: Shares = covered("that end the progress of a rank", *ALL_THAT_STOP)
 
     def _broken_rules(self) -> BrokenRules:
         if self.hard <= self.soft:
@@ -213,9 +202,8 @@ class NodeAgent(Watcher):
         description="Time until a fault is found, by class; by default 10 s for gpu and driver, 30 s for nic, 60 s for "
         "switch, 2 s for host.",
     )
-    covers: Shares = default(
-        shares("gpu", "driver", "nic", "switch", "host"),
-        description="Share of the faults that inspections find, by class; by default 100 % of those with a time.",
+    covers: Shares = covered(
+        "that inspections find", "gpu", "driver", "nic", "switch", "host", usually="100 % of those with a time"
     )
     _needs_stop = False
 
@@ -239,14 +227,10 @@ class Slurm(Watcher):
 
     use: Literal["slurm"] = "slurm"
     timeout: Duration = default("300 s", gt=0, description="SlurmdTimeout.")
-    covers: Shares = default(
-        shares("host"),
-        description="Share of the faults after which a node does not answer, by class; by default 100 % of host.",
-    )
+    covers: Shares = covered("after which a node does not answer", "host")
 
     def law_of(self, fault: str) -> LawModel:
         """Return ``U(timeout, 5/3 timeout)``."""
-        del fault
         return Uniform.from_seconds(low=self.timeout, high=self.timeout * 5 / 3)
 
 
@@ -263,10 +247,7 @@ class Kubernetes(Watcher):
     grace: Duration = default("50 s", gt=0, description="node-monitor-grace-period.")
     monitor: Duration = default("5 s", description="node-monitor-period.")
     toleration: Duration = default("300 s", description="tolerationSeconds of not-ready and unreachable nodes.")
-    covers: Shares = default(
-        shares("host"),
-        description="Share of the faults after which a node renews nothing, by class; by default 100 % of host.",
-    )
+    covers: Shares = covered("after which a node renews nothing", "host")
 
     def _broken_rules(self) -> BrokenRules:
         if self.renew >= self.grace:
@@ -277,7 +258,6 @@ class Kubernetes(Watcher):
 
         The mean is exact; a single time is off by 0.8 s at most with the default periods.
         """
-        del fault
         start = self.grace - self.renew + self.toleration
         middles = ((index + 0.5) / _VALUES for index in range(_VALUES))
         return Empirical.from_seconds(values=tuple(start + _sum_of_two(u, self.renew, self.monitor) for u in middles))
@@ -309,15 +289,11 @@ class Straggler(Watcher):
     use: Literal["straggler"] = "straggler"
     period: Duration = default("300 s", gt=0, description="Time between two reports.")
     confirmations: int = Field(3, ge=1, description="How many reports in a row it takes.")
-    covers: Shares = default(
-        shares("slow"),
-        description="Share of the faults that reports show, by class; by default 100 % of slow.",
-    )
+    covers: Shares = covered("that reports show", "slow")
     _needs_stop = False
 
     def law_of(self, fault: str) -> LawModel:
         """Return ``U(k - 1, k)`` periods."""
-        del fault
         return Uniform.from_seconds(low=self.period * (self.confirmations - 1), high=self.period * self.confirmations)
 
 
@@ -330,13 +306,9 @@ class SdcCheck(Watcher):
 
     use: Literal["sdc-check"] = "sdc-check"
     latency: Law = default("1 h", description="From the first wrong result to the find.")
-    covers: Shares = default(
-        shares(corrupt="70 %"),
-        description="Share of the faults that are ever found, by class; by default 70 % of corrupt.",
-    )
+    covers: Shares = covered("that are ever found", corrupt="70 %")
     _needs_stop = False
 
     def law_of(self, fault: str) -> LawModel:
         """Return the same law for all classes."""
-        del fault
         return self.latency

@@ -146,10 +146,10 @@ class RecoveryStrategy(Strategy, ABC):
 
     scale: float = Field(1.0, gt=0, description="Factor of all times of the recovery [-].")
 
-    @property
-    def elastic(self) -> bool:
-        """Whether replicas may go on without one another."""
-        return False
+    elastic: ClassVar[bool] = False
+    """Whether replicas may go on without one another."""
+    narrows_on: ClassVar[frozenset[str]] = frozenset()
+    """Classes of faults after which a node may stay in its job with fewer GPUs."""
 
     @property
     def restores(self) -> frozenset[Keeps]:
@@ -161,14 +161,8 @@ class RecoveryStrategy(Strategy, ABC):
         """Whether the others do the work of lost stages, so that the batch stays as it is."""
         return False
 
-    @property
-    def narrows_on(self) -> frozenset[str]:
-        """Classes of faults after which a node may stay in its job with fewer GPUs."""
-        return frozenset()
-
     def keeps(self, lost: int, gpus: int) -> bool:
         """Return whether a tensor group of `gpus` GPUs that has lost some of them may step on, of `narrows_on`."""
-        del lost, gpus
         return False
 
     @property
@@ -218,17 +212,14 @@ class RecoveryStrategy(Strategy, ABC):
 
     def _returns(self, hit: ExpectedFailure) -> tuple[RecoveryPath, ...] | None:
         """Return `returns` at a scale of one."""
-        del hit
         return None
 
     def _waits(self, hit: ExpectedFailure) -> SpareWait | None:
         """Return `waits` at a scale of one."""
-        del hit
         return None
 
     def _absence_for(self, gpus: int, nodes: int, replicas: int) -> Absence | None:
         """Return `absence_for` at a scale of one."""
-        del gpus, nodes, replicas
         return None
 
     @abstractmethod
@@ -266,7 +257,6 @@ class InPlace(RecoveryStrategy, ABC):
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Restart in place, with a swap if nodes are missing."""
-        del cluster
         if self._fixed is not None:
             return self._fixed[job.nodes_missing > 0], memory
         first, second = (SampledTime.of(law, failure.mark, name) for name, law in self._laws.items())

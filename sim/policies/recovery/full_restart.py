@@ -42,7 +42,6 @@ class FullRestart(RecoveryStrategy):
 
     def _waits(self, hit: ExpectedFailure) -> SpareWait:
         """Return that every failure ends in the queue."""
-        del hit
         return SpareWait(QUEUE, before=self.delay, patience=0.0)
 
     def _start(self, job: JobView) -> Plan:
@@ -51,5 +50,4 @@ class FullRestart(RecoveryStrategy):
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Go back to the queue; what follows the allocation is `_start`."""
-        del failure, job, cluster
         return (Requeue(self.delay),), memory

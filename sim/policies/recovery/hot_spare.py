@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Requeue, Restore, Run
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import InPlace, RecoveryPath, RestartPhase, SpareWait, initialized
-from ettrick.sim.policies.recovery.phases import Exposed
+from ettrick.sim.policies.recovery.phases import Exposed, Pools
 from ettrick.sim.scenario.fields import Duration, default
 from ettrick.sim.scenario.laws import Law
 
@@ -23,9 +23,7 @@ class HotSpare(InPlace):
     use: Literal["hot-spare"] = "hot-spare"
     reschedule: Law = default("0 s", description="Teardown and swap, once the spares are there.")
     initialize: Law = Field(description="From nodes to processes that are ready to restore.")
-    pools: tuple[PoolName, ...] = Field(
-        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
-    )
+    pools: Pools = ANY_POOL
     patience: Duration | None = Field(
         None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
     )
@@ -45,7 +43,6 @@ class HotSpare(InPlace):
 
     def _waits(self, hit: ExpectedFailure) -> SpareWait:
         """Return that the nodes are taken first."""
-        del hit
         if self.patience is None:
             return SpareWait(self.pools)
         return SpareWait(self.pools, patience=self.patience, delay=self.requeue_delay, more=-self.reschedule.mean_value)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
-from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, PoolName, Requeue, Restore, Run
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Evict, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import (
     QUEUE,
     RecoveryPath,
@@ -22,6 +22,7 @@ from ettrick.sim.policies.recovery.phases import (
     Fault,
     Participants,
     Phases,
+    Pools,
     back_to_queue,
     exposures,
     mean,
@@ -72,9 +73,7 @@ class Rung(Model):
         "0 s",
         description="From nodes to processes that are ready to restore (initialize); of the last rung also at a start.",
     )
-    pools: tuple[PoolName, ...] = Field(
-        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
-    )
+    pools: Pools = ANY_POOL
     patience: Duration | None = Field(
         None, description="How long to wait for replacements before the next rung; without it, for ever."
     )
@@ -287,7 +286,6 @@ class Ladder(RecoveryStrategy):
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Take the first rung that applies, from where the incident is."""
-        del cluster
         now = self._look(job, memory)
         if self.no_progress is not None and now.in_vain >= self.no_progress:
             return self._escalate(failure, now)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, PoolName, Restore, Run
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Bucket, Restore, Run
 from ettrick.sim.policies.recovery.base import ExpectedFailure, RecoveryPath, RecoveryStrategy, spans
-from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
+from ettrick.sim.policies.recovery.phases import Participants, Phases, Pools, back_to_queue, exposures, steps
 from ettrick.sim.scenario.fields import Duration, Fraction, default
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ class Narrow(RecoveryStrategy):
     )
     stop: Phases = default("0 s", description="From the failure being known to everything being stopped (reschedule).")
     launch: Phases = Field(description="From nodes to processes that are ready to restore (initialize).")
-    pools: tuple[PoolName, ...] = Field(
-        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
-    )
+    pools: Pools = ANY_POOL
     patience: Duration | None = Field(
         None, description="How long to wait for a replacement before going back to the queue; without it, for ever."
     )
@@ -72,10 +70,7 @@ class Narrow(RecoveryStrategy):
         """The least width at which a domain can run."""
         return min(self.allowed) if self.allowed is not None else 1
 
-    @property
-    def narrows_on(self) -> frozenset[str]:
-        """Classes of faults after which a node may stay in its job with fewer GPUs."""
-        return frozenset({"gpu"})
+    narrows_on: ClassVar[frozenset[str]] = frozenset({"gpu"})
 
     def keeps(self, lost: int, gpus: int) -> bool:
         """Return whether enough GPUs of a tensor group are left."""
@@ -115,7 +110,6 @@ class Narrow(RecoveryStrategy):
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Restart in place, narrower if a GPU is lost, with replacements for nodes that are lost."""
-        del cluster
         mark, fault = failure.mark, failure.fault
         everybody = Participants(job.gpus, job.nodes, job.nodes_missing)
         stop = steps(self.stop, Bucket.RESCHEDULE, everybody, mark, "stop", fault)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, TypeAlias, get
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, WithJsonSchema
 
-from ettrick.sim.policies.contracts import FAULTS, Exposure, Requeue, Stall
+from ettrick.sim.policies.contracts import FAULTS, Exposure, PoolName, Requeue, Stall
 from ettrick.sim.scenario.fields import Duration, Model, RuleError
 from ettrick.sim.scenario.law_model import LawModel
 from ettrick.sim.scenario.laws import Fixed, Law, draw
@@ -49,6 +49,11 @@ Exposed = Annotated[
 ]
 
 """Who can fail in a phase; ``true`` is `both`, ``false`` is `none`."""
+
+
+Pools = Annotated[
+    tuple[PoolName, ...], Field(min_length=1, description="Where replacements may come from, in this order.")
+]
 
 
 class Participants(NamedTuple):

@@ -147,7 +147,6 @@ class Redundant(Leaving):
         return Run(1 - self.overhead)
 
     def _fewest(self, replicas: int) -> int:
-        del replicas
         return 1
 
     def _goes_on(self, failure: FailureView, job: JobView, gone: int) -> bool:
@@ -157,7 +156,6 @@ class Redundant(Leaving):
 
     def _wait(self, job: JobView, gone: int, restart: Plan) -> Plan:
         """Return how the others wait until they can."""
-        del job, gone
         return (Acquire(unit="copies"), *restart)
 
 

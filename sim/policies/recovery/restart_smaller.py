@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Requeue, Restore, Run
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, Requeue, Restore, Run
 from ettrick.sim.policies.recovery.base import RecoveryStrategy
-from ettrick.sim.policies.recovery.phases import Participants, Phases, back_to_queue, exposures, steps
+from ettrick.sim.policies.recovery.phases import Participants, Phases, Pools, back_to_queue, exposures, steps
 from ettrick.sim.scenario.fields import Duration, default
 
 if TYPE_CHECKING:
@@ -47,9 +47,7 @@ class RestartSmaller(RecoveryStrategy):
     except_first: bool = Field(
         False, description="Whether the loss of the first node, on which rank 0 and its store are, ends the job."
     )
-    pools: tuple[PoolName, ...] = Field(
-        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
-    )
+    pools: Pools = ANY_POOL
     patience: Duration | None = Field(
         None, description="How long too few replicas wait before the job goes back to the queue; without it, for ever."
     )
@@ -58,10 +56,7 @@ class RestartSmaller(RecoveryStrategy):
         None, description="From nodes that the queue gave to processes that are ready to restore; without it, launch."
     )
 
-    @property
-    def elastic(self) -> bool:
-        """Whether replicas may go on without one another."""
-        return True
+    elastic: ClassVar[bool] = True
 
     @property
     def exposures(self) -> frozenset[Exposure]:
@@ -84,7 +79,6 @@ class RestartSmaller(RecoveryStrategy):
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind and start the others again, as long as the budget and the replicas last."""
-        del cluster
         before: Restarts = memory or Restarts()
         # Whoever comes from the queue has a new budget.
         spent = before.spent if before.starts == job.starts else 0

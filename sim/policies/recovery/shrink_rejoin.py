@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pydantic import Field
 
-from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, PoolName, Restore, Run
+from ettrick.sim.policies.contracts import ANY_POOL, Acquire, Background, Bucket, Restore, Run
 from ettrick.sim.policies.recovery.base import Absence, RecoveryStrategy
-from ettrick.sim.policies.recovery.phases import Participants, Phases, exposures, is_fixed, mean, some, steps
+from ettrick.sim.policies.recovery.phases import Participants, Phases, Pools, exposures, is_fixed, mean, some, steps
 from ettrick.sim.scenario.fields import Duration, default
 
 if TYPE_CHECKING:
@@ -24,14 +24,9 @@ class Leaving(RecoveryStrategy):
     initialize: Phases = Field(description="From nodes to processes that are ready to take the state.")
     catch_up: Phases = default("0 s", description="Transfer of the state from a peer to who rejoins.")
     rejoin: Phases = default("0 s", description="Stall of everybody when somebody joins.")
-    pools: tuple[PoolName, ...] = Field(
-        ANY_POOL, min_length=1, description="Where replacements may come from, in this order."
-    )
+    pools: Pools = ANY_POOL
 
-    @property
-    def elastic(self) -> bool:
-        """Whether replicas may go on without one another."""
-        return True
+    elastic: ClassVar[bool] = True
 
     @property
     def exposures(self) -> frozenset[Exposure]:
@@ -89,7 +84,6 @@ class Leaving(RecoveryStrategy):
 
     def _plan(self, failure: FailureView, job: JobView, cluster: ClusterView, memory: Memory) -> tuple[Plan, Memory]:
         """Leave the victims behind if enough are left, else restart with those that become whole."""
-        del cluster
         mark, fault = failure.mark, failure.fault
         everybody = Participants(job.gpus, job.nodes, job.nodes_missing)
         gone = failure.replicas_lost
@@ -146,7 +140,6 @@ class ShrinkRejoin(Leaving):
 
     def _goes_on(self, failure: FailureView, job: JobView, gone: int) -> bool:
         """Return whether so many are left."""
-        del failure
         return job.replicas_running - gone >= self._fewest(job.replicas)
 
     def _wait(self, job: JobView, gone: int, restart: Plan) -> Plan:

@@ -47,7 +47,6 @@ class Standby(InPlace):
 
     def _waits(self, hit: ExpectedFailure) -> SpareWait:
         """Return that hosts are looked for after the recovery time."""
-        del hit
         pools = (*self.pools, "spare")
         return SpareWait(pools, before=self.recovery.mean_value, exposed=self.exposed in ("both", "nodes"), fills=True)
 
