@@ -134,9 +134,28 @@ class Clos(FabricKind):
     plane, and spines of all pods share each part.
     """
 
+    if TYPE_CHECKING:
+        radix: int
+        spine: Spine | PlaneSpine
+        core: Core | PlaneCore | None
+
     @abc.abstractmethod
     def plan(self, hosts: Hosts) -> ClosDimensions:
         """Derive the integers and refuse what cannot be cabled."""
+
+    def _tiers_above(
+        self, pods: tuple[int, int], leaf_switches: int, leaf_up: int, width: int, what: tuple[str, str]
+    ) -> tuple[int, int, int, int]:
+        """Return spines, uplinks of each, parts of cores and cores of each; `pods` are those and the groups of one.
+
+        Ports count at the speed of the links between switches, of which each takes `width` ports of a switch.
+        """
+        spine, core = self.spine, self.core
+        ports, oversubscription = (spine.radix or self.radix) // width, core.oversubscription if core else None
+        spines, up = spine_tier(pods[1] * leaf_switches, leaf_up, ports, oversubscription, spine.switches, what)
+        if core is None:
+            return spines, up, 0, 0
+        return spines, up, *core_tier(pods[0], spines, up, (core.radix or self.radix) // width, core.switches)
 
     def check(self, hosts: Hosts) -> None:
         """Refuse rails that do not divide, ports that do not suffice, and pods that nothing joins."""
@@ -262,6 +281,15 @@ def fewest_switches(links: int, uplinks_each: int, ports: int) -> int:
     needed = ceil(links / ports)
     even = next((number for number in range(needed, uplinks_each + 1) if uplinks_each % number == 0), needed)
     return even if even <= 2 * needed else needed
+
+
+def joined_pods(groups: int, per_pod: int | None, core: object, what: tuple[str, str]) -> tuple[int, int]:
+    """Return pods, and the groups of a full one; without a core tier there is one."""
+    per_pod = min(per_pod or groups, groups)
+    pods = ceil(groups / per_pod)
+    if pods > 1 and core is None:
+        raise ValueError(f"{groups} {what[0]} make {pods} pods that nothing joins: add a core tier or raise {what[1]}")
+    return pods, per_pod
 
 
 def spine_tier(
@@ -407,21 +435,9 @@ class FatTree(Clos):
                 "lower leaf.nodes, or raise radix or spine.oversubscription"
             )
         groups = ceil(hosts.nodes / self.leaf.nodes)
-        per_pod = min(self.spine.leaf_groups or groups, groups)
-        pods = ceil(groups / per_pod)
-        if pods > 1 and self.core is None:
-            raise ValueError(
-                f"{groups} leaf groups make {pods} pods that nothing joins: add a core tier or raise spine.leaf_groups"
-            )
-        above = self.core.oversubscription if self.core else None
-        ports, what = self.spine.radix or self.radix, ("pod", "spine.leaf_groups")
-        spines, spine_up = spine_tier(per_pod * switches, up, ports, above, self.spine.switches, what)
-        shared, cores = 0, 0
-        if self.core:
-            shared, cores = core_tier(pods, spines, spine_up, self.core.radix or self.radix, self.core.switches)
-        return ClosDimensions(
-            1, 1, self.leaf.nodes, groups, switches, up, pods, per_pod, spines, spine_up, shared, cores
-        )
+        pods = joined_pods(groups, self.spine.leaf_groups, self.core, ("leaf groups", "spine.leaf_groups"))
+        above = self._tiers_above(pods, switches, up, 1, ("pod", "spine.leaf_groups"))
+        return ClosDimensions(1, 1, self.leaf.nodes, groups, switches, up, *pods, *above)
 
     def _plan_of_one_group(self, hosts: Hosts) -> ClosDimensions:
         """Derive the integers of leaf switches that nothing joins, or of no switches at all."""
@@ -588,29 +604,15 @@ class DualPlane(Clos):
         width = self._ports_per_uplink()
         nodes = self.segment.nodes
         segments = ceil(hosts.nodes / nodes)
-        per_pod = min(self.spine.segments or segments, segments)
-        pods = ceil(segments / per_pod)
-        if pods > 1 and self.core is None:
-            raise ValueError(
-                f"{segments} segments make {pods} pods that nothing joins: add a core tier or raise spine.segments"
-            )
+        pods = joined_pods(segments, self.spine.segments, self.core, ("segments", "spine.segments"))
         up = uplinks(nodes, self.spine.oversubscription * width)
         if nodes + up * width > self.radix:
             raise ValueError(
                 f"radix {self.radix} is too small for the {nodes} ports down and {up * width} up of a leaf switch: "
                 "lower segment.nodes, or raise radix or spine.oversubscription"
             )
-        # From here on ports count at the speed of the links between switches.
-        above = self.core.oversubscription if self.core else None
-        ports, what = (self.spine.radix or self.radix) // width, ("pod and plane", "spine.segments")
-        spines, spine_up = spine_tier(per_pod * self.rails, up, ports, above, self.spine.switches, what)
-        shared, cores = 0, 0
-        if self.core:
-            ports = (self.core.radix or self.radix) // width
-            shared, cores = core_tier(pods, spines, spine_up, ports, self.core.switches)
-        return ClosDimensions(
-            _PLANES, width, nodes, segments, self.rails, up, pods, per_pod, spines, spine_up, shared, cores
-        )
+        above = self._tiers_above(pods, self.rails, up, width, ("pod and plane", "spine.segments"))
+        return ClosDimensions(_PLANES, width, nodes, segments, self.rails, up, *pods, *above)
 
     def _ports_per_uplink(self) -> int:
         """Return how many ports at a NIC port's speed a cable between switches takes."""

@@ -191,19 +191,19 @@ def read_network(path: str, stamp: tuple[int, int], rails: int, nic: float) -> N
     RuleError
         In one line that names the file and the vertex or edge.
     """
-    understood = understand(path, read_graph(path))
-    names, hosts = understood.names, sum(tier == 0 for tier in understood.tiers.values())
-    homes = _homes(path, understood, hosts, rails)
-    edges = _edges(path, understood, rails, np.array([nic / homes, nic, nic]))
+    graph = understand(path, read_graph(path))
+    names, hosts = graph.names, sum(tier == 0 for tier in graph.tiers.values())
+    homes = _homes(path, graph, hosts, rails)
+    edges = _edges(path, graph, rails, np.array([nic / homes, nic, nic]))
     plane = _joined(edges, len(names), (1, 2))
     edges = _with_rails(path, edges, names, (hosts, rails, homes), plane)
     _check_reach(path, edges, names, (hosts, rails, homes), plane)
     block = _joined(edges, len(names), (1,))
-    pod = _pods(path, understood, edges, hosts, block)
+    pod = _pods(path, graph, edges, hosts, block)
     behind = np.sort(edges.upper[edges.tier == 0].reshape(hosts, rails, -1), axis=2).reshape(hosts, -1)
     _, leaf = np.unique(behind, axis=0, return_inverse=True)
     network = Network(
-        sizes=tuple(list(understood.tiers.values()).count(tier) for tier in range(len(VERTEX_PARTS))),
+        sizes=tuple(list(graph.tiers.values()).count(tier) for tier in range(len(VERTEX_PARTS))),
         rails=rails,
         homes=homes,
         edges=edges,
@@ -231,11 +231,11 @@ def _by_first(labels: NDArray[np.int32]) -> NDArray[np.int32]:
     return rank[inverse]
 
 
-def _homes(path: str, understood: ParsedGraph, hosts: int, rails: int) -> int:
+def _homes(path: str, graph: ParsedGraph, hosts: int, rails: int) -> int:
     """Return the access cables of each NIC; refuse hosts that differ."""
-    each = dict.fromkeys(understood.names[:hosts], 0)
-    for join in understood.joins:
-        for name in (join.one, join.other):
+    each = dict.fromkeys(graph.names[:hosts], 0)
+    for join in graph.joins:
+        for name in (join.source, join.target):
             if name in each:
                 each[name] += join.cables
     (first, number), *_ = each.items()
@@ -248,24 +248,24 @@ def _homes(path: str, understood: ParsedGraph, hosts: int, rails: int) -> int:
     return number // rails
 
 
-def _edges(path: str, understood: ParsedGraph, rails: int, usual: NDArray[np.float64]) -> Edges:
+def _edges(path: str, graph: ParsedGraph, rails: int, usual: NDArray[np.float64]) -> Edges:
     """Return the cables by tier and lower end, with rails as given (-1 where not); `usual` is a cable's bandwidth."""
-    number = {name: place for place, name in enumerate(understood.names)}
-    for join in understood.joins:
-        is_access = 0 in (understood.tiers[join.one], understood.tiers[join.other])
+    number = {name: place for place, name in enumerate(graph.names)}
+    for join in graph.joins:
+        is_access = 0 in (graph.tiers[join.source], graph.tiers[join.target])
         if join.rail is not None and not is_access:
-            refuse(path, f"{join.title}: has a rail, which is for the cables of hosts alone")
+            refuse(path, f"{_title(join)}: has a rail, which is for the cables of hosts alone")
         if join.rail is not None and not 0 <= join.rail < rails:
-            refuse(path, f"{join.title}: rail = {quoted(join.rail)} must be from 0 to {rails - 1} (rails = {rails})")
-    joins = understood.joins
-    ends = np.sort(np.array([(number[join.one], number[join.other]) for join in joins], dtype=np.int32), axis=1)
-    tier = np.array([min(understood.tiers[join.one], understood.tiers[join.other]) for join in joins], dtype=np.int8)
+            refuse(path, f"{_title(join)}: rail = {quoted(join.rail)} must be from 0 to {rails - 1} (rails = {rails})")
+    joins = graph.joins
+    ends = np.sort(np.array([(number[join.source], number[join.target]) for join in joins], dtype=np.int32), axis=1)
+    tier = np.array([min(graph.tiers[join.source], graph.tiers[join.target]) for join in joins], dtype=np.int8)
     many = np.array([join.cables for join in joins])
     total = np.array([np.nan if join.bandwidth is None else join.bandwidth for join in joins])
     each = np.where(np.isnan(total), usual[tier], total / many)
     for place in np.flatnonzero((tier == 0) & (each > usual[1] * (1 + 1e-6)))[:1].tolist():
         speed, nic = (f"{value * 8 / 1e9:.4g} Gb/s" for value in (each[place], usual[1]))
-        refuse(path, f"{joins[place].title}: has {speed}, but the NIC at its end {nic} (nic); a number is of B/s")
+        refuse(path, f"{_title(joins[place])}: has {speed}, but the NIC at its end {nic} (nic); a number is of B/s")
     rail = np.array([-1 if join.rail is None else join.rail for join in joins], dtype=np.int16)
     by_tier = np.lexsort((ends[:, 0], tier))
     order = np.repeat(by_tier, many[by_tier])
@@ -319,25 +319,25 @@ def _check_reach(
         refuse(path, f"host {names[host]!r} cannot reach host {names[0]!r} on rail {rail}: no switches join them")
 
 
-def _pods(path: str, understood: ParsedGraph, edges: Edges, hosts: int, block: NDArray[np.int32]) -> NDArray[np.int32]:
+def _pods(path: str, graph: ParsedGraph, edges: Edges, hosts: int, block: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the pod of each host, (hosts,): as given, else those that are joined without a core."""
-    said = all_or_none(path, "pod", understood.pods)
+    said = all_or_none(path, "pod", graph.pods)
     if not said:
-        return _by_first(_joined(edges, len(understood.names), (0, 1))[:hosts])
+        return _by_first(_joined(edges, len(graph.names), (0, 1))[:hosts])
     numbers: dict[object, int] = {}
-    pod = [numbers.setdefault(said[name], len(numbers)) for name in understood.names[:hosts]]
+    pod = [numbers.setdefault(said[name], len(numbers)) for name in graph.names[:hosts]]
     first: dict[int, int] = {}
     access = edges.tier == 0
     for host, below in zip(edges.lower[access].tolist(), block[edges.upper[access]].tolist(), strict=True):
         other = first.setdefault(below, host)
         if pod[other] != pod[host]:
-            one, two = understood.names[other], understood.names[host]
+            one, two = graph.names[other], graph.names[host]
             pods = f"of the pods {quoted(said[one])} and {quoted(said[two])}"
             refuse(path, f"hosts {one!r} and {two!r}, {pods}, are joined by leaves and spines without a core")
     return np.array(pod, dtype=np.int32)
 
 
-# What a file says, understood: which tier and number each vertex has, and what each edge is.
+# What a file says, graph: which tier and number each vertex has, and what each edge is.
 
 MOST_CABLES = 65536
 TIERED = "only tiered Clos networks can be imported"
@@ -345,18 +345,13 @@ _T = TypeVar("_T")
 
 
 class ParsedEdge(NamedTuple):
-    """An edge as understood: its vertices, its cables, their summed bandwidth [B/s] and their rail, if given."""
+    """An edge as graph: its vertices, its cables, their summed bandwidth [B/s] and their rail, if given."""
 
-    one: Name
-    other: Name
+    source: Name
+    target: Name
     cables: int
     bandwidth: float | None
     rail: int | None
-
-    @property
-    def title(self) -> str:
-        """What messages call this edge."""
-        return f"edge {self.one!r} - {self.other!r}"
 
 
 class ParsedGraph(NamedTuple):
@@ -376,31 +371,31 @@ def understand(path: str, description: Description) -> ParsedGraph:
     _check_parallels(path, description, joins)
     tiers = _tiers(path, description, joins)
     for join in joins:
-        low, high = sorted((tiers[join.one], tiers[join.other]))
+        low, high = sorted((tiers[join.source], tiers[join.target]))
         if high == 0:
-            refuse(path, f"{join.title}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
+            refuse(path, f"{_title(join)}: joins two hosts, and hosts carry no traffic of others: {TIERED}")
         if high == low:
-            refuse(path, f"{join.title}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
+            refuse(path, f"{_title(join)}: joins two switches of the same tier ({VERTEX_PARTS[low]}): {TIERED}")
         if high > low + 1:
-            refuse(path, f"{join.title}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
+            refuse(path, f"{_title(join)}: skips a tier, from {VERTEX_PARTS[low]} to {VERTEX_PARTS[high]}: {TIERED}")
     pods = {name: _pod(path, name, said) for name, said in description.vertices.items() if tiers[name] == 0}
     return ParsedGraph(_numbered(path, description, tiers), tiers, joins, pods)
 
 
 def _check_parallels(path: str, description: Description, joins: list[ParsedEdge]) -> None:
     """Refuse parallel edges where the file forbids them, or where they may be the two directions of one cable."""
-    pairs = Counter(frozenset((join.one, join.other)) for join in joins)
+    pairs = Counter(frozenset((join.source, join.target)) for join in joins)
     if description.multigraph is False:
         for join in joins:
-            if pairs[frozenset((join.one, join.other))] > 1:
+            if pairs[frozenset((join.source, join.target))] > 1:
                 rule = "which multigraph: false forbids; state cables: 2, or multigraph: true"
-                refuse(path, f"{join.title}: is there twice, {rule}")
+                refuse(path, f"{_title(join)}: is there twice, {rule}")
     elif not description.directed and description.multigraph is None:
-        there = Counter((join.one, join.other) for join in joins)
-        both = [join for join in joins if (join.other, join.one) in there]
+        there = Counter((join.source, join.target) for join in joins)
+        both = [join for join in joins if (join.target, join.source) in there]
         if both and max(there.values()) == 1:
             rule = "say directed or multigraph: false for one cable, cables: 2 or multigraph: true for two"
-            refuse(path, f"{both[0].title}: is there in both directions, and no edge twice in one; {rule}")
+            refuse(path, f"{_title(both[0])}: is there in both directions, and no edge twice in one; {rule}")
 
 
 def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[Name, _T]:
@@ -414,7 +409,7 @@ def all_or_none(path: str, what: str, given: Mapping[Name, _T | None]) -> dict[N
 
 def _join(path: str, link: RawEdge) -> ParsedEdge:
     """Return an edge with its values checked."""
-    said, title = link.attributes, link.title
+    said, title = link.attributes, _title(link)
     if link.source == link.target:
         refuse(path, f"{title}: joins a vertex to itself")
     cables = _whole(path, title, said, "cables")
@@ -437,14 +432,14 @@ def _stated_bandwidth(path: str, link: RawEdge) -> float | None:
     try:
         bandwidth = float(value) if is_bare else units.parse(value, units.BANDWIDTH)  # type: ignore[arg-type]
     except (ValueError, OverflowError) as error:
-        refuse(path, f"{link.title}: bandwidth = {quoted(value)}: {error}")
+        refuse(path, f"{_title(link)}: bandwidth = {quoted(value)}: {error}")
     if not (math.isfinite(bandwidth) and bandwidth > 0):
-        refuse(path, f"{link.title}: bandwidth = {quoted(value)} must be a positive number")
+        refuse(path, f"{_title(link)}: bandwidth = {quoted(value)} must be a positive number")
     cables = link.attributes.get("cables")
     speed = bandwidth / cables if isinstance(cables, int) and cables > 0 else bandwidth
     if is_bare and not PLAUSIBLE[0] <= speed <= PLAUSIBLE[1]:
         text = f"bandwidth = {quoted(value)} has no unit, hence is of B/s, and no cable has {speed * 8 / 1e9:.3g} Gb/s"
-        refuse(path, f"{link.title}: {text}; write a unit, as in '800 Gb/s'")
+        refuse(path, f"{_title(link)}: {text}; write a unit, as in '800 Gb/s'")
     return bandwidth
 
 
@@ -470,36 +465,32 @@ def _without_reverse(path: str, joins: list[ParsedEdge]) -> list[ParsedEdge]:
     """Return the edges of a directed graph with one entry for each cable whose two directions are both given."""
     ways: dict[tuple[Name, Name], list[ParsedEdge]] = {}
     for join in joins:
-        ways.setdefault((join.one, join.other), []).append(join)
+        ways.setdefault((join.source, join.target), []).append(join)
     kept: dict[tuple[Name, Name], list[ParsedEdge]] = {}
     for (one, other), there in ways.items():
         back = kept.get((other, one))
         if back is None:
             kept[one, other] = there
         elif Counter(join[2:] for join in there) != Counter(join[2:] for join in back):
-            refuse(path, f"{there[0].title}: differs from {back[0].title}, the other direction of the same cables")
+            refuse(path, f"{_title(there[0])}: differs from {_title(back[0])}, the other direction of the same cables")
     return [join for some in kept.values() for join in some]
 
 
 def _tiers(path: str, description: Description, joins: list[ParsedEdge]) -> dict[Name, int]:
     """Return the tier of each vertex; one that does not say it has its distance from the nearest host."""
+    import networkx as nx
+
     said = {name: _part(path, name, said.get("part")) for name, said in description.vertices.items()}
     if 0 not in said.values():
         refuse(path, "has no host: hosts are the vertices with part = node")
-    neighbours: dict[Name, list[Name]] = {name: [] for name in said}
-    for join in joins:
-        neighbours[join.one].append(join.other)
-        neighbours[join.other].append(join.one)
-    for name, near in neighbours.items():
-        if not near:
-            refuse(path, f"{'host' if said[name] == 0 else 'vertex'} {name!r} has no cable")
-    front = {name for name, tier in said.items() if tier == 0}
-    distance: dict[Name, int] = {}
-    away = 0
-    while front:
-        distance.update(dict.fromkeys(front, away))
-        away += 1
-        front = {near for name in front for near in neighbours[name] if near not in distance}
+    graph: nx.Graph[Name] = nx.Graph()
+    graph.add_nodes_from(said)
+    graph.add_edges_from(join[:2] for join in joins)
+    for name in nx.isolates(graph):
+        refuse(path, f"{'host' if said[name] == 0 else 'vertex'} {name!r} has no cable")
+    hosts = {name for name, tier in said.items() if tier == 0}
+    lengths = nx.multi_source_dijkstra_path_length(graph, hosts)
+    distance = {name: int(length) for name, length in lengths.items()}
     for name, tier in said.items():
         if tier is None and distance.get(name, len(VERTEX_PARTS)) >= len(VERTEX_PARTS):
             how = f"is {distance[name]} cables away from the nearest host" if name in distance else "reaches no host"
@@ -543,10 +534,10 @@ class RawEdge(NamedTuple):
     target: Name
     attributes: Attributes
 
-    @property
-    def title(self) -> str:
-        """What messages call this edge."""
-        return f"edge {self.source!r} - {self.target!r}"
+
+def _title(edge: RawEdge | ParsedEdge) -> str:
+    """Return what messages call an edge."""
+    return f"edge {edge.source!r} - {edge.target!r}"
 
 
 class Description(NamedTuple):
@@ -599,10 +590,10 @@ def read_graph(path: str) -> Description:
     for name, attributes in description.vertices.items():
         _check_names(path, f"vertex {name!r}", attributes, VERTEX_NAMES)
     for link in description.links:
-        _check_names(path, link.title, link.attributes, EDGE_NAMES)
+        _check_names(path, _title(link), link.attributes, EDGE_NAMES)
         for name in (link.source, link.target):
             if name not in description.vertices:
-                refuse(path, f"{link.title}: there is no vertex {name!r}{nearest(name, description.vertices)}")
+                refuse(path, f"{_title(link)}: there is no vertex {name!r}{nearest(name, description.vertices)}")
     return description
 
 
@@ -643,12 +634,11 @@ def _from_json(path: str, content: bytes) -> Description:
         document = json.loads(content)
     except (ValueError, RecursionError) as error:
         refuse(path, f"is not JSON: {error}")
-    links_key = "edges" if isinstance(document, dict) and "edges" in document else "links"
-    if isinstance(document, dict) and document.get("edges") is not None and document.get("links"):
-        if document["edges"]:
-            refuse(path, "has both 'edges' and 'links', of which a file has one")
-        links_key = "links"
-    if not (isinstance(document, dict) and all(isinstance(document.get(key), list) for key in ("nodes", links_key))):
+    document = document if isinstance(document, dict) else {}
+    if document.get("edges") and document.get("links"):
+        refuse(path, "has both 'edges' and 'links', of which a file has one")
+    links_key = "links" if document.get("links") or "edges" not in document else "edges"
+    if not all(isinstance(document.get(key), list) for key in ("nodes", links_key)):
         refuse(path, "is not node-link JSON: it must be a mapping with a list of 'nodes' and a list of 'edges'")
     vertices: dict[Name, Attributes] = {}
     for number, entry in enumerate(document["nodes"]):
@@ -712,8 +702,8 @@ def _from_graphml(path: str, content: bytes) -> Description:
             refuse(path, f"edge number {len(links)} needs a source and a target")
         link = RawEdge(source, target, dict(of_edge))
         if element.get("directed", str(directed).lower()) != str(directed).lower():
-            refuse(path, f"{link.title}: a file must not mix directed and undirected edges")
-        link.attributes.update(_attributes(path, link.title, element, keys))
+            refuse(path, f"{_title(link)}: a file must not mix directed and undirected edges")
+        link.attributes.update(_attributes(path, _title(link), element, keys))
         links.append(link)
     return Description(vertices, links, directed)
 
