@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,11 +28,6 @@ class Pace(NamedTuple):
     step: float = 0.0
 
 
-State: TypeAlias = Any
-
-"""The state of a checkpoint strategy, beside :class:`Progress`."""
-
-
 class CheckpointState(NamedTuple):
     """Progress in healthy seconds of work; positions in seconds of wall time.
 
@@ -48,20 +43,6 @@ class CheckpointState(NamedTuple):
     drain_left: float = 0.0
     stall_left: float = 0.0
     is_first: bool = True
-
-
-class Progress(Protocol):
-    """What the engine reads of the state of a checkpoint strategy, whatever else that holds [s of healthy work]."""
-
-    @property
-    def committed(self) -> float:
-        """Work that survives whatever happens to the nodes."""
-        ...
-
-    @property
-    def at_risk(self) -> float:
-        """Work beyond that."""
-        ...
 
 
 class Damage(NamedTuple):
@@ -88,86 +69,9 @@ class Damage(NamedTuple):
 class Restoration(NamedTuple):
     """What a restore goes back to: the state afterwards, how long it takes [s], and the store that it is read from."""
 
-    state: State
+    state: Any
     seconds: float
     store: str = ""
-
-
-class CheckpointStrategy(Protocol):
-    """Closed-form progress between events. Tested by the harness ``check_checkpoint``.
-
-    Its states are opaque to the engine, but for :class:`Progress`.
-    """
-
-    @property
-    def minds_nodes(self) -> bool:
-        """Whether it makes a difference what has happened to the nodes."""
-        ...
-
-    @property
-    def transfer(self) -> tuple[float, float]:
-        """What a restore from the remote store takes at the bandwidth of the nodes, and of the whole store [s].
-
-        Zero where jobs do not share it.
-        """
-        ...
-
-    @property
-    def begin(self) -> State:
-        """The state of a job that has done nothing yet."""
-        ...
-
-    def advance(self, state: State, pace: Pace, seconds: float) -> tuple[State, float, float]:
-        """Return the state after `seconds` of RUNNING, and how many of them were stepping and periodic work [s].
-
-        The rest are stalls of saves.
-        """
-        ...
-
-    def time_to(self, state: State, pace: Pace, work: float) -> float:
-        """Return the time [s] until `work` more healthy seconds have been done."""
-        ...
-
-    def restore(
-        self,
-        state: State,
-        pace: Pace,
-        damage: Damage,
-        sound: float = math.inf,
-        mark: Callable[[str], float] | None = None,
-    ) -> Restoration:
-        """Return what a restore goes back to: the newest step of which every shard survives in some store.
-
-        Parameters
-        ----------
-        state
-            State at the failure.
-        pace
-            Pace before it.
-        damage
-            What has happened to the nodes. With ``keeps`` of ``live``, only the step in flight is lost.
-        sound
-            Work up to which the state is known to be right [s]; later checkpoints are of no use.
-        mark
-            Numbers that decide whether a checkpoint can be read; without them all can.
-        """
-        ...
-
-    def wait(self, state: State, seconds: float) -> State:
-        """Return the state after `seconds` [s] in which nobody steps, but the replicas write on what they save."""
-        ...
-
-    def saved(self, state: State) -> State:
-        """Return the state after a save outside the schedule has made everything durable."""
-        ...
-
-    def save_time(self) -> float:
-        """Return how long such a save takes until it is durable [s]."""
-        ...
-
-    def sound(self, state: State) -> float:
-        """Return the work that a checkpoint holds which was begun before now [s]: what happens now cannot spoil it."""
-        ...
 
 
 # Where time can land, and what can break, by name.
