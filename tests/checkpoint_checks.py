@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ettrick.sim.policies.checkpoint import Pause, StorePlan
-    from ettrick.sim.policies.contracts import CheckpointStrategy
 
 # ----------------------------------------
 # Checkpoints lived through one event at a time, every copy an object with its shards: the rival of the closed form.
@@ -336,7 +335,7 @@ def rival_of(strategy: Any) -> Rival:
     return Rival(strategy.rungs, strategy.pauses, strategy.nodes, strategy.replicas)
 
 
-def step_by_step(strategy: CheckpointStrategy, pace: Pace, spans: Iterable[float]) -> tuple[float, float, float]:
+def step_by_step(strategy: Any, pace: Pace, spans: Iterable[float]) -> tuple[float, float, float]:
     """Return committed work, work at risk and time spent stepping [s] after `spans`, one save at a time."""
     rival = rival_of(strategy)
     for span in spans:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import InitVar, dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ettrick.sim.engine.ledger import Account
     from ettrick.sim.engine.lives import FailureEvent
     from ettrick.sim.engine.prepared import FabricView, PreparedJob
-    from ettrick.sim.policies.contracts import CheckpointStrategy, Exposure, Memory, Progress
+    from ettrick.sim.policies.checkpoint import MultiLevelCheckpoint, Periodic
+    from ettrick.sim.policies.contracts import Exposure, Memory
     from ettrick.sim.policies.recovery import Redundant
 
 
@@ -232,7 +233,7 @@ class Job:
     """Healthy seconds of work to do [s]; infinite when the job runs to the horizon."""
     stops_at: float = field(init=False)
     """Work at which the job stops of itself, because it is done or meets a bug [s]."""
-    checkpoint: CheckpointStrategy = field(init=False)
+    checkpoint: Periodic | MultiLevelCheckpoint = field(init=False)
     waits: bool = field(init=False)
     """Whether it steps more slowly with less bandwidth between nodes."""
     rank_of: list[int] = field(init=False)
@@ -242,8 +243,8 @@ class Job:
     nodes: list[int] = field(init=False)
     """Node at each position, or -1; position // nodes_per_replica is the replica."""
     main: ReplicaGroup = field(init=False)
-    state: Progress = field(init=False)
-    unsaved: Progress = field(init=False)
+    state: Any = field(init=False)
+    unsaved: Any = field(init=False)
     """What the state was before the save that a plan begins with."""
     restoration: Restoration = field(init=False)
     """What the plan goes back to."""
@@ -393,11 +394,11 @@ class Job:
     @property
     def at_risk(self) -> float:
         """Healthy seconds of work that a failure may still take [s]: not durable yet, or wrong and not known to be."""
-        if not self.taints:
-            return self.state.at_risk
-        return max(self.state.at_risk, self.work - self.taints[0].sound)
+        at_risk: float = self.state.at_risk
+        return max(at_risk, self.work - self.taints[0].sound) if self.taints else at_risk
 
     @property
     def work(self) -> float:
         """Healthy seconds of work that survive so far [s]."""
-        return self.state.committed + self.state.at_risk
+        work: float = self.state.committed + self.state.at_risk
+        return work

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ettrick.sim.scenario.laws import Fixed
+from ettrick.sim.scenario.laws import Fixed, draw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,11 +120,11 @@ class DetectionRace:
                 break
             if observer.coverage < 1 and mark(covers) >= observer.coverage:
                 continue
-            time = _time(observer.law, mark, latency)
+            time = draw(observer.law, mark, latency)
             if time < best:
                 best, who = time, observer.name
         if best == math.inf and self.human is not None:
-            return _time(self.human, mark, f"detection {HUMAN}"), HUMAN
+            return draw(self.human, mark, f"detection {HUMAN}"), HUMAN
         return best, who
 
     @property
@@ -181,11 +181,6 @@ class DetectionRace:
             return self
         observers = tuple(observer._replace(law=observer.law.scaled(factor)) for observer in self.observers)
         return DetectionRace(observers, self.human.scaled(factor) if self.human is not None else None)
-
-
-def _time(law: LawModel, mark: Callable[[str], float], purpose: str) -> float:
-    """Return a time of a law [s]; a fixed one needs no number."""
-    return law.value if isinstance(law, Fixed) else law.ppf_one(mark(purpose))
 
 
 def _in_order(observers: Sequence[Detector]) -> tuple[DetectorDraw, ...]:
