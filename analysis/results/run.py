@@ -58,38 +58,24 @@ def describe_closed_form(prepared: Prepared, simulated: Ensemble | None = None) 
     """Return the closed form of a scenario, beside its replications if there are any."""
     found = closed_form(prepared)
     waste = found.waste
-    return models.ClosedFormSummary(
-        applies=not found.reasons,
-        reasons=list(found.reasons),
-        ettr=found.ettr,
-        form=found.form or None,
-        time_shares=dict(found.shares),
-        availability=availability(prepared),
-        assumptions=list(found.assumptions),
-        waste=None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
-        waste_by_cause=None
+    content = {
+        **vars(found),
+        "applies": not found.reasons,
+        "form": found.form or None,
+        "time_shares": found.shares,
+        "availability": availability(prepared),
+        "waste": None if waste is None else {order: _by_bucket(causes) for order, causes in waste.items()},
+        "waste_by_cause": None
         if waste is None
         else {
             order: {name: {**row, "total": sum(row.values())} for name, row in causes.items()}
             for order, causes in waste.items()
         },
-        extrapolated=[
-            models.Extrapolated(
-                bundle=row.bundle,
-                counted_on_gpus=list(row.counted),
-                job=row.job,
-                gpus=row.gpus,
-                ettr=row.linear,
-                kept=list(row.kept),
-                ettr_proportional=row.proportional,
-                ettr_superlinear=row.superlinear,
-                exponent=row.exponent,
-                exponent_source=row.source,
-            )
-            for row in found.extrapolated
-        ],
-        simulated=_simulated(simulated, found.ettr) if simulated is not None and "ettr" in simulated.rows[0] else None,
-    )
+        "simulated": _simulated(simulated, found.ettr)
+        if simulated is not None and "ettr" in simulated.rows[0]
+        else None,
+    }
+    return models.ClosedFormSummary.model_validate(content, strict=False)
 
 
 def _by_bucket(causes: Mapping[str, Mapping[str, float]]) -> dict[str, float]:

@@ -180,34 +180,34 @@ class Extrapolation:
     ----------
     bundle
         Its name.
-    counted
+    counted_on_gpus
         Sizes of the smallest and the largest job that its failures were counted on [-].
     job, gpus
         The job that is the furthest away, and its size [-].
-    linear
+    ettr
         ETTR of the closed form for this job [-], with failures of GPUs and nodes in proportion to the GPUs, and those
         `kept` as often as in the job that they were counted on: as everywhere else.
-    superlinear
+    ettr_superlinear
         The same where those of the bundle that grow with the job do so with the power `SUPERLINEAR` from the largest of
         these sizes on; ``None`` for a job that is smaller.
     kept
         The causes of jobs, whose rate does not depend on the size.
-    proportional
+    ettr_proportional
         ETTR with these in proportion to the GPUs too [-]; ``None`` where there are none.
-    exponent, source
+    exponent, exponent_source
         The power of the number of GPUs that failures may grow with [-], and where it is from.
     """
 
     bundle: str
-    counted: tuple[int, int]
+    counted_on_gpus: tuple[int, int]
     job: str
     gpus: int
-    linear: float
-    superlinear: float | None
+    ettr: float
+    ettr_superlinear: float | None
     kept: tuple[str, ...] = ()
-    proportional: float | None = None
+    ettr_proportional: float | None = None
     exponent: float = SUPERLINEAR
-    source: str = "derived from jobs of 32,768 and 98,304 GPUs of one site, arXiv 2602.00277"
+    exponent_source: str = "derived from jobs of 32,768 and 98,304 GPUs of one site, arXiv 2602.00277"
 
 
 def extrapolated(prepared: Prepared, ettr: Callable[[Prepared], float]) -> tuple[Extrapolation, ...]:

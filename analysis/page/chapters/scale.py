@@ -133,9 +133,9 @@ def _at(scaled: Prepared, prepared: Prepared, rates: InterruptionRates, served: 
     mtti, more, shares = rates.mtti(gpus), 0.0, []
     for row in form.extrapolated:
         counted = interruption_rates(prepared, row.bundle)
-        if row.superlinear is not None and counted is not None:
-            shares.append(row.superlinear)
-            more += counted.growing * gpus / rates.gpus * ((gpus / row.counted[1]) ** (row.exponent - 1) - 1)
+        if row.ettr_superlinear is not None and counted is not None:
+            shares.append(row.ettr_superlinear)
+            more += counted.growing * gpus / rates.gpus * ((gpus / row.counted_on_gpus[1]) ** (row.exponent - 1) - 1)
     # A rounding error is not below nothing.
     usual, faster = (
         None if ettr is None else max(served * ettr, 0.0) for ettr in (form.ettr, min(shares, default=None))
