@@ -169,8 +169,8 @@ class LayoutSearch:
         assert shape is not None, "and a model"
         own = Parallelism() if spec.parallelism is None else spec.parallelism
         layout = Parallelism(tensor=own.expert_tensor, expert_tensor=own.expert_tensor)
-        self.base = self.placed_job.workload(spec.batch, layout, spec.execution)
-        self.machine = self.placed_job.machine(ideal_links(self.base, 1.0, 1.0, 1))
+        self.base = self.placed_job.workload(shape, spec.batch, layout, spec.execution)
+        self.machine = self.placed_job.machine(shape, ideal_links(self.base, 1.0, 1.0, 1))
         self.domain = self.site.domain
         more: list[Sharding] = ["gradients"] if try_options and spec.execution.sharding == "optimizer" else []
         more += ["parameters"] if try_parameters else []

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ettrick.sim.policies.recovery.base import RecoveryStrategy, SpareWait
     from ettrick.sim.policies.recovery.ladder import Rung
     from ettrick.sim.policies.repair import Stock
+    from ettrick.sim.steps import StepPlan
 
 _RARE = 1e-4
 
@@ -89,7 +90,7 @@ def _elastic(
         meanwhile = 1 - share_in_place(1 / (mtti * job.parts), max(away + wait - times.stall, 0.0))
         kept = pace * redundant.mean_pace(meanwhile, job.replicas, job.stages, work) / (1 - meanwhile)
     elif (job.keeps_batch or recovery.reroutes) and job.plan is not None:
-        kept = _kept(job, absent, times.fewest, reroutes=recovery.reroutes)
+        kept = _kept(job, job.plan, absent, times.fewest, reroutes=recovery.reroutes)
     if kept != 1:
         found["degraded"] = (1 - kept) * found["productive"]
         found["productive"] *= kept
@@ -142,14 +143,13 @@ def narrows(prepared: Prepared) -> Callable[[FailureSource], bool]:
     return lambda source: takes_nodes(source) and source.fault in prepared.recovery.narrows_on
 
 
-def _kept(job: PreparedJob, absent: float, fewest: int, *, reroutes: bool) -> float:
+def _kept(job: PreparedJob, plan: StepPlan, absent: float, fewest: int, *, reroutes: bool) -> float:
     """Return what a kept batch gets done, relative to the replicas that are there [-].
 
     A missing replica's share goes to the others by whole microbatches, or stage by stage if the job `reroutes`. Each
     set of replicas is `absent` for a share of the time [-], independently of the others.
     """
-    assert job.plan is not None, "only of a job with a plan"
-    work = job.plan.work
+    work = plan.work
     each = work.data // job.replicas
     law = missing_nodes_pmf(job.replicas, absent)
     done = there = 0.0
@@ -159,7 +159,7 @@ def _kept(job: PreparedJob, absent: float, fewest: int, *, reroutes: bool) -> fl
             done += law[missing] * (
                 rerouted_pace(work.microbatches, work.pipeline, work.data, missing * each)
                 if reroutes
-                else job.plan.pace(Impairment(missing=missing * each, keeps_batch=True))
+                else plan.pace(Impairment(missing=missing * each, keeps_batch=True))
             )
     return float(done / there) if there > 0 else 1.0
 

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
-    from ettrick.sim.failures import FailureSource
+    from ettrick.sim.failures import FailureSource, Rollout
+    from ettrick.sim.failures.source import OutageLog
     from ettrick.sim.scenario.law_model import LawModel
 
 _Key = TypeVar("_Key")
@@ -113,12 +114,13 @@ def _manner(source: FailureSource) -> str:
 def _miscount(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
     """Return what the strikes cost that a cause has more, or fewer, than at a constant rate [s]."""
     if source.recorded is not None:
-        return _miscount_of_log(prepared, job, source, strikes, each)
+        return _miscount_of_log(prepared, job, source, source.recorded, (strikes, each))
     if source.law is None or source.effect.heal is not None:
         return strikes * each
     if source.hidden is not None:
         return strikes * each / 2  # few nodes have most of them, and early
-    miscount = _doubt(prepared, job, source, strikes * each) * strikes * each
+    ratio = _ratio_in_time(prepared, source, source.law) * _ratio_of_units(prepared, job, source)
+    miscount = _doubt(prepared, job, source, ratio, strikes * each) * strikes * each
     if not source.law.memoryless and _units_of(prepared, job, source) < 3:
         # Lives of one part that are as long as a few saves end in their rhythm.
         period = job.checkpoint.rungs[0].period(job.step_time)
@@ -126,9 +128,11 @@ def _miscount(prepared: Prepared, job: PreparedJob, source: FailureSource, strik
     return miscount
 
 
-def _doubt(prepared: Prepared, job: PreparedJob, source: FailureSource, cost: float) -> float:
-    """Return by how much the strikes of a cause may be more or fewer, relative to those that cost so much [s]."""
-    ratio = _ratio_in_time(prepared, source) * _ratio_of_units(prepared, job, source)
+def _doubt(prepared: Prepared, job: PreparedJob, source: FailureSource, ratio: float, cost: float) -> float:
+    """Return by how much the strikes of a cause may be more or fewer, relative to those that cost so much [s].
+
+    `ratio` is that of its strikes to those at a constant rate on its share of the units [-].
+    """
     doubt = abs(ratio - 1)
     if source.variety:
         doubt += 2 / math.sqrt(max(_units_of(prepared, job, source), 1.0))
@@ -148,10 +152,8 @@ def _units_of(prepared: Prepared, job: PreparedJob, source: FailureSource) -> fl
     return 1.0 if source.part == "job" else source.units * job.nodes / prepared.nodes
 
 
-def _ratio_in_time(prepared: Prepared, source: FailureSource) -> float:
+def _ratio_in_time(prepared: Prepared, source: FailureSource, law: LawModel) -> float:
     """Return the expected lives that end in the time that is simulated over those at a constant rate [-]."""
-    law = source.law
-    assert law is not None, "not of a log"
     begin, end = prepared.warmup, prepared.warmup + prepared.horizon
     if source.part == "job":
         begin, end = 0.0, prepared.horizon
@@ -204,10 +206,14 @@ def _ratio_of_units(prepared: Prepared, job: PreparedJob, source: FailureSource)
     return touched / (len(offsets) - 1) * prepared.nodes / job.nodes
 
 
-def _miscount_of_log(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
-    """Return what it costs that rows of a log come together, and that which of them hit a job is one draw [s]."""
-    log = source.recorded
-    assert log is not None
+def _miscount_of_log(
+    prepared: Prepared, job: PreparedJob, source: FailureSource, log: OutageLog, expected: tuple[float, float]
+) -> float:
+    """Return what it costs that rows of a log come together, and that which of them hit a job is one draw [s].
+
+    `expected` are the strikes by the form [-], and what one costs [s].
+    """
+    strikes, each = expected
     begin = prepared.warmup
     in_time = (log.start >= begin) & (log.start < begin + prepared.horizon)
     starts = log.start[in_time]
@@ -229,7 +235,7 @@ def _miscount_of_log(prepared: Prepared, job: PreparedJob, source: FailureSource
 def _more(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: float, each: float) -> float:
     """Return what a cause costs that no form has [s]."""
     if source.rollout is not None:
-        return _of_rollout(prepared, job, source, each)
+        return _of_rollout(prepared, job, source.rollout, each)
     if source.fix is not None and source.law is not None:
         # It strikes again at the same step until it is mended.
         return strikes * (source.fix.mean_value + (each if source.fix.mean_value else 0.0))
@@ -242,10 +248,8 @@ def _more(prepared: Prepared, job: PreparedJob, source: FailureSource, strikes: 
     return 0.0
 
 
-def _of_rollout(prepared: Prepared, job: PreparedJob, source: FailureSource, each: float) -> float:
+def _of_rollout(prepared: Prepared, job: PreparedJob, rollout: Rollout, each: float) -> float:
     """Return what a rollout costs a job at most [s]: a stop for each batch that is changed in the time simulated."""
-    rollout = source.rollout
-    assert rollout is not None
     length = prepared.warmup + prepared.horizon - rollout.start
     changed = min(prepared.nodes, max(math.ceil(rollout.nodes_per_day * length / 86400), 0))
     batches = math.ceil(changed / rollout.batch)

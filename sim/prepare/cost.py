@@ -197,9 +197,8 @@ def _share(
     scenario: Scenario, site: EmptyCluster, facility: Facility | None, cap: float | None, at: tuple[str | int, ...]
 ) -> float:
     """Return the utilisation that a cap leaves the nodes of jobs [-], with streams and services all; 1 without one."""
-    if cap is None:
+    if cap is None or facility is None:  # caps need it, and are refused without
         return 1.0
-    assert facility is not None, "caps need it"
     node = facility.node
     if at[-1] == "rack_cap":
         stepping = float(min(scenario.cluster.rack.nodes, site.counts["node"]))

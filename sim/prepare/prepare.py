@@ -135,14 +135,13 @@ def _services(prepared: Prepared) -> tuple[ServicePlan, ...]:
 
 def _targets(scenario: Scenario) -> tuple[TargetPlan, ...]:
     """Return what is promised: of a service without a target, the attainment of its SLO in every window of results."""
-    found, workloads, width = [], scenario.workloads, scenario.width
+    found, workloads = [], scenario.workloads
     for target in scenario.targets:
         of = scenario.aim(target)
         kind, index = workloads[of]
         metric = target.metric or (OF_SERVICES if kind == "services" else OF_JOBS)[0]
         tiers = tuple((tier.below, tier.share) for tier in target.credits)
-        assert width is not None, "targets have windows"
-        count = round(target.window / width)
+        count = round(target.window / (scenario.width or target.window))
         found.append(TargetPlan(target.name, of, kind, index, metric, target.at_least, count, tiers, target.bill))
     bound = {target.of for target in found}
     for index, service in enumerate(scenario.services):

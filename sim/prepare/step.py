@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared, PreparedJob
     from ettrick.sim.prepare.placement import EmptyCluster
-    from ettrick.sim.scenario.model import AnySoftware, GlobalBatch, JobSpec, ModelSpec
+    from ettrick.sim.scenario.model import AnySoftware, Calibration, GlobalBatch, JobSpec, ModelSpec
     from ettrick.sim.steps import Accelerator, Links, Machine, ModelShape, StepPlan
 
 SLACK = 1.1
@@ -149,13 +149,13 @@ class PlacedJob:
     @cached_property
     def work(self) -> Workload | None:
         """The step as the step-time model takes it, if it has its inputs."""
-        if self.spec.batch is None or self.spec.parallelism is None or self.shape is None:
+        shape, batch, layout = self.shape, self.spec.batch, self.spec.parallelism
+        if shape is None or batch is None or layout is None:
             return None
-        return self.workload(self.spec.batch, self.spec.parallelism, self.spec.execution)
+        return self.workload(shape, batch, layout, self.spec.execution)
 
-    def workload(self, batch: GlobalBatch, layout: Parallelism, execution: Execution) -> Workload:
-        """Return the step of another batch, layout or execution."""
-        assert self.shape is not None, "a job with a model"
+    def workload(self, shape: ModelShape, batch: GlobalBatch, layout: Parallelism, execution: Execution) -> Workload:
+        """Return the step of a model with a batch, layout and execution."""
         recompute = execution.recompute
         modules = recompute if isinstance(recompute, tuple) else ()
         alike = {
@@ -164,7 +164,7 @@ class PlacedJob:
             for name in names
         }
         return replace(
-            steps.Workload(self.shape, batch.sequence, batch.tokens // batch.sequence, **alike),
+            steps.Workload(shape, batch.sequence, batch.tokens // batch.sequence, **alike),
             virtual=layout.virtual_pipeline,
             precision=self.spec.precision,
             recompute=recompute if isinstance(recompute, str) else "selective" if modules else "none",
@@ -177,10 +177,8 @@ class PlacedJob:
             moments=execution.optimizer_state,
         )
 
-    def machine(self, links: Links) -> Machine:
-        """Return what the job runs on, with what its groups communicate over."""
-        assert self.shape is not None, "a job with a model"
-        shape = self.shape
+    def machine(self, shape: ModelShape, links: Links) -> Machine:
+        """Return what the job runs on with a model, and with what its groups communicate over."""
         shares = efficiencies(
             self.chip, self.spec.precision, experts=shape.experts is not None, states=shape.mixer is not None
         )
@@ -227,18 +225,17 @@ class PlacedJob:
         place = self.site.place(spec.parallelism)
         if place is None:
             return None
-        machine = self.machine(self.site.links(place, self.chip, work.ulysses))
+        machine = self.machine(work.shape, self.site.links(place, self.chip, work.ulysses))
         plan = steps.StepPlan(work, machine, sigma=widened(machine.shares.sigma, work.gpus))
-        return self._calibrated(plan) if spec.calibration is not None else plan
+        return plan if spec.calibration is None else self._calibrated(plan, spec.calibration)
 
-    def _calibrated(self, plan: StepPlan) -> StepPlan:
+    def _calibrated(self, plan: StepPlan, row: Calibration) -> StepPlan:
         """Return a plan scaled by what a measured step took over what the step-time model says of it."""
-        spec, row = self.spec, self.spec.calibration
-        assert row is not None, "a job with a calibration"
+        spec = self.spec
         assert spec.batch is not None, "a planned job has a batch"
         assert spec.parallelism is not None, "a planned job has a layout"
         layout = row.parallelism or spec.parallelism
-        work = self.workload(row.batch or spec.batch, layout, row.execution or spec.execution)
+        work = self.workload(plan.work.shape, row.batch or spec.batch, layout, row.execution or spec.execution)
         for size, rule in steps.problems(work):
             raise PathError(("jobs", self.index, "calibration", *_FIELD_OF.get(size, ("parallelism", size))), rule)
         links = plan.machine.links
@@ -280,8 +277,7 @@ class PlacedJob:
 
     def _step(self) -> JobStep:
         spec, flop, plan, time = self.spec, self.flop, self.plan, self.spec.step_time
-        if spec.mfu is not None:
-            assert flop is not None, "an MFU comes with a model and a batch"
+        if spec.mfu is not None and flop is not None:  # an MFU comes with a model and a batch
             time = steps.step_time_from_mfu(flop, spec.gpus, self.peak, spec.mfu)
         if time is not None:
             if plan is not None:

@@ -74,8 +74,7 @@ def activations(
     """
     dropped, narrow = set(again), INPUT_BYTES[precision]
     width, copies, inner = 0.0 if "mlp" in dropped else float(shape.ffn), 0, 0.0
-    if experts:
-        assert shape.experts is not None, "only a model with experts has layers with experts"
+    if experts and shape.experts is not None:
         width = 0.0 if "shared_experts" in dropped else float(shape.experts.shared)
         if "experts" not in dropped:
             copies, inner = shape.experts.active, float(shape.experts.active * shape.experts.ffn)

@@ -118,8 +118,7 @@ def _gemm(work: Workload, chip: Accelerator, shares: Efficiencies, constants: Co
     common = shape.common_layer if experts else shape.dense_layer
     found = common / work.tensor * (2 * work.tokens / peak + reading)
     wide, width = "mlp", shape.ffn
-    if experts:
-        assert shape.experts is not None, "only a model with experts has layers with experts"
+    if experts and shape.experts is not None:
         met = work.tokens / work.tensor * shape.experts.active
         held = shape.experts.count / (work.expert * work.expert_tensor)
         mixed = shape.expert * (2 * met * work.expert_load / peak + held * reading)
