@@ -27,7 +27,8 @@ from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Self
+
+    from ettrick.sim.scenario.fields import BrokenRules
 
 # Ranges: numbers from one to another, by steps or by their number.
 
@@ -47,23 +48,21 @@ class Range(Model):
     points: int = Field(0, ge=0, le=_MOST, description="Number of values, in place of a step.")
     scale: Literal["linear", "log"] = Field("linear", description="Whether steps are added or multiplied.")
 
-    @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         low, high = self.ends
         if high <= low:
-            raise RuleError(("max",), f"must be above min, and {label_of(self.max)} is not above {label_of(self.min)}")
+            yield ("max",), f"must be above min, and {label_of(self.max)} is not above {label_of(self.min)}"
         if self.scale == "log" and low <= 0:
-            raise RuleError(("min",), "a log scale begins above zero")
+            yield ("min",), "a log scale begins above zero"
         if self.step != "" and self.points:
-            raise RuleError(("points",), "give a step or a number of points, not both")
+            yield ("points",), "give a step or a number of points, not both"
         if self.points == 1:
-            raise RuleError(("points",), "one point is no range: give the value as choices: [...]")
+            yield ("points",), "one point is no range: give the value as choices: [...]"
         if self.step != "":
             self._check_step(low, high)
         if self.whole and self.points > high - low + 1:
             rule = f"there are {high - low + 1:.0f} whole numbers from {low:.0f} to {high:.0f}"
-            raise RuleError(("points",), f"{rule}; write min: {low!r} for numbers between them")
-        return self
+            yield ("points",), f"{rule}; write min: {low!r} for numbers between them"
 
     def _check_step(self, low: float, high: float) -> None:
         if self.scale == "log" and (not isinstance(self.step, int | float) or not 1 < self.step < math.inf):
@@ -178,21 +177,19 @@ class Axis(Model):
             raise ValueError(message)  # noqa: TRY004  (a mistake of the study, not of the program)
         return data
 
-    @model_validator(mode="after")
-    def _is_one_of_three(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         given = [name for name in ("choices", "range", "distribution") if getattr(self, name) is not None]
         if len(given) != 1:
             found = f"not {' and '.join(given)} together" if given else "and none is there"
-            raise ValueError(f"give choices, a range or a distribution: exactly one, {found}")
+            yield (), f"give choices, a range or a distribution: exactly one, {found}"
         if self.path and self.paths:
-            raise RuleError(("paths",), "give path or paths, not both")
+            yield ("paths",), "give path or paths, not both"
         if self.basis in ("measured", "published") and not self.source.strip():
-            raise RuleError(("basis",), f"{self.basis} needs a source: say who {self.basis} it")
+            yield ("basis",), f"{self.basis} needs a source: say who {self.basis} it"
         if self.choices is not None:
             self._check_choices()
         if isinstance(self.distribution, Draws) and self.distribution.columns:
             self._check_columns(self.distribution.columns)
-        return self
 
     def _check_columns(self, columns: Mapping[str, Any]) -> None:
         stated = [(("paths", index), path) for index, path in enumerate(self.paths)]

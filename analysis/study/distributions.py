@@ -15,7 +15,8 @@ from ettrick.sim.scenario.fields import Model, OneOf, RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Self
+
+    from ettrick.sim.scenario.fields import BrokenRules
 
 EDGE = 1e-9
 """The least probability of which quantiles are taken."""
@@ -54,16 +55,14 @@ class Distribution(Model):
         """Return the quantile of a probability above 0 and below 1, in SI units where the input has units."""
         raise NotImplementedError
 
-    @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         self._check(self.amounts.numbers)
         try:
             is_finite = all(math.isfinite(self.ppf(u)) for u in (EDGE, 1 - EDGE))
         except OverflowError:
             is_finite = False
         if not is_finite:
-            raise ValueError("is too wide: its values are beyond all numbers")
-        return self
+            yield (), "is too wide: its values are beyond all numbers"
 
     def _check(self, numbers: tuple[float, ...]) -> None:
         """Refuse amounts that do not rise, or are not above zero where a logarithm is taken."""

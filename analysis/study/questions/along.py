@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from ettrick.analysis.amounts import capital, dimension_of, form_of, name_of, number_of
 from ettrick.analysis.results import answers
@@ -37,7 +37,6 @@ from ettrick.sim.scenario.fields import RuleError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Self
 
     from ettrick.analysis.amounts import NumberFormat
     from ettrick.analysis.parts import CellMetric
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.study.amounts import AxisPosition, AxisSlice
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.table import Cell, StudyTable
+    from ettrick.sim.scenario.fields import BrokenRules
 
 # Where a curve that is known at some values, each with its interval, crosses a level.
 
@@ -320,11 +320,9 @@ class Threshold(Question):
         description="What it has to hold for: the unknown inputs at their central values, or nearly all of them.",
     )
 
-    @model_validator(mode="after")
-    def _has_one_value(self) -> Self:
+    def _broken_rules(self) -> BrokenRules:
         if (self.at_least is None) == (self.at_most is None):
-            raise ValueError("give at_least or at_most, one of them")
-        return self
+            yield (), "give at_least or at_most, one of them"
 
     def check(self, axes: Mapping[str, Axis], metrics: Sequence[str]) -> None:
         """Refuse what is no numeric axis, a value that the metric cannot have, and unknowns that are not there."""
