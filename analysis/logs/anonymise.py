@@ -10,20 +10,22 @@ Aumasson et al., BLAKE2 (RFC 7693).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import secrets
 from collections import Counter
+from dataclasses import fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ettrick.analysis.logs.slurm_conf import SlurmPartition
-from ettrick.analysis.logs.tables import utc
+from ettrick.analysis.logs.tables import Exposure, LoggedAttempt, NodeEvent, TrainingPhase, utc
 from ettrick.sim.records import LogError, short_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
 
     from ettrick.analysis.logs.events import History
     from ettrick.analysis.logs.slurm_conf import SlurmScenario
@@ -94,19 +96,17 @@ class Pseudonymizer:
             stem = short_name(text) if kind == "node" else text
             stem = text if stem in self.several else stem
             if stem != text:
-                found = self._known[kind, text] = self.name(kind, stem)
-                self.names[text] = found
-                return found
+                self.names[text] = self._known[kind, text] = self.name(kind, stem)
+                return self.names[text]
             digits, size = self._hash(kind, text).hex(), 8
             order = f"{self._count[kind]:05}-" if self._keep_order else ""
             self._count[kind] += 1
             while f"{kind}-{order}{digits[:size]}" in self._used:
                 size += 1
-            found = f"{kind}-{order}{digits[:size]}"
-            self._used.add(found)
-            self._known[kind, text] = found
+            pseudonym = self._known[kind, text] = f"{kind}-{order}{digits[:size]}"
+            self._used.add(pseudonym)
             if kind not in ("text", "cause") and (len(text) > 3 or not text.isalpha()):
-                self.names[text] = found
+                self.names[text] = pseudonym
         return self._known[kind, text]
 
     def text(self, text: str) -> str:
@@ -121,12 +121,9 @@ class Pseudonymizer:
 
     def _word(self, match: re.Match[str]) -> str:
         word = match[0]
-        found = self.names.get(word)
-        if found is not None and not word.isdigit():
-            return found
+        if word in self.names and not word.isdigit():
+            return self.names[word]
         parts = re.split(r"([.@+-])", word)
-        if len(parts) == 1:
-            return word
         return "".join(part if part.isdigit() else self.names.get(part, part) for part in parts)
 
 
@@ -145,30 +142,51 @@ def of_tables(
     hider.several = frozenset(stem for stem, count in hosts_of.items() if count > 1)
     by_node = _namer(hider, "node")
     history.nodes = list(map(by_node, history.nodes))
-    racks = sorted({*history.racks, *(row.rack for row in tables.exposure)}, key=lambda rack: (len(rack), rack))
-    of_rack = {rack: hider.name("rack", rack) for rack in racks}
-    history.racks = list(map(of_rack.__getitem__, history.racks))
+    for rack in sorted({*history.racks, *(row.rack for row in tables.exposure)}, key=lambda rack: (len(rack), rack)):
+        hider.name("rack", rack)  # numbered in their order
+    history.racks = list(map(_namer(hider, "rack"), history.racks))
     history.start, history.end = history.start + shift, history.end + shift
     history.enter, history.leave = history.enter + shift, history.leave + shift
     history.planned = {unit: [(a + shift, b + shift) for a, b in each] for unit, each in history.planned.items()}
     _hide_files(tables, hider)
     _hide_events(tables, causes, hider)
-    for row in tables.exposure:
-        row.unit, row.rack = by_node(row.unit), of_rack[row.rack]
-        row.batch, row.role = hider.name("batch", row.batch), hider.name("role", row.role)
-        row.t_enter, row.t_exit, row.file = row.t_enter + shift, row.t_exit + shift, hider.names.get(row.file, "")
-        row.line = 0  # the order of the inventory
-    tables.exposure.sort(key=lambda row: row.unit)
-    _hide_attempts(tables, hosts, hider)
-    for phase in tables.phases:
-        phase.job, phase.file = hider.name("job", phase.job), hider.names.get(phase.file, "")
-        phase.t0, phase.t1 = phase.t0 + shift, phase.t1 + shift
+    rows: list[_Row] = [*tables.events, *tables.exposure, *tables.attempts, *tables.phases]
+    for row in rows:
+        _hide(row, hider)
+    tables.exposure[:] = [replace(row, line=0) for row in sorted(tables.exposure, key=lambda row: row.unit)]
+    lists = {
+        text: ",".join(sorted(map(by_node, _expanded(hosts, text))))
+        for text in dict.fromkeys(attempt.nodes for attempt in tables.attempts)
+    }
+    for attempt in tables.attempts:
+        attempt.nodes = lists[attempt.nodes]
     bases = {basis: hider.text(basis) for basis in {event.cause_basis for event in tables.events}}
     for event in tables.events:
         event.cause_basis = bases[event.cause_basis]
     for dropped in tables.dropped:
         dropped.source, dropped.rule = hider.names.get(dropped.source, ""), hider.text(dropped.rule)
     tables.findings[:] = map(hider.text, tables.findings)
+
+
+_Row: TypeAlias = NodeEvent | Exposure | LoggedAttempt | TrainingPhase
+
+_NAMES: dict[type, dict[str, str]] = {
+    NodeEvent: {"node": "node", "job": "job"},
+    Exposure: {"unit": "node", "rack": "rack", "batch": "batch", "role": "role"},
+    LoggedAttempt: {"blamed_node": "node", "job": "job", "user": "user", "partition": "partition"},
+    TrainingPhase: {"job": "job"},
+}
+"""Of the rows of each table the fields that hold names, and of what kind these are."""
+
+
+def _hide(row: _Row, hider: Pseudonymizer) -> None:
+    """Put hashes in the place of the names of a row, and move its times."""
+    for name, kind in _NAMES[type(row)].items():
+        setattr(row, name, hider.name(kind, getattr(row, name)))
+    for name in (field.name for field in fields(row) if field.name.startswith("t")):
+        if isinstance(value := getattr(row, name), float):
+            setattr(row, name, value + hider.shift)
+    row.file = hider.names.get(row.file, "")
 
 
 def _hide_files(tables: Tables, hider: Pseudonymizer) -> None:
@@ -183,31 +201,16 @@ def _hide_files(tables: Tables, hider: Pseudonymizer) -> None:
 
 
 def _hide_events(tables: Tables, causes: Collection[str], hider: Pseudonymizer) -> None:
-    """Hide nodes and jobs of events; devices are slots of their node, and texts are templates."""
-    slots, devices, shift = dict[tuple[str, str], str](), Counter[str](), hider.shift
+    """Hide devices behind slots of their node, texts behind templates, and the causes of the site."""
+    slots, devices = dict[tuple[str, str], str](), Counter[str]()
     for part in sorted({(event.node, event.part_id) for event in tables.events if event.part_id}):
         slots[part] = f"slot-{devices[part[0]]}"
         devices[part[0]] += 1
     for event in tables.events:
         event.part_id = slots.get((event.node, event.part_id), "")
-        event.node, event.job = hider.name("node", event.node), hider.name("job", event.job)
-        event.t, event.t_end, event.t_lo = event.t + shift, event.t_end + shift, event.t_lo + shift
-        event.file, event.text = hider.names.get(event.file, ""), _template(hider, event.text)
+        event.text = _template(hider, event.text)
         if event.cause not in causes:
             event.cause = hider.name("cause", event.cause).replace("-", "_")
-
-
-def _hide_attempts(tables: Tables, hosts: HostLists, hider: Pseudonymizer) -> None:
-    """Hide nodes, users and partitions of attempts."""
-    by_node, lists, shift = _namer(hider, "node"), dict[str, str](), hider.shift
-    for attempt in tables.attempts:
-        if attempt.nodes not in lists:
-            lists[attempt.nodes] = ",".join(sorted(map(by_node, _expanded(hosts, attempt.nodes))))
-        attempt.nodes, attempt.blamed_node = lists[attempt.nodes], by_node(attempt.blamed_node)
-        attempt.job, attempt.user = hider.name("job", attempt.job), hider.name("user", attempt.user)
-        attempt.partition, attempt.file = hider.name("partition", attempt.partition), hider.names.get(attempt.file, "")
-        attempt.t_submit, attempt.t_eligible = attempt.t_submit + shift, attempt.t_eligible + shift
-        attempt.t_start, attempt.t_end = attempt.t_start + shift, attempt.t_end + shift
 
 
 def of_site(site: SlurmScenario, hider: Pseudonymizer) -> SlurmScenario:
@@ -235,11 +238,11 @@ def _namer(hider: Pseudonymizer, kind: str) -> Callable[[str], str]:
     return lambda text: hider.name(kind, text)
 
 
-def _expanded(hosts: HostLists, text: str) -> Iterable[str]:
-    try:
+def _expanded(hosts: HostLists, text: str) -> tuple[str, ...]:
+    """Return the names of a list of hosts; none of one that was cut."""
+    with contextlib.suppress(ValueError):
         return hosts.expand(text)
-    except ValueError:
-        return ()
+    return ()
 
 
 def _stand_ins(tables: Tables) -> Pseudonymizer:

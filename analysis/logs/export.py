@@ -8,20 +8,19 @@ when it starts, with those whose outage ends it: a simulation does not say which
 from __future__ import annotations
 
 import bisect
-import csv
-import io
 import json
 import math
+from collections import Counter
 from datetime import UTC, datetime
-from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING
 
 from ettrick import sim
 from ettrick.analysis.amounts import ranges
-from ettrick.sim import SCHEDULING, Bucket
+from ettrick.sim import SCHEDULING, Attempt, Bucket
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ettrick.sim import PhaseSpan, Prepared, Result
 
@@ -38,18 +37,6 @@ _WAITING = frozenset(SCHEDULING)
 _STEPPING = frozenset((Bucket.PRODUCTIVE, Bucket.DEGRADED))
 _STATES = {"node_fail": "NODE_FAIL", "preempted": "PREEMPTED", "timeout": "TIMEOUT", "completed": "COMPLETED",
            "cancelled": "CANCELLED", "running": "RUNNING"}  # fmt: skip
-
-
-class AttemptRow(NamedTuple):
-    """A job from when it had its nodes to when it let go of them [s]; `end` is infinite while it runs.
-
-    `failed` is when the failure came that ended it; without one it is `end`.
-    """
-
-    start: float
-    end: float
-    state: str
-    failed: float
 
 
 def files(prepared: Prepared, result: Result, window: tuple[float, float] = (-math.inf, math.inf)) -> dict[str, str]:
@@ -71,7 +58,7 @@ def files(prepared: Prepared, result: Result, window: tuple[float, float] = (-ma
         for name, rack in zip(names, racks, strict=True)
     ]
     found = {
-        "nodes.csv": _csv(inventory, ","),
+        "nodes.csv": _lines(inventory, ","),
         "events.txt": _node_events(prepared, result, names, window),
         "sacct.txt": _sacct(prepared, result, names, window),
         "rules.yaml": _rules(prepared),
@@ -86,10 +73,13 @@ def _text(moment: float) -> str:
     return datetime.fromtimestamp(round(ORIGIN + moment), UTC).replace(tzinfo=None).isoformat()
 
 
-def _csv(rows: Sequence[Sequence[str]], delimiter: str) -> str:
-    text = io.StringIO()
-    csv.writer(text, delimiter=delimiter, lineterminator="\n", quotechar="\0", quoting=csv.QUOTE_NONE).writerows(rows)
-    return text.getvalue()
+def _lines(rows: Iterable[Sequence[str]], delimiter: str) -> str:
+    return "".join(f"{delimiter.join(row)}\n" for row in rows)
+
+
+def _main_spans(result: Result) -> list[PhaseSpan]:
+    """Return the phases of the main groups of jobs, those that step in lockstep."""
+    return [span for span in result.timeline.spans if span.group == 0] if result.timeline is not None else []
 
 
 def _rules(prepared: Prepared) -> str:
@@ -107,9 +97,7 @@ def _node_events(prepared: Prepared, result: Result, names: Sequence[str], windo
     """Return what ``sacctmgr -P list event`` prints; what is not over at the end has no end."""
     rows = [("Cluster", "NodeName", "TimeStart", "TimeEnd", "State", "Reason", "User")]
     # A node is taken out of service when its fault is noticed.
-    assert result.timeline is not None, "a result with its timeline"
-    spans = [span for span in result.timeline.spans if span.bucket == Bucket.DETECTION and span.group == 0]
-    noticed = {round(span.start): span.end for span in spans}
+    noticed = {round(span.start): span.end for span in _main_spans(result) if span.bucket == Bucket.DETECTION}
     for outage in sorted(result.outages, key=lambda outage: (outage.start, outage.node)):
         if outage.end < window[0] or outage.start >= window[1]:
             continue
@@ -118,99 +106,99 @@ def _node_events(prepared: Prepared, result: Result, names: Sequence[str], windo
         state, reason = ("MAINT" if source.planned else "DOWN", source.name) if source is not None else ("DRAIN", "")
         start = min(noticed.get(round(outage.start), outage.start), outage.end)
         rows.append(("c1", names[outage.node], _text(max(start, 0.0)), over, state, reason, "root(0)"))
-    return _csv(rows, "|")
+    return _lines(rows, "|")
 
 
-def _attempts(spans: Sequence[PhaseSpan]) -> list[AttemptRow]:
-    """Return the attempts of a job by the phases of its main group: each ends with detection, or with its nodes."""
-    found: list[AttemptRow] = []
+def _attempts(spans: Iterable[PhaseSpan]) -> Iterator[tuple[float, float, float]]:
+    """Yield start and end of the attempts of a job [s], and when the failure came that ended each.
+
+    Each ends with detection, or when the job lets go of its nodes; one that runs has no end, which is infinite.
+    """
     start: float | None = None
     for span in spans:
         if span.bucket in _WAITING or span.bucket == Bucket.DETECTION:
             if start is not None:
-                end = span.start if span.bucket in _WAITING else span.end
-                found.append(AttemptRow(start, end, "FAILED", span.start))
+                yield start, span.start if span.bucket in _WAITING else span.end, span.start
             start = None
         elif start is None:
             start = span.start
-    return [*found, AttemptRow(start, math.inf, "RUNNING", math.inf)] if start is not None else found
+    if start is not None:
+        yield start, math.inf, math.inf
 
 
 def _sacct(prepared: Prepared, result: Result, names: Sequence[str], window: tuple[float, float]) -> str:
     """Return what ``sacct -a -D -P`` prints: every attempt of every job, those of streams without their nodes."""
     head = "JobIDRaw JobID User Partition State Submit Eligible Start End ElapsedRaw TimelimitRaw NNodes AllocTRES"
     rows = [(*head.split(), "NodeList", "Restarts", "FailedNode")]
-    horizon = window[1]
-    per_node = prepared.gpus_per_node
-
-    def row(job: int, user: str, gpus: int, submit: float, at: int, one: AttemptRow, nodes: str) -> tuple[str, ...]:
-        is_open = one.end > horizon or one.state == "RUNNING"
-        count = -(-gpus // per_node)
-        return (
-            f"{job}", f"{job}", user, "main", "RUNNING" if is_open else one.state, _text(submit), _text(submit),
-            _text(one.start), "Unknown" if is_open else _text(one.end),
-            f"{round(min(one.end, horizon)) - round(one.start)}", "", f"{count}", f"gres/gpu={gpus},node={count}",
-            nodes, f"{at}", "",
-        )  # fmt: skip
-
-    for index, plan in enumerate(prepared.jobs):
-        arrival = max(result.jobs[index].arrival, 0.0)
-        for at, attempt in enumerate(_job_attempts(result, index)):
-            if attempt.start < horizon and attempt.end >= window[0]:
-                nodes, by_node = _nodes_of(result, attempt, -(-plan.gpus // per_node), len(names))
-                ended = attempt._replace(state="NODE_FAIL") if by_node else attempt
-                rows.append(row(index + 1, "trainer", plan.gpus, arrival, at, ended, _host_list(nodes, names)))
-    ordered = sorted(result.attempts, key=lambda ran: (ran.stream, ran.job, ran.start))
-    for number, (_, group) in enumerate(groupby(ordered, lambda ran: (ran.stream, ran.job)), len(prepared.jobs) + 1):
-        for at, ran in enumerate(group):
-            attempt = AttemptRow(max(ran.start, 0.0), ran.end, _STATES.get(ran.state, "FAILED"), ran.end)
-            if attempt.start < horizon and attempt.end >= window[0]:
-                rows.append(row(number, f"u{ran.stream}", ran.gpus, max(ran.submit, 0.0), at, attempt, ""))
-    return _csv(rows, "|")
+    numbers = {(-1, index): index + 1 for index in range(len(prepared.jobs))}
+    restarts: Counter[tuple[int, int]] = Counter()
+    for attempt in (*_of_jobs(prepared, result, len(names)), *_of_streams(result)):
+        key = attempt.stream, attempt.job
+        number, restart = numbers.setdefault(key, len(numbers) + 1), restarts[key]
+        restarts[key] += 1
+        if attempt.start >= window[1] or attempt.end < window[0]:
+            continue
+        is_open = attempt.end > window[1] or attempt.state == "RUNNING"
+        submit, count = _text(attempt.submit), -(-attempt.gpus // prepared.gpus_per_node)
+        rows.append((
+            f"{number}", f"{number}", f"u{attempt.stream}" if attempt.stream >= 0 else "trainer", "main",
+            "RUNNING" if is_open else attempt.state, submit, submit, _text(attempt.start),
+            "Unknown" if is_open else _text(attempt.end),
+            f"{round(min(attempt.end, window[1])) - round(attempt.start)}", "", f"{count}",
+            f"gres/gpu={attempt.gpus},node={count}", _host_list(attempt, names), f"{restart}", "",
+        ))  # fmt: skip
+    return _lines(rows, "|")
 
 
-def _job_attempts(result: Result, index: int) -> list[AttemptRow]:
-    """Return the attempts of a job by the phases of its main group; the last one of a finished job completed."""
-    assert result.timeline is not None, "a result with its timeline"
-    attempts = _attempts([span for span in result.timeline.spans if span.job == index and span.group == 0])
-    if attempts and attempts[-1].state == "RUNNING" and result.jobs[index].finished:
-        attempts[-1] = attempts[-1]._replace(end=result.jobs[index].end, state="COMPLETED")
-    return attempts
+def _of_streams(result: Result) -> Iterator[Attempt]:
+    """Yield the attempts of jobs of streams in the words of Slurm, job by job."""
+    for attempt in sorted(result.attempts, key=lambda attempt: (attempt.stream, attempt.job, attempt.start)):
+        start, submit = max(attempt.start, 0.0), max(attempt.submit, 0.0)
+        state = _STATES.get(attempt.state, "FAILED")
+        yield attempt._replace(start=start, submit=submit, state=state, nodes=())
 
 
-def _nodes_of(result: Result, attempt: AttemptRow, count: int, nodes: int) -> tuple[list[int], bool]:
-    """Return nodes that a job could have had, and whether any ended it: these, and others that were up all the time."""
-    ended = {outage.node for outage in result.outages if attempt.failed <= outage.start + 1 <= attempt.end + 2}
-    out = {outage.node for outage in result.outages if outage.start < attempt.end and outage.end > attempt.start}
-    last = [node for node in range(nodes) if node in out and node not in ended]
-    order = [*sorted(ended), *(node for node in range(nodes) if node not in ended and node not in out), *last]
-    return sorted(order[:count]), bool(ended)
+def _of_jobs(prepared: Prepared, result: Result, count: int) -> Iterator[Attempt]:
+    """Yield the attempts of named jobs, as those of a stream -1; the last one of a finished job completed."""
+    for index, (plan, job) in enumerate(zip(prepared.jobs, result.jobs, strict=True)):
+        for start, over, failed in _attempts(span for span in _main_spans(result) if span.job == index):
+            end, state = over, "FAILED"
+            if math.isinf(over):
+                end, state = (job.end, "COMPLETED") if job.finished else (over, "RUNNING")
+            ended = {outage.node for outage in result.outages if failed <= outage.start + 1 <= end + 2}
+            nodes = _nodes_of(result, (start, end), ended, count)[: -(-plan.gpus // prepared.gpus_per_node)]
+            state = "NODE_FAIL" if ended else state
+            yield Attempt(-1, index, plan.gpus, max(job.arrival, 0.0), start, end, state, nodes=(tuple(nodes),))
 
 
-def _host_list(nodes: Sequence[int], names: Sequence[str]) -> str:
-    """Return names of nodes, in order, as Slurm writes them: node[001-016,018]."""
-    return f"node[{ranges(nodes, lambda node: names[node].removeprefix('node'))}]"
+def _nodes_of(result: Result, span: tuple[float, float], ended: set[int], count: int) -> list[int]:
+    """Return the nodes that a job could have had, the likeliest first: those that ended it, and those that were up."""
+    out = {outage.node for outage in result.outages if outage.start < span[1] and outage.end > span[0]}
+    return sorted(range(count), key=lambda node: 0 if node in ended else 1 + (node in out))
+
+
+def _host_list(attempt: Attempt, names: Sequence[str]) -> str:
+    """Return the names of the nodes of an attempt as Slurm writes them: node[001-016,018]; nothing without any."""
+    numbers = sorted(chain.from_iterable(attempt.nodes))
+    return f"node[{ranges(numbers, lambda node: names[node].removeprefix('node'))}]" if numbers else ""
 
 
 def _steps(prepared: Prepared, result: Result, index: int) -> Iterator[tuple[float, dict[str, object]]]:
     """Yield what ml-goodput-measurement logs of a job, with its moment: starts, and steps when they begin."""
     timeline, plan, job = result.timeline, prepared.jobs[index], result.jobs[index]
-    assert timeline is not None, "a result with its timeline"
-    if not job.steps:
+    if timeline is None or not job.steps:
         return
     step = job.work / job.steps
-    mine = [span for span in timeline.spans if span.job == index and span.group == 0]
+    spans = [span for span in _main_spans(result) if span.job == index]
     stones = [stone for stone in timeline.milestones if stone.job == index]
     moments, works = [stone.time for stone in stones], [stone.work for stone in stones]
-    for attempt in _attempts(mine):
-        yield attempt.start, {"job_name": plan.name, "job_start_time": ORIGIN + attempt.start}
-        for span in mine:
-            if span.bucket not in _STEPPING or not attempt.start <= span.start < attempt.end:
+    for start, end, _ in _attempts(spans):
+        yield start, {"job_name": plan.name, "job_start_time": ORIGIN + start}
+        for span in spans:
+            if span.bucket not in _STEPPING or not start <= span.start < end:
                 continue
-            yield from (
-                (moment, {"job_name": plan.name, "step_count": number, "step_start_time": ORIGIN + moment})
-                for number, moment in _steps_within(span, moments, works, step)
-            )
+            for number, moment in _steps_within(span, moments, works, step):
+                yield moment, {"job_name": plan.name, "step_count": number, "step_start_time": ORIGIN + moment}
 
 
 def _steps_within(

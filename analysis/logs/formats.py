@@ -373,8 +373,7 @@ def _read_outage(log: LogReader, seen: dict[tuple[str, float, float], int], row:
                 planned=planned, text=reason,
             )
         )  # fmt: skip
-    log.source.rows += 1
-    log.source.saw(start, end)
+    log.source.use(start, end)
 
 
 @functools.lru_cache(10_000)

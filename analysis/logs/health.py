@@ -288,8 +288,7 @@ def _read_health_event(log: LogReader, item: Mapping[str, Any], line: int) -> No
     moment = _generated(log, event.get("generatedtimestamp"), line)
     if not node or not check or math.isnan(moment):
         raise UnusedError("a health event without node, check or moment", "unusable")
-    log.source.rows += 1
-    log.source.saw(moment)
+    log.source.use(moment)
     parts = _impacted(event)
     key = f"{check} {' '.join(parts)}".strip()
     if event.get("ishealthy"):

@@ -160,8 +160,7 @@ class _Faults:
         if not fault.device and abs(moment - self._gpus.get(node, (0.0, ""))[0]) <= NAMED:
             fault = fault._replace(device=self._gpus[node][1])
         self._numbers.append(number)
-        self._log.source.rows += 1
-        self._log.source.saw(moment)
+        self._log.source.use(moment)
         key = node, fault.device, fault.basis
         tally = self._tallies.setdefault(fault.basis, [0, 0])
         tally[0] += 1

@@ -65,8 +65,7 @@ def _read_node_event(
     if rules.node_state(state) != "down":
         what = "rows have a state that is none of a node out of service: read as outages"
         log.tables.show(log.file, what, line, state[:20])
-    log.source.rows += 1
-    log.source.saw(start, end)
+    log.source.use(start, end)
     cause, basis = rules.cause_of(reason)
     log.tables.events += (
         NodeEvent(
@@ -217,8 +216,7 @@ class _Attempts:
         )  # fmt: skip
         if not component.isdigit() or not self._joins(attempt, component):
             log.tables.attempts.append(attempt)
-        log.source.rows += 1
-        log.source.saw(t_start)
+        log.source.use(t_start)
         log.source.last = max(log.source.last, t_end)
 
     def _moments(self, submit: str, eligible: str, start: str, end: str, line: int) -> tuple[float, ...]:

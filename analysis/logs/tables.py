@@ -258,10 +258,17 @@ class Dropped:
 
     source: str
     rule: str
-    number: int
-    first: int
-    last: int
+    number: int = 0
+    first: int = 0
+    last: int = 0
     sort: Sort = "unusable"
+    example: str = ""
+    hidden: ClassVar = ("example",)
+
+    def add(self, line: int, number: int = 1) -> None:
+        """Count so many lines up to one."""
+        self.number += number
+        self.last = max(self.last, line)
 
 
 @dataclass(slots=True)
@@ -278,6 +285,11 @@ class LogFile:
     """Of a table, which column was taken for what."""
     unreadable: int = 0
     """Lines with bytes that are no UTF-8; they were read with those replaced."""
+
+    def use(self, *moments: float) -> None:
+        """Count a row that is used, and widen the window of the file by its moments [s]."""
+        self.rows += 1
+        self.saw(*moments)
 
     def saw(self, *moments: float) -> None:
         """Widen the window of the file by moments [s]; NaN is none."""
@@ -306,7 +318,7 @@ class Tables:
     blamed: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     """Of each job, when which node ended it, as the log of the scheduler says."""
     _dropped: dict[tuple[str, str], Dropped] = field(default_factory=dict)
-    _shown: dict[tuple[str, str], list[Any]] = field(default_factory=dict)
+    _shown: dict[tuple[str, str], Dropped] = field(default_factory=dict)
 
     def show(self, source: str, what: str, line: int, example: str = "") -> None:
         """Make a finding of lines that say something which no rule knows: one a file and kind, with count and example.
@@ -318,27 +330,22 @@ class Tables:
         example
             What the first of them says, without names of nodes, users and jobs.
         """
-        tally = self._shown.setdefault((source, what), [0, line, example])
-        tally[0] += 1
+        self._shown.setdefault((source, what), Dropped(source, what, first=line, example=example)).add(line)
 
     def close_findings(self) -> None:
         """Put what was shown into the findings, the commonest first."""
-        tallies = sorted(self._shown.items(), key=lambda row: -row[1][0])
         self.findings += [
-            f"{source}: {count:,} {what}, for example line {line}{f': {example}' if example else ''}"
-            for (source, what), (count, line, example) in tallies
+            f"{row.source}: {row.number:,} {row.rule}, for example line {row.first}"
+            + (f": {row.example}" if row.example else "")
+            for row in sorted(self._shown.values(), key=lambda row: -row.number)
         ]
         self._shown.clear()
 
     def drop(self, source: str, rule: str, line: int, number: int = 1, sort: Sort = "unusable") -> None:
         """Keep account of lines that are not used: by the reason, whatever value it quotes of the first of them."""
         key = source, _QUOTED.sub("", rule) if "'" in rule else rule
-        row = self._dropped.get(key)
-        if row is None:
-            self._dropped[key] = Dropped(source, rule, number, line, line, sort)
-        else:
-            row.number += number
-            row.last = max(row.last, line)
+        row = self._dropped.get(key) or self._dropped.setdefault(key, Dropped(source, rule, first=line, sort=sort))
+        row.add(line, number)
 
     @property
     def dropped(self) -> list[Dropped]:
@@ -471,12 +478,11 @@ class Rules:
 
     def check_of(self, name: str) -> str:
         """Return the cause that the name of a check gives; nothing if none."""
-        match = _first(self._checks, name)
-        return "" if match is None else match[1]
+        return _first(self._checks, name)[1]
 
     def _is_planned(self, state: str, reason: str) -> bool:
         """Return whether a state of a node, or its reason, is planned work."""
-        return bool(self._planned_states.intersection(_words(state))) or _first(self._planned, reason) is not None
+        return bool(self._planned_states.intersection(_words(state)) or _first(self._planned, reason)[1])
 
     def _node_state(self, text: str) -> str:
         """Return whether a state of a node is ``up`` or ``down``; nothing if a word of it is in no rule."""
@@ -494,13 +500,12 @@ class Rules:
         cause, basis, _ = self.of_code(reason)
         if cause not in ("", "application"):
             return cause, basis
-        match = _first(self._reasons, reason)
-        return ("unknown", "unknown") if match is None else (match[1], f"reason {match[0] + 1}")
+        number, cause = _first(self._reasons, reason)
+        return (cause, f"reason {number}") if number else ("unknown", "unknown")
 
     def _repair_of(self, reason: str) -> str:
         """Return the kind of repair that a reason names; nothing if it names none."""
-        match = _first(self._repairs, reason)
-        return "" if match is None else match[1]
+        return _first(self._repairs, reason)[1]
 
 
 def _words(state: str) -> list[str]:
@@ -532,6 +537,7 @@ def _patterns(rules: Iterable[tuple[str, str]]) -> list[tuple[re.Pattern[str], s
     return [(re.compile(pattern, re.IGNORECASE), meaning) for pattern, meaning in rules]
 
 
-def _first(rules: Sequence[tuple[re.Pattern[str], str]], text: str) -> tuple[int, str] | None:
-    """Return the number and the meaning of the first rule that matches."""
-    return next(((at, meaning) for at, (pattern, meaning) in enumerate(rules) if pattern.search(text)), None)
+def _first(rules: Sequence[tuple[re.Pattern[str], str]], text: str) -> tuple[int, str]:
+    """Return the number, from 1, and the meaning of the first rule that matches; 0 and nothing without one."""
+    numbered = enumerate(rules, 1)
+    return next(((number, meaning) for number, (pattern, meaning) in numbered if pattern.search(text)), (0, ""))

@@ -68,9 +68,8 @@ def read_goodput(log: LogReader) -> None:
             if not entries:
                 log.drop("an entry without a moment", line)
                 continue
-            log.source.rows += 1
             log.reading.entries += entries
-            log.source.saw(*(entry.moment for entry in entries))
+            log.source.use(*(entry.moment for entry in entries))
 
 
 def _printed(log: LogReader) -> Iterator[tuple[int, Any]]:
@@ -181,8 +180,7 @@ def _report(log: LogReader, fields: Mapping[str, str], number: int, begun: int) 
     except ValueError:
         log.drop("a moment that cannot be read", number)
         return
-    log.source.saw(moment)
-    log.source.rows += 1
+    log.source.use(moment)
     log.tables.events.append(
         NodeEvent("torchrun", moment, moment, fields["host"], "unknown", f"exit {fields['exitcode']}", log.file, begun,
               "job", severity="info", is_fault=True)
@@ -215,8 +213,7 @@ def read_nvrx(log: LogReader) -> None:
         except ValueError:
             log.drop("a moment that cannot be read", number)
             continue
-        log.source.saw(moment)
-        log.source.rows += 1
+        log.source.use(moment)
         moments[int(match["cycle"]), match["event"]].append((moment, number))
     job = re.sub(r"[.].*", "", Path(log.file).name)
     for cycle, (phase, first, last) in itertools.product(sorted({cycle for cycle, _ in moments}), _STRETCHES):
@@ -236,8 +233,7 @@ def read_cycles(log: LogReader) -> None:
             raise ValueError("no entry of cycle_info") from None
         if math.isnan(cycle.t_start) or cycle.t_end < cycle.t_start:
             raise UnusedError("has no start" if math.isnan(cycle.t_start) else "ends before it starts", "unusable")
-        log.source.rows += 1
-        log.source.saw(cycle.t_start, cycle.t_end)
+        log.source.use(cycle.t_start, cycle.t_end)
         log.reading.cycles.append(cycle)
 
     log.each(log.documents(), read, "no entry of cycle_info")
