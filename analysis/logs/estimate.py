@@ -8,7 +8,10 @@ References
 H. Jeffreys, "Theory of Probability" (1961): the interval of a rate. W. Nelson, "Recurrent Events Data Analysis" (2003):
 the mean cumulative function. L. H. Crow, AMSAA TR-138 (1974): power-law trend. J. Klein, M. Moeschberger, "Survival
 Analysis" (2003): late entry and residuals. S. G. Self, K.-Y. Liang, J. Am. Stat. Assoc. 82 (1987): a variance of zero
-lies on the border, so that its likelihood ratio is zero half of the time.
+lies on the border, so that its likelihood ratio is zero half of the time. J. D. Healy, "A note on multivariate CUSUM
+procedures", Technometrics 29 (1987), for one change of a rate by its likelihood; A. N. Pettitt, "A non-parametric
+approach to the change-point problem", Applied Statistics 28 (1979); N. C. Matalas and W. B. Langbein, J. Geophys. Res.
+67 (1962), for correlated values.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -126,7 +129,8 @@ LEAST_SIGMA, MOST_SIGMA = 0.1, 10.0
 LOG_SIGMA = (math.log(LEAST_SIGMA), math.log(MOST_SIGMA))
 
 MANY = 5000
-"""Durations from which on a search counts them on a grid of half a percent, finer than any error of so many."""
+"""Durations from which on a search counts them on a grid of half a percent, finer than any error of so many; and events
+from which on fewer points of a likelihood have to do."""
 
 
 def two_lognormals(time: ArrayLike, done: ArrayLike, parts: int = 2, entry: ArrayLike | None = None) -> Mixed:
@@ -240,13 +244,16 @@ MOST_EXPONENT = 100.0
 
 def dispersion(counts: ArrayLike, exposure: ArrayLike | None = None) -> float:
     """Return variance over mean of counts, for equal or given exposures: Pearson's statistic over its freedom [-]."""
-    n = np.asarray(counts, dtype=np.float64)
-    time = np.ones(len(n)) if exposure is None else np.asarray(exposure, dtype=np.float64)
-    expected = n.sum() * time / max(time.sum(), 1e-300)
+    statistic, freedom = pearson(counts, np.ones(len(np.asarray(counts))) if exposure is None else exposure)
+    return statistic / freedom if freedom > 0 else 1.0
+
+
+def pearson(counts: ArrayLike, exposure: ArrayLike) -> tuple[float, int]:
+    """Return Pearson's statistic of counts in proportion to exposures [-], and its degrees of freedom."""
+    n, time = (np.asarray(values, dtype=np.float64) for values in (counts, exposure))
+    expected = n.sum() * time / max(float(time.sum()), 1e-300)
     use = expected > 0
-    if use.sum() < 2 or not n.sum():
-        return 1.0
-    return float(((n - expected)[use] ** 2 / expected[use]).sum() / (use.sum() - 1))
+    return float(((n - expected)[use] ** 2 / expected[use]).sum()), int(use.sum()) - 1
 
 
 class ChangePoint(NamedTuple):
@@ -329,6 +336,118 @@ def mean_cumulative(time: ArrayLike, edges: Array, exposure: Array) -> Array:
     at_risk = exposure / np.diff(edges)
     steps = np.divide(events, at_risk, out=np.zeros(len(events)), where=at_risk > 0)
     return np.concatenate(([0.0], np.cumsum(steps)))
+
+
+# Since when something is otherwise: the one change of a rate, or of a level, that chance does not explain. Each series
+# is asked by itself. The chance of a change is that of one as clear anywhere in a series without any: by simulation for
+# counts, which are few; by Pettitt's bound for levels.
+
+SERIES = 4000
+"""Series without a change that say how clear one is by chance; the smallest chance is one over these."""
+
+FALSE_CHANGES = 0.05
+"""Share of logs without any change in which one of a cause is said, all causes together."""
+
+FALSE_DRIFTS = 0.01
+"""The same of a level, where its values are independent; five times that where neighbours are correlated by 0.8."""
+
+CLEAR = 4.0
+"""Gain in log-likelihood below which a change is none: one in ten series without a change has it."""
+
+
+class Onset(NamedTuple):
+    """A change: the first bin after it, the rate or level on both sides, and the chance of one without any.
+
+    `steady` says that the values rise or fall all the time instead; then both are those at the ends of the series.
+    """
+
+    at: int
+    before: float
+    after: float
+    chance: float
+    steady: bool = False
+
+
+def rate_change(counts: ArrayLike, exposure: ArrayLike, window: int = 1) -> Onset | None:
+    """Return the change of a rate of events that is most likely; ``None`` with fewer than five events, or none clear.
+
+    Parameters
+    ----------
+    counts, exposure
+        Of each bin, shape (n,).
+    window
+        Bins whose counts together say how far events are from independent.
+    """
+    n, time = (np.asarray(values, dtype=np.float64) for values in (counts, exposure))
+    total, mass = float(n.sum()), np.cumsum(time) / max(float(time.sum()), 1e-300)
+    if total < 5 or len(n) < 4 or not mass[-1]:
+        return None
+    gains = _gains(np.cumsum(n)[:-1], total, mass[:-1])
+    at = int(gains.argmax()) + 1
+    stretches = [(n[:at], time[:at]), (n[at:], time[at:])]
+    # Events that come in clusters are as good as so many fewer ones.
+    spread = max(1.0, _pooled_dispersion(stretches, window))
+    gain, events = float(gains[at - 1]) / spread, max(round(total / spread), 2)
+    if gain < CLEAR:
+        return None
+    drawn = np.random.default_rng(0).multinomial(events, time / time.sum(), SERIES)
+    largest = _gains(np.cumsum(drawn, axis=1)[:, :-1], float(events), mass[:-1]).max(axis=1)
+    before, after = (float(counts.sum() / max(float(watched.sum()), 1e-300)) for counts, watched in stretches)
+    return Onset(at, before, after, (1 + int((largest >= gain).sum())) / (1 + SERIES))
+
+
+def _gains(before: NDArray[Any], total: float, mass: Array) -> Array:
+    """Return the gain in log-likelihood of two rates over one, by how many of all events come before each edge."""
+    from scipy.special import xlogy
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = xlogy(before, before / (total * mass)) + xlogy(total - before, (total - before) / (total * (1 - mass)))
+    return np.where((mass > 0) & (mass < 1), gain, 0.0)
+
+
+def _pooled_dispersion(stretches: list[tuple[Array, Array]], window: int) -> float:
+    """Return variance over mean of the counts of windows within stretches of one rate each [-]."""
+    total, freedom = 0.0, 0
+    for counts, time in stretches:
+        edges = np.arange(0, len(counts), window)
+        statistic, more = pearson(np.add.reduceat(counts, edges), np.add.reduceat(time, edges))
+        total, freedom = total + statistic, freedom + max(more, 0)
+    return total / freedom if freedom else 1.0
+
+
+def level_change(values: ArrayLike) -> Onset | None:
+    """Return the change of a level, by ranks; ``None`` with fewer than ten values."""
+    from scipy.stats import rankdata
+
+    x = np.asarray(values, dtype=np.float64)
+    n = len(x)
+    if n < 10:
+        return None
+    sums = np.abs(2 * np.cumsum(rankdata(x))[:-1] - np.arange(1, n) * (n + 1))
+    at = int(sums.argmax()) + 1
+    levels = np.where(np.arange(n) < at, np.median(x[:at]), np.median(x[at:]))
+    slope, height = np.polyfit(np.arange(n), x, 1)
+    line = height + slope * np.arange(n)
+    steady = bool(((x - line) ** 2).sum() < ((x - levels) ** 2).sum())
+    # Correlated values are as good as so many fewer independent ones; what rises or falls all the time is no noise.
+    rest = x - _monotone(x if slope > 0 else -x) * (1 if slope > 0 else -1)
+    shared = float(rest[1:] @ rest[:-1] / max(float(rest @ rest), 1e-300))
+    wider = (1 + shared) / (1 - shared) if 0 < shared < 1 else 1.0
+    chance = min(2 * math.exp(-6 * float(sums[at - 1]) ** 2 / ((n**3 + n**2) * wider)), 1.0)
+    ends = max(3, n // 20)
+    first, last = (x[:ends], x[-ends:]) if steady else (x[:at], x[at:])
+    return Onset(at, float(np.median(first)), float(np.median(last)), chance, steady)
+
+
+def _monotone(values: Array) -> Array:
+    """Return the rising values that are nearest to some in squares: neighbours that fall are pooled."""
+    pools: list[tuple[float, int]] = []
+    for value in values.tolist():
+        pools.append((value, 1))
+        while len(pools) > 1 and pools[-2][0] >= pools[-1][0]:
+            (late, many), (early, few) = pools.pop(), pools.pop()
+            pools.append(((late * many + early * few) / (many + few), many + few))
+    return np.concatenate([np.full(count, mean) for mean, count in pools])
 
 
 # Persistent differences between units, model-free.
@@ -457,14 +576,36 @@ class Clustering:
         return 2 * (self.free - self.log_likelihood)
 
 
-MANY = 5000
-"""Events from which on fewer points of a likelihood have to do."""
-
 FEW_FACTORS = 8
 """Factors of a likelihood that are multiplied before a logarithm is taken."""
 
 POINTS = 40
 """Values of the frailty over which a likelihood is averaged, of equal probability."""
+
+
+class _Free(NamedTuple):
+    """Which parameters are free beside the rate, as numbers without bounds; and the frailty where it is not."""
+
+    relapse: bool
+    frailty: bool
+    cv2: float = 0.0
+
+    def point(self, fit: Clustering) -> list[float]:
+        """Return the numbers of a fit."""
+        point = [math.log(fit.mu)]
+        if self.relapse:
+            probability = min(max(fit.probability, LEAST_RELAPSE), MOST_RELAPSE)
+            point += [_logit(probability), math.log(max(fit.median, 1e-9)), math.log(max(fit.sigma, LEAST_SIGMA))]
+        return [*point, math.log(max(fit.cv2, LEAST_CV2))] if self.frailty else point
+
+    def parameters(self, p: Array) -> tuple[float, float, float, float, float]:
+        """Return mu, probability, median, sigma and cv2 of numbers."""
+        rest = (1 / (1 + math.exp(-p[1])), math.exp(p[2]), math.exp(p[3])) if self.relapse else (0.0, 0.0, 0.0)
+        return math.exp(p[0]), *rest, math.exp(p[-1]) if self.frailty else self.cv2
+
+
+def _logit(probability: float) -> float:
+    return math.log(probability / (1 - probability))
 
 
 class ClusterModel:
@@ -530,49 +671,38 @@ class ClusterModel:
 
     def fit(self, name: str, start: Clustering | None = None) -> Clustering:
         """Return the best point of a model."""
-        relapse, frailty = name in ("relapse", "both"), name in ("frailty", "both")
+        free = _Free(name in ("relapse", "both"), name in ("frailty", "both"))
         mean = max(self.events, 0.5) / self.exposure
-        if not relapse and not frailty:
-            return self._at(name, np.array([math.log(mean)]), relapse=False, frailty=False)
-        starts = []
-        if start is not None:
-            starts.append(_point(start, relapse=relapse, frailty=frailty))
+        if not any(free):
+            return self._at(name, np.array([math.log(mean)]), free)
         guesses = [(0.0, 1.0)]
-        if relapse:
-            soon = (
-                math.exp(float(np.quantile(self._log_after[self._after_failed], 0.02))) if self._row_unit.size else 1.0
-            )
+        if free.relapse:
+            times = self._log_after[self._after_failed]
+            soon = math.exp(float(np.quantile(times, 0.02))) if self._row_unit.size else 1.0
             guesses = [(0.2, self._span / 300), (0.3, self._span / 30), (0.02, soon)]
-        for probability, median in guesses:
-            point = Clustering(name, mean * (1 - probability), probability, median, 1.5, 0.5)
-            starts.append(_point(point, relapse=relapse, frailty=frailty))
-        best: Clustering | None = None
-        for begin in starts[: 2 if start is not None else 3]:
-            found = _minimum(
-                lambda p: -self._value(p, relapse=relapse, frailty=frailty),
-                begin,
-                self._box(relapse=relapse, frailty=frailty),
-            )
-            fit = self._at(name, np.asarray(found), relapse=relapse, frailty=frailty)
-            if best is None or fit.log_likelihood > best.log_likelihood:
-                best = fit
-        assert best is not None
-        return best
+        starts = [Clustering(name, mean * (1 - again), again, median, 1.5, 0.5) for again, median in guesses]
+        starts = starts[:3] if start is None else [start, starts[0]]
+        return max((self._best(begin, free, name) for begin in starts), key=lambda fit: fit.log_likelihood)
 
-    def _value(self, p: Array, *, relapse: bool, frailty: bool) -> float:
-        return self.log_likelihood(*_parameters(p, relapse=relapse, frailty=frailty))
+    def _best(self, start: Clustering, free: _Free, name: str) -> Clustering:
+        """Return the best point that is found from another one."""
+        best = _minimum(lambda p: -self._value(p, free), free.point(start), self._box(free))
+        return self._at(name, np.asarray(best), free)
 
-    def _box(self, *, relapse: bool, frailty: bool) -> list[tuple[float, float]]:
+    def _value(self, p: Array, free: _Free) -> float:
+        return self.log_likelihood(*free.parameters(p))
+
+    def _box(self, free: _Free) -> list[tuple[float, float]]:
         """Return the bounds of a point: what a window can tell, and what a scenario may state; of draws too."""
         mean, span = math.log(max(self.events, 0.5) / self.exposure), math.log(self._span)
         box = [(mean - 30, mean + 5)]
-        if relapse:
+        if free.relapse:
             box += [
                 (_logit(LEAST_RELAPSE), _logit(MOST_RELAPSE)),
                 (span - 6 * math.log(10), span),
                 (LOG_SIGMA[0], math.log(5)),
             ]
-        if frailty:
+        if free.frailty:
             box.append((math.log(LEAST_CV2), math.log(MOST_CV2)))
         return box
 
@@ -588,9 +718,8 @@ class ClusterModel:
         again = density / (1 - fit.probability * ndtr(x))
         return float((again / (fit.mu + again)).sum())
 
-    def _at(self, name: str, p: Array, *, relapse: bool, frailty: bool) -> Clustering:
-        point = _parameters(p, relapse=relapse, frailty=frailty)
-        return Clustering(name, *point, log_likelihood=self.log_likelihood(*point))
+    def _at(self, name: str, p: Array, free: _Free) -> Clustering:
+        return Clustering(name, *free.parameters(p), log_likelihood=self._value(p, free))
 
     def upper_cv2(self, best: Clustering) -> float:
         """Return the upper 95 % limit of the frailty's squared variation, the other parameters at their best for it."""
@@ -613,16 +742,7 @@ class ClusterModel:
 
     def held(self, best: Clustering, cv2: float) -> Clustering:
         """Return the best point at a given squared variation of the frailty."""
-        relapse = best.probability > 0
-        start = _point(best, relapse=relapse, frailty=False)
-        box = self._box(relapse=relapse, frailty=False)
-        found = _minimum(lambda p: -self._with(p, cv2, relapse=relapse), start, box)
-        mu, probability, median, sigma, _ = _parameters(found, relapse=relapse, frailty=False)
-        value = self._with(np.asarray(found), cv2, relapse=relapse)
-        return Clustering(best.name, mu, probability, median, sigma, cv2, value)
-
-    def _with(self, p: Array, cv2: float, *, relapse: bool) -> float:
-        return self.log_likelihood(*_parameters(p, relapse=relapse, frailty=False)[:4], cv2)
+        return self._best(best, _Free(best.probability > 0, frailty=False, cv2=cv2), best.name)
 
     def draws(self, best: Clustering, count: int, seed: int = 0, lasting: Estimate | None = None) -> list[Clustering]:
         """Return joint draws of the parameters around the best point, the first one that point.
@@ -631,15 +751,10 @@ class ClusterModel:
         importance resampling (D. Rubin, 1988), with a flat prior on the scale on which each parameter is estimated.
         Where the frailty is that of `lasting`, it is drawn from its interval, and the others around the best point.
         """
-        relapse, frailty = best.probability > 0, best.cv2 > 0 and lasting is None
-        centre = np.asarray(_point(best, relapse=relapse, frailty=frailty))
-
-        def value(p: Array) -> float:
-            if lasting is not None:
-                return self._with(p, best.cv2, relapse=relapse)
-            return self._value(p, relapse=relapse, frailty=frailty)
-
-        root = _curvature(value, centre)
+        is_free = best.cv2 > 0 and lasting is None
+        free = _Free(best.probability > 0, is_free, 0.0 if lasting is None else best.cv2)
+        centre = np.asarray(free.point(best))
+        root = _curvature(functools.partial(self._value, free=free), centre)
         generator = np.random.default_rng(seed)
         proposals = (4 if self.events < MANY else 2) * count
         normal = generator.standard_normal((proposals, len(centre)))
@@ -647,16 +762,17 @@ class ClusterModel:
         scale = np.sqrt(freedom / generator.chisquare(freedom, proposals))
         points = centre + (normal * scale[:, None]) @ root.T
         log_proposal = -(freedom + len(centre)) / 2 * np.log1p(((normal * scale[:, None]) ** 2).sum(axis=1) / freedom)
-        low, high = np.array(self._box(relapse=relapse, frailty=frailty)).T
+        low, high = np.array(self._box(free)).T
         points[0] = centre
         is_inside = ((points >= low - 1e-9) & (points <= high + 1e-9)).all(axis=1)
-        values = np.array([value(p) if inside else -math.inf for p, inside in zip(points, is_inside, strict=True)])
+        values = np.full(len(points), -math.inf)
+        values[is_inside] = [self._value(p, free) for p in points[is_inside]]
         weights = values - log_proposal
         weights = np.exp(weights - weights.max())
         cumulative = np.cumsum(weights) / weights.sum()
         chosen = np.searchsorted(cumulative, (np.arange(count - 1) + generator.random()) / (count - 1))
         found = [
-            Clustering(best.name, *_parameters(points[at], relapse=relapse, frailty=frailty), log_likelihood=values[at])
+            Clustering(best.name, *free.parameters(points[at]), log_likelihood=values[at])
             for at in np.minimum(chosen, len(points) - 1)
         ]
         if lasting is not None:
@@ -675,29 +791,6 @@ def _frailties(cv2: float) -> Array:
     shape = 1 / cv2
     z = np.maximum(np.asarray(gammaincinv(shape, (np.arange(POINTS) + 0.5) / POINTS)) / shape, 1e-9)
     return np.asarray(z / z.mean())
-
-
-def _point(fit: Clustering, *, relapse: bool, frailty: bool) -> list[float]:
-    """Return a fit as numbers without bounds."""
-    point = [math.log(fit.mu)]
-    if relapse:
-        probability = min(max(fit.probability, LEAST_RELAPSE), MOST_RELAPSE)
-        point += [_logit(probability), math.log(max(fit.median, 1e-9)), math.log(max(fit.sigma, LEAST_SIGMA))]
-    if frailty:
-        point.append(math.log(max(fit.cv2, LEAST_CV2)))
-    return point
-
-
-def _logit(probability: float) -> float:
-    return math.log(probability / (1 - probability))
-
-
-def _parameters(
-    p: Array | Sequence[float], *, relapse: bool, frailty: bool
-) -> tuple[float, float, float, float, float]:
-    """Return mu, probability, median, sigma and cv2 of numbers without bounds."""
-    rest = (1 / (1 + math.exp(-p[1])), math.exp(p[2]), math.exp(p[3])) if relapse else (0.0, 0.0, 0.0)
-    return math.exp(p[0]), *rest, math.exp(p[-1]) if frailty else 0.0
 
 
 class ClusteringVerdict(NamedTuple):

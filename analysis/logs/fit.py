@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ettrick.analysis.amounts import number_of
-from ettrick.analysis.logs import estimate, goodput, onset
+from ettrick.analysis.logs import estimate
 from ettrick.analysis.logs.estimate import FEW, SOME, Clustering, ClusteringVerdict, ClusterModel, Estimate, UpTimes
 from ettrick.analysis.logs.events import Blame, History, Incidents, largest
-from ettrick.analysis.logs.goodput import WEEK
 from ettrick.analysis.logs.tables import NoModelError, utc
+from ettrick.analysis.logs.training import WEEK, summary
 from ettrick.analysis.results import fitted as found
 from ettrick.sim.units import DAY
 
@@ -100,7 +100,7 @@ def fit(
         clustering=_clustering(verdict, draws, model, lasting), trend=trend, detection=_detection(outages),
         xid_groups={str(code): counts for code, counts in sorted(tables.groups.items()) if code},
         attribution=_attribution(tables, blame) if blame is not None else None,
-        training=goodput.training(tables, history), checks=[],
+        training=summary(tables, history), checks=[],
         findings=[*tables.findings, *_findings(history, verdict, trend, unused), *_onsets(history)],
         not_known=list(NOT_KNOWN), provenance=provenance,
     )  # fmt: skip
@@ -460,8 +460,8 @@ def _onsets(history: History) -> list[str]:
     result = []
     for cause, moments in causes.items():
         counts, exposure = _windows(history, np.array(moments), DAY)
-        change = onset.of_rate(counts, exposure, 7)
-        if change is not None and change.chance < onset.FALSE_ALARMS / len(causes):
+        change = estimate.rate_change(counts, exposure, 7)
+        if change is not None and change.chance < estimate.FALSE_CHANGES / len(causes):
             begin = history.start + change.at * DAY
             if change.after > change.before:  # the first of more of them has a date whichever day the window begins
                 begin = min(moment for moment in (*moments, math.inf) if moment >= begin)

@@ -33,11 +33,11 @@ import numpy as np
 from ettrick import sim
 from ettrick.analysis import runs
 from ettrick.analysis.amounts import percent_text
-from ettrick.analysis.logs import onset
+from ettrick.analysis.logs import estimate
 from ettrick.analysis.logs.events import incidents
-from ettrick.analysis.logs.goodput import LEAST_DRIFT, WEEK, StepStretches, of_steps, phases_of
 from ettrick.analysis.logs.pipeline import history_of, read
 from ettrick.analysis.logs.tables import utc
+from ettrick.analysis.logs.training import LEAST_DRIFT, WEEK, StepStretches, of_steps, phases_of
 from ettrick.analysis.metrics import bucket_label
 from ettrick.analysis.results.files import csv_text
 from ettrick.analysis.results.fitted import AlarmSummary, LimitsSummary, TrackDocument, Tracked, WeekSummary
@@ -907,10 +907,10 @@ def _time_moved(means: Mapping[str, tuple[float, float]], sign: int) -> Iterator
 def since(weeks: Sequence[WeekSummary]) -> list[str]:
     """Return since when single causes, and the time of a step, are otherwise, each by its own weeks."""
     names = [name for name in dict.fromkeys(name for week in weeks for name in week.metrics) if name.startswith(_CAUSE)]
-    result = [text for name in names if (text := _cause_since(weeks, name, onset.FALSE_ALARMS / len(names)))]
+    result = [text for name in names if (text := _cause_since(weeks, name, estimate.FALSE_CHANGES / len(names)))]
     steps = [(week.week, m.measured) for week in weeks if (m := week.metrics.get("step_time")) is not None]
-    level = onset.of_level([value or 0.0 for _, value in steps])
-    if level is not None and level.chance < onset.FALSE_DRIFTS and abs(level.after / level.before - 1) > LEAST_DRIFT:
+    level = estimate.level_change([value or 0.0 for _, value in steps])
+    if level is not None and level.chance < estimate.FALSE_DRIFTS and abs(level.after / level.before - 1) > LEAST_DRIFT:
         how = "steadily" if level.steady else f"since {steps[level.at][0]}"
         result.append(f"step time: from {level.before:.3f} to {level.after:.3f} times the reference, {how}")
     return result
@@ -921,7 +921,7 @@ def _cause_since(weeks: Sequence[WeekSummary], name: str, chance: float) -> str:
     measured = _measured(weeks, name)
     # Weeks of so many nodes as there are now.
     exposure = [week.days / 7 * week.nodes / weeks[-1].nodes for week, _ in measured]
-    change = onset.of_rate([metric.measured or 0.0 for _, metric in measured], exposure)
+    change = estimate.rate_change([metric.measured or 0.0 for _, metric in measured], exposure)
     if change is None or change.chance >= chance:
         return ""
     day, cause = measured[change.at][0].week, name.removeprefix(_CAUSE)

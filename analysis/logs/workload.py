@@ -384,8 +384,7 @@ def _rate(submits: FloatArray, length: float, profile: int, factors: Sequence[fl
         weight = np.ones(days)
         if profile == 7:
             weight = np.array(factors).reshape(7, 24).mean(axis=1)[np.arange(days) % 7]
-        mean = counts.sum() * weight / weight.sum()
-        statistic = float(((counts - mean)[mean > 0] ** 2 / mean[mean > 0]).sum())
+        statistic, _ = estimate.pearson(counts, weight)
         if chi2.sf(statistic, days - 1) < 0.01:
             spread = float(f"{statistic / (days - 1):.3g}")
     return estimate.rate(len(submits) / spread, length / DAY / spread), spread

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import functools
 import itertools
 import math
@@ -252,46 +251,43 @@ def files(
         f"# {document.outages} unplanned outages in {document.node_days_up:,.0f} node-days up; report.html says how "
         "sure each number is.\n"
     )
-    found = {
+    columns = draws(fitted, entries)
+    texts = {
         "events.csv": as_csv(tables.events, NodeEvent),
         "exposure.csv": as_csv(tables.exposure, Exposure),
         "dropped.csv": as_csv(tables.dropped, Dropped),
         "outages.csv": outages_csv(fitted.history),
         "nodes.csv": "unit\n" + "".join(f"{row}\n" for row in dict.fromkeys(row.unit for row in tables.exposure)),
-        "draws.csv": draws_csv(fitted, entries),
+        "draws.csv": _columns_csv(columns),
         "study.yaml": head + sim.dump(study(document)),
         BUNDLE: head + sim.dump(bundle(fitted, entries)),
         SCENARIO: head + sim.dump(content),
         "replay.yaml": f"{head}# The outages as they were, in place of the model.\n{sim.dump(replay(fitted, content))}",
     }
     if tables.attempts:
-        found["attempts.csv"] = as_csv(tables.attempts, LoggedAttempt)
+        texts["attempts.csv"] = as_csv(tables.attempts, LoggedAttempt)
         jobs = load.jobs if load is not None else workload.jobs_of(tables, document.gpus_per_node)
-        found[workload.JOBS] = workload.jobs_csv(jobs, load.priority if load is not None else {})
+        texts[workload.JOBS] = workload.jobs_csv(jobs, load.priority if load is not None else {})
     if load is not None:
         if load.entries:  # else all jobs are the training job
             fleet = workload.fleet(content, load, entries)
-            found[workload.FLEET] = head + workload.sources_of(load) + sim.dump(fleet)
-            found["fleet-draws.csv"] = _with_streams(found["draws.csv"], load, len(entries))
-            found["fleet-study.yaml"] = head + sim.dump(study(document, of_fleet=True))
-        found[workload.HISTORY] = head + sim.dump(workload.history(content, load))
+            texts[workload.FLEET] = head + workload.sources_of(load) + sim.dump(fleet)
+            # Only with a training job has the fleet the source of its ends.
+            of_jobs = () if load.chain else (f"failures.{len(entries)}.rate",)
+            of_fleet = {path: column for path, column in columns.items() if path not in of_jobs}
+            texts["fleet-draws.csv"] = _columns_csv({**of_fleet, **workload.stream_draws(load, len(fitted.draws))})
+            texts["fleet-study.yaml"] = head + sim.dump(study(document, of_fleet=True))
+        texts[workload.HISTORY] = head + sim.dump(workload.history(content, load))
     if tables.phases:
-        found["phases.csv"] = as_csv(tables.phases, TrainingPhase)
+        texts["phases.csv"] = as_csv(tables.phases, TrainingPhase)
     if alternative is not None:
         why = "# As failures.yaml, with differences between nodes that the data do not rule out.\n"
-        found[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))
-    return found
+        texts[ALTERNATIVE] = head + why + sim.dump(bundle(fitted, alternative))
+    return texts
 
 
-def _with_streams(draws: str, load: SiteWorkload, sources: int) -> str:
-    """Return draws with those of streams beside them; only with a training job has the fleet the source of its ends."""
-    heads, *rows = csv.reader(draws.splitlines())
-    kept = [at for at, head in enumerate(heads) if load.chain or head != f"failures.{sources}.rate"]
-    more = workload.stream_draws(load, len(rows))
-    columns = zip(rows, zip(*more.values(), strict=True), strict=True)
-    return csv_text(
-        [[*(heads[at] for at in kept), *more], *([*(row[at] for at in kept), *own] for row, own in columns)]
-    )
+def _columns_csv(columns: Mapping[str, Sequence[str]]) -> str:
+    return csv_text([[*columns], *zip(*columns.values(), strict=True)])
 
 
 def study(document: FitDocument, *, of_fleet: bool = False) -> dict[str, Any]:
@@ -338,23 +334,24 @@ def outages_csv(history: History) -> str:
     return csv_text(rows)
 
 
-def draws_csv(fitted: FittedModel, entries: list[dict[str, Any]]) -> str:
-    """Return joint draws of the parameters, one column for each path of the scenario; the first row is the centre."""
+def draws(fitted: FittedModel, entries: list[dict[str, Any]]) -> dict[str, Sequence[str]]:
+    """Return joint draws of the parameters by path of the scenario, the centre first."""
     generator = np.random.default_rng(0)
     components = [index for index, entry in enumerate(entries) if entry["use"] == "component"]
     background = fitted.shares[[bool(cause.background) for cause in fitted.document.causes]]
     chosen = fitted.verdict.chosen
     counted = _counted(fitted, entries)
     of_laws = [f"failures.{index}.{name}" for index in components for name in _clustering_cells(chosen)]
-    repairs = _repair_draws(fitted, entries, np.random.default_rng(1))
-    rows = [[*(f"failures.{index}.rate" for index in components), *of_laws, *(path for path, *_ in counted), *repairs]]
+    paths = [*(f"failures.{index}.rate" for index in components), *of_laws, *(path for path, *_ in counted)]
+    rows = []
     for number, draw in enumerate(fitted.draws):
         parts = generator.gamma(background + 0.5) if number else background
         rates = [rate_text(1000 * draw.mu * part / parts.sum()) for part in parts]
         laws = [*_clustering_cells(chosen, draw).values()] * len(components)
         counts = [text(float(generator.gamma(events + 0.5)) / events if number else 1.0) for _, events, text in counted]
-        rows.append([*rates, *laws, *counts, *(column[number] for column in repairs.values())])
-    return csv_text(rows)
+        rows.append([*rates, *laws, *counts])
+    columns = dict(zip(paths, zip(*rows, strict=True), strict=True))
+    return {**columns, **_repair_draws(fitted, entries, np.random.default_rng(1))}
 
 
 def _clustering_cells(chosen: Clustering, draw: Clustering | None = None) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from ettrick.analysis.logs import fit, goodput, onset, pipeline
+from ettrick.analysis.logs import estimate, fit, pipeline, training
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import Tables, TrainingPhase, utc
 from tests import log_writers
@@ -35,7 +35,7 @@ def clustered(generator: np.random.Generator, days: int) -> np.ndarray[tuple[int
 def test_rates_without_a_change() -> None:
     """Of independent counts 1 % have a change of chance below 1 %; most have none that is clear."""
     generator = np.random.default_rng(SEED)
-    changes = [onset.of_rate(generator.poisson(0.3, 180), np.ones(180), 7) for _ in range(60)]
+    changes = [estimate.rate_change(generator.poisson(0.3, 180), np.ones(180), 7) for _ in range(60)]
     assert sum(change is None for change in changes) > 40
     assert sum(change is not None and change.chance < 0.01 for change in changes) <= 4  # Poisson of 0.6: P(> 4) < 4e-4
 
@@ -48,7 +48,7 @@ def test_false_alarms_of_rates(kind: str, limit: float) -> None:
     hits = 0
     for _ in range(600):
         counts = generator.poisson(0.3, 180) if kind == "independent" else clustered(generator, 180)
-        change = onset.of_rate(counts, np.ones(180), 7)
+        change = estimate.rate_change(counts, np.ones(180), 7)
         hits += change is not None and change.chance < 0.01
     assert hits / 600 < limit + 3 * np.sqrt(limit / 600)
 
@@ -57,14 +57,14 @@ def test_a_rate_that_steps() -> None:
     """Ten times the rate from day 88 on is found in most series, at that day but for some, with both rates."""
     generator = np.random.default_rng(SEED)
     changes = [
-        onset.of_rate(np.concatenate((generator.poisson(0.04, 88), generator.poisson(0.4, 92))), np.ones(180), 7)
+        estimate.rate_change(np.concatenate((generator.poisson(0.04, 88), generator.poisson(0.4, 92))), np.ones(180), 7)
         for _ in range(8)
     ]
     clear = [change for change in changes if change is not None and change.chance < 0.001]
     assert len(clear) >= 5
     assert np.median([change.at for change in clear]) == pytest.approx(88, abs=4)
     assert np.mean([change.after for change in clear]) == pytest.approx(0.4, abs=0.05)
-    few = onset.of_rate([0, 0, 1, 0, 2, 1], np.ones(6))
+    few = estimate.rate_change([0, 0, 1, 0, 2, 1], np.ones(6))
     assert few is None, "four events say nothing"
 
 
@@ -77,7 +77,7 @@ def test_levels_without_a_change(shared: float, limit: float) -> None:
         noise = generator.standard_normal(160)
         for at in range(1, len(noise)):
             noise[at] += shared * noise[at - 1]
-        change = onset.of_level(9.6 + 0.05 * noise[40:])
+        change = estimate.level_change(9.6 + 0.05 * noise[40:])
         hits += change is not None and change.chance < 0.01
     assert hits / 150 < limit + 3 * np.sqrt(limit / 150)
 
@@ -85,18 +85,18 @@ def test_levels_without_a_change(shared: float, limit: float) -> None:
 def test_levels_that_step_or_drift() -> None:
     """A step has its date, and a drift both ends; constant and short series have none."""
     noise = np.random.default_rng(SEED).normal(0, 0.05, 120)
-    step = onset.of_level(np.where(np.arange(120) < 70, 9.6, 10.05) + noise)
+    step = estimate.level_change(np.where(np.arange(120) < 70, 9.6, 10.05) + noise)
     assert step is not None
     assert (step.at, step.steady) == (pytest.approx(70, abs=2), False)
     assert (step.before, step.after) == (pytest.approx(9.6, abs=0.02), pytest.approx(10.05, abs=0.02))
-    drift = onset.of_level(np.linspace(9.6, 10.05, 120) + noise)
+    drift = estimate.level_change(np.linspace(9.6, 10.05, 120) + noise)
     assert drift is not None
     assert (drift.steady, drift.chance < 1e-6) == (True, True)
     assert (drift.before, drift.after) == (pytest.approx(9.6, abs=0.06), pytest.approx(10.05, abs=0.06))
-    constant = onset.of_level(np.full(50, 9.6))
+    constant = estimate.level_change(np.full(50, 9.6))
     assert constant is not None
     assert constant.chance == 1.0
-    assert onset.of_level([9.6, 10.0]) is None
+    assert estimate.level_change([9.6, 10.0]) is None
 
 
 # Logs.
@@ -175,7 +175,7 @@ def test_a_step_time_that_drifts(how: str) -> None:
         length = 360 * float(generator.normal(SHAPES[how]((now - START) / (120 * DAY)), 0.1))
         tables.phases.append(TrainingPhase("run", 0, "step", now, now + length, count, count + 360))
         now, count = now + length, count + 360
-    findings = goodput._drift(goodput.StepStretches.of(tables.phases))
+    findings = training._drift(training.StepStretches.of(tables.phases))
     assert len(findings) == bool(how)
     if how:
         assert how in findings[0]

@@ -15,9 +15,9 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from ettrick.analysis.logs import track
-from ettrick.analysis.logs.goodput import StepStretches
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import TrainingPhase
+from ettrick.analysis.logs.training import StepStretches
 from ettrick.analysis.results.fitted import Tracked, WeekSummary
 from ettrick.analysis.results.models import Provenance
 from ettrick.cli import app

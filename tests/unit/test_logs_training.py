@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ettrick.analysis.logs import goodput, pipeline
+from ettrick.analysis.logs import pipeline
 from ettrick.analysis.logs.pipeline import FitOptions
+from ettrick.analysis.logs.training import summary
 from ettrick.analysis.page.chapters import fit as chapter
 from ettrick.analysis.page.formats import terminal
 from ettrick.analysis.results.models import Provenance
@@ -67,7 +68,7 @@ def read(folder: Path, *texts: bytes) -> tuple[Tables, TrainingSummary | None]:
     request = FitOptions([str(folder / "outages.csv"), *names], nodes=4)
     tables, reading = pipeline.read(request)
     history = pipeline.history_of(request, tables, reading)
-    return tables, goodput.training(tables, history)
+    return tables, summary(tables, history)
 
 
 def shuffled(entries: Records) -> Records:
@@ -179,7 +180,7 @@ def test_two_goodputs_in_the_window(tmp_path: Path) -> None:
     request = FitOptions([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, simulations=5)
     for window, by_steps in (((day[0][0], day[1][1]), 0.9), ((day[1][0], day[2][1]), 0.9), ((day[2][0], day[3][1]), 1)):
         tables, reading = pipeline.read(request)
-        training = goodput.training(tables, pipeline.history_of(request._replace(window=window), tables, reading))
+        training = summary(tables, pipeline.history_of(request._replace(window=window), tables, reading))
         assert training is not None
         assert training.step_time_s == pytest.approx(10.0)
         assert training.goodput == pytest.approx(by_steps, abs=1e-3)
@@ -196,10 +197,10 @@ def test_a_window_that_begins_in_a_pause(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_bytes(as_lines(RUNS))
     request = FitOptions([str(tmp_path / "outages.csv"), str(tmp_path / "train.jsonl")], nodes=4, window=window)
     tables, reading = pipeline.read(request)
-    training = goodput.training(tables, pipeline.history_of(request, tables, reading))
+    training = summary(tables, pipeline.history_of(request, tables, reading))
     assert training is not None
     assert training.goodput == pytest.approx(20 * 10 / (window[1] - window[0]))
     later = request._replace(window=(BEGIN + 20_000, BEGIN + 40_000))
     tables, reading = pipeline.read(later)
-    assert goodput.training(tables, pipeline.history_of(later, tables, reading)) is None
+    assert summary(tables, pipeline.history_of(later, tables, reading)) is None
     assert any("no two steps in the window" in text for text in tables.findings)
