@@ -18,7 +18,7 @@ from ettrick.sim.catalog import steps
 from ettrick.sim.cluster import FABRICS, ClusterSpec
 from ettrick.sim.cluster.spec import NODES_OR_POOLS
 from ettrick.sim.failures import SOURCES, Replay
-from ettrick.sim.failures.bundle import Bundle
+from ettrick.sim.failures.parts import Bundle
 from ettrick.sim.input import complaints, presets
 from ettrick.sim.input.complaints import kinds_at, tag_of
 from ettrick.sim.input.scenario import DEFAULTS, REGISTRIES, Scenario

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ettrick.sim.failures import draw_trace
-from ettrick.sim.failures.spread import Domains, Victims
+from ettrick.sim.failures.effects import Domains, Victims
 from ettrick.sim.failures.trace import PARTS, fleet_of, hidden_at_start, life_key
 from tests.intervals import LEAST, Z, agree, rival_seed
 from tests.pace import sample
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.sim.failures import FailureSource
-    from ettrick.sim.failures.spread import BlastRadius, IncidentSize
+    from ettrick.sim.failures.effects import BlastRadius, IncidentSize
     from ettrick.sim.failures.variety import Frailty, HazardModulation
     from ettrick.sim.scenario.law_model import LawModel
 

@@ -25,7 +25,7 @@ from ettrick.sim.closed_form.elastic import (
     takes_nodes,
 )
 from ettrick.sim.closed_form.strikes import down_at_once, pace_where_placed, restart_mean, unknown_costs, weighted
-from ettrick.sim.failures.bundle import Bundle
+from ettrick.sim.failures.parts import Bundle
 from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE
 from ettrick.sim.formulas.nodes import missing_nodes_pmf, starvation
 from ettrick.sim.policies.detection.race import DetectionRace

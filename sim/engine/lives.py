@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ettrick.sim import rng
 from ettrick.sim.engine.kernel import order_of
-from ettrick.sim.failures.spread import Victims
+from ettrick.sim.failures.effects import Victims
 from ettrick.sim.failures.trace import fleet_of, life_key
 from ettrick.sim.scenario.laws import Fixed, draw
 

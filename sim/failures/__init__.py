@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from ettrick.sim.failures.effects import BlastRadius
 from ettrick.sim.failures.parts import Bug, Component, Defect, Incident, JobLevel, LossSpike, Preemption
 from ettrick.sim.failures.replay import Replay, read_log
 from ettrick.sim.failures.source import Clock, FailureSource, HiddenFault, ImperfectRepair, Maintenance, Renews, Rollout
-from ettrick.sim.failures.spread import BlastRadius
 from ettrick.sim.failures.trace import FailureTrace, draw_trace
 
 SOURCES = {

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.sim.failures.effects import Aftermath, EffectModel, Fault
-    from ettrick.sim.failures.spread import BlastRadius
+    from ettrick.sim.failures.effects import Aftermath, BlastRadius, EffectModel, Fault
     from ettrick.sim.failures.variety import HazardModulation
     from ettrick.sim.policies.detection.race import DetectionRace
     from ettrick.sim.scenario.fields import BrokenRules

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from ettrick.sim import rng
-from ettrick.sim.failures.spread import Victims
+from ettrick.sim.failures.effects import Victims
 from ettrick.sim.failures.variety import BANDS, UnitPopulation, frailties
 from ettrick.sim.quantiles import biased_quantile
 

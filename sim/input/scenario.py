@@ -15,8 +15,8 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from ettrick.sim import catalog, units
 from ettrick.sim.cluster import ClusterSpec
 from ettrick.sim.failures import SOURCES
-from ettrick.sim.failures.bundle import Bundle
 from ettrick.sim.failures.health import Health
+from ettrick.sim.failures.parts import Bundle
 from ettrick.sim.policies.checkpoint import CHECKPOINTS, Tiers
 from ettrick.sim.policies.detection import DETECTIONS
 from ettrick.sim.policies.recovery import RECOVERIES

@@ -11,8 +11,8 @@ from ettrick.sim import catalog
 from ettrick.sim.cluster import FABRIC_PARTS, FatTree
 from ettrick.sim.engine.prepared import PartPlan
 from ettrick.sim.failures import Replay
-from ettrick.sim.failures.bundle import Bundle, of_node
 from ettrick.sim.failures.health import FALSE_ALARM
+from ettrick.sim.failures.parts import Bundle, of_node
 from ettrick.sim.failures.source import KNOWN, OF_ONE_NODE, FailureSource
 from ettrick.sim.policies.detection.race import DetectionRace
 from ettrick.sim.policies.repair import Simple
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ettrick.sim.cluster import ClusterSpec
     from ettrick.sim.engine.prepared import Prepared
     from ettrick.sim.failures import Maintenance, Rollout
+    from ettrick.sim.failures.effects import BlastRadius
     from ettrick.sim.failures.health import Health, Prediction
     from ettrick.sim.failures.parts import Cause
     from ettrick.sim.failures.source import HiddenFault, OutageLog, RepairFrom
-    from ettrick.sim.failures.spread import BlastRadius
     from ettrick.sim.input.scenario import AnyRecovery, AnyRepair, AnySource, Scenario
     from ettrick.sim.policies.repair import Stock
     from ettrick.sim.scenario.fields import BrokenRules
@@ -214,7 +214,7 @@ def causes_of(
     Raises
     ------
     ValueError
-        As `ettrick.sim.failures.bundle.Bundle.expand`.
+        As `ettrick.sim.failures.parts.Bundle.expand`.
     """
     if isinstance(choice, Replay):
         return []

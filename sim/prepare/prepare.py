@@ -14,9 +14,9 @@ import numpy as np
 from ettrick.sim import catalog, steps
 from ettrick.sim.cluster import FABRIC_PARTS
 from ettrick.sim.engine.prepared import Prepared, PreparedJob, SparePool, TargetPlan
+from ettrick.sim.failures.effects import Domains
 from ettrick.sim.failures.health import CHECK
 from ettrick.sim.failures.source import CONTENTION, OF_ONE_NODE, condition, slots_per_node
-from ettrick.sim.failures.spread import Domains
 from ettrick.sim.policies.checkpoint import Pause
 from ettrick.sim.policies.recovery import Ladder as LadderOfRungs
 from ettrick.sim.policies.recovery import Redundant

@@ -15,7 +15,7 @@ from ettrick import sim
 from ettrick.sim import rng
 from ettrick.sim.engine.simulation import Simulation
 from ettrick.sim.failures import SOURCES, BlastRadius, Component, draw_trace
-from ettrick.sim.failures.spread import Domains, IncidentSize, Victims
+from ettrick.sim.failures.effects import Domains, IncidentSize, Victims
 from ettrick.sim.failures.trace import fleet_of
 from ettrick.sim.failures.variety import HazardModulation
 from ettrick.sim.scenario.laws import Exponential, Fixed, Lognormal, Weibull

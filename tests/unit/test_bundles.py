@@ -10,7 +10,7 @@ import pytest
 
 from ettrick import sim
 from ettrick.sim import catalog
-from ettrick.sim.failures.bundle import Bundle
+from ettrick.sim.failures.parts import Bundle
 from ettrick.sim.input.scenario import REGISTRIES
 from ettrick.sim.scenario.laws import Fixed
 from tests.cases import cases

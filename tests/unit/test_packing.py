@@ -17,7 +17,7 @@ from ettrick import sim
 from ettrick.sim.cluster.placement import RankLayout
 from ettrick.sim.engine.nodes import NodePool, NodeState, TimeWeightedCount, gather, spread
 from ettrick.sim.engine.simulation import Simulation
-from ettrick.sim.failures.spread import IncidentSize
+from ettrick.sim.failures.effects import IncidentSize
 from ettrick.sim.policies.recovery.full_restart import FullRestart
 from tests.cases import cases
 from tests.harness import _Watched, play, prepared, seconds, trace
