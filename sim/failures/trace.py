@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -16,11 +16,13 @@ from ettrick.sim.quantiles import biased_quantile
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from ettrick.sim.failures.source import FailureSource
 
-    _Numbers: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float64]]
+    _Indices: TypeAlias = NDArray[np.int64]
+    _Times: TypeAlias = NDArray[np.float64]
+    _Numbers: TypeAlias = tuple[_Indices, _Times]
 
 ROUNDS = 1 << 20
 
@@ -111,7 +113,7 @@ class InitialOutage:
 
 @dataclass(frozen=True)
 class FailureTrace:
-    """Candidates in order of time; arrays of shape (n,).
+    """Candidates, arrays of shape (n,); those of a replication in order of time.
 
     ``time`` [s] is when the life would end if its clock never stopped; ``source`` and ``slot`` say whose it is,
     ``round`` which life of the slot. ``until`` [s] is the recorded end of an outage, or NaN.
@@ -123,6 +125,16 @@ class FailureTrace:
     round: NDArray[np.int64]
     until: NDArray[np.float64]
     initial: tuple[InitialOutage, ...] = ()
+
+    @property
+    def columns(self) -> tuple[_Times, _Indices, _Indices, _Indices, _Times]:
+        """The five arrays."""
+        return self.time, self.source, self.slot, self.round, self.until
+
+    def where(self, keep: NDArray[np.bool_] | NDArray[np.int64]) -> FailureTrace:
+        """Return some of the candidates: by a condition, or by their positions."""
+        time, source, slot, number, until = self.columns
+        return FailureTrace(time[keep], source[keep], slot[keep], number[keep], until[keep], self.initial)
 
 
 NOTICE = -2
@@ -149,19 +161,9 @@ def with_notices(trace: FailureTrace, sources: Sequence[FailureSource], save_tim
     notices = np.concatenate(rows).T
     order = np.argsort(np.concatenate((notices[0], trace.time)), kind="stable")
     time, source, slot, number, until = (
-        np.concatenate((new.astype(old.dtype), old))[order]
-        for new, old in zip(notices, (trace.time, trace.source, trace.slot, trace.round, trace.until), strict=True)
+        np.concatenate((new.astype(old.dtype), old))[order] for new, old in zip(notices, trace.columns, strict=True)
     )
     return FailureTrace(time, source, slot, number, until, trace.initial)
-
-
-class _Candidates(NamedTuple):
-    """Candidates of one source, shape (n,) each."""
-
-    time: NDArray[np.float64]
-    slot: NDArray[np.int64]
-    round: NDArray[np.int64]
-    until: NDArray[np.float64]
 
 
 def life_key(source: FailureSource, seed: int, replication: int) -> int:
@@ -193,11 +195,11 @@ def draw_trace(
         Bugs and rollouts depend on what jobs do, and are not here.
     """
     numbers = {} if stationary else _numbers(sources, horizon, seed, replication)
-    parts: list[tuple[int, _Candidates]] = []
+    parts = [_candidates([], [], [])]
     initial: list[InitialOutage] = []
     for index, source in enumerate(sources):
         if source.recorded is not None:
-            parts.append((index, _recorded(source, horizon, seed, replication)))
+            rows = _recorded(source, horizon, seed, replication)
         elif source.law is not None and source.units and source.fix is None:
             rows = _draw_source(source, horizon, seed, replication, numbers.get(index), stationary=stationary)
             if stationary:
@@ -205,30 +207,23 @@ def draw_trace(
                 initial += outages
                 if source.renews == "at_return":
                     # The first life of a unit in repair begins at its return.
-                    rows = _only(rows, ~np.isin(rows.slot, [outage.slot for outage in outages]))
-            parts.append((index, rows))
-    if not parts:
-        empty = np.empty(0)
-        none = np.empty(0, dtype=np.int64)
-        return FailureTrace(empty, none, none, none, empty)
-    time, slot, number, until = (np.concatenate(column) for column in zip(*(rows for _, rows in parts), strict=True))
-    source_index = np.concatenate([np.full(len(rows.time), index, dtype=np.int64) for index, rows in parts])
-    order = np.lexsort((slot, source_index, time))
-    return FailureTrace(
-        time=time[order],
-        source=source_index[order],
-        slot=slot[order],
-        round=number[order],
-        until=until[order],
-        initial=tuple(initial),
-    )
+                    rows = rows.where(~np.isin(rows.slot, [outage.slot for outage in outages]))
+        else:
+            continue
+        parts.append(replace(rows, source=np.full(len(rows.time), index, dtype=np.int64)))
+    time, source_index, slot, number, until = map(np.concatenate, zip(*(part.columns for part in parts), strict=True))
+    trace = FailureTrace(time, source_index, slot, number, until, tuple(initial))
+    return trace.where(np.lexsort((slot, source_index, time)))
 
 
-def _only(rows: _Candidates, keep: NDArray[np.bool_]) -> _Candidates:
-    return _Candidates(rows.time[keep], rows.slot[keep], rows.round[keep], rows.until[keep])
+def _candidates(time: ArrayLike, slot: ArrayLike, number: ArrayLike, until: ArrayLike = math.nan) -> FailureTrace:
+    """Return candidates of one source, the first one."""
+    slots, rounds = (np.asarray(column, dtype=np.int64) for column in (slot, number))
+    ends = np.full(len(slots), until, dtype=np.float64)
+    return FailureTrace(np.asarray(time, dtype=np.float64), np.zeros_like(slots), slots, rounds, ends)
 
 
-def _recorded(source: FailureSource, horizon: float, seed: int, replication: int) -> _Candidates:
+def _recorded(source: FailureSource, horizon: float, seed: int, replication: int) -> FailureTrace:
     """Return the rows of a log that start before the horizon."""
     rows = source.recorded
     assert rows is not None
@@ -239,7 +234,7 @@ def _recorded(source: FailureSource, horizon: float, seed: int, replication: int
     order = np.argsort(unit, kind="stable")
     first = np.searchsorted(unit[order], unit[order])
     number[order] = np.arange(len(unit)) - first
-    return _Candidates(rows.start[inside], unit, number, rows.end[inside])
+    return _candidates(rows.start[inside], unit, number, rows.end[inside])
 
 
 def _numbers(sources: Sequence[FailureSource], horizon: float, seed: int, replication: int) -> dict[int, _Numbers]:
@@ -258,7 +253,7 @@ def _numbers(sources: Sequence[FailureSource], horizon: float, seed: int, replic
 
 def _draw_source(
     source: FailureSource, horizon: float, seed: int, replication: int, numbers: _Numbers | None, *, stationary: bool
-) -> _Candidates:
+) -> FailureTrace:
     """Return the candidates of a source with a law."""
     tempo = source.tempo.realise(horizon, seed, replication) if source.tempo is not None else None
     times, slots, rounds = _draw_lives(
@@ -266,12 +261,12 @@ def _draw_source(
     )
     if tempo is not None:
         times = np.fromiter(map(tempo.moment, times.tolist()), np.float64, len(times))
-    rows = _Candidates(times, slots, rounds, np.full(len(times), np.nan))
+    rows = _candidates(times, slots, rounds)
     if tempo is not None:
         # Rounding may put the last life of all on the horizon itself.
-        rows = _only(rows, rows.time < horizon)
+        rows = rows.where(rows.time < horizon)
     if source.hidden is not None:
-        rows = _only(rows, hidden_at_start(source, seed, replication)[rows.slot])
+        rows = rows.where(hidden_at_start(source, seed, replication)[rows.slot])
     if source.blast is not None and source.blast.spread is not None:
         rows = _scatter(source, rows, horizon, seed, replication)
     return rows
@@ -333,7 +328,7 @@ def _first_lives(
     return times[inside], slots[inside]
 
 
-def _scatter(source: FailureSource, rows: _Candidates, horizon: float, seed: int, replication: int) -> _Candidates:
+def _scatter(source: FailureSource, rows: FailureTrace, horizon: float, seed: int, replication: int) -> FailureTrace:
     """Replace each incident by the failures of the nodes that it takes, each with a delay of its own.
 
     The slot of such a failure is its node. In a domain of the whole cluster the nodes are drawn among all, so a larger
@@ -344,24 +339,16 @@ def _scatter(source: FailureSource, rows: _Candidates, horizon: float, seed: int
     assert blast.spread is not None
     choice = Victims(blast, source.name, seed, replication)
     delay_key = rng.stream(seed, replication, "mark", source.name, "delay")
-    times: list[float] = []
-    nodes: list[int] = []
-    numbers: list[int] = []
+    failures: list[tuple[float, int, int]] = []
     for time, part, number in zip(rows.time.tolist(), rows.slot.tolist(), rows.round.tolist(), strict=True):
         # Unique among the failures of a node, whatever incident they came from, and the same in a larger cluster.
         incident = number * PARTS + part
         for node in choice.nodes(part, number):
             end = time + blast.spread.ppf_one(rng.uniform_one(delay_key, node, incident))
             if end < horizon:
-                times.append(end)
-                nodes.append(node)
-                numbers.append(incident)
-    return _Candidates(
-        np.asarray(times, dtype=np.float64),
-        np.asarray(nodes, dtype=np.int64),
-        np.asarray(numbers, dtype=np.int64),
-        np.full(len(times), np.nan),
-    )
+                failures.append((end, node, incident))
+    times, nodes, incidents = zip(*failures, strict=True) if failures else ((), (), ())
+    return _candidates(times, nodes, incidents)
 
 
 def _met(source: FailureSource, seed: int, replication: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
