@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,74 +33,74 @@ STALE = (
 """Files of the folder that not every fit writes."""
 
 
+_Logs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Logs, plain or gzip; - is standard input. Slurm, Kubernetes, Prometheus, kernel, training, CSV.",
+    ),
+]
+_Inventory = Annotated[
+    str, typer.Option(metavar="FILE", help="CSV of all nodes: node, gpus, rack, in_service, out_of_service.")
+]
+_Nodes = Annotated[
+    int | None, typer.Option(metavar="N", help="How many nodes there are, where there is no inventory.", min=1)
+]
+_Timezone = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ZONE", help="Of local times, as America/Chicago; of one file, FILE=ZONE. Repeatable."),
+]
+_Year = Annotated[
+    list[str] | None,
+    typer.Option(metavar="YEAR", help="In which dates without a year begin; of one file, FILE=YEAR. Repeatable."),
+]
+_As = Annotated[
+    list[str] | None, typer.Option("--as", metavar="FILE=KIND", help="What a file is, if it is not recognised.")
+]
+_Window = Annotated[str, typer.Option(metavar="START/END", help="What was watched; without it, what the logs say.")]
+_Without = Annotated[
+    list[str] | None, typer.Option(metavar="START/END", help="When nothing was collected. Repeatable.")
+]
+_Rules = Annotated[str, typer.Option(metavar="FILE", help="Rules of causes that come before Ettrick's own.")]
+_SlurmConf = Annotated[
+    str, typer.Option("--slurm-conf", metavar="FILE", help="Take partitions and scheduler from a slurm.conf.")
+]
+_TopologyConf = Annotated[
+    str, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
+]
+_Name = Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")]
+_Anonymise = Annotated[
+    bool, typer.Option("--anonymise", help="Hash all names in the tables too, and move times by whole weeks.")
+]
+_Key = Annotated[
+    Path, typer.Option(metavar="FILE", help="Key of --anonymise; made if it is not there. Never give it away.")
+]
+_KeepOrder = Annotated[
+    bool, typer.Option("--keep-order", help="With --anonymise, number nodes and racks in their order.")
+]
+_Out = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."),
+]
+
+
 def fit(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE",
-            help="Logs, plain or gzip; - is standard input. Slurm, Kubernetes, Prometheus, kernel, training, CSV.",
-        ),
-    ],
-    inventory: Annotated[
-        str, typer.Option(metavar="FILE", help="CSV of all nodes: node, gpus, rack, in_service, out_of_service.")
-    ] = "",
-    nodes: Annotated[
-        int | None, typer.Option(metavar="N", help="How many nodes there are, where there is no inventory.", min=1)
-    ] = None,
-    timezone: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ZONE", help="Of local times, as America/Chicago; of one file, FILE=ZONE. Repeatable."),
-    ] = None,
-    year: Annotated[
-        list[str] | None,
-        typer.Option(metavar="YEAR", help="In which dates without a year begin; of one file, FILE=YEAR. Repeatable."),
-    ] = None,
-    as_: Annotated[
-        list[str] | None, typer.Option("--as", metavar="FILE=KIND", help="What a file is, if it is not recognised.")
-    ] = None,
-    window: Annotated[
-        str, typer.Option(metavar="START/END", help="What was watched; without it, what the logs say.")
-    ] = "",
-    without: Annotated[
-        list[str] | None, typer.Option(metavar="START/END", help="When nothing was collected. Repeatable.")
-    ] = None,
-    rules: Annotated[str, typer.Option(metavar="FILE", help="Rules of causes that come before Ettrick's own.")] = "",
-    slurm_conf: Annotated[
-        str, typer.Option("--slurm-conf", metavar="FILE", help="Take partitions and scheduler from a slurm.conf.")
-    ] = "",
-    topology_conf: Annotated[
-        str, typer.Option("--topology-conf", metavar="FILE", help="And the leaf switches from a topology.conf.")
-    ] = "",
-    name: Annotated[str, typer.Option(metavar="NAME", help="Name of the cluster.")] = "fitted",
-    anonymise: Annotated[
-        bool, typer.Option("--anonymise", help="Hash all names in the tables too, and move times by whole weeks.")
-    ] = False,
-    key: Annotated[
-        Path, typer.Option(metavar="FILE", help="Key of --anonymise; made if it is not there. Never give it away.")
-    ] = Path("ettrick.key"),
-    keep_order: Annotated[
-        bool, typer.Option("--keep-order", help="With --anonymise, number nodes and racks in their order.")
-    ] = False,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="Write failures.yaml, scenario.yaml, tables and the report here."
-        ),
-    ] = None,
-    as_json: options.JsonOption = False,
-    overwrite: options.OverwriteOption = False,
-    quiet: options.QuietOption = False,
-) -> None:
+    files: _Logs, inventory: _Inventory = "", nodes: _Nodes = None, timezone: _Timezone = None, year: _Year = None,
+    as_: _As = None, window: _Window = "", without: _Without = None, rules: _Rules = "", slurm_conf: _SlurmConf = "",
+    topology_conf: _TopologyConf = "", name: _Name = "fitted", anonymise: _Anonymise = False,
+    key: _Key = Path("ettrick.key"), keep_order: _KeepOrder = False, out: _Out = None,
+    as_json: options.JsonOption = False, overwrite: options.OverwriteOption = False, quiet: options.QuietOption = False,
+) -> None:  # fmt: skip
     """Fit a failure model to logs, and say how sure it is.
 
     The exit status is 1 if no model can be fitted.
     """
     keep = OutputFolder(out, "fit.json", overwrite=overwrite)
-    keep.refuse_others(lambda found: found["name"] == name and ("node_days_up" in found or "batches" in found))
+    keep.refuse_others(lambda content: content["name"] == name and ("node_days_up" in content or "batches" in content))
     refuse_temporary_folder()
 
+    from ettrick.analysis.logs import anonymise as hiding
     from ettrick.analysis.logs import pipeline
-    from ettrick.analysis.logs.anonymise import Pseudonymizer, key_of
     from ettrick.analysis.page.chapters import fit as chapter
     from ettrick.analysis.page.formats import terminal
     from ettrick.analysis.results.run import provenance, render
@@ -108,48 +108,45 @@ def fit(
 
     if topology_conf and not slurm_conf:
         refuse("--topology-conf: needs --slurm-conf")
-    request = _request(files, inventory, nodes, timezone, year, as_, window, without, rules, name)
-    request = request._replace(slurm=slurm_conf, topology=topology_conf)
-    is_quiet = quiet or as_json
+    request = _request(
+        files, as_, window, without, inventory=inventory, zones=timezone or (), nodes=nodes, years=year or (),
+        rules=rules, name=name, slurm=slurm_conf, topology=topology_conf,
+    )  # fmt: skip
     if keep_order and not anonymise:
         refuse("--keep-order: goes with --anonymise")
+    is_quiet = quiet or as_json
     with _log_errors_in_a_line():
         if anonymise:
-            request = request._replace(hider=Pseudonymizer(key_of(key, out), keep_order=keep_order))
-        with (
-            ProgressBar("MB of logs", quiet=is_quiet) as reading,
-            ProgressBar("simulations", quiet=is_quiet) as checking,
-        ):
-            found = pipeline.run(request, provenance(command_line()), reading, checking)
-    rendered = render(found.document)
-    made = chapter.report(found.document)
-    reports = _reports(made, "report") if out else {}
-    shown = rendered if as_json else terminal.write(chapter.sections(found.document, has_pictures=False))
-    keep.write(rendered, {**found.files, **reports}, shown, STALE)
+            hider = hiding.Pseudonymizer(hiding.key_of(key, out), keep_order=keep_order)
+            request = request._replace(hider=hider)
+        with ProgressBar("MB of logs", quiet=is_quiet) as read, ProgressBar("simulations", quiet=is_quiet) as checked:
+            result = pipeline.run(request, provenance(command_line()), read, checked)
+    rendered, page = render(result.document), chapter.report(result.document)
+    reports = _reports(page, "report") if out else {}
+    shown = rendered if as_json else terminal.write(chapter.sections(result.document, has_pictures=False))
+    keep.write(rendered, {**result.files, **reports}, shown, STALE)
     if out is not None and not as_json:
-        say(f"\n{out}: {', '.join([*found.files, *reports, 'fit.json'])}")
+        say(f"\n{out}: {', '.join([*result.files, *reports, 'fit.json'])}")
 
 
 def _request(
-    files: list[str], inventory: str, nodes: int | None, timezone: list[str] | None, years: list[str] | None,
-    kinds: list[str] | None, window: str, without: list[str] | None, rules: str, name: str,
+    files: Sequence[str], kinds: Sequence[str] | None = None, window: str = "", without: Sequence[str] | None = None,
+    **stated: Any,
 ) -> FitOptions:  # fmt: skip
     """Return what is asked for, or end with one line about an option."""
     from ettrick.analysis.logs import pipeline
 
-    stated = {}
+    kind_of = {}
     for text in kinds or ():
-        file, equals, kind = text.rpartition("=")
-        matching = [each for each in files if each == file or Path(each).name == file]
+        name, equals, kind = text.rpartition("=")
+        matching = [file for file in files if name in (file, Path(file).name)]
         if not equals or not matching:
             refuse(f"--as {text}: needs FILE=KIND, with one of the files that are given")
-        stated.update(dict.fromkeys(matching, kind))
-    zones = timezone or []
+        kind_of.update(dict.fromkeys(matching, kind))
     with in_a_line(pipeline.LogError):
-        whole = pipeline.spans([window], zones, "--window")[0] if window else None
-        gaps = pipeline.spans(without or [], zones, "--without")
-    options = pipeline.FitOptions(files, inventory, zones, stated, nodes, whole, gaps, rules, name)
-    return options._replace(years=years or ())
+        whole = pipeline.spans([window] if window else [], stated["zones"], "--window")
+        gaps = pipeline.spans(without or (), stated["zones"], "--without")
+    return pipeline.FitOptions(files, kinds=kind_of, window=whole[0] if whole else None, without=gaps, **stated)
 
 
 @contextlib.contextmanager
@@ -237,8 +234,11 @@ def track(
             rows = tracking.joined(rows, tracking.rows_of(table))
         findings: list[str] = []
         if logs:
-            request = _request(logs, inventory, nodes, timezone, year, None, window, None, rules, "")
-            after = pipeline.moment(since, timezone or []) if since else tracking.last_known(folder, rows)
+            zones = timezone or ()
+            request = _request(
+                logs, window=window, inventory=inventory, zones=zones, nodes=nodes, years=year or (), rules=rules
+            )
+            after = pipeline.moment(since, zones) if since else tracking.last_known(folder, rows)
             with ProgressBar("MB of logs", quiet=is_quiet) as reading:
                 more, findings = tracking.measured_rows(request, model, after, reading)
             rows = tracking.joined(rows, more)
@@ -247,9 +247,8 @@ def track(
             refuse(f"{folder}: nothing was measured yet: give logs, a CSV of weeks, or a folder that run filled")
         with ProgressBar("simulations", quiet=is_quiet) as progress:
             found = tracking.track(rows, model, provenance(command_line()), threshold, progress, findings)
-    rendered, made = render(found), chapter.report(found)
+    rendered = render(found)
     weeks = {tracking.WEEKS: tracking.as_csv(kept)} if kept else {}
-    keep.write(
-        rendered, {**weeks, **_reports(made, "track")}, rendered if as_json else terminal.write(chapter.sections(found))
-    )
+    shown = rendered if as_json else terminal.write(chapter.sections(found))
+    keep.write(rendered, {**weeks, **_reports(chapter.report(found), "track")}, shown)
     end([chapter.alarm_text(alarm) for alarm in found.alarms if alarm.confirmed])

@@ -23,8 +23,8 @@ from ettrick.analysis.amounts import name_of, percent_text, ranges, time_text
 from ettrick.analysis.logs import estimate
 from ettrick.analysis.logs.estimate import SOME, Estimate
 from ettrick.analysis.logs.events import attempts_of
-from ettrick.analysis.logs.fit import duration
-from ettrick.analysis.logs.tables import utc
+from ettrick.analysis.logs.fit import duration, estimated
+from ettrick.analysis.logs.tables import LoggedAttempt, utc
 from ettrick.analysis.ratios import ratios
 from ettrick.analysis.results.files import csv_text
 from ettrick.analysis.results.fitted import BacktestSummary, Estimated, StreamSummary
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ettrick.analysis.logs.events import History
     from ettrick.analysis.logs.fit import FittedModel
     from ettrick.analysis.logs.slurm_conf import SlurmScenario
-    from ettrick.analysis.logs.tables import LoggedAttempt, Tables
+    from ettrick.analysis.logs.tables import Tables
 
     FloatArray = NDArray[np.float64]
 
@@ -68,32 +68,20 @@ _FAILED = ("FAILED", "OUT_OF_MEMORY")
 _CANCELLED = ("CANCELLED", "DEADLINE", "REVOKED")
 
 
-class LoggedJob(NamedTuple):
-    """A job with all of its attempts; moments in seconds since 1970, NaN where there is none."""
+@dataclass(slots=True)
+class LoggedJob(LoggedAttempt):
+    """A job with all of its attempts: its first one, with the run time of all and the end of the last."""
 
-    job: str
-    user: str
-    partition: str
-    gpus: int
-    nodes: int
-    submit: float
-    eligible: float
-    start: float
-    end: float
-    run: float
-    limit: float
-    attempts: int
-    preemptions: int
-    state: str
-    hosts: tuple[str, ...]
-    blamed: int
+    attempts: int = 1
+    preemptions: int = 0
+    hosts: tuple[str, ...] = ()
+    blamed: int = 0
     """Attempts that a node ended."""
-    file: str = ""
 
     @property
     def wait(self) -> float:
         """From being eligible to the first start [s]."""
-        return max(self.start - self.eligible, 0.0)
+        return max(self.t_start - self.t_eligible, 0.0)
 
 
 @dataclass(frozen=True)
@@ -125,7 +113,7 @@ def workload(fitted: FittedModel, tables: Tables, site: SlurmScenario | None = N
     """Return what the job records say; ``None`` with too few jobs that ran."""
     history, per_node = fitted.history, fitted.document.gpus_per_node
     jobs = jobs_of(tables, per_node)
-    ran = [job for job in jobs if job.run > 0 and job.gpus and not math.isnan(job.end)]
+    ran = [job for job in jobs if job.elapsed > 0 and job.gpus and not math.isnan(job.t_end)]
     if len(ran) < SOME:
         return None
     origin, begin, end = _compared(jobs, ran)
@@ -163,8 +151,8 @@ def _streams(
 
 def _compared(jobs: Sequence[LoggedJob], ran: Sequence[LoggedJob]) -> tuple[float, float, float]:
     """Return the first submission, and the window in which jobs are compared, in whole hours from it [s]."""
-    submits = sorted(job.submit for job in jobs)
-    origin, first, end = submits[0], min(job.start for job in ran), max(job.end for job in ran)
+    submits = sorted(job.t_submit for job in jobs)
+    origin, first, end = submits[0], min(job.t_start for job in ran), max(job.t_end for job in ran)
     begin = max(first, submits[-MOST_JOBS]) if len(jobs) > MOST_JOBS else first
     begin = origin + HOUR * math.ceil((begin + WARM_UP * (end - begin) - origin) / HOUR)
     return origin, begin, begin + HOUR * max((end - begin) // HOUR, 1)
@@ -177,7 +165,7 @@ def jobs_of(tables: Tables, per_node: int) -> list[LoggedJob]:
     """Return all jobs in order of submission; GPUs by node where no record has any."""
     has_gpus = any(attempt.gpus for attempt in tables.attempts)
     jobs = (_job(name, runs, per_node, has_gpus=has_gpus) for name, runs in attempts_of(tables).items())
-    return sorted((job for job in jobs if not math.isnan(job.submit)), key=lambda job: job.eligible)
+    return sorted((job for job in jobs if not math.isnan(job.t_submit)), key=lambda job: job.t_eligible)
 
 
 def _job(name: str, runs: Sequence[LoggedAttempt], per_node: int, *, has_gpus: bool) -> LoggedJob:
@@ -186,30 +174,31 @@ def _job(name: str, runs: Sequence[LoggedAttempt], per_node: int, *, has_gpus: b
     submit = min((run.t_submit for run in runs if not math.isnan(run.t_submit)), default=first.t_start)
     eligible = submit if math.isnan(first.t_eligible) else max(first.t_eligible, submit)
     return LoggedJob(
-        name, first.user, first.partition, first.gpus if has_gpus else first.node_count * per_node, first.node_count,
-        submit, submit if first.t_start < eligible else eligible, first.t_start, last.t_end,
-        sum(run.elapsed for run in runs if not math.isnan(run.elapsed)), first.limit, len(runs),
-        sum(run.end_state == "PREEMPTED" for run in runs), last.end_state,
-        tuple(run.nodes for run in runs if run.nodes), sum(bool(run.blamed_node) for run in runs),
-        Path(first.file).name,
+        name, 0, "", first.node_count, first.gpus if has_gpus else first.node_count * per_node, submit,
+        submit if first.t_start < eligible else eligible, first.t_start, last.t_end,
+        sum(run.elapsed for run in runs if not math.isnan(run.elapsed)), last.end_state, first.user, first.partition,
+        first.limit, file=Path(first.file).name, attempts=len(runs),
+        preemptions=sum(run.end_state == "PREEMPTED" for run in runs),
+        hosts=tuple(run.nodes for run in runs if run.nodes), blamed=sum(bool(run.blamed_node) for run in runs),
     )  # fmt: skip
 
 
 def jobs_csv(jobs: Sequence[LoggedJob], priority: Mapping[str, int], origin: float = math.nan) -> str:
     """Return the table of jobs, as a stream replays it: times in seconds since an origin, or the first submission."""
     heads = "job stream tenant partition priority gpus nodes submit eligible start end run limit attempts preemptions"
-    begin = min((job.submit for job in jobs), default=0.0) if math.isnan(origin) else origin
+    begin = min((job.t_submit for job in jobs), default=0.0) if math.isnan(origin) else origin
 
     def since(moment: float) -> str:
         return "" if math.isnan(moment) else f"{moment - begin:.0f}"
 
     rows = [
         [
-            job.job, "", job.user, job.partition, priority.get(job.partition, ""), job.gpus, job.nodes,
-            since(job.submit), since(job.eligible), since(job.start), since(job.end),
-            f"{job.run:.0f}" if job.run else "",
+            job.job, "", job.user, job.partition, priority.get(job.partition, ""), job.gpus, job.node_count,
+            *map(since, (job.t_submit, job.t_eligible, job.t_start, job.t_end)),
+            f"{job.elapsed:.0f}" if job.elapsed else "",
             "" if math.isnan(job.limit) or job.limit <= 0 else f"{job.limit:.0f}", job.attempts, job.preemptions, "",
-            job.state if job.run or math.isnan(job.end) else "CANCELLED",  # one that never ran asks for nothing
+            # One that never ran asks for nothing.
+            job.end_state if job.elapsed or math.isnan(job.t_end) else "CANCELLED",
         ]
         for job in jobs
     ]  # fmt: skip
@@ -230,11 +219,11 @@ def _chain(jobs: Sequence[LoggedJob], gpus: int) -> set[str]:
     larger than most jobs, or than half of all GPUs.
     """
     largest = max(job.gpus for job in jobs)
-    big = sorted((job for job in jobs if job.gpus >= largest / 2), key=lambda job: job.start)
-    spans = [(job.start, job.end) for job in big]
+    big = sorted((job for job in jobs if job.gpus >= largest / 2), key=lambda job: job.t_start)
+    spans = [(job.t_start, job.t_end) for job in big]
     overlap = sum(max(before[1] - after[0], 0.0) for before, after in itertools.pairwise(spans))
     busy = sum(end - start for start, end in spans)
-    window = max(job.end for job in jobs) - min(job.start for job in jobs)
+    window = max(job.t_end for job in jobs) - min(job.t_start for job in jobs)
     is_large = largest > min(np.median([job.gpus for job in jobs]), gpus / 2)
     is_one = is_large and overlap < 0.01 * busy and busy > 0.5 * window
     return {job.job for job in big} if is_one else set()
@@ -245,7 +234,7 @@ def _by(jobs: Iterable[LoggedJob], key: Callable[[LoggedJob], str]) -> dict[str,
     groups: dict[str, list[LoggedJob]] = defaultdict(list)
     for job in jobs:
         groups[key(job)].append(job)
-    return dict(sorted(groups.items(), key=lambda item: -sum(job.run * job.gpus for job in item[1])))
+    return dict(sorted(groups.items(), key=lambda item: -sum(job.elapsed * job.gpus for job in item[1])))
 
 
 def _partitions(
@@ -312,7 +301,7 @@ def _stream(
     partition: str, jobs: Sequence[LoggedJob], origin: float, end: float, numbers: Mapping[str, str]
 ) -> tuple[dict[str, Any], StreamSummary]:
     """Return a stream as a scenario states it, and what it rests on."""
-    submits = np.sort(np.array([job.eligible for job in jobs])) - origin
+    submits = np.sort(np.array([job.t_eligible for job in jobs])) - origin
     profile, factors = _profile(submits, end - origin)
     rate, spread = _rate(submits, end - origin, profile, factors)
     limit, limit_text = _limit(jobs)
@@ -335,17 +324,13 @@ def _stream(
     tenants = _tenants(jobs, numbers)
     entry |= {key: value for key, value in (("partition", partition), ("tenant", tenants)) if value}
     found = StreamSummary(
-        name=name, jobs=len(jobs), gpu_hours=sum(job.gpus * job.run for job in jobs) / HOUR, partition=partition,
+        name=name, jobs=len(jobs), gpu_hours=sum(job.gpus * job.elapsed for job in jobs) / HOUR, partition=partition,
         gpus={str(size): count for size, count in sizes.items()}, days=(end - origin) / DAY,
-        rate=Estimated(value=rate.value, low=rate.low, high=rate.high), dispersion=spread, profile_days=profile,
-        median_s=_estimated(runs.median), sigma=_estimated(runs.sigma), method=runs.method, outcomes=runs.counts,
+        rate=estimated(rate), dispersion=spread, profile_days=profile,
+        median_s=estimated(runs.median), sigma=estimated(runs.sigma), method=runs.method, outcomes=runs.counts,
         limit=limit_text, tenants=len(tenants), files=sorted({job.file for job in jobs}),
     )  # fmt: skip
     return entry, found
-
-
-def _estimated(value: Estimate) -> Estimated:
-    return Estimated(value=value.value, low=value.low, high=value.high)
 
 
 def _profile(submits: FloatArray, length: float) -> tuple[int, list[float]]:
@@ -400,11 +385,11 @@ def _limit(jobs: Sequence[LoggedJob]) -> tuple[Any, str]:
     if len(known) < 0.5 * len(jobs):
         return "exact", "not recorded"
     value, count = Counter(job.limit for job in known).most_common(1)[0]
-    factors = [job.limit / job.run for job in known if job.state == "COMPLETED" and job.run >= 1]
+    factors = [job.limit / job.elapsed for job in known if job.end_state == "COMPLETED" and job.elapsed >= 1]
     if count >= 0.5 * len(known) or len(factors) < 5:
         return duration(value), f"{duration(value)} ({count} of {len(known)})"
     middle = max(float(np.median(factors)), 1.0)
-    killed = sum(job.state == "TIMEOUT" for job in known) / len(known)
+    killed = sum(job.end_state == "TIMEOUT" for job in known) / len(known)
     high = 2 * middle - 1
     low = max((1 - killed * high) / (1 - killed), 0.5) if killed < 1 else 1.0
     limit = {
@@ -447,7 +432,7 @@ class _Runs(NamedTuple):
     def of(cls, jobs: Sequence[LoggedJob], *, has_limits: bool) -> _Runs:
         """Return the fit: of jobs that end early the run is a uniform part of the work, at a limit it is more."""
         kinds = np.array([_kind(job, has_limits) for job in jobs])
-        times = np.array([max(job.run, 1.0) for job in jobs])
+        times = np.array([max(job.elapsed, 1.0) for job in jobs])
         mu, sigma, errors = log_normal_work(times, kinds)
         early = float((kinds == EARLY).mean())
         method = "log-normal by maximum likelihood"
@@ -458,14 +443,14 @@ class _Runs(NamedTuple):
             method = "log-normal: median by maximum likelihood, sigma from the mean, which sets the GPU-time"
         low, high = (math.exp(mu + sign * 1.96 * errors[0]) for sign in (-1, 1))
         states = Counter(
-            "failed" if job.state in _FAILED and not job.blamed else "cancelled" if job.state in _CANCELLED
+            "failed" if job.end_state in _FAILED and not job.blamed else "cancelled" if job.end_state in _CANCELLED
             else "completed" for job in jobs
         )  # fmt: skip
         outcomes = {name: float(states[name]) for name in ("completed", "failed", "cancelled") if states[name]}
         return cls(
             Estimate(math.exp(mu), low, high),
             Estimate(sigma, max(sigma - 1.96 * errors[1], 0.0), sigma + 1.96 * errors[1]),
-            outcomes, dict(Counter(job.state for job in jobs).most_common()), method,
+            outcomes, dict(Counter(job.end_state for job in jobs).most_common()), method,
         )  # fmt: skip
 
 
@@ -474,9 +459,9 @@ WHOLE, EARLY, LONGER = range(3)
 
 
 def _kind(job: LoggedJob, has_limits: bool) -> int:
-    if job.state == "TIMEOUT" and has_limits:
+    if job.end_state == "TIMEOUT" and has_limits:
         return LONGER
-    return EARLY if (job.state in _FAILED and not job.blamed) or job.state in _CANCELLED else WHOLE
+    return EARLY if (job.end_state in _FAILED and not job.blamed) or job.end_state in _CANCELLED else WHOLE
 
 
 def log_normal_work(times: FloatArray, kinds: NDArray[np.int64]) -> tuple[float, float, tuple[float, float]]:
@@ -592,7 +577,7 @@ def stream_draws(load: SiteWorkload, count: int) -> dict[str, list[str]]:
 def history(content: Mapping[str, Any], load: SiteWorkload) -> dict[str, Any]:
     """Return the scenario that replays the jobs and the outages of nodes as they were."""
     stream: dict[str, Any] = {"name": "history", "use": "trace", "file": JOBS, "skip_bad_rows": True}
-    if any(job.eligible > job.submit for job in load.jobs):
+    if any(job.t_eligible > job.t_submit for job in load.jobs):
         stream |= {"columns": {"submit": "eligible"}, "origin": 0.0}
     if all(math.isnan(job.limit) for job in load.jobs):
         stream["limit"] = "exact"
@@ -705,7 +690,7 @@ def _replayed(fitted: FittedModel, load: SiteWorkload, folder: Path) -> dict[str
     used = [recorded[line - 2] for line in lines]
     # What does not start before the end waits at least as long.
     pairs = [(job, starts.get(number, load.end)) for number, job in enumerate(used)]
-    compared = [(job, start) for job, start in pairs if load.begin <= job.eligible < load.end and job.run > 0]
+    compared = [(job, start) for job, start in pairs if load.begin <= job.t_eligible < load.end and job.elapsed > 0]
     levels = result.fleet.allocated[-BATCHES:], result.fleet.healthy[-BATCHES:]
     occupancy = len(used), _Batches(_occupied(fitted, load, used), levels)
     return {**_of_waits(fitted, load, compared), "occupancy": occupancy}
@@ -717,9 +702,9 @@ def _of_waits(
     """Return waits by size and ETTR of jobs as they were, and with their starts in the replay [s]."""
     jobs = [job for job, _ in pairs]
     gpus = np.array([job.gpus for job in jobs], dtype=np.float64)
-    run = np.array([job.run for job in jobs])
-    waits = np.array([job.wait for job in jobs]), np.array([max(start - job.eligible, 0.0) for job, start in pairs])
-    order = np.argsort([job.eligible for job in jobs], kind="stable")
+    run = np.array([job.elapsed for job in jobs])
+    waits = np.array([job.wait for job in jobs]), np.array([max(start - job.t_eligible, 0.0) for job, start in pairs])
+    order = np.argsort([job.t_eligible for job in jobs], kind="stable")
     classes = 1 << (np.array([job.gpus.bit_length() for job in jobs], dtype=np.int64) - 1)
     one = np.ones(len(jobs))
     metrics: dict[str, tuple[int, _Batches]] = {}
@@ -727,8 +712,9 @@ def _of_waits(
         metrics |= _batched(f"wait_first@size={size}", order[classes[order] == size], waits, (one, one), ROUND)
     minute = ROUND * float(gpus.sum() / (gpus @ run))
     # Between two runs of the training job it asks for its nodes too.
-    ends = {after.job: before.end for before, after in itertools.pairwise(j for j in load.jobs if j.job in load.chain)}
-    between = np.array([min(max(job.eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
+    pieces = itertools.pairwise(job for job in load.jobs if job.job in load.chain)
+    ends = {after.job: before.t_end for before, after in pieces}
+    between = np.array([min(max(job.t_eligible - ends.get(job.job, math.inf), 0.0), PAUSE) for job in jobs])
     done = gpus * _kept(fitted, load, jobs)
     bases = [gpus * (run + wait + between) for wait in waits]
     return metrics | _batched("ettr", order, (done, done), bases, max(minute, POINT))
@@ -754,13 +740,13 @@ def _kept(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]) ->
     training = fitted.document.training
     restart, interval = (training.restart_s, training.checkpoint_s) if training is not None else (None, None)
     interval = interval or 1800.0
-    run, in_chain = np.array([job.run for job in jobs]), np.array([job.job in load.chain for job in jobs])
+    run, in_chain = np.array([job.elapsed for job in jobs]), np.array([job.job in load.chain for job in jobs])
     attempts, blamed = np.array([(job.attempts, job.blamed) for job in jobs]).reshape(-1, 2).T
     of_chain: FloatArray = attempts * ((restart or 300.0) + interval / 2)
     if training is not None and training.goodput is not None and load.chain:
         pieces = [job for job in load.jobs if job.job in load.chain]
-        wall = max(job.end for job in pieces) - min(job.start for job in pieces)
-        of_chain = run * (1 - min(training.goodput * wall / sum(job.run for job in pieces), 1.0))
+        wall = max(job.t_end for job in pieces) - min(job.t_start for job in pieces)
+        of_chain = run * (1 - min(training.goodput * wall / sum(job.elapsed for job in pieces), 1.0))
     return np.asarray(run - np.minimum(np.where(in_chain, of_chain, blamed * interval / 2), run))
 
 
@@ -775,10 +761,10 @@ def _occupied(fitted: FittedModel, load: SiteWorkload, jobs: Sequence[LoggedJob]
             for low, high in itertools.pairwise(edges)
         ])  # fmt: skip
 
-    start, end = (np.array([getattr(job, name) for job in jobs]) for name in ("start", "end"))
+    start, end = (np.array([getattr(job, name) for job in jobs]) for name in ("t_start", "t_end"))
     known = ~np.isnan(start) & ~np.isnan(end)
-    whole = np.array([job.gpus if job.gpus <= per_node else max(job.nodes * per_node, job.gpus) for job in jobs])
-    held = whole * np.minimum(np.array([job.run for job in jobs]) / np.maximum(end - start, 1.0), 1.0)
+    whole = np.array([job.gpus if job.gpus <= per_node else max(job.node_count * per_node, job.gpus) for job in jobs])
+    held = whole * np.minimum(np.array([job.elapsed for job in jobs]) / np.maximum(end - start, 1.0), 1.0)
     healthy = within(history.enter, history.leave, np.ones(len(history.enter)))
     if history.has_ends and history.outages:
         down = np.array([(event.t, history.until(event)) for event in history.outages])

@@ -37,9 +37,9 @@ HOUR, DAY = 3600.0, 86400.0
 def job(number: int, submit: float, run: float, **more: Any) -> LoggedJob:
     """Return a job of 8 GPUs that starts a minute after it was submitted."""
     stated: dict[str, Any] = {
-        "job": f"{number}", "user": "u1", "partition": "main", "gpus": 8, "nodes": 1, "submit": START + submit,
-        "eligible": START + submit, "start": START + submit + 60, "end": START + submit + 60 + run, "run": run,
-        "limit": math.nan, "attempts": 1, "preemptions": 0, "state": "COMPLETED", "hosts": ("gpu001",), "blamed": 0,
+        "job": f"{number}", "attempt": 0, "nodes": "", "node_count": 1, "gpus": 8, "t_submit": START + submit,
+        "t_eligible": START + submit, "t_start": START + submit + 60, "t_end": START + submit + 60 + run,
+        "elapsed": run, "end_state": "COMPLETED", "user": "u1", "partition": "main", "hosts": ("gpu001",),
     }  # fmt: skip
     return LoggedJob(**stated | more)
 
@@ -74,7 +74,7 @@ def test_work_of_jobs_that_end_early() -> None:
 )  # fmt: skip
 def test_what_a_state_says_of_the_work(state: str, blamed: int, has_limits: bool, kind: int) -> None:
     """Who fails or is cancelled had more to do; whom a node ended is modelled by failures, and keeps what he ran."""
-    assert workload._kind(job(1, 0.0, 60.0, state=state, blamed=blamed), has_limits) == kind
+    assert workload._kind(job(1, 0.0, 60.0, end_state=state, blamed=blamed), has_limits) == kind
 
 
 def test_rhythm_of_submissions() -> None:
@@ -159,8 +159,8 @@ def test_tenants_have_numbers() -> None:
 def test_every_state_can_be_replayed(tmp_path: Path) -> None:
     """A table with every state that rules know is read without a map of columns; what never ran or runs is left out."""
     states = list(pipeline.read_rules().states)
-    jobs = [job(k, 60.0 * k, 600.0, state=state) for k, state in enumerate(states)]
-    jobs.append(job(99, 30.0, 0.0, state="CANCELLED", start=math.nan))
+    jobs = [job(k, 60.0 * k, 600.0, end_state=state) for k, state in enumerate(states)]
+    jobs.append(job(99, 30.0, 0.0, end_state="CANCELLED", t_start=math.nan))
     (tmp_path / "jobs.csv").write_text(workload.jobs_csv(jobs, {"main": 7}))
     found = read_jobs(JobTrace.model_validate({"name": "x", "use": "trace", "file": str(tmp_path / "jobs.csv")}))
     open_ = {state for state, kind in pipeline.read_rules().states.items() if kind == "open"}
@@ -338,7 +338,7 @@ def test_of_very_many_jobs_the_last_are_replayed(
     content = sim.load(tmp_path / "scenario.yaml").dump() | {"assumptions": []}
     (tmp_path / workload.HISTORY).write_text(sim.dump(workload.history(content, load)), encoding="utf-8")
     found = workload._replayed(outcome.fitted, load, tmp_path)
-    last = [each for each in load.jobs if load.begin <= each.eligible < load.end]
+    last = [each for each in load.jobs if load.begin <= each.t_eligible < load.end]
     assert 400 < len(last) < 500
     for size in (8, 64):
         mine = [each.wait for each in last if each.gpus == size]
