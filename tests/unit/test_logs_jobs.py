@@ -132,7 +132,7 @@ def test_one_job_in_pieces() -> None:
     pieces = [job(k, k * 10 * HOUR, 9.5 * HOUR, gpus=512) for k in range(10)]
     small = [job(100 + k, k * HOUR, HOUR) for k in range(90)]
     assert workload._chain([*pieces, *small], gpus) == {f"{k}" for k in range(10)}
-    assert workload._chain([*pieces, *small, *(each._replace(job=f"x{each.job}") for each in pieces)], gpus) == set()
+    assert workload._chain([*pieces, *small, *(replace(each, job=f"x{each.job}") for each in pieces)], gpus) == set()
     assert workload._chain(small, gpus) == set()
     # A cluster that only trains has jobs of one size.
     assert workload._chain(pieces, 768) == {f"{k}" for k in range(10)}
