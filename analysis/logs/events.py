@@ -132,10 +132,13 @@ def build(
     LogError
         If the inventory and the logs have no node, or no moment, in common.
     """
-    rows, groups, reports = _sorted_out(tables)
-    faults = _faults(tables, groups)
+    rows = [event for event in tables.events if not event.is_fault]
+    reports = [event for event in tables.events if event.is_fault and event.part == "job"]
+    faults = _faults(tables, [event for event in tables.events if event.is_fault and event.part != "job"])
     has_ends = bool(rows) or not faults
-    if not rows and not faults and not _are_watched(tables, window):
+    # Whether a log would have said if a node had been out of service.
+    are_watched = any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
+    if not rows and not faults and not are_watched:
         raise NoModelError(_why_no_nodes(tables))
     merged = _outages(tables, rows) if has_ends else _of_faults(tables, faults)
     start, end = window or _window(tables, merged)
@@ -158,16 +161,6 @@ def build(
     return history
 
 
-def _sorted_out(tables: Tables) -> tuple[list[NodeEvent], list[NodeEvent], list[NodeEvent]]:
-    """Return the events by what they say: nodes out of service, faults of nodes, and failures of jobs."""
-    rows: list[NodeEvent] = []
-    faults: list[NodeEvent] = []
-    reports: list[NodeEvent] = []
-    for event in tables.events:
-        (rows if not event.is_fault else reports if event.part == "job" else faults).append(event)
-    return rows, faults, reports
-
-
 def _add_faults(history: History, faults: list[NodeEvent]) -> None:
     """Put the faults into a history, in order; one that stands for an outage is there once."""
     if history.has_ends:
@@ -177,11 +170,6 @@ def _add_faults(history: History, faults: list[NodeEvent]) -> None:
         faults = sorted([*history.outages, *rest], key=lambda event: event.t)
     history.outages.sort(key=lambda event: (event.t, event.node))
     history.faults = faults
-
-
-def _are_watched(tables: Tables, window: tuple[float, float] | None) -> bool:
-    """Return whether a log would have said if a node had been out of service."""
-    return any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
 
 
 def _of_faults(tables: Tables, faults: Sequence[NodeEvent]) -> list[NodeEvent]:
@@ -317,7 +305,7 @@ def _outages(tables: Tables, rows: list[NodeEvent]) -> list[NodeEvent]:
     orphans: list[NodeEvent] = []
     for row in sorted(rows, key=lambda row: (row.planned, row.node, row.t)):
         last = outages[-1] if outages else None
-        if last is None or (last.planned, last.node) != (row.planned, row.node) or row.t > _until(last):
+        if last is None or (last.planned, last.node) != (row.planned, row.node) or row.t > last.t_end:
             outages.append(replace(row))
             continue
         if math.isnan(last.t_end):
@@ -335,11 +323,6 @@ def _outages(tables: Tables, rows: list[NodeEvent]) -> list[NodeEvent]:
         if odd
     ]
     return outages
-
-
-def _until(event: NodeEvent) -> float:
-    """Return the end of an outage, infinite while it lasts [s]."""
-    return math.inf if math.isnan(event.t_end) else event.t_end
 
 
 def _join_outage(outage: NodeEvent, row: NodeEvent) -> None:
@@ -506,22 +489,14 @@ def _silences(tables: Tables, history: History) -> list[str]:
     named = [event for event in history.outages if not event.is_fault and XID_IN_TEXT.search(event.text)]
     findings = []
     for kind in dict.fromkeys(source.kind for source in tables.sources):
-        findings += [f"{kind}: {text}" for text in _silences_of(history, _of_kind(tables, kind), named)]
+        events = [event for event in tables.events if event.source == kind and not event.planned]
+        unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
+        hours = sorted({event.t // 3600 for event in events})
+        if len(hours) >= 20 or unheard:
+            gaps = itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end])
+            texts = (_silence(history, low, high, len(hours), named, unheard) for low, high in gaps)
+            findings += [f"{kind}: {text}" for text in texts if text]
     return findings
-
-
-def _of_kind(tables: Tables, kind: str) -> list[NodeEvent]:
-    """Return what logs of a kind say, planned work apart."""
-    return [event for event in tables.events if event.source == kind and not event.planned]
-
-
-def _silences_of(history: History, events: Sequence[NodeEvent], named: Sequence[NodeEvent]) -> Iterator[str]:
-    """Yield the findings about stretches in which a source of some events says nothing."""
-    unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
-    hours = sorted({event.t // 3600 for event in events})
-    if len(hours) >= 20 or unheard:
-        gaps = itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end])
-        yield from filter(None, (_silence(history, low, high, len(hours), named, unheard) for low, high in gaps))
 
 
 def _silence(

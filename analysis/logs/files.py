@@ -476,7 +476,7 @@ def read_files(
             reading.tables.sources.append(source)
             year = year_of(file, years)
             clock = Moments(zone_of(file, zones), file, year)
-            advance = functools.partial(_advanced, progress, before, total)
+            advance = functools.partial(lambda before, read: progress((before + read) >> 20, total), before)
             READERS[source.kind](LogReader(source, clock, reading, stream, advance))
             reading.tables.findings[:0] = _findings(source, clock)
         _refuse_unused(source, reading.tables)
@@ -521,11 +521,6 @@ def _refuse_unused(source: LogFile, tables: Tables) -> None:
             f"{source.file}:{reason.first}: no line of this log ({source.kind}) can be used; of {source.lines:,} "
             f"lines, {reason.number:,}: {reason.rule}"
         )
-
-
-def _advanced(progress: Callable[[int, int | None], None], before: int, total: int | None, read: int) -> None:
-    """Report the bytes of this file and of those before it."""
-    progress((before + read) >> 20, total)
 
 
 _JSON = (

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,12 +20,14 @@ from ettrick.analysis.results import fitted as found
 from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.tables import LogFile, NodeEvent, Rules, Tables
     from ettrick.analysis.results.models import Provenance
+
+Data = TypeVar("Data")
 
 DRAWS = 200
 """Joint draws of the parameters, the best estimate first."""
@@ -355,6 +357,14 @@ def duration(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{float(f'{seconds / size:.4g}'):g} {unit}"
     return f"{float(f'{seconds:.4g}'):g} s"
+
+
+def curve(
+    x: NDArray[np.float64], function: Callable[[Data], NDArray[np.float64]], data: Data, drawn: Iterable[Data]
+) -> found.CurveSummary:
+    """Return a curve of the data beside its range in simulated data."""
+    low, high = np.quantile([function(each) for each in drawn], [0.025, 0.975], axis=0)
+    return found.CurveSummary(x=x.tolist(), y=function(data).tolist(), low=low.tolist(), high=high.tolist())
 
 
 # Incidents, clustering, trend.

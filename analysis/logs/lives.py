@@ -22,9 +22,9 @@ import numpy as np
 
 from ettrick import sim
 from ettrick.analysis.logs.estimate import BETTER, CHI2, FEW, SOME, Estimate, rate, root, two_lognormals
-from ettrick.analysis.logs.fit import dropped_rows, duration, estimated, file_read, lognormal_law
+from ettrick.analysis.logs.fit import curve, dropped_rows, duration, estimated, file_read, lognormal_law
 from ettrick.analysis.logs.tables import Dropped, NoModelError, as_csv
-from ettrick.analysis.results.fitted import AgeSummary, BatchSummary, CurveSummary, LawOfLives, LivesDocument
+from ettrick.analysis.results.fitted import AgeSummary, BatchSummary, LawOfLives, LivesDocument
 from ettrick.sim.units import DAY
 from ettrick.sim.units import YEAR as CALENDAR_YEAR
 
@@ -288,7 +288,7 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
     if not any(row.failed for row, *_ in rows):
         raise NoModelError(f"no law of lives: none of {len(rows):,} parts failed")
     batches = [
-        _batch_of(batch, [life for life in rows if life[0].batch == batch])
+        _batch(batch, [life for life in rows if life[0].batch == batch])
         for batch, _ in Counter(row.batch for row, *_ in rows).most_common()
     ]
     return LivesDocument(
@@ -301,14 +301,6 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
         ],
         provenance=provenance,
     )  # fmt: skip
-
-
-def _batch_of(name: str, lives: Sequence[tuple[PartLife, float, float]]) -> BatchSummary:
-    """Return which law the lives of a batch follow, of rows with the ages at which they were met and left [d]."""
-    data = SurvivalData.of(
-        [age for *_, age in lives], [row.failed for row, *_ in lives], [entry for _, entry, _ in lives]
-    )
-    return _batch(name, data, Counter(row.cause for row, *_ in lives if row.failed))
 
 
 def _in_window(tables: Tables, window: tuple[float, float] | None) -> list[tuple[PartLife, float, float]]:
@@ -354,19 +346,19 @@ def _laws(lives: SurvivalData) -> tuple[list[Law], Law, float | None]:
     return laws, chosen, p
 
 
-def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchSummary:
+def _batch(name: str, rows: Sequence[tuple[PartLife, float, float]]) -> BatchSummary:
+    """Return which law the lives of a batch follow, of rows with the ages at which they were met and left [d]."""
+    parts, entries, ages_left = zip(*rows, strict=True)
+    lives = SurvivalData.of(ages_left, [part.failed for part in parts], entries)
+    causes = Counter(part.cause for part in parts if part.failed)
     failures = int(lives.failed.sum())
     years = float((lives.age - lives.entry).sum()) / YEAR
     laws, chosen, p = _laws(lives)
     ages = np.linspace(0, float(lives.age.max()), 61)
     generator = np.random.default_rng(1)
     sets = [simulated(chosen, lives, generator) for _ in range(DRAWS)] if failures else [lives]
-    curves = {}
-    for which, curve in (("survival", survival), ("hazard", cumulative_hazard)):
-        low, high = np.quantile([curve(each, ages) for each in sets], [0.025, 0.975], axis=0)
-        curves[which] = CurveSummary(
-            x=ages.tolist(), y=curve(lives, ages).tolist(), low=low.tolist(), high=high.tolist()
-        )
+    functions = {"survival": survival, "hazard": cumulative_hazard}
+    curves = {name: curve(ages, partial(function, at=ages), lives, sets) for name, function in functions.items()}
     hazards = laws[3] if len(laws) > 3 else piecewise(lives, [0.0])
     starts = [float(key.removeprefix("from ")) for key in hazards.parameters]
     return BatchSummary(

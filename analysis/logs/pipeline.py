@@ -18,7 +18,7 @@ from ettrick.analysis.logs import anonymise, check, lives, slurm_conf, workload,
 from ettrick.analysis.logs.estimate import mean_cumulative
 from ettrick.analysis.logs.events import blame, build, incidents
 from ettrick.analysis.logs.files import ReaderContext, read_files
-from ettrick.analysis.logs.fit import FittedModel, exposure_until, fit
+from ettrick.analysis.logs.fit import FittedModel, curve, exposure_until, fit
 from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
 from ettrick.analysis.results.fitted import BacktestSummary, CostSummary, CurveSummary, FitDocument, LivesDocument
 from ettrick.sim import yamlfile
@@ -233,11 +233,7 @@ def _curves(history: History, traces: list[check.Faults]) -> dict[str, CurveSumm
         gaps = np.sort(np.diff(np.sort(trace.start)))
         return 1 - np.searchsorted(gaps, places, side="right") / max(len(gaps), 1)
 
-    found = {}
-    for name, x, curve in (("cumulative", edges, cumulative), ("gaps", places, longer)):
-        low, high = np.quantile([curve(trace) for trace in traces], [0.025, 0.975], axis=0)
-        found[name] = CurveSummary(x=x.tolist(), y=curve(data).tolist(), low=low.tolist(), high=high.tolist())
-    return found
+    return {"cumulative": curve(edges, cumulative, data, traces), "gaps": curve(places, longer, data, traces)}
 
 
 def _simulations(

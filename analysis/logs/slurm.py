@@ -23,7 +23,7 @@ from ettrick.analysis.logs.tables import LoggedAttempt, NodeEvent, StateChange, 
 from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ettrick.analysis.logs.files import LogReader
     from ettrick.analysis.logs.tables import Tables
@@ -368,7 +368,8 @@ def read_sacct_json(log: LogReader) -> None:
         run = math.nan if elapsed is None else float(elapsed)
         word = state[0] if isinstance(state, list) else str(state)
         fields = [_name(job), *moments, word, texts[0], counts[0], *texts[1:], counts[1]]
-        resources = _tres(job.get("tres", {}).get("allocated") or [])
+        allocated = job.get("tres", {}).get("allocated") or []
+        resources = ",".join(f"{item['type']}/{item.get('name')}={_plain(item['count']) or 0}" for item in allocated)
         try:
             attempts.add(number, resources, run, [*fields, "" if limit is None else str(limit)])
         except ValueError as error:
@@ -385,11 +386,6 @@ def _json_jobs(log: LogReader) -> list[Any]:
         raise LogError(f"{log.file}:{error.lineno}: is no complete JSON ({error.msg.lower()})") from None
     except (TypeError, KeyError, RecursionError):
         raise LogError(f"{log.file}:1: has no list of jobs; export it with sacct -a -D --json") from None
-
-
-def _tres(items: Iterable[Mapping[str, Any]]) -> str:
-    """Return resources as the text form of sacct has them."""
-    return ",".join(f"{item['type']}/{item.get('name')}={_plain(item['count']) or 0}" for item in items)
 
 
 def _name(job: Mapping[str, Any]) -> str:

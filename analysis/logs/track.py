@@ -135,34 +135,33 @@ def rows_of(path: Path) -> list[WeekRecord]:
     strange = next((role for role in table.columns if role not in _COLUMNS and not role.startswith(_CAUSE)), None)
     if strange is not None:
         raise LogError(f"{path}:{table.line}: unknown column '{strange}'{suggest(strange, _COLUMNS)}")
-    rows: dict[str, WeekRecord] = {}
-    for line, cells in table.rows():
-        row = _row(cells, f"{path}:{line}")
-        if row.week in rows:
-            raise LogError(f"{path}:{line}: the week {row.week} is there twice")
-        rows[row.week] = row
-    return joined(rows.values(), ())
+    weeks: set[str] = set()
+
+    def read(cells: dict[str, str], _line: int) -> WeekRecord:
+        row = _row(cells)
+        if row.week in weeks:
+            raise ValueError(f"the week {row.week} is there twice")
+        weeks.add(row.week)
+        return row
+
+    return joined(table.read(read), ())
 
 
-def _row(cells: dict[str, str] | str, place: str) -> WeekRecord:
+def _row(cells: dict[str, str]) -> WeekRecord:
     """Return a row of a table of weeks."""
-    if isinstance(cells, str):
-        raise LogError(f"{place}: {cells}")
-    values = {name: _number(text, name, place) for name, text in cells.items() if name not in _FIELDS and text}
+    values = {name: _number(text, name) for name, text in cells.items() if name not in _FIELDS and text}
     total = sum(values.get(name, 0.0) for name in JOB_BUCKETS)
     if total > 1.001:
-        raise LogError(f"{place}: the shares of the job's time add up to {total:.4g}, and 1 is all of it")
+        raise ValueError(f"the shares of the job's time add up to {total:.4g}, and 1 is all of it")
     week = cells["week"]
     try:
         begin_of(week)
     except ValueError:
-        raise LogError(f"{place}: week: '{week}' is no date such as 2025-02-03") from None
-    days, gpus, node_days = (
-        _number(cells.get(name) or empty, name, place)
-        for name, empty in (("days", "7"), ("gpus", "0"), ("node_days", "0"))
-    )
+        raise ValueError(f"week: '{week}' is no date such as 2025-02-03") from None
+    usual = {"days": "7", "gpus": "0", "node_days": "0"}
+    days, gpus, node_days = (_number(cells.get(name) or text, name) for name, text in usual.items())
     if days <= 0:
-        raise LogError(f"{place}: days: must be above 0")
+        raise ValueError("days: must be above 0")
     return WeekRecord(week, days, cells.get("job", ""), int(gpus), node_days, values, cells.get("model", ""))
 
 
@@ -180,13 +179,13 @@ def begin_of(week: str) -> float:
     return (begin if begin.tzinfo else begin.replace(tzinfo=UTC)).timestamp()
 
 
-def _number(text: str, name: str, place: str) -> float:
+def _number(text: str, name: str) -> float:
     try:
         value = records.number(text)
     except ValueError as error:
-        raise LogError(f"{place}: {name}: {error}") from None
+        raise ValueError(f"{name}: {error}") from None
     if value > 1 and name in (*JOB_BUCKETS, "unavailability"):
-        raise LogError(f"{place}: {name}: must be a share from 0 to 1, not {text}")
+        raise ValueError(f"{name}: must be a share from 0 to 1, not {text}")
     return value
 
 
@@ -717,7 +716,7 @@ def _rows(
 ) -> list[WeekSummary]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
-    causes = set(filter(_is_cause, itertools.chain.from_iterable(row.values for row in rows)))
+    causes = {name for row in rows for name in row.values if name.startswith(_CAUSE)}
     known = np.zeros(DRAWS)
     weeks = []
     for row in rows:
@@ -745,10 +744,6 @@ def _rows(
     return weeks
 
 
-def _is_cause(name: str) -> bool:
-    return name.startswith(_CAUSE)
-
-
 def _tracked(row: WeekRecord, name: str, values: FloatArray, weights: FloatArray, chart: Cusum | None) -> Tracked:
     """Return a metric of a row beside what is predicted of it, and add it to its chart."""
     low, middle, high = _quantiles(values, weights, (0.025, 0.5, 0.975))
@@ -764,17 +759,14 @@ def _tracked(row: WeekRecord, name: str, values: FloatArray, weights: FloatArray
 def _unpredicted(row: WeekRecord, causes: Iterable[str]) -> dict[str, Tracked]:
     """Return what no draw predicts: steps of the reference time, and outages of causes that the model does not have."""
     means = {"step_time": 1.0} | (dict.fromkeys(sorted(causes), 0.0))
+    # Where the causes that a row has add up to its outages, it has none of any other cause.
+    total = sum(value for name, value in row.values.items() if name.startswith(_CAUSE))
+    has_all_causes = row.values.get("outages") == total
     return {
         name: Tracked(measured=row.values.get(name, 0.0), mean=mean, low=None, median=None, high=None)
         for name, mean in means.items()
-        if name in row.values or (name != "step_time" and _counts_all_causes(row))
+        if name in row.values or (name != "step_time" and has_all_causes)
     }
-
-
-def _counts_all_causes(row: WeekRecord) -> bool:
-    """Return whether the causes that a row has add up to its outages: then it has none of any other cause."""
-    total = sum(value for name, value in row.values.items() if name.startswith(_CAUSE))
-    return row.values.get("outages") == total
 
 
 def _means(values: FloatArray, count: int) -> FloatArray:

@@ -385,14 +385,15 @@ def summary(tables: Tables, history: History) -> TrainingSummary | None:
     phases = phases_of(tables)
     if not phases:
         return None
-    low, high = _ends(phases, history)
+    low = max(min(phase.t0 for phase in phases), history.start)
+    high = min(max(phase.t1 for phase in phases), history.end)
     steps = StepStretches.of(of_steps(phases), low, high)
     if not len(steps.ran):
         tables.findings.append("the training log has no two steps in the window: nothing is measured by it")
         return None
     runs = _runs(phase for phase in phases if low <= phase.t0 < high)
     step = float(np.median(steps.times))
-    begun = [(first, run) for run in runs.values() if (first := _first_steps(run)) is not None]
+    begun = [(min(steps_of, key=lambda phase: phase.t0), run) for run in runs.values() if (steps_of := of_steps(run))]
     restarts = [first.t0 - phase.t0 for first, run in begun for phase in run if phase.phase == "start"]
     tables.findings += _drift(steps)
     again = [first.first_step for first, _ in begun[1:] if first.first_step > 0]
@@ -415,23 +416,12 @@ def _weekly(steps: StepStretches, start: float, high: float, step: float) -> lis
     return [min(float(steps.within(week, week + WEEK).kept.sum()) * step / WEEK, 1.0) for week in weeks]
 
 
-def _ends(phases: Sequence[TrainingPhase], history: History) -> tuple[float, float]:
-    """Return from when to when phases lie in the window of a history [s]."""
-    first, last = min(phase.t0 for phase in phases), max(phase.t1 for phase in phases)
-    return max(first, history.start), min(last, history.end)
-
-
 def _runs(phases: Iterable[TrainingPhase]) -> dict[int, list[TrainingPhase]]:
     """Return phases by the run that they are of."""
     runs: dict[int, list[TrainingPhase]] = defaultdict(list)
     for phase in phases:
         runs[phase.attempt].append(phase)
     return runs
-
-
-def _first_steps(run: Iterable[TrainingPhase]) -> TrainingPhase | None:
-    """Return the first phase of steps of a run; ``None`` if it has none."""
-    return min(of_steps(run), key=lambda phase: phase.t0, default=None)
 
 
 LEAST_DRIFT = 0.005
