@@ -101,8 +101,8 @@ def _change(log: LogReader, rule: Mapping[str, Any], t: float, node: str, text: 
     cause, reason = str(rule.get("cause", "unknown")), text.split(" ", 1)[0]
     if rule["does"] != "fault":
         log.reading.points.append(
-            StateChange(t, node, rule["does"], str(rule.get("key", "")), "kubernetes", log.file, line, cause, reason,
-                  planned=bool(rule.get("planned")))
+            StateChange("kubernetes", t, math.nan, node, cause, reason, log.file, line, does=rule["does"],
+                        key=str(rule.get("key", "")), planned=bool(rule.get("planned")))
         )  # fmt: skip
         return
     fault = _fault(log.rules, rule, reason, text)
@@ -260,7 +260,9 @@ def _shot_change(
     shot: rows.Snapshot, key: str, cause: str, basis: str, t: float, does: str, **more: Any
 ) -> StateChange:
     where = shot.seen_as
-    return StateChange(t, shot.node, does, key, "nodes", where.file, where.line, cause, basis, **more)
+    return StateChange(
+        "nodes", t, math.nan, shot.node, cause, basis, where.file, where.line, does=does, key=key, **more
+    )
 
 
 def _new_conditions(rules: Rules, now: rows.Snapshot, last: rows.Snapshot) -> Iterator[NodeEvent]:
@@ -290,35 +292,29 @@ def _read_health_event(log: LogReader, item: Mapping[str, Any], line: int) -> No
         raise UnusedError("a health event without node, check or moment", "unusable")
     log.source.use(moment)
     parts = _impacted(event)
-    key = f"{check} {' '.join(parts)}".strip()
+    change = StateChange(
+        "nvsentinel", moment, math.nan, node, "unknown", "unknown", log.file, line,
+        part_id=next(iter(parts), ""), key=f"{check} {' '.join(parts)}".strip(),
+    )  # fmt: skip
     if event.get("ishealthy"):
-        log.reading.points.append(StateChange(moment, node, "up", key, "nvsentinel", log.file, line, quiet=True))
-        return
-    _report_unhealthy(log, event, StateChange(moment, node, "down", key, "nvsentinel", log.file, line), parts, check)
+        log.reading.points.append(replace(change, does="up", quiet=True))
+    else:
+        _report_unhealthy(log, event, change, check)
 
 
-def _report_unhealthy(
-    log: LogReader, event: Mapping[str, Any], change: StateChange, parts: Sequence[str], check: str
-) -> None:
+def _report_unhealthy(log: LogReader, event: Mapping[str, Any], change: StateChange, check: str) -> None:
     """Keep a health event of a part that is not healthy: as a change of its node if it is fatal, else as a fault."""
     rules, text = log.rules, f"{check} {event.get('message') or ''}"
-    cause, basis = _cause_of_check(rules, check, text, event.get("errorcode"))
-    if cause == "application":
+    change.cause, change.cause_basis = _cause_of_check(rules, check, text, event.get("errorcode"))
+    if change.cause == "application":
         raise UnusedError("codes that programs cause")
-    repair = rules.actions.get(str(event.get("recommendedaction")), "")
-    part, device, is_fatal = _part(rules, cause), next(iter(parts), ""), bool(event.get("isfatal"))
+    change.repair_kind = rules.actions.get(str(event.get("recommendedaction")), "")
+    change.part, is_fatal = _part(rules, change.cause), bool(event.get("isfatal"))
     if is_fatal and not str(event.get("processingstrategy") or "").upper().endswith("STORE_ONLY"):
-        planned = rules.is_planned("", text)
-        log.reading.points.append(
-            change._replace(
-                cause=cause, basis=basis, planned=planned, repair=repair, part=part, part_id=device, text=text
-            )
-        )
+        log.reading.points.append(replace(change, planned=rules.is_planned("", text), text=text))
         return
-    log.tables.events.append(
-        NodeEvent("nvsentinel", change.t, change.t, change.node, cause, basis, log.file, change.line, part, device,
-              severity="fatal" if is_fatal else "info", repair_kind=repair, is_fault=True)
-    )  # fmt: skip
+    severity: Literal["fatal", "info"] = "fatal" if is_fatal else "info"
+    log.tables.events.append(replace(change.outage(), t_end=change.t, severity=severity, is_fault=True))
 
 
 def _impacted(event: Mapping[str, Any]) -> list[str]:
@@ -532,7 +528,9 @@ def _states_of(
     def keep(t: float, does: str, run: SampleRun, **more: Any) -> None:
         more.setdefault("planned", planned)
         reading.points.append(
-            StateChange(t, node, does, metric, "prometheus", run.file, run.line, cause, metric, **more)
+            StateChange(
+                "prometheus", t, math.nan, node, cause, metric, run.file, run.line, does=does, key=metric, **more
+            )
         )
 
     edges = [-math.inf, *(each[1] for each in ups)], [*(each[0] for each in ups), math.inf]
@@ -573,7 +571,7 @@ def close(reading: ReaderContext) -> None:
     order = {"up": 0, "answers": 0, "runs": 0, "reason": 1, "down": 2}
     for point in sorted([*reading.points, *_runs_of_jobs(reading)], key=lambda point: (point.t, order[point.does])):
         node = nodes[point.node]
-        change = point.t, point.does, point.key + point.basis
+        change = point.t, point.does, point.key + point.cause_basis
         if change in node.lines:
             reading.tables.drop(point.file, "a change of state that is repeated", point.line, sort="normal")
             continue
@@ -603,12 +601,12 @@ def close(reading: ReaderContext) -> None:
         reading.tables.exposure += listed
 
 
-def _runs_of_jobs(reading: ReaderContext) -> set[StateChange]:
+def _runs_of_jobs(reading: ReaderContext) -> Iterator[StateChange]:
     """Return the start of the first job on a node after each moment at which it goes down."""
     downs = [point for point in reading.points if point.does == "down"]
     starts = JobStarts(reading, {point.node for point in downs})
     times = {(point.node, starts.after(point.node, point.t)) for point in downs}
-    return {StateChange(t, node, "runs", "", "", "", 0) for node, t in times if t < math.inf}
+    return (StateChange("", t, math.nan, node, "", "", "", 0, does="runs") for node, t in times if t < math.inf)
 
 
 _NOT_RETURNED = (
@@ -631,10 +629,7 @@ def _down(reading: ReaderContext, node: _Node, point: StateChange) -> None:
         again.t_end, node.out, node.keys, node.answered = math.nan, again, {point.key}, None
         _learn(again, point)
         return
-    event = NodeEvent(
-        point.source, point.t, math.nan, point.node, point.cause, point.basis, point.file, point.line, point.part,
-        point.part_id, point.t_lo, point.planned, repair_kind=point.repair, text=point.text,
-    )  # fmt: skip
+    event = point.outage()
     if node.reason is not None and point.t - node.reason.t <= 5:
         _learn(event, node.reason)
     if out is None:
@@ -649,8 +644,8 @@ def _down(reading: ReaderContext, node: _Node, point: StateChange) -> None:
 def _learn(event: NodeEvent, point: StateChange) -> None:
     """Take a better cause, and the last kind of repair."""
     if event.cause in ("unknown", "not_responding") and point.cause != "unknown":
-        event.cause, event.cause_basis = point.cause, point.basis
-    event.repair_kind = point.repair or event.repair_kind
+        event.cause, event.cause_basis = point.cause, point.cause_basis
+    event.repair_kind = point.repair_kind or event.repair_kind
     event.planned = event.planned or (point.does == "reason" and point.planned and abs(point.t - event.t) <= 5)
     event.text = event.text or point.text
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.files import ReaderContext
-    from ettrick.analysis.logs.tables import LogFile, StateChange, Tables
+    from ettrick.analysis.logs.tables import LogFile, Tables
 
     _Floats = NDArray[np.float64]
-    _Row = NodeEvent | StateChange | LoggedAttempt
+    _Row = NodeEvent | LoggedAttempt
 
 # Names of nodes: one for each.
 
@@ -76,9 +76,8 @@ def _names(reading: ReaderContext) -> set[str]:
     """Return the names of nodes that logs have, those of jobs and time series apart."""
     tables = reading.tables
     return {
-        *(event.node for event in tables.events),
+        *(event.node for event in (*tables.events, *reading.points)),
         *(node for moments in tables.blamed.values() for _, node in moments),
-        *(point.node for point in reading.points),
         *(shot.node for shot in reading.snapshots),
     }
 
@@ -95,7 +94,7 @@ def _rename(reading: ReaderContext, same: Mapping[str, str], lists: Mapping[str,
     def of(name: str) -> str:
         return same.get(name, name)
 
-    for event in tables.events:
+    for event in (*tables.events, *reading.points):
         event.node = of(event.node)
     for row in tables.exposure:
         row.unit = of(row.unit)
@@ -104,7 +103,6 @@ def _rename(reading: ReaderContext, same: Mapping[str, str], lists: Mapping[str,
     reading.starts[:] = [(moment, nodes.get(text, text)) for moment, text in reading.starts]
     for job, moments in tables.blamed.items():
         tables.blamed[job] = [(moment, of(node)) for moment, node in moments]
-    reading.points[:] = [point._replace(node=of(point.node)) for point in reading.points]
     reading.snapshots[:] = [
         shot._replace(node=of(shot.node), seen_as=replace(shot.seen_as, unit=of(shot.node)))
         for shot in reading.snapshots
@@ -167,7 +165,7 @@ def leave_out_strays(reading: ReaderContext) -> None:
             rows[row.file].append(row)
     strays: set[int] = set()
     for file, of_file in rows.items():
-        spans = np.array([(_begin(row), _end(row)) for row in of_file])
+        spans = np.array([(_begin(row), row.t_end) for row in of_file])
         is_stray = _after(tables, sources[file], of_file, spans, today) | _strays(spans[:, 0])
         if is_stray.any():
             odd = list(itertools.compress(of_file, is_stray.tolist()))
@@ -181,11 +179,6 @@ def leave_out_strays(reading: ReaderContext) -> None:
 def _begin(row: _Row) -> float:
     """Return the start of what has one [s since 1970]."""
     return row.t_start if isinstance(row, LoggedAttempt) else row.t
-
-
-def _end(row: _Row) -> float:
-    """Return the end of what has one [s since 1970]."""
-    return getattr(row, "t_end", math.nan)
 
 
 def _after(tables: Tables, source: LogFile, rows: Sequence[_Row], spans: _Floats, today: float) -> NDArray[np.bool_]:
@@ -207,7 +200,7 @@ def _after(tables: Tables, source: LogFile, rows: Sequence[_Row], spans: _Floats
 def _narrow(tables: Tables, source: LogFile, strays: Sequence[_Row], spans: _Floats) -> None:
     """Say which rows of a file are left out, and narrow its window to the times of the others [s]."""
     first = strays[0]
-    moments = " to ".join(utc(t) for t in (_begin(first), _end(first)) if t == t)
+    moments = " to ".join(utc(t) for t in (_begin(first), first.t_end) if t == t)
     tables.findings.insert(
         0, f"{source.file}: {number_of(len(strays), 'row')} dated after today, or years from all others, are left out, "
         f"for example line {first.line}: {moments}",

@@ -487,8 +487,10 @@ def _change(
         cause, basis = rules.cause_of(reason)
         responded = float(found.get("responded") or "nan")
         log.reading.points += (
-            StateChange(moment, name, does, "state", "slurmctld", log.file, line, cause, basis,
-                  rules.is_planned(state, reason), rules.repair_of(reason), text=reason,
-                  t_lo=responded if 0 < responded < moment else math.nan)
+            StateChange(
+                "slurmctld", moment, math.nan, name, cause, basis, log.file, line,
+                t_lo=responded if 0 < responded < moment else math.nan, planned=rules.is_planned(state, reason),
+                repair_kind=rules.repair_of(reason), text=reason, does=does, key="state",
+            )
             for name in names
         )  # fmt: skip

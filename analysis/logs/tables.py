@@ -146,38 +146,27 @@ class TrainingPhase:
 # What takes more than one file to understand.
 
 
-class StateChange(NamedTuple):
-    """A moment at which a node, or one check of it, changes its state.
+@dataclass(slots=True)
+class StateChange(NodeEvent):
+    """A moment at which a node, or one check of it, changes its state, with what is known of the outage that it begins.
 
     Parameters
     ----------
-    t
-        When [s since 1970].
     does
         ``down``, ``up``, or ``answers``: it may be back, if nothing says otherwise.
     key
         What went down: a node is out as long as anything is.
-    t_lo
-        Earliest moment at which it can have gone down [s]; NaN if `t` is exact.
+    quiet
+        Whether it may say nothing new.
     """
 
-    t: float
-    node: str
-    does: str
-    key: str
-    source: str
-    file: str
-    line: int
-    cause: str = "unknown"
-    basis: str = "unknown"
-    planned: bool = False
-    repair: str = ""
-    part: str = "node"
-    part_id: str = ""
-    t_lo: float = math.nan
-    text: str = ""
+    does: str = "down"
+    key: str = ""
     quiet: bool = False
-    """Whether it may say nothing new."""
+
+    def outage(self) -> NodeEvent:
+        """Return the outage that it begins."""
+        return NodeEvent(*(getattr(self, part.name) for part in fields(NodeEvent)))
 
 
 class SampleRun(NamedTuple):
