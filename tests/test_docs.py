@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis import runs
-from ettrick.analysis.logs.files import READERS
+from ettrick.analysis.logs.formats import READERS
 from ettrick.analysis.results import run as document
 from ettrick.analysis.results.explained import results_schema
 from ettrick.analysis.study.designs import DESIGNS

@@ -150,16 +150,7 @@ def of_tables(
     history.planned = {unit: [(a + shift, b + shift) for a, b in each] for unit, each in history.planned.items()}
     _hide_files(tables, hider)
     _hide_events(tables, causes, hider)
-    rows: list[_Row] = [*tables.events, *tables.exposure, *tables.attempts, *tables.phases]
-    for row in rows:
-        _hide(row, hider)
-    tables.exposure[:] = [replace(row, line=0) for row in sorted(tables.exposure, key=lambda row: row.unit)]
-    lists = {
-        text: ",".join(sorted(map(by_node, _expanded(hosts, text))))
-        for text in dict.fromkeys(attempt.nodes for attempt in tables.attempts)
-    }
-    for attempt in tables.attempts:
-        attempt.nodes = lists[attempt.nodes]
+    _hide_rows(tables, hosts, hider)
     bases = {basis: hider.text(basis) for basis in {event.cause_basis for event in tables.events}}
     for event in tables.events:
         event.cause_basis = bases[event.cause_basis]
@@ -187,6 +178,20 @@ def _hide(row: _Row, hider: Pseudonymizer) -> None:
         if isinstance(value := getattr(row, name), float):
             setattr(row, name, value + hider.shift)
     row.file = hider.names.get(row.file, "")
+
+
+def _hide_rows(tables: Tables, hosts: HostLists, hider: Pseudonymizer) -> None:
+    """Hide the rows of all tables; those of the exposure lose the order of the inventory."""
+    rows: list[_Row] = [*tables.events, *tables.exposure, *tables.attempts, *tables.phases]
+    for row in rows:
+        _hide(row, hider)
+    tables.exposure[:] = [replace(row, line=0) for row in sorted(tables.exposure, key=lambda row: row.unit)]
+    lists = {
+        text: ",".join(sorted(map(_namer(hider, "node"), _expanded(hosts, text))))
+        for text in dict.fromkeys(attempt.nodes for attempt in tables.attempts)
+    }
+    for attempt in tables.attempts:
+        attempt.nodes = lists[attempt.nodes]
 
 
 def _hide_files(tables: Tables, hider: Pseudonymizer) -> None:

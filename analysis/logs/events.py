@@ -132,13 +132,10 @@ def build(
     LogError
         If the inventory and the logs have no node, or no moment, in common.
     """
-    rows = [event for event in tables.events if not event.is_fault]
-    reports = [event for event in tables.events if event.is_fault and event.part == "job"]
-    faults = _faults(tables, [event for event in tables.events if event.is_fault and event.part != "job"])
+    rows, groups, reports = _sorted_out(tables)
+    faults = _faults(tables, groups)
     has_ends = bool(rows) or not faults
-    # Whether a log would have said if a node had been out of service.
-    are_watched = any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
-    if not rows and not faults and not are_watched:
+    if not rows and not faults and not _are_watched(tables, window):
         raise NoModelError(_why_no_nodes(tables))
     merged = _outages(tables, rows) if has_ends else _of_faults(tables, faults)
     start, end = window or _window(tables, merged)
@@ -161,6 +158,16 @@ def build(
     return history
 
 
+def _sorted_out(tables: Tables) -> tuple[list[NodeEvent], list[NodeEvent], list[NodeEvent]]:
+    """Return the events by what they say: nodes out of service, faults of nodes, and failures of jobs."""
+    rows: list[NodeEvent] = []
+    faults: list[NodeEvent] = []
+    reports: list[NodeEvent] = []
+    for event in tables.events:
+        (rows if not event.is_fault else reports if event.part == "job" else faults).append(event)
+    return rows, faults, reports
+
+
 def _add_faults(history: History, faults: list[NodeEvent]) -> None:
     """Put the faults into a history, in order; one that stands for an outage is there once."""
     if history.has_ends:
@@ -170,6 +177,11 @@ def _add_faults(history: History, faults: list[NodeEvent]) -> None:
         faults = sorted([*history.outages, *rest], key=lambda event: event.t)
     history.outages.sort(key=lambda event: (event.t, event.node))
     history.faults = faults
+
+
+def _are_watched(tables: Tables, window: tuple[float, float] | None) -> bool:
+    """Return whether a log would have said if a node had been out of service."""
+    return any(source.kind in OF_NODES and (window or source.first < math.inf) for source in tables.sources)
 
 
 def _of_faults(tables: Tables, faults: Sequence[NodeEvent]) -> list[NodeEvent]:
@@ -481,22 +493,24 @@ def _better_causes(outages: Sequence[NodeEvent], faults: Sequence[NodeEvent]) ->
                 outage.cause, outage.cause_basis = near[0].cause, f"{near[0].cause_basis} nearby"
 
 
-def _silences(tables: Tables, history: History) -> list[str]:
-    """Return findings about stretches in which a source says nothing, and chance does not explain it.
+def _silences(tables: Tables, history: History) -> Iterator[str]:
+    """Yield findings about stretches in which a source says nothing, and chance does not explain it.
 
     Two witnesses say so: the rate of the source itself, and outages whose reasons name a code that it does not have.
     """
     named = [event for event in history.outages if not event.is_fault and XID_IN_TEXT.search(event.text)]
-    findings = []
     for kind in dict.fromkeys(source.kind for source in tables.sources):
         events = [event for event in tables.events if event.source == kind and not event.planned]
-        unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
-        hours = sorted({event.t // 3600 for event in events})
-        if len(hours) >= 20 or unheard:
-            gaps = itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end])
-            texts = (_silence(history, low, high, len(hours), named, unheard) for low, high in gaps)
-            findings += [f"{kind}: {text}" for text in texts if text]
-    return findings
+        yield from (f"{kind}: {text}" for text in _silences_of(history, events, named))
+
+
+def _silences_of(history: History, events: Sequence[NodeEvent], named: Sequence[NodeEvent]) -> Iterator[str]:
+    """Yield the findings about stretches in which a source of some events says nothing."""
+    unheard = _unheard(named, events) if any(event.is_fault for event in events) else []
+    hours = sorted({event.t // 3600 for event in events})
+    if len(hours) >= 20 or unheard:
+        gaps = itertools.pairwise([history.start, *(3600 * hour for hour in hours), history.end])
+        yield from filter(None, (_silence(history, low, high, len(hours), named, unheard) for low, high in gaps))
 
 
 def _silence(

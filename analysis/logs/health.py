@@ -32,8 +32,7 @@ from ettrick.sim.units import DAY
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.logs.files import LogReader, ReaderContext
-    from ettrick.analysis.logs.tables import Rules
+    from ettrick.analysis.logs.tables import LogReader, ReaderContext, Rules
 
 AGAIN = 60.0
 """A node that answered goes down again within this [s]: one outage."""

@@ -22,8 +22,7 @@ from ettrick.sim.records import EPOCH, StrayError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ettrick.analysis.logs.files import LogReader
-    from ettrick.analysis.logs.tables import Rules
+    from ettrick.analysis.logs.tables import LogReader, Rules
 
 SAME_CODE = 30.0
 """Gap [s] up to which lines of one code and device are one fault: longer than GSP's repeats, shorter than a reset."""

@@ -288,7 +288,7 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
     if not any(row.failed for row, *_ in rows):
         raise NoModelError(f"no law of lives: none of {len(rows):,} parts failed")
     batches = [
-        _batch(batch, [life for life in rows if life[0].batch == batch])
+        _batch_of(batch, [life for life in rows if life[0].batch == batch])
         for batch, _ in Counter(row.batch for row, *_ in rows).most_common()
     ]
     return LivesDocument(
@@ -301,6 +301,14 @@ def fit(tables: Tables, name: str, window: tuple[float, float] | None, provenanc
         ],
         provenance=provenance,
     )  # fmt: skip
+
+
+def _batch_of(name: str, lives: Sequence[tuple[PartLife, float, float]]) -> BatchSummary:
+    """Return which law the lives of a batch follow, of rows with the ages at which they were met and left [d]."""
+    data = SurvivalData.of(
+        [age for *_, age in lives], [row.failed for row, *_ in lives], [entry for _, entry, _ in lives]
+    )
+    return _batch(name, data, Counter(row.cause for row, *_ in lives if row.failed))
 
 
 def _in_window(tables: Tables, window: tuple[float, float] | None) -> list[tuple[PartLife, float, float]]:
@@ -346,11 +354,7 @@ def _laws(lives: SurvivalData) -> tuple[list[Law], Law, float | None]:
     return laws, chosen, p
 
 
-def _batch(name: str, rows: Sequence[tuple[PartLife, float, float]]) -> BatchSummary:
-    """Return which law the lives of a batch follow, of rows with the ages at which they were met and left [d]."""
-    parts, entries, ages_left = zip(*rows, strict=True)
-    lives = SurvivalData.of(ages_left, [part.failed for part in parts], entries)
-    causes = Counter(part.cause for part in parts if part.failed)
+def _batch(name: str, lives: SurvivalData, causes: Counter[str]) -> BatchSummary:
     failures = int(lives.failed.sum())
     years = float((lives.age - lives.entry).sum()) / YEAR
     laws, chosen, p = _laws(lives)

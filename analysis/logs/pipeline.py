@@ -17,9 +17,9 @@ from ettrick.analysis.amounts import name_of, number_of, percent_text
 from ettrick.analysis.logs import anonymise, check, lives, slurm_conf, workload, write
 from ettrick.analysis.logs.estimate import mean_cumulative
 from ettrick.analysis.logs.events import blame, build, incidents
-from ettrick.analysis.logs.files import ReaderContext, read_files
 from ettrick.analysis.logs.fit import FittedModel, curve, exposure_until, fit
-from ettrick.analysis.logs.tables import NoModelError, Rules, Tables
+from ettrick.analysis.logs.formats import read_files
+from ettrick.analysis.logs.tables import NoModelError, ReaderContext, Rules, Tables
 from ettrick.analysis.results.fitted import BacktestSummary, CostSummary, CurveSummary, FitDocument, LivesDocument
 from ettrick.sim import yamlfile
 from ettrick.sim.records import HostLists, LogError

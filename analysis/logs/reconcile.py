@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from ettrick.analysis.logs.files import ReaderContext
-    from ettrick.analysis.logs.tables import LogFile, Tables
+    from ettrick.analysis.logs.tables import LogFile, ReaderContext, Tables
 
     _Floats = NDArray[np.float64]
     _Row = NodeEvent | LoggedAttempt

@@ -25,8 +25,7 @@ from ettrick.sim.records import MIG, NOTHING, LogError, StrayError, Table, durat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ettrick.analysis.logs.files import LogReader
-    from ettrick.analysis.logs.tables import Tables
+    from ettrick.analysis.logs.tables import LogReader, Tables
 
 EXPORTS = {
     "node-events": "sacctmgr -P list event all_time event=node "

@@ -192,10 +192,14 @@ def _number(text: str, name: str) -> float:
 def as_csv(rows: Sequence[WeekRecord]) -> str:
     """Return rows as the file that `rows_of` reads."""
     names = [name for name in _KNOWN if any(name in row.values for row in rows)]
-    names += sorted({name for row in rows for name in row.values if name.startswith(_CAUSE)})
+    names += sorted(_causes_of(rows))
     heads = ((row.week, f"{row.days:g}", row.job, row.gpus or "", f"{row.node_days:.6g}", row.model) for row in rows)
     values = ([f"{row.values[name]:.6g}" if name in row.values else "" for name in names] for row in rows)
     return csv_text([[*_FIELDS, *names], *([*head, *own] for head, own in zip(heads, values, strict=True))])
+
+
+def _causes_of(rows: Iterable[WeekRecord]) -> set[str]:
+    return {name for row in rows for name in row.values if name.startswith(_CAUSE)}
 
 
 def is_table(file: str) -> bool:
@@ -716,7 +720,7 @@ def _rows(
 ) -> list[WeekSummary]:
     """Return each row beside what is predicted of it, from the draws as the rows before it weigh them."""
     charts = {name: Cusum() for name in seen}
-    causes = {name for row in rows for name in row.values if name.startswith(_CAUSE)}
+    causes = _causes_of(rows)
     known = np.zeros(DRAWS)
     weeks = []
     for row in rows:

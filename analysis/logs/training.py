@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ettrick.analysis.logs.events import History
-    from ettrick.analysis.logs.files import LogReader, ReaderContext
-    from ettrick.analysis.logs.tables import Tables
+    from ettrick.analysis.logs.tables import LogReader, ReaderContext, Tables
 
     FloatArray = NDArray[np.float64]
 
@@ -385,8 +384,7 @@ def summary(tables: Tables, history: History) -> TrainingSummary | None:
     phases = phases_of(tables)
     if not phases:
         return None
-    low = max(min(phase.t0 for phase in phases), history.start)
-    high = min(max(phase.t1 for phase in phases), history.end)
+    low, high = _ends(phases, history)
     steps = StepStretches.of(of_steps(phases), low, high)
     if not len(steps.ran):
         tables.findings.append("the training log has no two steps in the window: nothing is measured by it")
@@ -414,6 +412,12 @@ def _weekly(steps: StepStretches, start: float, high: float, step: float) -> lis
     """Return the goodput by steps of each whole week from a moment to another [s]."""
     weeks = np.arange(start, max(high - WEEK, start) + 1, WEEK).tolist()
     return [min(float(steps.within(week, week + WEEK).kept.sum()) * step / WEEK, 1.0) for week in weeks]
+
+
+def _ends(phases: Sequence[TrainingPhase], history: History) -> tuple[float, float]:
+    """Return from when to when phases lie in the window of a history [s]."""
+    first, last = min(phase.t0 for phase in phases), max(phase.t1 for phase in phases)
+    return max(first, history.start), min(last, history.end)
 
 
 def _runs(phases: Iterable[TrainingPhase]) -> dict[int, list[TrainingPhase]]:

@@ -26,8 +26,8 @@ from ettrick import cli
 from ettrick.analysis.logs import check, pipeline
 from ettrick.analysis.logs.anonymise import Pseudonymizer
 from ettrick.analysis.logs.events import blame, incidents
-from ettrick.analysis.logs.files import READERS
 from ettrick.analysis.logs.fit import spells_of
+from ettrick.analysis.logs.formats import READERS
 from ettrick.analysis.logs.kernel import XID
 from ettrick.analysis.logs.pipeline import FitOptions
 from ettrick.analysis.logs.tables import NoModelError
