@@ -198,9 +198,9 @@ def simulate(
     ----------
     The intervals are explained in :doc:`/explanation/how-sure`.
     """
-    from ettrick.analysis import runs
+    from ettrick.analysis.contest import runs
+    from ettrick.analysis.contest.precision import Precision
     from ettrick.analysis.results.run import document
-    from ettrick.analysis.statistics.precision import Precision
     from ettrick.sim import Prepared, dump
 
     prepared = scenario if isinstance(scenario, Prepared) else prepare(scenario)
@@ -251,8 +251,8 @@ def compare(
     ValueError
         If there is nothing to compare, or fewer than two variants can run.
     """
-    from ettrick.analysis import compare as variants
-    from ettrick.analysis.compare import compare as compare_variants
+    from ettrick.analysis.contest import variants
+    from ettrick.analysis.contest.compare import compare as compare_variants
     from ettrick.sim.yamlfile import value_text
 
     _check_count(replications, 1)
@@ -267,13 +267,8 @@ def compare(
         raise ValueError("; ".join(f"{name}: cannot run: {line}" for name, line in loaded.cannot_run.items()))
     found = compare_variants(ready, replications, processes=processes, most_events=most_events)
     files = variants.resolved_files(loaded.scenarios)
-    content = variants.compare_document(
-        found,
-        loaded.cannot_run,
-        command=f"ettrick compare {' '.join(files)} --replications {replications}",
-        varied=[text.partition("=")[0].strip() for text in wishes[0].varied],
-        instead_of=wishes[0].name if wishes[0].name in loaded.cannot_run else None,
-    )
+    command = f"ettrick compare {' '.join(files)} --replications {replications}"
+    content = variants.document_of(found, wishes, loaded, command=command)
     return _in_memory("compare", content, files)
 
 
@@ -315,7 +310,7 @@ def sweep(
     from ettrick import sim
     from ettrick.analysis.page.chapters.answers import sentences_of
     from ettrick.analysis.study import load as studies
-    from ettrick.analysis.sweep import command
+    from ettrick.analysis.sweep.sweep import run_sweep, workplace
     from ettrick.analysis.sweep.workers import ExecutorOptions
 
     if replications is not None:
@@ -334,8 +329,8 @@ def sweep(
     with contextlib.ExitStack() as stack:
         if out is None:  # a folder of our own goes away with the results
             stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        with command.workplace(loaded, where, lambda _done, _total: None, out=folder) as place:
-            content, _ = command.run_sweep(place, shlex.join(line), sentences_of)
+        with workplace(loaded, where, lambda _done, _total: None, out=folder) as place:
+            content, _ = run_sweep(place, shlex.join(line), sentences_of)
         copy = functools.partial(shutil.copytree, folder, dirs_exist_ok=True)
         found = Results("sweep", content, copy, folder)
         weakref.finalize(found, stack.pop_all().close)

@@ -49,7 +49,7 @@ from ettrick.sim.steps.time import rate
 from ettrick.sim.units import DAY, HOUR
 
 if TYPE_CHECKING:
-    from ettrick.analysis.runs import Ensemble
+    from ettrick.analysis.results.ensemble import Ensemble
     from ettrick.sim import Prepared, PreparedJob
     from ettrick.sim.scenario.model import JobSpec
     from ettrick.sim.steps import Link, StepPlan, Workload

@@ -23,13 +23,14 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from ettrick import sim
 from ettrick.analysis.amounts import number_of, percent_text, points_text, shown, time_text
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.metrics import RESTART, bucket_label
 from ettrick.analysis.page.build import report_of
 from ettrick.analysis.page.chapters import formula, losses
 from ettrick.analysis.page.charts import NARROW
 from ettrick.analysis.page.formats import html
+from ettrick.analysis.results.ensemble import Ensemble
 from ettrick.analysis.results.run import document, render, replays_a_log
-from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.sim import catalog, plugins, units, yamlfile
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ class Setting:
 class PartialEnsemble:
     """The replications of a setting so far, and how long they took [s]."""
 
-    found: EnsembleBuilder
+    found: Ensemble
     seconds: float = 0.0
 
 
@@ -204,7 +205,7 @@ class Explorer:
             )
         self._prepared = functools.lru_cache(maxsize=64)(self._prepare)
         self._begun = functools.lru_cache(maxsize=8)(
-            lambda texts: PartialEnsemble(EnsembleBuilder(self._prepared(texts), keeps=True))
+            lambda texts: PartialEnsemble(Ensemble(self._prepared(texts), keeps_results=True))
         )
         self._simulating = threading.Lock()
         self._newest: dict[str, int] = {}
@@ -321,7 +322,7 @@ class Explorer:
             check()
             begun = self._begun(setting.texts)
             engine = self._simulate_more(begun, check)
-            found = begun.found.ensemble()
+            found = begun.found
             content = document(found, command="")
             has_chance = not replays_a_log(setting.prepared)
             picture = losses.waterfall_of(

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from ettrick import cli, sim
 from ettrick.analysis.page.charts import data
 from ettrick.analysis.page.model import Figure, FirstScreen, Header, Number, Report, Section, TableBlock
-from ettrick.analysis.runs import RunAccumulator
+from ettrick.analysis.results.ensemble import Ensemble
 from ettrick.sim import rng
 from ettrick.sim.cluster.graph_file import GraphFile
 from ettrick.sim.scenario.laws import Exponential, Gamma, Lognormal
@@ -335,9 +335,9 @@ def prepare(**changes: Any) -> sim.Prepared:
     return sim.prepare(parse(**changes))
 
 
-def tally(prepared: sim.Prepared, *results: sim.Result) -> RunAccumulator:
+def tally(prepared: sim.Prepared, *results: sim.Result) -> Ensemble:
     """Return what some replications come to."""
-    found = RunAccumulator(prepared)
+    found = Ensemble(prepared)
     for result in results:
         found.add(result)
     return found

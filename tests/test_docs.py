@@ -18,7 +18,7 @@ import typer.main
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.analysis import runs
+from ettrick.analysis.contest import runs
 from ettrick.analysis.logs.formats import READERS
 from ettrick.analysis.results import run as document
 from ettrick.analysis.results.explained import results_schema

@@ -29,9 +29,10 @@ from ettrick.analysis.commands.terminal import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ettrick.analysis.compare import Loaded, Recipe, Variant
+    from ettrick.analysis.contest.compare import Variant
+    from ettrick.analysis.contest.variants import Loaded, Recipe
+    from ettrick.analysis.results.ensemble import Ensemble
     from ettrick.analysis.results.models import RunDocument
-    from ettrick.analysis.runs import Ensemble
     from ettrick.sim import Prepared, Scenario
 
 # The command that simulates a scenario: ettrick run.
@@ -102,12 +103,12 @@ def run(
         refuse("--tables: tidy tables are of streams of jobs, and the scenario has none")
 
     from ettrick import sim
-    from ettrick.analysis import runs
+    from ettrick.analysis.contest import runs
+    from ettrick.analysis.contest.precision import Precision, ReplicationsError
     from ettrick.analysis.page.chapters.run import format_run
     from ettrick.analysis.results import files as reasons
     from ettrick.analysis.results.fleet import OF_SINGLE_JOBS, TABLES
     from ettrick.analysis.results.run import document, render
-    from ettrick.analysis.statistics.precision import Precision, ReplicationsError
     from ettrick.analysis.terminal import ProgressBar
 
     is_quiet = quiet or as_json
@@ -242,11 +243,12 @@ def compare(
     quiet: options.QuietOption = False,
 ) -> None:
     """Compare variants on the same failures."""
-    from ettrick.analysis import compare as variants
+    from ettrick.analysis.contest import variants
+    from ettrick.analysis.contest.compare import compare as compare_variants
+    from ettrick.analysis.contest.precision import Precision, ReplicationsError
     from ettrick.analysis.page.chapters import compare as compare_text
     from ettrick.analysis.results import files
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.statistics.precision import Precision, ReplicationsError
     from ettrick.analysis.terminal import ProgressBar
     from ettrick.sim import MOST_EVENTS, EngineError, WorkError
 
@@ -257,7 +259,7 @@ def compare(
         wishes = variants.recipes(scenarios, vary or [], changes(set_, seed))
         loaded, ready = _ready(wishes, keep, asked, split_stores=split)
         with ProgressBar("replications", quiet=quiet or as_json) as progress:
-            found = variants.compare(
+            found = compare_variants(
                 ready,
                 replications,
                 precision=wanted,
@@ -266,15 +268,7 @@ def compare(
                 progress=progress,
                 most_events=math.inf if yes else MOST_EVENTS,
             )
-    base = wishes[0].name
-    content = variants.compare_document(
-        found,
-        loaded.cannot_run,
-        command=command_line(),
-        varied=[text.partition("=")[0].strip() for text in wishes[0].varied],
-        without_stores=loaded.without_stores,
-        instead_of=base if base in loaded.cannot_run else None,
-    )
+    content = variants.document_of(found, wishes, loaded, command=command_line())
     text = render(content)
     shown = text if as_json else compare_text.format_comparison(content)
     keep.write(text, variants.resolved_files(loaded.scenarios), shown, ["variant-*.resolved.yaml"])
@@ -285,7 +279,7 @@ def _ready(
     wishes: Sequence[Recipe], keep: OutputFolder, asked: int | None, *, split_stores: bool
 ) -> tuple[Loaded, list[Variant]]:
     """Return the variants, and those of them that can be run; or end if none can, or the folder holds others."""
-    from ettrick.analysis import compare as variants
+    from ettrick.analysis.contest import variants
 
     with mistakes_in_lines():
         loaded = variants.load_variants(wishes, split_stores=split_stores)
@@ -351,10 +345,10 @@ def explain(
         return
     described = load_scenario(scenario, set_, seed, must_fit=False)
 
+    from ettrick.analysis.contest.runs import replicate
     from ettrick.analysis.explain import describe
     from ettrick.analysis.page.chapters.cluster import format_explanation
     from ettrick.analysis.results.run import render
-    from ettrick.analysis.runs import replicate
     from ettrick.analysis.terminal import ProgressBar
 
     prepared = sim.examine(described)
@@ -387,18 +381,24 @@ def _explain_worth(
 ) -> None:
     """Print what each cause and each knob of a scenario is worth."""
     from ettrick import sim
+    from ettrick.analysis.contest.worth import worth
     from ettrick.analysis.page.chapters.sensitivity import format_worth
     from ettrick.analysis.results.run import render
     from ettrick.analysis.terminal import ProgressBar
-    from ettrick.analysis.worth import worth, worth_document
 
     count = 16 if replications is None else replications
     if count < 8:
         refuse(f"--replications {count}: --worth needs at least 8, or noise could not be separated from worth")
     with in_a_line(sim.WorkError), ProgressBar("replications", quiet=quiet) as progress:
-        found = worth(described, count, processes=jobs, progress=progress, most_events=most_events)
-    warn(found.base.prepared.warnings)
-    content = worth_document(found, command=command_line())
+        content = worth(
+            described,
+            count,
+            command=command_line(),
+            processes=jobs,
+            progress=progress,
+            most_events=most_events,
+        )
+    warn(content.warnings)
     say(render(content) if as_json else format_worth(content))
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ettrick.analysis.study.load import LoadedStudy
-    from ettrick.analysis.sweep.command import StudyRun
+    from ettrick.analysis.sweep.sweep import StudyRun
     from ettrick.analysis.sweep.task import Shard
     from ettrick.analysis.sweep.workers import ExecutorOptions
     from ettrick.analysis.terminal import ProgressBar
@@ -51,7 +51,7 @@ def load_study(
 ) -> LoadedStudy:
     """Return a study of which every value can be simulated, or end with one line per mistake."""
     from ettrick import sim
-    from ettrick.analysis.statistics.precision import Precision, ReplicationsError
+    from ettrick.analysis.contest.precision import Precision, ReplicationsError
     from ettrick.analysis.study import load
     from ettrick.analysis.study.load import first_look
 
@@ -105,9 +105,9 @@ def running(
     shard: Shard | None = None,
 ) -> Iterator[StudyRun]:
     """Yield a study ready to be simulated, with a bar; end with one line about what is wrong, or what stopped it."""
-    from ettrick.analysis.sweep.command import TROUBLE, workplace
     from ettrick.analysis.sweep.folder import FolderError
     from ettrick.analysis.sweep.journal import JournalError
+    from ettrick.analysis.sweep.sweep import TROUBLE, workplace
     from ettrick.analysis.terminal import ProgressBar
 
     progress = ProgressBar("tasks", quiet=quiet, lines=True)
@@ -176,8 +176,8 @@ def sweep(
     from ettrick.analysis.page.chapters.answers import sentences_of
     from ettrick.analysis.page.chapters.study import format_sweep
     from ettrick.analysis.study.load import against_metrics
-    from ettrick.analysis.sweep import command
     from ettrick.analysis.sweep.document import against_sweep
+    from ettrick.analysis.sweep.sweep import against_shard, format_shard, run_shard, run_sweep
 
     if replications is not None and precision is not None:
         refuse("--precision: is instead of --replications; give one of them")
@@ -189,11 +189,11 @@ def sweep(
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, shard=part, quiet=quiet or as_json) as place:
         if part is not None:
-            counts = command.run_shard(place)
-            say(json.dumps(counts) if as_json else command.format_shard(counts, part))
-            end(command.against_shard(counts))
+            counts = run_shard(place)
+            say(json.dumps(counts) if as_json else format_shard(counts, part))
+            end(against_shard(counts))
             return
-        content, files = command.run_sweep(place, command_line(), sentences_of)
+        content, files = run_sweep(place, command_line(), sentences_of)
     show_document(content, format_sweep, out, files, as_json=as_json)
     end(against_sweep(content))
 
@@ -250,9 +250,8 @@ def sensitivity(
     """
     from ettrick.analysis.metrics import METRICS
     from ettrick.analysis.page.chapters.sensitivity import against, format_sensitivity
-    from ettrick.analysis.sensitivity import sensitivity as find
-    from ettrick.analysis.sensitivity import sensitivity_document
-    from ettrick.analysis.sweep.command import keep
+    from ettrick.analysis.sweep.sensitivity import sensitivity as find
+    from ettrick.analysis.sweep.sweep import keep
     from ettrick.sim.yamlfile import suggest
 
     if metric and metric not in METRICS:
@@ -260,8 +259,14 @@ def sensitivity(
     loaded = load_study(study, set_, seed, yes=yes)
     where = where_to_run(executor, jobs, scheduler_address, scheduler_file)
     with running(loaded, where, out, overwrite=overwrite, quiet=quiet or as_json) as place:
-        found = find(place.campaign, method=method, samples=samples, metric=metric, replications=replications)
-        content = sensitivity_document(found, command=command_line())
+        content = find(
+            place.campaign,
+            command=command_line(),
+            method=method,
+            samples=samples,
+            metric=metric,
+            replications=replications,
+        )
         files = keep(place, content, "sensitivity.json")
     show_document(content, format_sensitivity, out, files, as_json=as_json)
     end(against(content))
@@ -296,7 +301,7 @@ def optimize(
     from ettrick.analysis.optimize.optimize import optimum_document
     from ettrick.analysis.optimize.problem import problem_of
     from ettrick.analysis.page.chapters.optimum import against, format_optimum
-    from ettrick.analysis.sweep.command import keep
+    from ettrick.analysis.sweep.sweep import keep
 
     loaded = load_study(study, set_, seed, yes=yes)
     with mistakes_in_lines():

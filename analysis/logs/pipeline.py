@@ -260,8 +260,8 @@ def _simulations(
 
 def _cost(folder: Path, document: FitDocument, progress: Progress) -> CostSummary | None:
     """Return what the failures cost, by running what was written; ``None`` if the job does not fit into the cluster."""
+    from ettrick.analysis.contest.precision import ReplicationsError
     from ettrick.analysis.ratios import ratios
-    from ettrick.analysis.statistics.precision import ReplicationsError
 
     found: dict[str, Any] = {}
     for at, name in enumerate((write.SCENARIO, "replay.yaml")):

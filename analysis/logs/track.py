@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis import runs
 from ettrick.analysis.amounts import percent_text
+from ettrick.analysis.contest import runs
 from ettrick.analysis.logs import estimate
 from ettrick.analysis.logs.events import incidents
 from ettrick.analysis.logs.pipeline import history_of, read

@@ -116,6 +116,10 @@ class Evaluator:
             self.trials.append(trial)
         return [known[_key(chosen)] for chosen in choices]
 
+    def labels(self, chosen: Sequence[AxisPosition]) -> dict[str, str]:
+        """Return the values of a combination by axis; empty for the scenario as it is."""
+        return {name: value.label for name, value in zip(self.problem.domains, chosen, strict=True)} if chosen else {}
+
     def known(self, chosen: Sequence[AxisPosition]) -> Trial | None:
         """Return the trial of a combination; ``None`` where it was not evaluated."""
         return next((trial for trial in self.trials if _key(trial.chosen) == _key(chosen)), None)

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ettrick.analysis.amounts import number_of
 from ettrick.analysis.metrics import PROBABILITIES, is_share
@@ -43,55 +43,35 @@ from ettrick.analysis.results.run import provenance
 from ettrick.analysis.statistics.estimates import with_width
 from ettrick.analysis.statistics.intervals import binomial_interval
 from ettrick.analysis.study.amounts import label_of, settings_text
+from ettrick.analysis.sweep.campaign import counted
 from ettrick.analysis.sweep.sweep import replications_of
 from ettrick.analysis.sweep.task import blocks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ettrick.analysis.optimize.evaluate import Member, Trial, TrialRanking
     from ettrick.analysis.optimize.problem import Problem
-    from ettrick.analysis.optimize.search import Edge, FormulaAnswer, Top
-    from ettrick.analysis.study.amounts import AxisPosition
+    from ettrick.analysis.optimize.search import Edge
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.sweep.campaign import Campaign
 
 # The answer on failures that had no part in finding it.
 
 
-class Confirmation(NamedTuple):
-    """What came of some combinations, and of the scenario as it is, on fresh failures.
-
-    Parameters
-    ----------
-    seed
-        Of the fresh failures, and of fresh draws of what is not known.
-    trials
-        The combinations, in the order in which they were given; the first is the answer.
-    gains
-        For each of `trials` and each aim, by how much it is better than the scenario as it is.
-    ahead
-        For each of `trials` and each aim, by how much it is better than the answer.
-    is_confirmed
-        Whether conditions surely hold, and the answer is surely better than the scenario as it is unless that misses a
-        condition; ``False`` where a condition surely fails, or the scenario as it is is surely better; ``None`` where
-        this is not resolved.
-    """
-
-    seed: int
-    trials: tuple[Trial, ...]
-    start: Trial
-    gains: tuple[tuple[DifferenceSummary | None, ...], ...]
-    ahead: tuple[tuple[DifferenceSummary | None, ...], ...]
-    is_confirmed: bool | None
-
-
-def confirm(bench: Evaluator, found: Sequence[Trial], replications: int) -> Confirmation:
-    """Return what some combinations come to with another seed, beside the scenario as it is.
+def confirm(bench: Evaluator, found: Sequence[Trial], replications: int) -> ConfirmationSummary:
+    """Return what some combinations come to with another seed, and draws, beside the scenario as it is.
 
     The best of many looks better than it is: noise that helped it is part of why it was chosen. Fresh failures owe it
     nothing. An answer that was searched for at the edge of a condition lies on either side of it by chance: a mean that
     misses the bound by less than its doubt denies nothing.
+
+    Returns
+    -------
+    ConfirmationSummary
+        ``confirmed`` is ``True`` if conditions surely hold, and the first combination is surely better than the
+        scenario as it is unless that misses a condition; ``False`` where a condition surely fails, or the scenario as
+        it is is surely better; ``None`` where this is not resolved.
 
     References
     ----------
@@ -106,16 +86,26 @@ def confirm(bench: Evaluator, found: Sequence[Trial], replications: int) -> Conf
     fresh = Evaluator(problem, dataclasses.replace(bench.campaign, loaded=loaded), replications)
     *trials, start = fresh.evaluate([*(trial.chosen for trial in found), ()])
     aims = problem.aims
-    gains = tuple(tuple(fresh.gain(trial, start, aim) for aim in aims) for trial in trials)
-    ahead = tuple(tuple(fresh.gain(trial, trials[0], aim) for aim in aims) for trial in trials)
-    return Confirmation(seed, tuple(trials), start, gains, ahead, _is_confirmed(trials[0], start, gains[0]))
+    return ConfirmationSummary(
+        seed=seed,
+        replications=max(trial.cell.stated.replications for trial in trials),
+        confirmed=_is_confirmed(trials[0], start, fresh.gain(trials[0], start, aims[0])),
+        trials=[
+            ConfirmedTrial(
+                **_trial(trial, fresh),
+                gain={aim.name: fresh.gain(trial, start, aim) for aim in aims},
+                ahead_of_answer={aim.name: fresh.gain(trial, trials[0], aim) for aim in aims},
+            )
+            for trial in trials
+        ],
+        as_it_is=TrialSummary(**_trial(start, fresh) | {"values": _as_it_is(bench)}),
+    )
 
 
-def _is_confirmed(answer: Trial, start: Trial, gains: Sequence[DifferenceSummary | None]) -> bool | None:
+def _is_confirmed(answer: Trial, start: Trial, gain: DifferenceSummary | None) -> bool | None:
     """Return whether the answer is what it was said to be: denied only where that is resolved, as it is confirmed."""
     if answer.verdict == "fails":
         return False
-    gain = gains[0]
     compared = gain is not None and start.is_met
     if compared and gain is not None and gain.resolved and gain.mean < 0:
         return False
@@ -158,12 +148,12 @@ def optimum_document(found: OptimizationResult, *, command: str) -> OptimizeDocu
         if len(ranking.order) > 1 and not found.front
         else None,
         as_good=_as_good(found),
-        top=None if found.top is None else _top(found.top, bench),
+        top=found.top,
         edge=None if found.edge is None else _edge(found.edge, bench),
         front=[FrontMember(**_trial(member.trial, bench), certain=member.is_certain) for member in found.front],
         trials=[TrialSummary(**_trial(trial, bench)) for trial in _in_order(bench)],
-        confirmation=None if found.confirmation is None else _confirmation(found.confirmation, bench),
-        closed_form=None if found.formula is None else _formula(found.formula, bench),
+        confirmation=found.confirmation,
+        closed_form=found.formula,
         closed_form_left_out=_without_formula(bench),
         assumptions=list(study.assumptions),
         warnings=_warnings(answers, bench),
@@ -178,7 +168,7 @@ def _neighbours(answer: Trial, bench: Evaluator) -> list[NeighbourSummary]:
         trial = bench.known(chosen)
         if trial is not None:
             status = "cannot run" if trial.trouble else "evaluated" if trial.is_usable else "misses a condition"
-            to = _labels(chosen, bench)[axis]
+            to = bench.labels(chosen)[axis]
             found.append(NeighbourSummary(axis=axis, to=to, status=status, reason=trial.trouble))
     return found
 
@@ -202,17 +192,13 @@ def _axis(name: str, bench: Evaluator) -> OptimizeAxis:
     return OptimizeAxis(title=title, noun=axis.noun, from_=ends[0], to=ends[1], size=domain.size)
 
 
-def _labels(chosen: Sequence[AxisPosition], bench: Evaluator) -> dict[str, str]:
-    return {name: value.label for name, value in zip(bench.problem.domains, chosen, strict=True)} if chosen else {}
-
-
 def _trial(trial: Trial, bench: Evaluator) -> dict[str, Any]:
     """Return the fields of a combination."""
     problem = bench.problem
     pairs = zip(problem.conditions, trial.bounded, trial.verdicts, strict=True)
     names = problem.domains if trial.chosen else ()
     return {
-        "values": _labels(trial.chosen, bench),
+        "values": bench.labels(trial.chosen),
         "numbers": {name: value.number for name, value in zip(names, trial.chosen, strict=True)},
         "aims": {
             aim.name: AimResult(mean=aimed.mean, ci95=with_width(aimed.interval))
@@ -259,47 +245,18 @@ def _as_good(found: OptimizationResult) -> EquivalentRange | None:
         return None
     trials = [trial for trial in _in_order(bench) if trial in ranking.as_good]
     return EquivalentRange(
-        values=[_labels(trial.chosen, bench) for trial in trials],
+        values=[bench.labels(trial.chosen) for trial in trials],
         loss_below=ranking.loss,
         replications_to_resolve=ranking.replications_to_resolve,
-    )
-
-
-def _top(top: Top, bench: Evaluator) -> TopSummary:
-    """Return where the curve is highest."""
-    (line,) = bench.problem.domains.values()
-    assert isinstance(line, NumericRange)
-    return TopSummary(
-        number=top.number, ci95=top.ci95, label=line.label(top.number), labels95=[line.label(end) for end in top.ci95]
     )
 
 
 def _edge(edge: Edge, bench: Evaluator) -> EdgeSummary:
     """Return up to where conditions hold."""
     return EdgeSummary(
-        surely_not=None if edge.surely_not is None else _labels(edge.surely_not.chosen, bench),
-        surely=None if edge.surely is None else _labels(edge.surely.chosen, bench),
-        islands=[_labels(trial.chosen, bench) for trial in edge.islands],
-    )
-
-
-def _confirmation(found: Confirmation, bench: Evaluator) -> ConfirmationSummary:
-    """Return what fresh failures say."""
-    names = [aim.name for aim in bench.problem.aims]
-
-    return ConfirmationSummary(
-        seed=found.seed,
-        replications=max(trial.cell.stated.replications for trial in found.trials),
-        confirmed=found.is_confirmed,
-        trials=[
-            ConfirmedTrial(
-                **_trial(trial, bench),
-                gain=dict(zip(names, gains, strict=True)),
-                ahead_of_answer=dict(zip(names, ahead, strict=True)),
-            )
-            for trial, gains, ahead in zip(found.trials, found.gains, found.ahead, strict=True)
-        ],
-        as_it_is=TrialSummary(**_trial(found.start, bench) | {"values": _as_it_is(bench)}),
+        surely_not=None if edge.surely_not is None else bench.labels(edge.surely_not.chosen),
+        surely=None if edge.surely is None else bench.labels(edge.surely.chosen),
+        islands=[bench.labels(trial.chosen) for trial in edge.islands],
     )
 
 
@@ -334,17 +291,6 @@ def _without_formula(bench: Evaluator) -> FormulaLeftOut | None:
     return FormulaLeftOut(combinations=len(reasons), reason=reasons[0][0]) if reasons else None
 
 
-def _formula(found: FormulaAnswer, bench: Evaluator) -> FormulaSummary:
-    """Return the closed form's answer."""
-    return FormulaSummary(
-        values=_labels(found.chosen, bench),
-        ettr=found.ettr,
-        ettr_of_answer=found.ettr_of_answer,
-        of_trials=found.is_of_trials,
-        assumptions=list(found.assumptions),
-    )
-
-
 _MOST_CONFIRMED = 8
 """Members of a front that are confirmed."""
 
@@ -371,10 +317,10 @@ class OptimizationResult:
     method: str
     ranking: TrialRanking
     front: tuple[Member, ...]
-    top: Top | None
+    top: TopSummary | None
     edge: Edge | None
-    confirmation: Confirmation | None
-    formula: FormulaAnswer | None
+    confirmation: ConfirmationSummary | None
+    formula: FormulaSummary | None
 
 
 def optimize(campaign: Campaign, *, trials: int | None = None, replications: int | None = None) -> OptimizationResult:
@@ -397,7 +343,7 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     problem = problem_of(campaign.loaded)
     replications = replications or replications_of(campaign.loaded.study)
     most = trials or problem.spec.trials
-    count = _counted(campaign.progress, _expected_tasks(problem, most, replications))
+    count = counted(campaign.progress, _expected_tasks(problem, most, replications))
     bench = Evaluator(problem, dataclasses.replace(campaign, progress=count), replications)
     method, top, edge = _look(bench, most)
     ranking = rank_trials(bench)
@@ -410,13 +356,6 @@ def optimize(campaign: Campaign, *, trials: int | None = None, replications: int
     confirmation = confirm(bench, looked_at, problem.spec.confirm) if looked_at else None
     formula = formula_answer(bench, looked_at[0] if looked_at else None)
     return OptimizationResult(bench, method, ranking, front, top, edge, confirmation, formula)
-
-
-def _line_of(problem: Problem) -> NumericRange | None:
-    """Return the only axis of a problem with one aim, if it has numbers."""
-    domain, *others = problem.domains.values()
-    is_line = not others and len(problem.aims) == 1 and isinstance(domain, NumericRange)
-    return domain if is_line and isinstance(domain, NumericRange) else None
 
 
 def _is_small(problem: Problem) -> bool:
@@ -435,10 +374,10 @@ def _expected_tasks(problem: Problem, trials: int, replications: int) -> int:
     return tasks * len(problem.draws)
 
 
-def _look(bench: Evaluator, trials: int) -> tuple[str, Top | None, Edge | None]:
+def _look(bench: Evaluator, trials: int) -> tuple[str, TopSummary | None, Edge | None]:
     """Evaluate combinations by the method that suits the problem; return it, and what it says of an only axis."""
     problem = bench.problem
-    line, aim = _line_of(problem), problem.aims[0]
+    line, aim = problem.line, problem.aims[0]
     method, top = "search", None
     if line is not None and aim.is_axis:
         method = "edge"
@@ -454,19 +393,6 @@ def _look(bench: Evaluator, trials: int) -> tuple[str, Top | None, Edge | None]:
         # A curve between two ends has its own way to look beside its top.
         close(bench)
     return method, top, edge_of(bench, aim) if method == "edge" else None
-
-
-def _counted(progress: Callable[[int, int | None], None], expected: int) -> Callable[[int, int | None], None]:
-    """Return a progress of several orders to simulate that counts on from one to the next, to what is expected."""
-    before = 0
-
-    def count(done: int, total: int | None) -> None:
-        nonlocal before
-        progress(before + done, max(expected, before + (total or done)))
-        if done == total:
-            before += done
-
-    return count
 
 
 # Why fresh failures confirm an answer, deny it, or do neither, and what would resolve it.

@@ -224,6 +224,12 @@ class Problem:
             size *= domain.size
         return size
 
+    @property
+    def line(self) -> NumericRange | None:
+        """The only axis of a problem with one aim, if it has numbers."""
+        domain, *others = self.domains.values()
+        return domain if not others and len(self.aims) == 1 and isinstance(domain, NumericRange) else None
+
     def neighbours(self, chosen: Sequence[AxisPosition]) -> list[tuple[tuple[AxisPosition, ...], str]]:
         """Return the choices that differ from one in the next value of one axis, each with that axis."""
         return [

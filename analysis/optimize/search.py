@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import warnings
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ettrick import sim
+from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.optimize.evaluate import rank_trials
 from ettrick.analysis.optimize.problem import NumericRange
+from ettrick.analysis.results.models import FormulaSummary, TopSummary
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
-from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.table import drawn_table
 
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from ettrick.analysis.optimize.evaluate import Evaluator, Trial
     from ettrick.analysis.results.models import Aim
-    from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition
 
     FloatArray = npt.NDArray[np.float64]
@@ -147,20 +148,6 @@ COARSE = 7
 _ROUNDS = 16
 
 
-class Top(NamedTuple):
-    """Where the curve through the trials is highest.
-
-    Parameters
-    ----------
-    ci95
-        Its interval, by the jackknife over replications; over draws, over these and replications. It ends where the
-        line does.
-    """
-
-    number: float
-    ci95: Interval
-
-
 class Edge(NamedTuple):
     """Up to where conditions hold, the better side of the axis first.
 
@@ -182,7 +169,7 @@ class Edge(NamedTuple):
     islands: tuple[Trial, ...]
 
 
-def climb(bench: Evaluator, line: NumericRange, aim: Aim) -> Top | None:
+def climb(bench: Evaluator, line: NumericRange, aim: Aim) -> TopSummary | None:
     """Evaluate values around the best until those beside it are not resolved as worse, or nothing lies between.
 
     A coarse look at the whole line, then the gaps on both sides of the best are halved, on common failures. At the end
@@ -190,7 +177,7 @@ def climb(bench: Evaluator, line: NumericRange, aim: Aim) -> Top | None:
 
     Returns
     -------
-    Top or None
+    TopSummary or None
         ``None`` for whole numbers and steps, and where the values around the best have no top between them.
 
     References
@@ -207,14 +194,17 @@ def climb(bench: Evaluator, line: NumericRange, aim: Aim) -> Top | None:
         best = ranking.order[0]
         at = trials.index(best)
         sides = [trials[index] for index in (at - 1, at + 1) if 0 <= index < len(trials)]
-        if all(side in ranking.as_good for side in sides):
+        middles = _middles_beside(line, [trial.chosen[0] for trial in trials], at)
+        if all(side in ranking.as_good for side in sides) or not middles:
             break
-        gaps = [sorted((side, best), key=place) for side in sides]
-        middles = [line.between(low.chosen[0], high.chosen[0]) for low, high in gaps]
-        if not any(middles):
-            break
-        bench.evaluate([(middle,) for middle in middles if middle is not None])
+        bench.evaluate([(middle,) for middle in middles])
     return None if line.size is not None else _climb_to_top(bench, line, aim)
+
+
+def _middles_beside(line: NumericRange, values: Sequence[AxisPosition], at: int) -> list[AxisPosition]:
+    """Return the middles of the gaps on both sides of one of some values in order, where something lies between."""
+    gaps = [sorted((at, index)) for index in (at - 1, at + 1) if 0 <= index < len(values)]
+    return [middle for low, high in gaps if (middle := line.between(values[low], values[high])) is not None]
 
 
 def walk_to_edge(bench: Evaluator, line: NumericRange, aim: Aim) -> Edge:
@@ -277,7 +267,7 @@ def _first_of_run(trials: Sequence[Trial], is_good: Callable[[Trial], bool]) -> 
     return len(trials) - count if count else None
 
 
-def _climb_to_top(bench: Evaluator, line: NumericRange, aim: Aim) -> Top | None:
+def _climb_to_top(bench: Evaluator, line: NumericRange, aim: Aim) -> TopSummary | None:
     """Evaluate the top of the curve through the best, what is as good, and one value more on each side; return it."""
     trials = [trial for trial in _along(bench, place) if trial.is_usable]
     ranking = rank_trials(bench)
@@ -296,7 +286,8 @@ def _climb_to_top(bench: Evaluator, line: NumericRange, aim: Aim) -> Top | None:
     number, low, high = (math.exp(end) if line.is_log else end for end in (middle, middle - half, middle + half))
     bench.evaluate([(line.value(number),)])
     first, last = line.ends
-    return Top(number, (max(low, first), min(high, last)))
+    ends = max(low, first), min(high, last)
+    return TopSummary(number=number, ci95=ends, label=line.label(number), labels95=[line.label(end) for end in ends])
 
 
 def _table(bench: Evaluator, trial: Trial, aim: Aim) -> FloatArray | None:
@@ -350,34 +341,12 @@ def _highest(x: FloatArray, y: FloatArray) -> float | None:
 _OF_ETTR = ("ettr", "goodput", "effective_mfu")
 
 
-class FormulaAnswer(NamedTuple):
-    """What the closed form calls the best.
-
-    Parameters
-    ----------
-    ettr
-        ETTR there, by the closed form [-].
-    ettr_of_answer
-        ETTR of the answer of the search, by the closed form [-]; ``None`` where there is none.
-    assumptions
-        What the closed form takes for granted and the scenario breaks.
-    is_of_trials
-        Whether only trials were looked at, not the whole domain.
-    """
-
-    chosen: tuple[AxisPosition, ...]
-    ettr: float
-    ettr_of_answer: float | None
-    assumptions: tuple[str, ...]
-    is_of_trials: bool
-
-
-def formula_answer(bench: Evaluator, answer: Trial | None) -> FormulaAnswer | None:
+def formula_answer(bench: Evaluator, answer: Trial | None) -> FormulaSummary | None:
     """Return what the closed form calls the best, at the central values of what is unknown, conditions aside.
 
     Returns
     -------
-    FormulaAnswer or None
+    FormulaSummary or None
         ``None`` where what counts is not ETTR or a constant times it, and where there is no closed form.
     """
     problem = bench.problem
@@ -389,47 +358,41 @@ def formula_answer(bench: Evaluator, answer: Trial | None) -> FormulaAnswer | No
         point = Point(0, 0, 0, problem.values(chosen, 0))
         return sim.closed_form(sim.prepare(problem.loaded.template.scenario(problem.loaded.overrides(point))))
 
-    domains = list(problem.domains.values())
-    is_line = len(domains) == 1 and isinstance(domains[0], NumericRange)
-    if is_line and isinstance(domains[0], NumericRange):
-        value = _highest_of_formula(domains[0], lambda value: form((value,)).ettr)
-        best: tuple[AxisPosition, ...] | None = None if value is None else (value,)
+    line = problem.line
+    best: tuple[AxisPosition, ...] | None = None
+    if line is not None:
+        value = _highest_of_formula(line, lambda value: form((value,)).ettr)
+        best = None if value is None else (value,)
     else:
-        known = [trial for trial in bench.candidates if trial.cell.stated.formula is not None]
-        best = max(known, key=lambda trial: trial.cell.stated.formula or 0.0).chosen if known else None
+        trials = [trial for trial in bench.candidates if trial.cell.stated.formula is not None]
+        best = max(trials, key=lambda trial: trial.cell.stated.formula or 0.0).chosen if trials else None
     if best is None:
         return None
     found = form(best)
     if found.ettr is None:
         return None
     of_answer = None if answer is None else form(answer.chosen).ettr
-    return FormulaAnswer(best, found.ettr, of_answer, found.assumptions, not is_line)
+    return FormulaSummary(
+        values=bench.labels(best),
+        ettr=found.ettr,
+        ettr_of_answer=of_answer,
+        of_trials=line is None,
+        assumptions=list(found.assumptions),
+    )
 
 
 def _highest_of_formula(line: NumericRange, ettr: Callable[[AxisPosition], float | None]) -> AxisPosition | None:
     """Return the value of a line at which a formula is highest, as the search of simulations would without noise."""
     known: dict[str, tuple[float, AxisPosition]] = {}
-
-    def look(value: AxisPosition) -> None:
-        try:
-            found = ettr(value)
-        except (sim.ScenarioError, sim.PathError):
-            found = None
-        if found is not None:
-            known[repr(value.settings)] = found, value
-
-    for value in line.spread(COARSE):
-        look(value)
-    while known:
-        trials = sorted((value for _, value in known.values()), key=lambda value: value.number or 0.0)
-        best = max(known.values(), key=lambda pair: pair[0])[1]
-        at = trials.index(best)
-        sides = [sorted((at, index)) for index in (at - 1, at + 1) if 0 <= index < len(trials)]
-        middles = [line.between(trials[low], trials[high]) for low, high in sides]
+    values = line.spread(COARSE)
+    while True:
         before = len(known)
-        for middle in middles:
-            if middle is not None:
-                look(middle)
+        for value in values:
+            with contextlib.suppress(sim.ScenarioError, sim.PathError):
+                if (found := ettr(value)) is not None:
+                    known[repr(value.settings)] = found, value
         if len(known) == before:
-            return best
-    return None
+            return max(known.values(), key=lambda pair: pair[0])[1] if known else None
+        along = sorted((value for _, value in known.values()), key=lambda value: value.number or 0.0)
+        best = max(known.values(), key=lambda pair: pair[0])[1]
+        values = _middles_beside(line, along, along.index(best))

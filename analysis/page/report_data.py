@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ettrick import sim
 from ettrick.analysis.amounts import phrases
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.fleet import FEWEST_REPLICATIONS
 from ettrick.analysis.page.chapters.answers import chosen_cells
 from ettrick.analysis.page.sourced import COMPARE, FIT, OPTIMIZE, RUN, SENSITIVITY, VALIDATE
@@ -30,7 +31,6 @@ from ettrick.analysis.results.models import (
     with_todays_names,
 )
 from ettrick.analysis.results.run import checksum, document, scenario_digest
-from ettrick.analysis.runs import replicate
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.load import RESOLVED, load_study
 from ettrick.sim import catalog
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ettrick.analysis.parts import Document
-    from ettrick.analysis.runs import Ensemble
+    from ettrick.analysis.results.ensemble import Ensemble
     from ettrick.analysis.study.axis import Axis
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.sim import Prepared, PreparedJob, Scenario

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ettrick.analysis.metrics import Weight
-    from ettrick.analysis.runs import Ensemble
+    from ettrick.analysis.results.ensemble import Ensemble
     from ettrick.sim import Attempt, FleetAccount, FleetResult, Prepared, PreparedStream, Ratio
     from ettrick.sim.scenario.streams import Arrival
 
@@ -70,12 +70,12 @@ def settled(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]) -> S
     Of few replications intervals are those of batch means. Where the queue grows without end, what depends on it has no
     mean: it would be one of the horizon.
     """
-    tally, growth = ensemble.tally, growth_of(ensemble.tally.queues)
+    growth = growth_of(ensemble.queues)
     summaries, batch_count, intervals = dict(metrics), 0, "replications"
     correlated: list[str] = []
-    if tally.replications < FEWEST_REPLICATIONS:
-        rows = batches(ensemble.prepared, tally.first_fleets)
-        batch_count = len(rows) if len(rows) >= BATCHES * len(tally.first_fleets) else 0
+    if len(ensemble.rows) < FEWEST_REPLICATIONS:
+        rows = batches(ensemble.prepared, ensemble.first_fleets)
+        batch_count = len(rows) if len(rows) >= BATCHES * len(ensemble.first_fleets) else 0
         intervals = "batch means" if batch_count else "none"
         changed, correlated = _by_batch_means(ensemble, metrics, rows[:batch_count])
         summaries |= changed
@@ -97,17 +97,17 @@ def _by_batch_means(
 
     Few replications are few, but they are independent: of several, what batches do not tell keeps its interval.
     """
-    prepared, tally = ensemble.prepared, ensemble.tally
-    single = _of_single_jobs(prepared, tally.first_fleets[0])
+    prepared = ensemble.prepared
+    single = _of_single_jobs(prepared, ensemble.first_fleets[0])
     changed, correlated = {}, []
-    for name in fleet_ratios(prepared, tally.first_fleets[0]):
+    for name in fleet_ratios(prepared, ensemble.first_fleets[0]):
         if name not in metrics or name == "fairness":  # of few jobs shares are less even than of many
             continue
         ratios = [] if name in single else [row[name] for row in rows if name in row]
         interval = _of_batches(ratios)
         if interval is None and "@" not in name and _has_spread(ratios):
             correlated.append(name)
-        if interval is not None or tally.replications == 1:
+        if interval is not None or len(ensemble.rows) == 1:
             changed[name] = _with_interval(ensemble, name, metrics[name], interval)
     return changed, correlated
 
@@ -199,7 +199,7 @@ def _has_spread(ratios: Sequence[Ratio]) -> bool:
 
 def fleet_found(ensemble: Ensemble, found: Settled) -> models.FleetSummary:
     """Return the part of a document that is about streams of jobs."""
-    prepared, fleet = ensemble.prepared, ensemble.tally.fleet
+    prepared, fleet = ensemble.prepared, ensemble.fleet
     count = fleet.replications
     groups: dict[str, dict[str, models.GroupSummary]] = {}
     for (by, name), accounts in slices(prepared, {*fleet.jobs}).items():
@@ -330,7 +330,7 @@ def _stops(fleet: FleetResult) -> list[models.StopsSummary]:
 
 def services_found(ensemble: Ensemble, metrics: Mapping[str, parts.MetricSummary]) -> dict[str, models.ServiceSummary]:
     """Return the part of a document that is about services."""
-    prepared, fleet = ensemble.prepared, ensemble.tally.fleet
+    prepared, fleet = ensemble.prepared, ensemble.fleet
     count, found, several = fleet.replications, {}, len(prepared.services) > 1
     for plan, examined in zip(prepared.services, services_of(prepared), strict=True):
         sums = dict(zip(SERVICE_SUMS, (fleet.services[plan.index] / count).T, strict=True))
@@ -454,7 +454,7 @@ def _blank(value: float | None) -> float | str:
 
 
 def _ledger_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
-    prepared, fleet = ensemble.prepared, ensemble.tally.fleet
+    prepared, fleet = ensemble.prepared, ensemble.fleet
     yield ("variant", "replication", "t0", "t1", "account", *BY, "bucket", "cause", "via", "gpu_s")
     for key, row in fleet.ledger.items():
         groups = [""] * len(BY) if key.account == CLUSTER else [group_of(prepared, by, key.account) for by in BY]
@@ -466,7 +466,7 @@ def _ledger_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequenc
 
 
 def _series_table(ensemble: Ensemble, _: models.RunDocument) -> Iterator[Sequence[object]]:
-    prepared, fleet = ensemble.prepared, ensemble.tally.fleet
+    prepared, fleet = ensemble.prepared, ensemble.fleet
     yield ("variant", "replication", "t0", "t1", "entity", "quantity", "value")
     rows = {("cluster", name): row for name, row in _series(fleet).items()}
     for key, spent in fleet.ledger.items() if len(prepared.tenants) > 1 else ():

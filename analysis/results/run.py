@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.runs import Ensemble, JobTally, RunAccumulator
+    from ettrick.analysis.results.ensemble import Ensemble, JobTally
     from ettrick.analysis.statistics.estimates import Interval
     from ettrick.sim import Prepared, Ratio, Scenario, TargetPlan
     from ettrick.sim.steps.power import Facility, PowerState
@@ -148,7 +148,7 @@ def document(
     ensemble: Ensemble, *, command: str, bands: Mapping[str, Interval | None] | None = None
 ) -> models.RunDocument:
     """Return the document of a run."""
-    prepared, tally = ensemble.prepared, ensemble.tally
+    prepared = ensemble.prepared
     names = [NO_FAILURE, *(source.name for source in prepared.sources)]
     units, gpus = prepared.units, prepared.gpus_per_node
     found = settled(ensemble, _metrics(prepared, ensemble.rows, bands or {}, ensemble.controls))
@@ -159,28 +159,28 @@ def document(
     domains = None
     if units is not None:
         size = len(units.nodes[0])
-        domains = nodes_down(tally.unit_down_times, len(units.nodes), gpus * size, prepared.spares // size)
+        domains = nodes_down(ensemble.unit_down_times, len(units.nodes), gpus * size, prepared.spares // size)
     return models.RunDocument(
         format=parts.FORMAT,
         scenario=prepared.name,
         engine="des",
         replications=len(ensemble.rows),
-        interrupted=tally.interrupted,
+        interrupted=ensemble.interrupted,
         seed=prepared.seed,
         initial=prepared.scenario.initial,
         horizon_s=prepared.horizon,
         warmup_s=prepared.warmup,
         metrics=metrics,
-        time_shares=_time_shares(tally.requested, tally.buckets),
+        time_shares=_time_shares(ensemble.requested, ensemble.buckets),
         cluster_shares=_cluster_shares(ensemble),
         interruptions_by_cause=_by_cause(ensemble, names),
         loss_gpu_s=_losses(ensemble, names),
         repair_from={source.name: source.repair_from for source in prepared.sources if source.repair_from},
         counts=_counts(ensemble),
-        nodes_down=nodes_down(tally.down_times, prepared.serving, gpus, prepared.spares) or models.EmptyRun(),
+        nodes_down=nodes_down(ensemble.down_times, prepared.serving, gpus, prepared.spares) or models.EmptyRun(),
         domains_down=domains,
-        energy=energy_of(tally),
-        cost=cost_of(tally),
+        energy=energy_of(ensemble),
+        cost=cost_of(ensemble),
         windows=_windows(ensemble),
         closed_form=describe_closed_form(prepared, ensemble),
         step=describe_step(prepared, 0),
@@ -286,13 +286,13 @@ def _time_shares(total: float, sums: npt.NDArray[np.float64]) -> dict[str, float
 
 
 def _cluster_shares(ensemble: Ensemble) -> dict[str, float]:
-    shares = ensemble.tally.cluster / ensemble.tally.owned
+    shares = ensemble.cluster / ensemble.owned
     return dict(zip(CLUSTER_BUCKETS, shares.tolist(), strict=True))
 
 
 def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, parts.EventCount]:
     rows = {}
-    for name, counts in zip(names[1:], ensemble.tally.interruptions, strict=True):
+    for name, counts in zip(names[1:], ensemble.interruptions, strict=True):
         summary = summarise(counts)
         interval = possible("interruptions", summary.mean_ci95)
         rows[name] = parts.EventCount(mean=summary.mean or 0.0, mean_ci95=interval, std=summary.std)
@@ -300,7 +300,7 @@ def _by_cause(ensemble: Ensemble, names: Sequence[str]) -> dict[str, parts.Event
 
 
 def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    mean = ensemble.tally.losses / len(ensemble.rows)
+    mean = ensemble.losses / len(ensemble.rows)
     buckets = [bucket for bucket in range(len(JOB_BUCKETS)) if bucket != Bucket.PRODUCTIVE]
     return {
         name: {JOB_BUCKETS[bucket]: float(mean[bucket, index]) for bucket in buckets}
@@ -310,13 +310,13 @@ def _losses(ensemble: Ensemble, names: Sequence[str]) -> dict[str, dict[str, flo
 
 
 def _counts(ensemble: Ensemble) -> dict[str, float]:
-    counts = {name: number / len(ensemble.rows) for name, number in ensemble.tally.counts.items()}
+    counts = {name: number / len(ensemble.rows) for name, number in ensemble.counts.items()}
     return {**counts, "merged_intervals": ensemble.prepared.merged_intervals}
 
 
 def _windows(ensemble: Ensemble) -> list[models.RunWindow]:
     windows = []
-    for sums, (replications, start, end) in zip(ensemble.tally.windows, ensemble.tally.reached, strict=True):
+    for sums, (replications, start, end) in zip(ensemble.windows, ensemble.reached, strict=True):
         shares = _time_shares(float(sums.sum()), sums)
         windows.append(
             models.RunWindow(
@@ -344,7 +344,7 @@ def _per_job(ensemble: Ensemble) -> dict[str, models.JobSummary]:
             given_up_for=dict(Counter(ensemble.prepared.sources[cause - 1].name for _, cause, _ in mine.given_up)),
             never_arrived=mine.never_arrived,
         )
-        for plan, mine in zip(ensemble.prepared.jobs, ensemble.tally.jobs, strict=True)
+        for plan, mine in zip(ensemble.prepared.jobs, ensemble.jobs, strict=True)
     }
 
 
@@ -368,7 +368,7 @@ def _notes(ensemble: Ensemble, fleet: models.FleetSummary, metrics: Mapping[str,
     prepared = ensemble.prepared
     count = len(ensemble.rows)
     notes = list(fleet_notes(fleet, count))
-    for plan, mine in zip(prepared.jobs, ensemble.tally.jobs, strict=True):
+    for plan, mine in zip(prepared.jobs, ensemble.jobs, strict=True):
         if mine.waiting:
             notes.append(f"job '{plan.name}' never got its nodes in {mine.waiting} of {count} replications")
         if mine.censored:
@@ -453,13 +453,13 @@ def nodes_down(times: Mapping[int, float], nodes: int, gpus: int = 1, spares: in
 # What a run took, by what drew it and by what it was paid for.
 
 
-def energy_of(tally: RunAccumulator) -> models.Energy | None:
+def energy_of(ensemble: Ensemble) -> models.Energy | None:
     """Return what drew the energy of a mean replication; ``None`` where a node's power is not known."""
-    facility = tally.prepared.upkeep.facility
+    facility = ensemble.prepared.upkeep.facility
     if facility is None:
         return None
-    nodes = {bucket: float(np.mean(tally.amounts[f"energy.{bucket}"])) for bucket in CLUSTER_BUCKETS}
-    seconds = float(np.mean(tally.amounts["seconds"]))
+    nodes = {bucket: float(np.mean(ensemble.amounts[f"energy.{bucket}"])) for bucket in CLUSTER_BUCKETS}
+    seconds = float(np.mean(ensemble.amounts["seconds"]))
     whole = facility_energy(sum(nodes.values()), facility.network * seconds, facility.storage * seconds, facility.pue)
     node = facility.node
     return models.Energy(
@@ -474,7 +474,7 @@ def energy_of(tally: RunAccumulator) -> models.Energy | None:
         node=models.NodePowerSummary(
             idle_w=node.idle, training_w=node.training, gpus=node.gpus, measured=node.measured, source=node.source
         ),
-        assumptions=_assumptions(tally.prepared, facility, tally.cluster),
+        assumptions=_assumptions(ensemble.prepared, facility, ensemble.cluster),
     )
 
 
@@ -505,14 +505,14 @@ def _worded(state: PowerState) -> str:
     return f"{100 * state.utilisation:g} % of the way from idle to training"
 
 
-def cost_of(tally: RunAccumulator) -> models.ClusterCost | None:
+def cost_of(ensemble: Ensemble) -> models.ClusterCost | None:
     """Return the cost of a mean replication by what it is paid for; ``None`` without prices."""
-    cost = tally.prepared.upkeep.cost
+    cost = ensemble.prepared.upkeep.cost
     if cost is None:
         return None
     amounts = {
         name.removeprefix("cost."): float(np.mean(spent))
-        for name, spent in tally.amounts.items()
+        for name, spent in ensemble.amounts.items()
         if name.startswith("cost.")
     }
     return models.ClusterCost(
@@ -520,5 +520,5 @@ def cost_of(tally: RunAccumulator) -> models.ClusterCost | None:
         allocation=cost.allocation,
         **amounts,
         total=math.fsum(amounts.values()),
-        repairs={part: number / tally.replications for part, number in sorted(tally.repairs.items())},
+        repairs={part: number / len(ensemble.rows) for part, number in sorted(ensemble.repairs.items())},
     )

@@ -114,12 +114,6 @@ class ControlVariates:
         return count, time, known, every
 
 
-def of_all(controls: Sequence[tuple[float, ...] | None]) -> list[tuple[float, ...]]:
-    """Return the numbers of all replications; none if they are not known of every one."""
-    known = [numbers for numbers in controls if numbers is not None]
-    return known if len(known) == len(controls) else []
-
-
 def of_pair(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> FloatArray:
     """Return the controls of a difference from those of both variants, shape (n, 6); empty if either is.
 

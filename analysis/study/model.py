@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Union
 from pydantic import Field, model_validator
 
 from ettrick.analysis.amounts import dimension_of
+from ettrick.analysis.contest.precision import Precision, ReplicationsError
 from ettrick.analysis.metrics import METRICS, is_share
-from ettrick.analysis.statistics.precision import Precision, ReplicationsError
 from ettrick.analysis.study.axis import Axis, check_paths
 from ettrick.analysis.study.designs import DESIGNS, AnyDesign, Grid
 from ettrick.analysis.study.distributions import DISTRIBUTIONS

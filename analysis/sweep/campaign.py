@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ettrick import sim
-from ettrick.analysis.runs import LazyRows
+from ettrick.analysis.results.ensemble import LazyRows
 from ettrick.analysis.study.table import JobRate, PointResult
 from ettrick.analysis.sweep.task import Context, Task, blocks, key_of, model_digest
 from ettrick.sim import Ratio
@@ -68,13 +68,13 @@ class Campaign:
         packages = self.loaded.packages
         return Context(pickle.dumps(self.loaded.template), self.loaded.digest, model_digest(packages), 0, packages)
 
-    def tasks(self, point: Point, replications: int, first: int = 0) -> list[Task]:
-        """Return the tasks of some replications of a point."""
+    def tasks(self, point: Point, replications: int) -> list[Task]:
+        """Return the tasks of the first replications of a point."""
         overrides, context = self.loaded.overrides(point), self.context
         changes = self.loaded.inputs.with_digests(overrides)
         return [
             Task(key_of(context, changes, start, count), point.number, overrides, start, count)
-            for start, count in blocks(first, replications)
+            for start, count in blocks(0, replications)
         ]
 
     def simulate(self, points: Iterable[Point], replications: int) -> None:
@@ -96,18 +96,42 @@ class Campaign:
         """
         keys = (task.key for point in points for task in self.tasks(point, replications))
         mine = {key for key in keys if self.mine(key)}
-        missing = {key for key in mine if not self.journal.has_result(key)}
-        if missing:
-            share = len(missing) / len(blocks(0, replications))
-            self.planned.append(share * replications * self._events_of(points))
-            sim.check_work(math.fsum(self.planned), self.loaded.most_events)
-        total, done = len(mine), len(mine) - len(missing)
+        total, missing = len(mine), sum(not self.journal.has_result(key) for key in mine)
         del mine
-        context = self.prepared_for(points, round(share * replications)) if missing else self.context
-        for record in self.worker_pool.run(self._asked(points, replications, missing), context):
+        context = self.context
+        if missing:
+            count = missing / len(blocks(0, replications)) * replications
+            self.planned.append(count * self._events_of(points))
+            sim.check_work(math.fsum(self.planned), self.loaded.most_events)
+            context = self.prepared_for(points, round(count))
+        self.complete(((point, replications) for point in points), context, total - missing, total)
+
+    def complete(
+        self, goals: Iterable[tuple[Point, int]], context: Context, done: int = 0, total: int | None = None
+    ) -> int:
+        """Simulate what the journal lacks of the first replications of points, and return how many tasks are done.
+
+        Parameters
+        ----------
+        goals
+            Points, each with how many replications it is to have.
+        done, total
+            Tasks that were done before, and all of them if that is known.
+        """
+        for record in self.worker_pool.run(self._missing(goals), context):
             self.journal.add(record)
             done += 1
             self.progress(done, total)
+        return done
+
+    def _missing(self, goals: Iterable[tuple[Point, int]]) -> Iterator[Task]:
+        """Yield the tasks of points that the journal lacks, each once."""
+        sent: set[str] = set()
+        for point, replications in goals:
+            for task in self.tasks(point, replications):
+                if task.key not in sent and self.mine(task.key) and not self.journal.has_result(task.key):
+                    sent.add(task.key)
+                    yield task
 
     def prepared_for(self, points: Iterable[Point], replications: int) -> Context:
         """Return what tasks share of which there are so many replications in all.
@@ -133,14 +157,6 @@ class Campaign:
                     found.append(sim.examine(scenario).expected_events)
         return math.fsum(found) / len(found) if found else 0.0
 
-    def _asked(self, points: Iterable[Point], replications: int, missing: set[str]) -> Iterator[Task]:
-        """Yield the tasks of points that are missing, each once."""
-        for point in points:
-            for task in self.tasks(point, replications):
-                if task.key in missing:
-                    missing.remove(task.key)
-                    yield task
-
     def outcome(self, point: Point, replications: int, metrics: Sequence[str] = ()) -> PointResult:
         """Return what the journal has of the first replications of a point.
 
@@ -150,6 +166,19 @@ class Campaign:
             Those to be kept; without any, all.
         """
         return outcome_of(point, [self.journal.get(task.key) for task in self.tasks(point, replications)], metrics)
+
+
+def counted(progress: Callable[[int, int | None], None], expected: int) -> Callable[[int, int | None], None]:
+    """Return a progress of several orders to simulate that counts on from one to the next, to what is expected."""
+    before = 0
+
+    def count(done: int, total: int | None) -> None:
+        nonlocal before
+        progress(before + done, max(expected, before + (total or done)))
+        if done == total:
+            before += done
+
+    return count
 
 
 def outcome_of(point: Point, records: Iterable[Record], metrics: Sequence[str] = ()) -> PointResult:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import TYPE_CHECKING, Any
 
-from ettrick.analysis.at_equal import table_lines
+from ettrick.analysis.amounts import amount_text
+from ettrick.analysis.contest.compare import AS_GIVEN, DIVIDED, TITLES, Equal
 from ettrick.analysis.parts import FORMAT
 from ettrick.analysis.results.models import (
     AnswerSummary,
@@ -22,6 +24,7 @@ from ettrick.analysis.results.run import provenance
 from ettrick.analysis.study.table import summary_of
 from ettrick.analysis.sweep.task import model_digest
 from ettrick.sim import plugins
+from ettrick.sim.units import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 10
 """Points that are named when something is wrong with many."""
+
+_MOST_SIZES = 6
+"""Cells of a study whose sizes are named one by one; of more, the smallest and the largest."""
 
 
 def sweep_document(loaded: LoadedStudy, table: StudyTable, *, command: str) -> SweepDocument:
@@ -226,3 +232,42 @@ def _notes(cells: Sequence[CellSummary]) -> list[str]:
 def _of(count: int, total: int) -> str:
     """Return a number of cells, and of how many."""
     return f"{count} of {total} {'cell' if total == 1 else 'cells'}"
+
+
+# What unlike clusters are compared at.
+
+
+def table_lines(kind: Equal, table: StudyTable) -> list[str]:
+    """Return what was divided by what for the cells of a study, whose headline is the first metric, in words."""
+    metric = table.metrics[0]
+    sizes = [
+        (_mean_size(cell, metric), _label(table, cell)) for cell in table.running if cell.stated.metrics.get(metric)
+    ]
+    if not sizes:
+        return [f"at equal {TITLES[kind]}: no point has a {metric}"]
+    listed = sizes if len(sizes) <= _MOST_SIZES else [min(sizes), max(sizes)]
+    unit = _SIZES[metric][2] or table.currency
+    parts = "; ".join(f"{label}: {amount_text(size)} {unit}" for size, label in listed)
+    between = "" if listed is sizes else " (the smallest and the largest)"
+    lines = [f"at equal {TITLES[kind]}: {DIVIDED[metric]}. In a mean replication{between}: {parts}"]
+    return [*lines, AS_GIVEN] if len({size for size, _ in sizes}) > 1 else lines
+
+
+_SIZES = {
+    "tokens_per_gpu_day": (1, 1.0, "GPU-days"),
+    "cluster_goodput": (1, DAY, "GPU-days"),
+    "tokens_per_mw_day": (1, 1.0, "MW-days"),
+    "cost_per_token": (0, 1.0, ""),
+}
+"""Which entry of a ratio is what was taken, what one of its unit is, and what that is called; empty for money."""
+
+
+def _mean_size(cell: Cell, metric: str) -> float:
+    """Return what a cell took in a mean replication."""
+    ratios, (entry, size, _) = cell.stated.metrics[metric], _SIZES[metric]
+    return math.fsum(ratio[entry] for ratio in ratios) / len(ratios) / size
+
+
+def _label(table: StudyTable, cell: Cell) -> str:
+    """Return what a cell is, in words."""
+    return ", ".join(f"{table.title(axis)} {value.label}" for axis, value in zip(table.axes, cell.values, strict=True))

@@ -183,84 +183,19 @@ class Journal:
 
 
 def _record(line: bytes) -> Record | None:
-    """Return the outcome in a line; ``None`` if there is none, or it is not as it was written.
-
-    Lines of earlier versions have no checksum: of these everything that is read later must be of its type.
-    """
+    """Return the outcome in a line; ``None`` if there is none, or it is not as it was written."""
     text = line.rstrip()
     checksum = _CHECKSUM.search(text)
-    if checksum:
-        text = text[: checksum.start()] + b"}"
-        if zlib.crc32(text) != int(checksum[1], 16):
-            return None
+    if checksum is None:
+        return None
+    text = text[: checksum.start()] + b"}"
+    if zlib.crc32(text) != int(checksum[1], 16):
+        return None
     try:
-        content = json.loads(text, parse_constant=_refuse_constant)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(content, dict) or content.keys() != _FIELDS:
-        return None
-    record = Record(**content)
-    return record if checksum or _is_sound(record) else None
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(name)  # NaN and its like are no JSON, and no outcome has them
-
-
-def _is_sound(record: Record) -> bool:
-    """Return whether everything in an outcome that was read from somewhere is of its type."""
-    texts = (record.key, record.status, record.reason)
-    counts = (record.point, record.first, record.replications)
-    if not (all(isinstance(text, str) for text in texts) and all(type(count) is int for count in counts)):
-        return False
-    if not (_are_numbers([record.seconds]) and isinstance(record.rows, dict) and isinstance(record.notes, dict)):
-        return False
-    if record.status != "ok":
-        return record.status in ("infeasible", "failed", "crashed")
-    return (
-        record.replications > 0
-        and all(_is_row(row, record.replications) for row in record.rows.values())
-        and _are_controls(record.notes.get("controls"), record.replications)
-        and _are_notes(record.notes, record.replications)
-    )
-
-
-def _is_row(row: Any, count: int) -> bool:
-    """Return whether a metric has its amounts and bases, and its doubts if any, by replication."""
-    return isinstance(row, list) and len(row) in (2, 3) and all(_are_numbers(part, count, none=True) for part in row)
-
-
-def _are_controls(controls: Any, count: int) -> bool:
-    """Return whether each replication has its controls, as many as any other, or none."""
-    return (
-        isinstance(controls, list)
-        and len(controls) == count
-        and all(numbers is None or _are_numbers(numbers) for numbers in controls)
-        and len({len(numbers) for numbers in controls if numbers is not None}) <= 1
-    )
-
-
-def _are_notes(notes: dict[str, Any], count: int) -> bool:
-    """Return whether what stands beside the metrics is of its type."""
-    return (
-        all(_are_numbers(notes.get(name), count) for name in ("censored", "never_started"))
-        and _are_numbers([notes.get("formula")], none=True)
-        and _are_numbers(notes.get("job_rate") or [0.0, 0, 0], 3)
-        and all(_are_texts(notes.get(name, [])) for name in ("no_formula", "warnings", "exact"))
-    )
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(isinstance(value, str) for value in values)
-
-
-def _are_numbers(values: Any, count: int | None = None, *, none: bool = False) -> bool:
-    """Return whether something is a list of so many numbers, or of numbers and ``None``."""
-    return (
-        isinstance(values, list)
-        and count in (None, len(values))
-        and all(type(value) in (int, float) or (none and value is None) for value in values)
-    )
+    return Record(**content) if isinstance(content, dict) and content.keys() == _FIELDS else None
 
 
 def _opened(path: Path, *, to_read: bool) -> Any:

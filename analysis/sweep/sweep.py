@@ -1,29 +1,44 @@
-"""All points of a study, simulated and put into a table."""
+"""A study from reading it to printing: its folder, all of its points simulated and put into a table, the document.
+
+`workplace` opens the folder, `simulate` and `table_of` are between them, `run_sweep` writes the document.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections import deque
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from ettrick.analysis.at_equal import study_headline
+from ettrick import sim
+from ettrick.analysis.amounts import number_of
+from ettrick.analysis.contest.compare import HEADLINES, headline_at_equal
+from ettrick.analysis.contest.precision import Precision, Pursuit, ReplicationsError, pursue
+from ettrick.analysis.results.run import render
 from ettrick.analysis.statistics.intervals import doubt_of
-from ettrick.analysis.statistics.precision import Precision, ReplicationsError, next_goal
 from ettrick.analysis.study.table import Cell, StudyTable
-from ettrick.analysis.sweep.campaign import Reiterable
+from ettrick.analysis.sweep.campaign import Campaign, Reiterable
+from ettrick.analysis.sweep.document import sweep_document
+from ettrick.analysis.sweep.folder import JOURNAL, FolderError, StudyFolder
+from ettrick.analysis.sweep.journal import Journal, JournalError
+from ettrick.analysis.sweep.task import VersionError
+from ettrick.analysis.sweep.workers import WorkerError, worker_pool_at
+from ettrick.sim import WorkError
 from ettrick.sim.yamlfile import suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from ettrick.analysis.parts import Document
+    from ettrick.analysis.results.models import SweepDocument
     from ettrick.analysis.study.amounts import Point
     from ettrick.analysis.study.load import LoadedStudy
     from ettrick.analysis.study.model import PrecisionSpec, Study
     from ettrick.analysis.study.table import PointResult
-    from ettrick.analysis.sweep.campaign import Campaign
-    from ettrick.analysis.sweep.task import Record, Task
+    from ettrick.analysis.sweep.task import Shard
+    from ettrick.analysis.sweep.workers import ExecutorOptions
 
 # Replications until every point is precise enough: more where the mean is not sure, none where it is.
 #
@@ -42,21 +57,11 @@ class PointProgress(NamedTuple):
     replications
         Those that the journal has, from the first one on.
     precise
-        Whether the precision was reached; ``None`` for draws of what is not known, which have no precision to reach.
+        Whether a precision that was asked for was reached; ``None`` if none was, as for draws of what is not known.
     """
 
     replications: int
     precise: bool | None
-
-
-class _Pursuit:
-    """A point on its way: up to where it is simulated, and what of that is still missing."""
-
-    def __init__(self, point: Point, goal: int) -> None:
-        self.point = point
-        self.done = 0
-        self.goal = goal
-        self.missing: set[str] = set()
 
 
 def simulate_until(
@@ -71,6 +76,8 @@ def simulate_until(
 
     Parameters
     ----------
+    points
+        The points; gone through several times.
     default_metric
         What it is about, unless `spec` says.
 
@@ -84,85 +91,26 @@ def simulate_until(
     metric = spec.metric or default_metric
     precision = Precision.parse(spec.width)
     precision.check(metric)
-    chase = _Chase(campaign, spec, metric, precision)
+    central = {point.number: point for point in points if not point.draw}
+    pursuits = {number: Pursuit(spec.least, spec.most) for number in central}
+    metrics: set[str] = set()
     context = campaign.prepared_for(points, spec.least * sum(1 for _ in points))
-    with contextlib.closing(campaign.worker_pool.run(chase.first(points), context, chase.more)) as records:
-        for record in records:
-            chase.take(record)
-    if chase.known and metric not in chase.known:
-        raise ReplicationsError(f"no point has a metric '{metric}'{suggest(metric, chase.known)}")
-    return dict(sorted(chase.found.items()))
+    done = campaign.complete(((point, spec.least) for point in points if point.draw), context)
 
+    def simulate(active: Mapping[int, Pursuit]) -> None:
+        nonlocal done
+        done = campaign.complete(((central[number], pursuit.goal) for number, pursuit in active.items()), context, done)
 
-class _Chase:
-    """All points on their way."""
+    def excess(number: int) -> float:
+        outcome = campaign.outcome(central[number], pursuits[number].goal)
+        metrics.update(outcome.metrics)
+        return _excess(outcome, metric, precision)
 
-    def __init__(self, campaign: Campaign, spec: PrecisionSpec, metric: str, precision: Precision) -> None:
-        self._campaign = campaign
-        self._spec = spec
-        self._metric = metric
-        self._precision = precision
-        self._waiting: dict[str, list[_Pursuit]] = {}
-        self._next: deque[Task] = deque()
-        self._lost: set[str] = set()
-        self._simulated = 0
-        self.found: dict[int, PointProgress] = {}
-        self.known: set[str] = set()
-
-    def first(self, points: Iterable[Point]) -> Iterator[Task]:
-        """Yield the first tasks of every point, and further ones of those whose first the journal has."""
-        for point in points:
-            self._go_on(_Pursuit(point, self._spec.least))
-            yield from self.more()
-
-    def more(self) -> Iterator[Task]:
-        """Yield tasks that follow from outcomes."""
-        while self._next:
-            yield self._next.popleft()
-
-    def take(self, record: Record) -> None:
-        """Enter an outcome into the journal, and go on with the points that waited for it."""
-        self._campaign.journal.add(record)
-        if not self._campaign.journal.has_result(record.key):
-            self._lost.add(record.key)  # another point may have the same scenario; the next run tries it again
-        self._simulated += 1
-        self._campaign.progress(self._simulated, None)
-        for pursuit in self._waiting.pop(record.key, ()):
-            pursuit.missing.discard(record.key)
-            if not pursuit.missing:
-                self._decide(pursuit)
-                self._go_on(pursuit)
-
-    def _go_on(self, pursuit: _Pursuit) -> None:
-        """Ask for what a point lacks up to its goal; decide as often as that is nothing."""
-        while pursuit.done < pursuit.goal:
-            self._ask(pursuit)
-            if pursuit.missing:
-                return
-            self._decide(pursuit)
-
-    def _ask(self, pursuit: _Pursuit) -> None:
-        """Have what the journal lacks simulated of a point up to its goal."""
-        for task in self._campaign.tasks(pursuit.point, pursuit.goal - pursuit.done, pursuit.done):
-            if task.key not in self._lost and not self._campaign.journal.has_result(task.key):
-                pursuit.missing.add(task.key)
-                # Points with the same scenario have the same outcome: it is simulated once.
-                if task.key not in self._waiting:
-                    self._next.append(task)
-                self._waiting.setdefault(task.key, []).append(pursuit)
-
-    def _decide(self, pursuit: _Pursuit) -> None:
-        """End a point that has all replications up to its goal, or give it a further one."""
-        point, pursuit.done = pursuit.point, pursuit.goal
-        if point.draw:
-            self.found[point.number] = PointProgress(pursuit.done, None)
-            return
-        outcome = self._campaign.outcome(point, pursuit.done)
-        self.known |= set(outcome.metrics)
-        excess = _excess(outcome, self._metric, self._precision)
-        pursuit.goal = next_goal(pursuit.done, excess, self._spec.most)
-        if pursuit.goal == pursuit.done:
-            self.found[point.number] = PointProgress(pursuit.done, excess <= 1)
+    pursue(pursuits, simulate, excess)
+    if metrics and metric not in metrics:
+        raise ReplicationsError(f"no point has a metric '{metric}'{suggest(metric, metrics)}")
+    reached = {number: PointProgress(pursuit.goal, pursuit.precise) for number, pursuit in pursuits.items()}
+    return {point.number: reached.get(point.number, PointProgress(spec.least, None)) for point in points}
 
 
 def _excess(outcome: PointResult, metric: str, precision: Precision) -> float:
@@ -242,6 +190,153 @@ def kept_metrics(loaded: LoadedStudy) -> tuple[str, ...]:
         If unlike clusters are to be compared at what is not known of them.
     """
     study = loaded.study
-    headline = () if study.at_equal is None else (study_headline(loaded),)
     asked = (name for question in study.questions for name in question.metrics)
-    return tuple(dict.fromkeys((*headline, *study.metrics, *asked)))
+    return tuple(dict.fromkeys((study_headline(loaded), *study.metrics, *asked)))
+
+
+_UNLIKE = ("cluster", "cluster.accelerator", "cluster.pools")
+_UNLIKE_OF_JOBS = ("model", "precision", "parallelism", "mfu", "step_time", "calibration")
+
+
+def study_headline(loaded: LoadedStudy) -> str:
+    """Return the metric that leads a study: at equal GPUs, power or cost that of the first point that can run.
+
+    Raises
+    ------
+    RequestError
+        With a line that says what is not known.
+    """
+    study = loaded.study
+    kind = study.at_equal
+    if kind is None:
+        return study.metrics[0]
+    for point in loaded.points():
+        try:
+            prepared = sim.prepare(loaded.scenario(point))
+        except (sim.ScenarioError, sim.PathError):
+            continue
+        return headline_at_equal(kind, {loaded.study.name: prepared}, _varied(loaded))
+    return HEADLINES[kind]
+
+
+def _varied(loaded: LoadedStudy) -> list[str]:
+    """Return the paths that vary and make GPU-time worth more or less."""
+    paths = [path for name, axis in loaded.study.vary.items() for path in axis.targets(name)]
+    return [
+        path
+        for path in dict.fromkeys(paths)
+        if path in _UNLIKE or path.startswith("cluster.accelerator.") or _is_of_step(path)
+    ]
+
+
+def _is_of_step(path: str) -> bool:
+    steps = path.split(".")
+    return steps == ["jobs"] or (steps[0] == "jobs" and (len(steps) < 3 or steps[2] in _UNLIKE_OF_JOBS))
+
+
+# What the commands about studies do between reading a study and printing: open the folder, simulate, write.
+
+TROUBLE = (ReplicationsError, WorkError, JournalError, FolderError, WorkerError, VersionError)
+"""What may be wrong with an order to simulate a study, in one line."""
+
+
+class StudyRun(NamedTuple):
+    """A study ready to be simulated, and the folder in which it is kept, if it is."""
+
+    campaign: Campaign
+    folder: StudyFolder | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know of what was in the folder."""
+        return () if self.folder is None else self.folder.notes
+
+
+@contextlib.contextmanager
+def workplace(
+    loaded: LoadedStudy,
+    where: ExecutorOptions,
+    progress: Callable[[int, int | None], None],
+    *,
+    out: Path | None = None,
+    overwrite: bool = False,
+    shard: Shard | None = None,
+) -> Iterator[StudyRun]:
+    """Yield a study ready to be simulated: kept in a folder, or nowhere.
+
+    Raises
+    ------
+    RequestError
+        If a shard is asked for a precision.
+    FolderError, JournalError, WorkerError
+        If the folder cannot take the study, or there is no worker.
+    """
+    if shard is not None and loaded.study.precision is not None:
+        raise ReplicationsError(
+            "precision: is not for shards: how many replications a point needs follows from outcomes that other shards "
+            "have; give replications, or simulate the study in one piece"
+        )
+    with contextlib.ExitStack() as stack:
+        folder = None
+        if out is None:
+            passing = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ettrick-")))
+            journal = stack.enter_context(Journal(passing / JOURNAL))
+        else:
+            name = None if shard is None else str(shard)
+            folder = stack.enter_context(StudyFolder(out, loaded, shard=name, overwrite=overwrite))
+            journal = folder.journal
+        worker_pool = stack.enter_context(worker_pool_at(where))
+        campaign = Campaign(loaded, journal, worker_pool, progress)
+        yield StudyRun(campaign if shard is None else replace(campaign, mine=shard.mine), folder)
+
+
+def run_sweep(
+    place: StudyRun, command: str, sentences: Callable[[SweepDocument], list[list[str]]]
+) -> tuple[SweepDocument, list[str]]:
+    """Return the document of a study whose points are all simulated, and the files that were written."""
+    campaign = place.campaign
+    metrics = kept_metrics(campaign.loaded)
+    how_far = simulate(campaign)
+    table = table_of(campaign, how_far)
+    for name in metrics:
+        if table.running and not any(name in cell.stated.metrics for cell in table.running):
+            raise ReplicationsError(f"no point has a {name}")
+    content = sweep_document(campaign.loaded, table, command=command)
+    worded = [
+        answer.model_copy(update={"sentences": words})
+        for answer, words in zip(content.answers, sentences(content), strict=True)
+    ]
+    content = content.model_copy(update={"answers": worded})
+    files: list[str] = []
+    if place.folder is not None:
+        files = place.folder.write(render(content), campaign, lambda point: how_far(point)[0], metrics)
+    return content, files
+
+
+def run_shard(place: StudyRun) -> dict[str, int]:
+    """Simulate the tasks of a shard, and return how many outcomes there are of each status."""
+    simulate(place.campaign)
+    counts: dict[str, int] = {}
+    for record in place.campaign.journal:
+        counts[record.status] = counts.get(record.status, 0) + 1
+    return counts
+
+
+def keep(place: StudyRun, content: Document, name: str) -> list[str]:
+    """Write the document of a sensitivity or an optimisation into the folder, if there is one; return the files."""
+    if place.folder is None:
+        return []
+    place.folder.keep(name, render(content))
+    return [name]
+
+
+def format_shard(counts: dict[str, int], shard: Shard) -> str:
+    """Return what a shard has simulated, in words."""
+    listed = ", ".join(f"{number:,} {status}" for status, number in sorted(counts.items())) or "none"
+    return f"shard {shard.number} of {shard.count}: {number_of(sum(counts.values()), 'outcome')} ({listed})"
+
+
+def against_shard(counts: dict[str, int]) -> list[str]:
+    """Return why a shard is not done, in a line: tasks that failed or crashed."""
+    bad = [f"{counts[status]:,} {status}" for status in ("failed", "crashed") if counts.get(status)]
+    return [f"tasks that went wrong: {', '.join(bad)}; the same command tries them again"] if bad else []

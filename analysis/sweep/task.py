@@ -43,7 +43,6 @@ MAKERS = (
     "statistics/intervals.py",
     "study/inputs.py",
     "sweep/task.py",
-    "targets.py",
 )
 """Files of this package that make a record of what was simulated: this one, and what it imports."""
 

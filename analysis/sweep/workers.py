@@ -25,7 +25,7 @@ from concurrent.futures import (
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ettrick.analysis.runs import begin_as_worker, cores, deaf, start_method
+from ettrick.analysis.contest.runs import begin_as_worker, cores, deaf, start_method
 from ettrick.analysis.sweep.task import Record, VersionError, run_task
 from ettrick.sim.yamlfile import content_of
 
@@ -279,9 +279,7 @@ class WorkerPool:
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
 
-    def run(
-        self, tasks: Iterable[Task], context: Context, more: Callable[[], Iterable[Task]] = tuple
-    ) -> Generator[Record]:
+    def run(self, tasks: Iterable[Task], context: Context) -> Generator[Record]:
         """Yield the outcome of every task as it comes.
 
         A generator that is closed before its end, or left by an error, stops what is in flight.
@@ -298,13 +296,12 @@ class WorkerPool:
         """
         flying: dict[Future[Record], Task] = {}
         suspects: deque[Task] = deque()
-        following: deque[Task] = deque()
         waiting = iter(tasks)
         ended = False
         try:
             while True:
                 if not suspects:
-                    self._send(context, flying, following, waiting)
+                    self._send(context, flying, waiting)
                 if flying:
                     came = self._landed(flying, suspects)
                 elif suspects:
@@ -312,20 +309,16 @@ class WorkerPool:
                 else:
                     ended = True
                     return
-                for record in came:
-                    yield record
-                    following.extend(more())
+                yield from came
         finally:
             if not ended:
                 self.backend.stop()
 
-    def _send(
-        self, context: Context, flying: dict[Future[Record], Task], following: deque[Task], waiting: Iterator[Task]
-    ) -> None:
-        """Fill the window: first with what follows from earlier outcomes."""
+    def _send(self, context: Context, flying: dict[Future[Record], Task], waiting: Iterator[Task]) -> None:
+        """Fill the window."""
         window = self.backend.window()
         while len(flying) < window:
-            task = following.popleft() if following else next(waiting, None)
+            task = next(waiting, None)
             if task is None:
                 return
             flying[self.backend.submit(run_task, context, task)] = task

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.runs import in_order
+from ettrick.analysis.contest.runs import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

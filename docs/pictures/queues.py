@@ -11,10 +11,10 @@ import sys
 from pathlib import Path
 
 from ettrick import sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.page.charts import draw, render
 from ettrick.analysis.page.charts.data import ChartAxis, Curves, Series
 from ettrick.analysis.results.run import document
-from ettrick.analysis.runs import replicate
 from ettrick.sim.units import MINUTE
 
 LOADS = (0.3, 0.5, 0.7, 0.9, 1.0, 1.1, 1.2)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ettrick import sim
-from ettrick.analysis.compare import Variant, compare
-from ettrick.analysis.runs import replicate
+from ettrick.analysis.contest.compare import Variant, compare
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.statistics.differences import controlled
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.sweep.campaign import Campaign, Reiterable

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from ettrick import sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.results.run import document
-from ettrick.analysis.runs import replicate
 from ettrick.analysis.services import describe_service
 from ettrick.sim.engine.prepared import RequestRates
 from ettrick.sim.prepare import services as prepared_services

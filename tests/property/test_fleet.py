@@ -17,7 +17,7 @@ import pytest
 from ettrick import sim
 from ettrick.analysis.fleet import fleet_ratios
 from ettrick.analysis.metrics import is_share
-from ettrick.analysis.targets import kept
+from ettrick.analysis.ratios import kept
 from ettrick.sim.engine.fleet import ClusterQueue
 from ettrick.sim.engine.prepared import TargetPlan
 from ettrick.sim.engine.result import JOB_SUMS, NAMED, FleetResult, LedgerKey

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from ettrick import sim
-from ettrick.analysis.worth import KNOBS, METRICS, changes_of, worth
+from ettrick.analysis.contest.worth import KNOBS, METRICS, changes_of, worth
 from tests.property.common import Scenario, examples, prepare
 from tests.strategies import scenarios
 

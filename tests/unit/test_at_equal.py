@@ -8,18 +8,19 @@ import pytest
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.analysis.at_equal import Equal, headline_at_equal, study_headline, table_lines
-from ettrick.analysis.compare import Variant, compare
-from ettrick.analysis.compare import compare_document as typed_compare_document
+from ettrick.analysis.contest.compare import Equal, Variant, compare, headline_at_equal
+from ettrick.analysis.contest.compare import compare_document as typed_compare_document
+from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.metrics import METRICS
 from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from ettrick.analysis.ratios import job_ratios, job_spending, ratios
 from ettrick.analysis.results.models import CompareDocument
-from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import AxisPosition, Point
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.load import load_study
 from ettrick.analysis.study.table import Cell, PointResult, StudyTable
+from ettrick.analysis.sweep.document import table_lines
+from ettrick.analysis.sweep.sweep import study_headline
 from tests import report_sample
 from tests.cases import cases
 from tests.typed import as_plain, of_plain

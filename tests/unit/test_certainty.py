@@ -13,7 +13,9 @@ import pytest
 
 from ettrick import sim
 from ettrick.analysis.amounts import people_form, percent_text, range_text
-from ettrick.analysis.compare import Variant, compare, compare_document
+from ettrick.analysis.contest.compare import Variant, compare, compare_document
+from ettrick.analysis.contest.precision import Precision, ReplicationsError, next_goal
+from ettrick.analysis.contest.runs import replicate, replications_of
 from ettrick.analysis.metrics import METRICS, is_exact
 from ettrick.analysis.optimize.optimize import optimize, optimum_document
 from ettrick.analysis.page.chapters.compare import format_comparison
@@ -23,14 +25,12 @@ from ettrick.analysis.page.chapters.sensitivity import _more_rows, _share
 from ettrick.analysis.page.first_screen import more_runs
 from ettrick.analysis.page.sourced import SourcedEstimate as Sourced
 from ettrick.analysis.page.sourced import SourcedNumber, apart
+from ettrick.analysis.ratios import TargetResult, _target_metrics
 from ettrick.analysis.results.models import IndexEstimate
 from ettrick.analysis.results.run import document, plain
-from ettrick.analysis.runs import replicate, replications_of
 from ettrick.analysis.statistics.differences import difference
 from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, unseen
-from ettrick.analysis.statistics.precision import Precision, ReplicationsError, next_goal
 from ettrick.analysis.study.load import first_look
-from ettrick.analysis.targets import TargetResult, _metrics
 from ettrick.sim import Ratio
 from ettrick.sim.engine.requests import Served
 from tests import report_sample
@@ -236,7 +236,7 @@ def test_a_target_between_what_a_replay_may_be_is_not_certain() -> None:
     """99.905 % of every window, known to 0.046 points, against 99.9 %: P(miss) is between 0 and 1."""
     target = SimpleNamespace(least=0.999, credits=(), bill=None)
     bases = np.full(10, 1000.0)
-    found = _metrics(target, TargetResult(0.99905 * bases, bases, 0.00046 * bases))  # type: ignore[arg-type]
+    found = _target_metrics(target, TargetResult(0.99905 * bases, bases, 0.00046 * bases))  # type: ignore[arg-type]
     missed = mean_estimate([found["missed_windows"]] * 8, "missed_windows")
     assert missed.mean == 0.0
     assert missed.interval is not None

@@ -19,7 +19,7 @@ import typer
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
-from ettrick.analysis import runs
+from ettrick.analysis.contest import runs
 from ettrick.analysis.results import files
 from ettrick.analysis.results.run import scenario_digest
 from ettrick.sim import records

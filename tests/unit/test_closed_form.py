@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from ettrick import sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.explain import describe as typed_describe
 from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from ettrick.analysis.page.chapters.formula import extrapolated_texts as typed_extrapolated_texts
@@ -21,7 +22,6 @@ from ettrick.analysis.results.explained import ExplainDocument
 from ettrick.analysis.results.models import ClosedFormSummary, RunDocument
 from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.runs import replicate
 from ettrick.sim.closed_form.limits import SUPERLINEAR
 from ettrick.sim.closed_form.renewal import Unknown
 from ettrick.sim.formulas.arrays import Expansion

@@ -11,16 +11,17 @@ import pytest
 from scipy import stats
 
 from ettrick import sim
-from ettrick.analysis import runs
-from ettrick.analysis.compare import Comparison, Recipe, Variant, Variation, compare, load_variants, recipes, split
-from ettrick.analysis.compare import compare_document as typed_compare_document
+from ettrick.analysis.contest import runs
+from ettrick.analysis.contest.compare import Comparison, Variant, compare
+from ettrick.analysis.contest.compare import compare_document as typed_compare_document
+from ettrick.analysis.contest.precision import Precision, ReplicationsError
+from ettrick.analysis.contest.runs import replicate
+from ettrick.analysis.contest.variants import Recipe, Variation, load_variants, recipes, split
 from ettrick.analysis.page.chapters.compare import format_comparison as typed_format_comparison
 from ettrick.analysis.results.models import CompareDocument
 from ettrick.analysis.results.run import render
-from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import MANY, difference, difference_of, replications_to_resolve
 from ettrick.analysis.statistics.estimates import mean_interval, means
-from ettrick.analysis.statistics.precision import Precision, ReplicationsError
 from ettrick.sim import Ratio
 from tests import report_sample
 from tests.cases import cases
@@ -64,7 +65,7 @@ def test_a_variant_is_what_it_is_alone() -> None:
 def test_all_variants_meet_the_same_failures() -> None:
     """What fails, and when, is the same for every variant: the nodes go down alike under three policies."""
     found = compare(by_interval(), 3, processes=1)
-    first, second, third = (of.tally for of in found.ensembles)
+    first, second, third = found.ensembles
     assert first.counts["candidates"] == second.counts["candidates"] == third.counts["candidates"] > 0
     assert first.down_times == second.down_times == third.down_times
 

@@ -295,7 +295,7 @@ def test_precision_that_is_reached_and_not(scenario: str, monkeypatch: pytest.Mo
     scenario = serving(scenario)
     reached = call(scenario, "--vary", "spares.hot=1,2", "--precision", "50pt", "--json")
     assert (reached.exit_code, json.loads(reached.stdout)["replications"]) == (DONE, 30)
-    monkeypatch.setattr("ettrick.analysis.compare.MOST", 30)
+    monkeypatch.setattr("ettrick.analysis.contest.runs.MOST", 30)
     result = call(scenario, "--vary", "spares.hot=1,2", "--precision", "0.0001pt")
     assert result.exit_code == NO
     assert result.stderr == "--precision 0.0001pt: not reached in 30 replications\n"

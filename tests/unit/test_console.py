@@ -17,11 +17,11 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from ettrick.analysis.contest.runs import band, replicate
 from ettrick.analysis.page.chapters.listing import format_inventory
 from ettrick.analysis.page.chapters.run import format_run as typed_format_run
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.runs import band, replicate
 from ettrick.analysis.terminal import ProgressBar
 from ettrick.cli import app
 from tests import report_sample

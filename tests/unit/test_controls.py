@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import deque
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -14,20 +13,20 @@ from scipy.stats import binom
 from scipy.stats import t as student
 
 from ettrick import sim
+from ettrick.analysis.contest.precision import FEWEST, Precision, ReplicationsError, next_goal
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.page.chapters.run import format_run as typed_format_run
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import ControlVariates, controlled, difference, of_values
 from ettrick.analysis.statistics.intervals import mean_estimate
-from ettrick.analysis.statistics.precision import FEWEST, Precision, ReplicationsError
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.inputs import Inputs
 from ettrick.analysis.study.model import PrecisionSpec
 from ettrick.analysis.study.table import PointResult
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
-from ettrick.analysis.sweep.sweep import PointProgress, _excess, next_goal, simulate_until
+from ettrick.analysis.sweep.sweep import PointProgress, _excess, simulate_until
 from ettrick.analysis.sweep.task import Record
 from ettrick.sim import Ratio
 from tests.cases import cases
@@ -72,15 +71,14 @@ class FakePool:
         self.simulated: list[Task] = []
         self.replications = 0
 
-    def run(self, tasks: Iterable[Task], context: Context, more: Callable[[], Iterable[Task]]) -> Iterator[Record]:
+    def run(self, tasks: Iterable[Task], context: Context) -> Iterator[Record]:
         """Yield the records of the tasks in any order within the window."""
         self.replications = context.replications
         waiting = iter(tasks)
-        following: deque[Task] = deque()
         flying: list[Task] = []
         while True:
             while len(flying) < self.window:
-                task = following.popleft() if following else next(waiting, None)
+                task = next(waiting, None)
                 if task is None:
                     break
                 flying.append(task)
@@ -91,7 +89,6 @@ class FakePool:
             task = flying.pop(int(self.rng.integers(len(flying))))
             self.simulated.append(task)
             yield self.special.get(task.overrides[0], self.record)(task)
-            following.extend(more())
 
     def record(self, task: Task, status: str = "ok", values: Sequence[float | None] = ()) -> Record:
         """Return an outcome with made-up values."""

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ettrick import sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.page.chapters.run import format_run as typed_format_run
 from ettrick.analysis.ratios import job_spending, ratios, spending
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import cost_of, energy_of
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.runs import replicate
 from ettrick.sim import catalog
 from ettrick.sim.steps.hardware import NodePower
 from ettrick.sim.steps.power import STATE_OF_BUCKET, STATES, energy_by_bucket, facility_energy, node_power

@@ -8,7 +8,7 @@ import os
 import pickle
 import socket
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema
 import numpy as np
@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from ettrick import sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.parts import FORMAT, EventCount
 from ettrick.analysis.results.explained import results_schema
 from ettrick.analysis.results.models import DocumentMistakeError, read_document
 from ettrick.analysis.results.run import _plain, plain, render, scenario_digest
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.runs import Ensemble, replicate
 from ettrick.sim import CLUSTER_BUCKETS, JOB_BUCKETS, yamlfile
 from ettrick.sim.yamlfile import (
     DocumentError,
@@ -42,6 +42,9 @@ from ettrick.sim.yamlfile import (
 from tests import report_sample
 from tests.cases import SIMULATED, cases
 from tests.typed import as_plain
+
+if TYPE_CHECKING:
+    from ettrick.analysis.results.ensemble import Ensemble
 
 # ----------------------------------------
 # The JSON document has the keys of DESIGN, shares that add up, and nothing that JSON does not know.

@@ -22,15 +22,17 @@ import pytest
 from scipy import stats
 
 from ettrick import sim
-from ettrick.analysis import runs
-from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.contest import runs
+from ettrick.analysis.contest.compare import Variant, compare
+from ettrick.analysis.contest.precision import FEWEST, Precision, ReplicationsError
+from ettrick.analysis.contest.runs import band, replicate
 from ettrick.analysis.ratios import ratios
+from ettrick.analysis.results import ensemble
+from ettrick.analysis.results.ensemble import Ensemble
 from ettrick.analysis.results.run import document as typed_document
 from ettrick.analysis.results.run import render
-from ettrick.analysis.runs import Ensemble, band, replicate
 from ettrick.analysis.statistics.differences import ControlVariates
 from ettrick.analysis.statistics.estimates import means
-from ettrick.analysis.statistics.precision import FEWEST, Precision, ReplicationsError
 from ettrick.sim import Prepared, Ratio
 from ettrick.sim.scenario.laws import Lognormal
 from ettrick.sim.units import DAY
@@ -208,7 +210,7 @@ def test_sums_are_those_of_the_replications() -> None:
         cost={"capex": 40000, "years": 4, "repair": {"node": 500}, "allocation": "gpus"},
     )
     found = replicate(ready, 12, processes=1, keeps_log=True)
-    results, tally = found.results, found.tally
+    results, tally = found.results, found
     assert found.rows == [ratios(ready, result) for result in results]
     assert found.rows[3:5] == [ratios(ready, result) for result in results[3:5]]
     assert tally.cluster.tolist() == np.sum([result.cluster for result in results], axis=0).tolist()
@@ -273,7 +275,7 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
         monkeypatch.setattr(runs, "in_order", in_order)
         of_nothing(monkeypatch)
-        monkeypatch.setattr(runs, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
+        monkeypatch.setattr(ensemble, "ratios", lambda prepared, index: {"ettr": Ratio(values[index], 1.0)})
         found = replicate(report_sample.prepare(), 1, **options)
         assert len(drawn) == len(found.rows)
         return found
@@ -283,8 +285,8 @@ def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
 
 def of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at nothing but the metrics of a replication."""
-    monkeypatch.setattr(runs, "ControlVariates", lambda prepared: SimpleNamespace(of=lambda result: None))
-    monkeypatch.setattr(runs, "RunAccumulator", lambda prepared: SimpleNamespace(add=lambda result: None))
+    monkeypatch.setattr(ensemble, "ControlVariates", lambda prepared: SimpleNamespace(of=lambda result: None))
+    monkeypatch.setattr(Ensemble, "_add_sums", lambda self, result: None)
 
 
 def half_width(values: list[float]) -> float:
@@ -512,6 +514,7 @@ def test_band_is_linear_in_a_linear_world(monkeypatch: pytest.MonkeyPatch) -> No
     rate = prepared.sources[0].rate
     monkeypatch.setattr(runs, "run", lambda prepared, replication, **_: replication)
     monkeypatch.setattr(runs, "ratios", ratios)
+    monkeypatch.setattr(ensemble, "ratios", ratios)
     of_nothing(monkeypatch)
     found = replicate(prepared, 4)
     bands = band(found, 2000, replications=2)["ettr"]

@@ -107,17 +107,6 @@ def test_no_more_tasks_are_taken_than_are_in_flight(tmp_path: Path) -> None:
     assert place.window() == 8
 
 
-def test_tasks_that_follow_are_played_first_and_asked_for_after_each_outcome() -> None:
-    """What follows from an outcome goes before what waits, and the end is reached only when nothing follows."""
-    first, later = numbered(3), numbered(6)[3:]
-
-    def more() -> list[Task]:
-        return [later.pop(0)] if later else []
-
-    records = WorkerPool(Instead(Serial(), quick, Path())).run(first, CONTEXT, more)  # type: ignore[arg-type]
-    assert [record.point for record in records] == [0, 3, 4, 5, 1, 2]
-
-
 def test_a_generator_that_is_closed_ends_what_is_in_flight(processes: Processes, tmp_path: Path) -> None:
     """Tasks that would take minutes are not waited for, their processes are gone, and the pool can go on."""
     records = WorkerPool(Instead(processes, sweep_tools.soon_asleep, tmp_path)).run(numbered(20), CONTEXT)

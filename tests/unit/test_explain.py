@@ -14,6 +14,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from ettrick import cli, sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.explain import describe as typed_describe
 from ettrick.analysis.page.chapters.cluster import format_explanation as typed_format_explanation
 from ettrick.analysis.page.chapters.formula import converges as typed_converges
@@ -24,7 +25,6 @@ from ettrick.analysis.results.models import ClosedFormSummary
 from ettrick.analysis.results.run import _simulated as typed_simulated
 from ettrick.analysis.results.run import describe_closed_form as typed_describe_closed_form
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.runs import replicate
 from ettrick.sim import Ratio
 from ettrick.sim.catalog import models
 from tests import report_sample

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 
 from ettrick import cli, sim
 from ettrick.analysis import explore
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.explore import ExploreError, Explorer, Server, StaleError, disposition
-from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.estimates import means
 from ettrick.analysis.study.load import load_study
 from ettrick.sim import plugins

@@ -16,7 +16,8 @@ from scipy import stats
 
 from ettrick import sim
 from ettrick.analysis import timeline
-from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.contest.compare import Variant, compare
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.fleet import (
     BATCHES,
     QueueLine,
@@ -30,10 +31,10 @@ from ettrick.analysis.fleet import (
 from ettrick.analysis.metrics import METRICS, Slice
 from ettrick.analysis.page.build import report_of
 from ettrick.analysis.page.chapters.run import format_run
+from ettrick.analysis.results.ensemble import Ensemble
 from ettrick.analysis.results.fleet import growth_of
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document, render
-from ettrick.analysis.runs import EnsembleBuilder, replicate
 from ettrick.analysis.study.model import Study
 from ettrick.sim import BIN_EDGES, Bucket, FleetResult, Prepared, added
 from ettrick.sim.engine.ledger import FleetAccumulator
@@ -386,10 +387,10 @@ def _summaries(run: RunDocument) -> Iterator[tuple[str, MetricSummary]]:
 
 def test_a_mean_lies_in_its_interval(beside: Prepared) -> None:
     """Whatever the number of replications and the metric, counts of a run too, an interval is of the mean beside it."""
-    gathering, counted = EnsembleBuilder(beside), set()
+    ensemble, counted = Ensemble(beside), set()
     for replication in range(9 if IS_FULL else 2):
-        gathering.add(sim.run(beside, replication))
-        for name, summary in _summaries(document(gathering.ensemble(), command="")):
+        ensemble.add(sim.run(beside, replication))
+        for name, summary in _summaries(document(ensemble, command="")):
             if summary.mean_ci95 is not None:
                 low, high = summary.mean_ci95
                 assert summary.mean is not None, name

@@ -29,7 +29,7 @@ from ettrick.analysis.amounts import (
     points_text,
     signed_text,
 )
-from ettrick.analysis.compare import Variant, compare, compare_document
+from ettrick.analysis.contest.compare import Variant, compare, compare_document
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE
 from ettrick.analysis.page.chapters.compare import _metrics
 from ettrick.analysis.page.glossary import bucket_words, metric_words

@@ -16,8 +16,9 @@ import pytest
 from scipy.stats import binom
 
 from ettrick import sim
+from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.optimize.evaluate import estimate, front_of, rank_trials
-from ettrick.analysis.optimize.optimize import _counted, optimize, optimum_document, replications_to_hold
+from ettrick.analysis.optimize.optimize import optimize, optimum_document, replications_to_hold
 from ettrick.analysis.optimize.problem import NumericRange, Options, problem_of
 from ettrick.analysis.optimize.search import BATCH, _top, climb, place, search, walk_to_edge
 from ettrick.analysis.page.chapters.optimum import against as against_document
@@ -25,11 +26,10 @@ from ettrick.analysis.page.chapters.optimum import format_optimum
 from ettrick.analysis.results.models import OptimizeDocument
 from ettrick.analysis.results.run import render
 from ettrick.analysis.statistics.estimates import mean_interval, t_quantile
-from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.amounts import Point
 from ettrick.analysis.study.model import condition_of
 from ettrick.analysis.study.table import Cell, PointResult
-from ettrick.analysis.sweep.campaign import Campaign
+from ettrick.analysis.sweep.campaign import Campaign, counted
 from ettrick.analysis.sweep.journal import Journal
 from ettrick.analysis.sweep.task import run_task
 from ettrick.analysis.sweep.workers import Serial, WorkerPool
@@ -677,7 +677,7 @@ def test_the_best_of_many_equals_looks_better_than_it_is_and_fresh_failures_show
         outcome = found_by(study_of(tmp_path, f"seed={seed}", vary=vary, optimize={"maximize": "ettr"}), noise)
         assert outcome.confirmation is not None
         found.append(outcome.ranking.order[0].aims[0].mean)
-        fresh.append(outcome.confirmation.trials[0].aims[0].mean)
+        fresh.append(outcome.confirmation.trials[0].aims["ettr"].mean)
     error = 0.1 / math.sqrt(64 * 12)
     assert np.mean(np.array(found)) - 0.5 > 4 * 0.1 / math.sqrt(8 * 12)
     assert abs(np.mean(np.array(fresh)) - 0.5) < 3 * error
@@ -694,7 +694,7 @@ def test_fresh_failures_deny_what_was_noise(tmp_path: Path) -> None:
     found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), noisy)
     assert found.confirmation is not None
     assert found.confirmation.seed != 5
-    assert found.confirmation.is_confirmed is False
+    assert found.confirmation.confirmed is False
     content, text = worded(found)
     assert against(content) == ["fresh failures deny the answer: p_finish_by >= 0.9 fails"]
     assert "Fresh failures do not confirm the answer: p_finish_by >= 0.9 fails." in text
@@ -716,7 +716,7 @@ def test_a_mean_beside_its_bound_denies_nothing(tmp_path: Path, finish: float, s
     asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.9"]}
     found = found_by(study_of(tmp_path, "seed=5", vary=SPARES, optimize=asked), edge)
     assert found.confirmation is not None
-    assert found.confirmation.is_confirmed is None
+    assert found.confirmation.confirmed is None
     content, text = worded(found)
     assert against(content) == []
     assert "Fresh failures neither confirm nor deny the answer: " in text
@@ -740,14 +740,16 @@ def test_the_replications_that_would_tell_do(tmp_path: Path) -> None:
 def test_a_confirmation_over_draws_draws_again(tmp_path: Path) -> None:
     """Repair times that were tried by no draw of the search; and what so few of them can show is told."""
     asked = {"minimize": "spares.hot", "subject_to": ["p_finish_by >= 0.95"], "over": "runs+parameters"}
-    found = found_by(study_of(tmp_path, vary=SPARES | UNKNOWN, optimize=asked), lambda _s, _r: {"p_finish_by": 1.0})
-    assert found.confirmation is not None
-    before, after = (
-        {str(outcome.point.values) for outcome in trial.cell.drawn}
-        for trial in (found.ranking.order[0], found.confirmation.trials[0])
-    )
-    assert len(before) == len(after) == 20
-    assert not before & after
+    tried: dict[bool, set[str]] = {True: set(), False: set()}
+
+    def finishes(settings: dict[str, Any], _rng: Any) -> dict[str, float]:
+        tried[settings["seed"] == 5].add(settings["repair.time"])
+        return {"p_finish_by": 1.0}
+
+    found = found_by(study_of(tmp_path, "seed=5", vary=SPARES | UNKNOWN, optimize=asked), finishes)
+    central = tried[True] & tried[False]
+    before, after = tried[True] - central, tried[False] - central
+    assert (len(before), len(after), len(central)) == (20, 20, 1)
     content, text = worded(found)
     assert content["confirmation"]["confirmed"] is None
     assert "it takes 72 draws and 72 replications at least" in text
@@ -775,8 +777,8 @@ def test_an_answer_is_confirmed_if_it_beats_the_scenario_as_it_is(
     loaded = study_of(tmp_path, vary={INTERVAL: {"choices": ["10 min", "40 min"]}}, optimize={"maximize": "ettr"})
     found = found_by(loaded, steps)
     assert found.confirmation is not None
-    assert found.confirmation.is_confirmed is confirmed
-    (change,) = found.confirmation.gains[0]
+    assert found.confirmation.confirmed is confirmed
+    (change,) = found.confirmation.trials[0].gain.values()
     assert change is not None
     assert change.mean == pytest.approx(gain)
 
@@ -796,7 +798,7 @@ def test_the_document_has_no_answer_where_nothing_keeps_the_conditions(tmp_path:
 def test_progress_counts_on_to_what_is_expected() -> None:
     """Orders of three, four and six tasks with ten expected: 3 and 7 of 10, then 13 of 13; it never falls back."""
     seen: list[tuple[int, int | None]] = []
-    count = _counted(lambda done, total: seen.append((done, total)), 10)
+    count = counted(lambda done, total: seen.append((done, total)), 10)
     for size in (3, 4, 6):
         for done in range(1, size + 1):
             count(done, size)

@@ -14,6 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from ettrick import sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.page.build import footer, reproduction_section
 from ettrick.analysis.page.chapters import inputs as basis
 from ettrick.analysis.page.chapters import scale as frontier
@@ -41,7 +42,6 @@ from ettrick.analysis.page.report_data import (
 from ettrick.analysis.results import run as documents
 from ettrick.analysis.results.models import RunDocument
 from ettrick.analysis.results.run import document, render
-from ettrick.analysis.runs import replicate
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.validation.run import conventions
 from tests.cases import cases

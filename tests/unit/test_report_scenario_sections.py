@@ -237,7 +237,7 @@ def test_exceedance_agrees_with_the_quantiles_of_the_document() -> None:
     focus = focus_of("week")
     nodes = focus.prepared.nodes
     found = capacity.exceedance_of(focus.ensemble.results, nodes)
-    down = nodes_down(focus.ensemble.tally.down_times, nodes)
+    down = nodes_down(focus.ensemble.down_times, nodes)
     assert found is not None
     assert down is not None
     assert found.simulated.sum() == pytest.approx(down.mean)

@@ -19,7 +19,7 @@ from ettrick.analysis.page.cells import ChosenAxis, axes_of, lines_along
 from ettrick.analysis.page.chapters import compare, finish, optimum
 from ettrick.analysis.page.chapters import sensitivity as drivers
 from ettrick.analysis.page.chapters import study as curves
-from ettrick.analysis.page.chapters.answer import MOST_ROWS, front_data
+from ettrick.analysis.page.chapters.answer import MOST_ROWS
 from ettrick.analysis.page.chapters.compare import bridge_of
 from ettrick.analysis.page.chapters.curves import MOST_LINES, few_lines
 from ettrick.analysis.page.chapters.finish import Sample, chance_curve, samples_along
@@ -596,34 +596,6 @@ def test_a_front_has_the_standing_of_the_answer(materials: dict[str, ReportData]
         assert sum(point.ranking == ranking for point in chart.points) == count
     for point, cell in zip(chart.points, content["cells"], strict=True):
         assert point.x == pytest.approx(100 * cell["metrics"]["ettr"]["mean"])
-
-
-def test_a_front_that_nobody_asked_for_is_of_metrics_that_pull_apart() -> None:
-    """Two metrics with different best combinations make a front of what is better in something for sure."""
-    content = study({"spares": numbers(*range(4))}, lambda spares: 0.8 + 0.02 * spares)
-    content["metrics"].append("cost")
-    costs = {0: 3.0, 1: 2.0, 2: 2.5, 3: 2.8}
-    rows = []
-    for cell in content["cells"]:
-        number = cell["cell"]
-        cell["metrics"]["cost"] = {**cell["metrics"]["ettr"], "mean": costs[number], "mean_ci95": None}
-        for replication in range(5):
-            ettr = cell["metrics"]["ettr"]["mean"] + 0.001 * replication
-            rows.append({
-                "cell": str(number), "draw": "0", "ettr.amount": repr(ettr), "ettr.base": "1.0",
-                "cost.amount": repr(costs[number] + 0.01 * replication), "cost.base": "1.0",
-            })  # fmt: skip
-    data = front_data(sweep_of(content), rows)
-    assert data is not None
-    assert sorted(member["at"]["spares"] for member in data["front"]) == ["1", "2", "3"]
-    assert all(member["certain"] for member in data["front"])
-    assert data["may_be_too"] == []
-    # Where luck alone may pull them apart there is nothing to weigh, nor where one combination is best in both.
-    noisy = [{**row, "cost.amount": repr(float(row["cost.amount"]) + (-1) ** place)} for place, row in enumerate(rows)]
-    assert front_data(sweep_of(content), noisy) is None
-    for cell in content["cells"]:
-        cell["metrics"]["cost"]["mean"] = -cell["metrics"]["ettr"]["mean"]
-    assert front_data(sweep_of(content), rows) is None
 
 
 def rows_of(times: dict[str, list[float | None]], draw: str = "0") -> list[dict[str, str]]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ettrick import sim
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.results.run import document
-from ettrick.analysis.runs import replicate
 from ettrick.sim.policies.contracts import Bucket
 from ettrick.sim.run import with_engine
 from tests.cases import cases

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.page.chapters import sensitivity as chapter
 from ettrick.analysis.results.models import SensitivityDocument, SwingSummary
 from ettrick.analysis.results.run import render
-from ettrick.analysis.sensitivity import sensitivity, sensitivity_document
-from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.axis import Axis
 from ettrick.analysis.study.designs import OneAtATime, Saltelli
 from ettrick.analysis.study.load import load_study
@@ -21,6 +20,7 @@ from ettrick.analysis.study.questions.sobol import estimates, indices
 from ettrick.analysis.study.table import Cell, PointResult, StudyTable
 from ettrick.analysis.sweep.campaign import Campaign
 from ettrick.analysis.sweep.journal import Journal
+from ettrick.analysis.sweep.sensitivity import sensitivity
 from ettrick.analysis.sweep.workers import ExecutorOptions, worker_pool_at
 from ettrick.sim import Ratio
 from tests.cases import cases
@@ -257,7 +257,7 @@ def simulated(
     with Journal(folder / "journal.jsonl") as journal, worker_pool_at(ExecutorOptions("serial")) as worker_pool:
         study = load_study(folder / "s.yaml")
         campaign = Campaign(study, journal, worker_pool, lambda done, total: worded.append((done, total)))
-        document = sensitivity_document(sensitivity(campaign, **asked), command="ettrick sensitivity s.yaml")
+        document = sensitivity(campaign, command="ettrick sensitivity s.yaml", **asked)
         return json.loads(render(document)), worded, len(journal)
 
 

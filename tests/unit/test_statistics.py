@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 from scipy.special import ndtri
 
+from ettrick.analysis.contest.runs import replicate
 from ettrick.analysis.parts import MetricSummary
 from ettrick.analysis.results.run import document as typed_document
-from ettrick.analysis.runs import replicate
 from ettrick.analysis.statistics.differences import MANY, Ranking, difference, ranking_of, ranking_over_draws
 from ettrick.analysis.statistics.estimates import (
     mean_interval,

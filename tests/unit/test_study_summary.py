@@ -14,7 +14,6 @@ from scipy import stats
 from scipy.special import ndtri
 
 from ettrick import sim
-from ettrick.analysis.at_equal import study_headline
 from ettrick.analysis.ratios import ratios
 from ettrick.analysis.statistics.estimates import mean_interval, quantile
 from ettrick.analysis.study.amounts import Point
@@ -28,7 +27,7 @@ from ettrick.analysis.study.table import (
     predictive_mean,
     summary_of,
 )
-from ettrick.analysis.sweep.sweep import kept_metrics
+from ettrick.analysis.sweep.sweep import kept_metrics, study_headline
 from ettrick.sim import Ratio
 from tests.cases import cases
 

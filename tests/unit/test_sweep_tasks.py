@@ -148,7 +148,7 @@ def damaged(content: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple
 
 
 def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_path: Path) -> None:
-    """Each line has its checksum; of earlier lines, without one, whatever is read can also be summarised."""
+    """Each line has its checksum, and without one it is none."""
     with Journal(tmp_path / "real") as journal, worker_pool_at(ExecutorOptions("serial")) as worker_pool:
         campaign = Campaign(small_study(tmp_path), journal, worker_pool)
         point = next(iter(campaign.loaded.points()))
@@ -159,23 +159,10 @@ def test_whatever_is_changed_in_an_outcome_it_is_passed_over_and_counted(tmp_pat
     short = Record(**{name: content[name] for name in Record._fields})
     line = written(tmp_path / "short", short)
     assert read(tmp_path / "short") == [short]
-    sound = json.loads(line)
-    passed = 0
-    for is_old in (False, True):
-        plain = {key: value for key, value in sound.items() if not (is_old and key == "crc32")}
-        if is_old:
-            (tmp_path / "journal").write_text(json.dumps(plain))
-            assert read(tmp_path / "journal") == [short], "an old journal still counts"
-        for changed, place in damaged(plain):
-            if is_old or place != ("crc32",):
-                (tmp_path / "journal").write_bytes(json.dumps(changed, separators=(",", ":")).encode() + b"\n")
-                with Journal(tmp_path / "journal") as journal:
-                    assert len(journal) + journal.torn == 1
-                    assert is_old or journal.torn == 1, place
-                    passed += len(journal)
-                    for record in journal:
-                        outcome_of(point, [record])
-    assert passed, "some numbers are as good as others"
+    for changed, place in damaged(json.loads(line)):
+        (tmp_path / "journal").write_bytes(json.dumps(changed, separators=(",", ":")).encode() + b"\n")
+        with Journal(tmp_path / "journal") as journal:
+            assert (len(journal), journal.torn) == (0, 1), place
 
 
 def test_of_several_outcomes_with_a_key_the_last_counts(tmp_path: Path) -> None:

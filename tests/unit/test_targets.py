@@ -11,10 +11,9 @@ from typer.testing import CliRunner
 
 from ettrick import sim
 from ettrick.analysis.metrics import METRICS
-from ettrick.analysis.ratios import ratios
+from ettrick.analysis.ratios import kept, ratios
 from ettrick.analysis.statistics.intervals import binomial_interval, exact_interval
 from ettrick.analysis.study.model import condition_of
-from ettrick.analysis.targets import kept
 from ettrick.cli import app
 from ettrick.sim import Ratio
 from ettrick.sim.engine.prepared import RequestRates

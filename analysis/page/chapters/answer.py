@@ -22,7 +22,7 @@ from ettrick.analysis.amounts import (
     time_form,
 )
 from ettrick.analysis.metrics import lower_is_better
-from ettrick.analysis.page.cells import axes_of, bar, best_of, running, shown_of_cells, summary_of
+from ettrick.analysis.page.cells import axes_of, bar, shown_of_cells, summary_of
 from ettrick.analysis.page.chapters.curves import curves_picture, known_lines
 from ettrick.analysis.page.charts.data import ChartAxis, FrontChart, FrontPoint, Intervals
 from ettrick.analysis.page.first_screen import more_runs
@@ -41,7 +41,6 @@ from ettrick.analysis.page.sourced import (
     span,
 )
 from ettrick.analysis.results.answers import answer_of
-from ettrick.sim import Ratio
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -535,66 +534,3 @@ def _place(asked: AnsweredQuestion[Any], cell: int, aim: str) -> tuple[float | N
         return bar("", asked.people(aim), asked.document.cells[cell])[1:3]
     at = asked.document.cells[cell].numbers.get(aim)
     return (None if at is None else at / axis.size), None
-
-
-# ----------------------------------------
-# The front of two metrics of a study that nobody asked for, where the best of one is not the best of the other.
-
-
-def front_data(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> dict[str, Any] | None:
-    """Return the front of the headline metric and the first other one that does not go with it, as a question has it.
-
-    ``None`` where all metrics of the study are best at one combination, where fewer than two combinations are on the
-    front with 95 % confidence, so that noise alone may pull the metrics apart, and without the replications.
-    """
-    import numpy as np
-
-    from ettrick.analysis.study.questions.best import front_of, samples_of
-
-    metrics = _best_apart(content)
-    samples = {} if metrics is None or not axes_of(content) else samples_of(_replications(content, rows, metrics))
-    values = [np.array(columns) for columns in zip(*samples.values(), strict=True)]
-    # The variance of a single replication is not known, so no cell would be on the front with confidence.
-    if metrics is None or len(samples) < 2 or values[0].shape[1] < 2:
-        return None
-    front = front_of([of * (1.0 if lower_is_better(name) else -1.0) for of, name in zip(values, metrics, strict=True)])
-    if sum(front.sure) < 2:
-        return None
-    labels = [content.cells[cell].values for cell in samples]
-    return {
-        "metrics": list(metrics),
-        "axes": [],
-        "replications": values[0].shape[1],
-        "front": [{"at": labels[row], "certain": sure} for row, sure in zip(front.members, front.sure, strict=True)],
-        "may_be_too": [{"at": labels[row]} for row in front.maybe],
-    }
-
-
-def _best_apart(content: SweepDocument) -> tuple[str, str] | None:
-    """Return the headline metric and the first other one whose best combination is another."""
-    headline, *others = content.metrics
-    best = best_of(running(content), headline)
-    for metric in others:
-        other = best_of(running(content), metric)
-        if best and other and other[0] is not best[0]:
-            return headline, metric
-    return None
-
-
-def _replications(
-    content: SweepDocument, rows: Sequence[Mapping[str, str]], metrics: Sequence[str]
-) -> dict[int, list[list[Ratio]]]:
-    """Return the replications of each metric by cell, inputs at central values; none of cells with censored ones."""
-    cells = {cell.cell for cell in running(content)}
-    replications: dict[int, list[list[Ratio]]] = {}
-    censored = set()
-    for row in rows:
-        cell = int(row["cell"])
-        if row["draw"] == "0" and cell in cells:
-            for ratios, metric in zip(replications.setdefault(cell, [[] for _ in metrics]), metrics, strict=True):
-                amount, base = row.get(f"{metric}.amount"), row.get(f"{metric}.base")
-                if amount and base:
-                    ratios.append(Ratio(float(amount), float(base)))
-                else:
-                    censored.add(cell)
-    return {cell: columns for cell, columns in replications.items() if cell not in censored}

@@ -46,7 +46,6 @@ from ettrick.analysis.page.chapters.answer import (
     brief,
     curves,
     front,
-    front_data,
     intervals,
 )
 from ettrick.analysis.page.charts.data import Curves
@@ -64,7 +63,6 @@ from ettrick.analysis.page.sourced import (
     worded,
 )
 from ettrick.analysis.results import answers as typed
-from ettrick.analysis.results.models import AnswerSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -119,19 +117,13 @@ def section_of(content: SweepDocument, rows: Sequence[Mapping[str, str]], *, is_
         "answers",
         f"All answers, and the results of {count}" if answers else f"The results of {count}",
         tuple(line(f"{asked_text(asked)}. ", text.answer) for asked, text in answers),
-        (*_items(content, rows, answers, is_opened=is_opened), all_results(content)),
+        (*_items(answers, is_opened=is_opened), all_results(content)),
         tuple(_notes(content)),
     )
 
 
-def _items(
-    content: SweepDocument,
-    rows: Sequence[Mapping[str, str]],
-    answers: Sequence[tuple[Asked[Any], AnswerText]],
-    *,
-    is_opened: bool,
-) -> Iterator[Figure | TableBlock]:
-    """Yield the picture or the table of each answer, and the front of two metrics if no question is about one."""
+def _items(answers: Sequence[tuple[Asked[Any], AnswerText]], *, is_opened: bool) -> Iterator[Figure | TableBlock]:
+    """Yield the picture or the table of each answer."""
     for index, (asked, text) in enumerate(answers):
         is_shown = index == 0 and is_opened
         picture = text.drawn(f"answer-{index + 1}") if asked.content["use"] in _DRAWN and not is_shown else None
@@ -139,20 +131,6 @@ def _items(
             yield picture if text.table is None else replace(picture, table=text.table)
         elif text.table is not None:
             yield text.table
-    if not any(asked.content["use"] == "pareto" for asked, _ in answers):
-        yield from _unasked_front(content, rows)
-
-
-def _unasked_front(content: SweepDocument, rows: Sequence[Mapping[str, str]]) -> Iterator[Figure]:
-    """Yield the front of two metrics that pull apart, where no question is about one."""
-    data = front_data(content, rows)
-    if data is not None:
-        answer = AnswerSummary(use="pareto", sentences=[], data=data)
-        document = SourceDocument(RUN, content.model_copy(update={"answers": [answer]}))
-        for _, text in answers_of(document):
-            picture = text.drawn("front")
-            if picture is not None:
-                yield replace(picture, table=text.table)
 
 
 def all_results(content: SweepDocument, *, briefly: bool = False) -> TableBlock:

@@ -113,7 +113,7 @@ def missing_nodes_section(focus: ReplayedScenario) -> Section | None:
     """Return the section; ``None`` where no node was ever down."""
     prepared, results = focus.prepared, focus.ensemble.results
     curves = exceedance_of(results, prepared.serving)
-    down = nodes_down(focus.ensemble.tally.down_times, prepared.serving)
+    down = nodes_down(focus.ensemble.down_times, prepared.serving)
     if curves is None or down is None:
         return None
     title = nodes_down_title(down, prepared, curves)

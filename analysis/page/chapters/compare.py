@@ -27,7 +27,7 @@ from ettrick.analysis.amounts import (
     shown,
     text_or_dash,
 )
-from ettrick.analysis.compare import by_value
+from ettrick.analysis.contest.compare import by_value
 from ettrick.analysis.metrics import BUCKETS, METRICS, TIME_SHARE, bucket_label, lower_is_better, rows_of
 from ettrick.analysis.page.account import requested_share
 from ettrick.analysis.page.cells import axes_of, bar, gap_bar, mean_of, summary_of

@@ -22,7 +22,7 @@ from ettrick.analysis.amounts import (
     time_form,
     time_text,
 )
-from ettrick.analysis.compare import differences
+from ettrick.analysis.contest.compare import differences
 from ettrick.analysis.metrics import METRICS, Slice, bucket_label, rows_of
 from ettrick.analysis.page.account import (
     IDLE_WORDS,

@@ -164,20 +164,6 @@ def _members(means: FloatArray, order: Positions) -> list[int]:
     return found
 
 
-class _Number:
-    """An aim that is known, (k,)."""
-
-    scale = 1.0
-
-    def __init__(self, values: FloatArray) -> None:
-        self.values = values
-
-    def compared(self, row: int, others: Positions) -> FloatArray:
-        """Return the sign of how far others are above one."""
-        signs: FloatArray = np.sign(self.values[others] - self.values[row])
-        return signs
-
-
 class _Sample:
     """An aim of which there are replications, (k, n)."""
 
@@ -227,7 +213,8 @@ class _Rivals:
 
     def __init__(self, aims: Sequence[FloatArray], means: FloatArray, confidence: float) -> None:
         self.means = means
-        self.aims = [_Number(aim) if aim.ndim == 1 else _Sample(aim, confidence) for aim in aims]
+        # A number is a sample of which all is equal.
+        self.aims = [_Sample(aim if aim.ndim > 1 else np.column_stack((aim, aim)), confidence) for aim in aims]
         self.scales = np.array([aim.scale for aim in self.aims])
 
     def is_sure(self, row: int) -> bool:

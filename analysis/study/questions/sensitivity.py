@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from ettrick.analysis.amounts import capital, name_of
+from ettrick.analysis.contest.precision import ReplicationsError
 from ettrick.analysis.results import answers
 from ettrick.analysis.results.models import MoveSummary, SwingSummary
-from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import METRIC, Answer, Question, silence, versus
 from ettrick.analysis.study.table import summary_of
 
@@ -66,7 +66,13 @@ class Sensitivity(Question):
             )
         rule = f"{capital(name_of(metric))} is the same at every point." if sobol.shares is None else ""
         rule = rule or (f"No indices of {name_of(metric)}: {sobol.reason}." if sobol.reason else "")
-        answer = answers.SobolAnswer.model_validate({**sobol._asdict(), "kind": "sobol", "axes": list(sobol.axes)})
+        answer = answers.SobolAnswer.model_validate(
+            {
+                **sobol._asdict(),
+                "kind": "sobol",
+                "axes": [row.model_dump(exclude={"closed_form"}) for row in sobol.axes],
+            }
+        )
         return Answer(self.use, answer.data(), rule)
 
 

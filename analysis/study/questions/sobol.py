@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ettrick.analysis.results.models import FormulaIndex
+from ettrick.analysis.contest.precision import ReplicationsError
+from ettrick.analysis.results.models import AxisIndex, FormulaIndex, IndexEstimate
 from ettrick.analysis.statistics.estimates import contributions, t_quantile
-from ettrick.analysis.statistics.precision import ReplicationsError
 from ettrick.analysis.study.questions.question import common_rows
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.statistics.estimates import Interval
     from ettrick.analysis.study.amounts import AxisPosition
     from ettrick.analysis.study.table import Cell, StudyTable
 
@@ -37,22 +36,7 @@ _BLOCKS = 16
 """Parts that the rows are left out in."""
 
 
-class SobolIndex(NamedTuple):
-    """A share and how sure it is, both cut to 0 .. 1.
-
-    Parameters
-    ----------
-    value
-        The estimate [-].
-    ci95
-        Its 95 % interval [-].
-    """
-
-    value: float
-    ci95: Interval
-
-
-def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray) -> list[SobolIndex]:
+def estimates(statistic: Callable[[FloatArray], FloatArray], values: FloatArray) -> list[IndexEstimate]:
     """Return shares that a statistic estimates, each with a 95 % interval.
 
     Both points and replications are a sample. Left out are, one at a time, each of 16 blocks of rows, put together at
@@ -90,21 +74,22 @@ def _squared_error(replicates: FloatArray) -> FloatArray:
     return found
 
 
-def _estimate(value: float, *parts: tuple[float, int]) -> SobolIndex:
+def _estimate(value: float, *parts: tuple[float, int]) -> IndexEstimate:
     """Return an estimate from the squared standard errors of its parts, and their degrees of freedom."""
     squared = sum(part for part, _ in parts)
     middle = min(max(value, 0.0), 1.0)
     if not np.isfinite(squared):
         # Without some part nothing varies any more: so few points give no error.
-        return SobolIndex(middle, (0.0, 1.0))
+        return IndexEstimate(value=middle, ci95=(0.0, 1.0))
     if squared <= 0:
-        return SobolIndex(middle, (middle, middle))
+        return IndexEstimate(value=middle, ci95=(middle, middle))
     freedom = squared**2 / sum(part**2 / degrees for part, degrees in parts)
     half = t_quantile(0.95, int(freedom)) * float(np.sqrt(squared))
     if value - half <= 0 or value + half >= 1:
-        return SobolIndex(middle, (max(min(value - half, 1.0), 0.0), min(max(value + half, 0.0), 1.0)))
+        ends = max(min(value - half, 1.0), 0.0), min(max(value + half, 0.0), 1.0)
+        return IndexEstimate(value=middle, ci95=ends)
     odds, factor = value / (1 - value), float(np.exp(half / (value * (1 - value))))
-    return SobolIndex(value, (odds / (odds + factor), odds * factor / (1 + odds * factor)))
+    return IndexEstimate(value=value, ci95=(odds / (odds + factor), odds * factor / (1 + odds * factor)))
 
 
 # The results of a Saltelli design as numbers: sets of points x points of a set x replications.
@@ -227,26 +212,6 @@ class VarianceComponents(NamedTuple):
     both: float
 
 
-class Index(NamedTuple):
-    """How much of the variance of a(x) one axis brings.
-
-    Parameters
-    ----------
-    first
-        The share that it brings alone: by how much the variance would fall, on average, if it were known.
-    total
-        The share that it takes part in: what would be left if all others were known.
-    closed_form
-        First and total index of the closed form's ETTR on the same points [-]; ``None`` where there is no form, or it
-        does not vary.
-    """
-
-    axis: str
-    first: SobolIndex
-    total: SobolIndex
-    closed_form: FormulaIndex | None
-
-
 class Indices(NamedTuple):
     """What brings the variance of a metric.
 
@@ -277,10 +242,10 @@ class Indices(NamedTuple):
     left_out: int
     why_left_out: str
     parts: VarianceComponents
-    shares: dict[str, SobolIndex] | None
+    shares: dict[str, IndexEstimate] | None
     noise: float | None
-    axes: tuple[Index, ...]
-    together: SobolIndex | None
+    axes: tuple[AxisIndex, ...]
+    together: IndexEstimate | None
     reason: str
 
 
@@ -378,11 +343,11 @@ def _share_of_inputs(values: FloatArray) -> FloatArray:
     return np.array([parts.parameters / whole if whole else 0.0])
 
 
-def _reason(layout: SobolLayout, shares: dict[str, SobolIndex] | None, share: SobolIndex) -> str:
+def _reason(layout: SobolLayout, shares: dict[str, IndexEstimate] | None, share: IndexEstimate) -> str:
     """Return why there are no indices; empty if there are."""
     if shares is None:
         return "it is the same at every point and in every replication"
-    if share.ci95[0] <= 0:
+    if share.ci95 is None or share.ci95[0] <= 0:
         return _not_resolved(layout)
     return ""
 
@@ -394,7 +359,7 @@ def _not_resolved(layout: SobolLayout) -> str:
 
 def _by_axis(
     table: StudyTable, values: FloatArray, formula: FloatArray | None
-) -> tuple[tuple[Index, ...], SobolIndex | None]:
+) -> tuple[tuple[AxisIndex, ...], IndexEstimate | None]:
     """Return the indices of each axis, the largest total first, and what the axes bring only together.
 
     Nothing if the variance of one of the sets is lost in noise.
@@ -407,11 +372,15 @@ def _by_axis(
     # Two replications that are the same, for what has no noise.
     of_form = None if plain is None or not plain[:2].any() else _indices(np.repeat(plain, 2, axis=2)).tolist()
     rows = [
-        Index(axis, found[place], found[count + place],
-              None if of_form is None else FormulaIndex(first=of_form[place], total=of_form[count + place]))
+        AxisIndex(
+            axis=axis,
+            first=found[place],
+            total=found[count + place],
+            closed_form=None if of_form is None else FormulaIndex(first=of_form[place], total=of_form[count + place]),
+        )
         for place, axis in enumerate(table.axes)
-    ]  # fmt: skip
-    return tuple(sorted(rows, key=lambda row: (-row.total.value, -row.first.value))), together
+    ]
+    return tuple(sorted(rows, key=lambda row: (-(row.total.value or 0.0), -(row.first.value or 0.0)))), together
 
 
 def _indices(values: FloatArray) -> FloatArray:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ettrick import sim
-from ettrick.analysis.compare import Variant, compare
+from ettrick.analysis.contest.runs import replicated
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
 from ettrick.analysis.results.explained import OnePoint, WorthBase, WorthDocument, WorthGroup, WorthRow
 from ettrick.analysis.results.run import provenance, replays_a_log
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from ettrick.analysis.runs import Ensemble
+    from ettrick.analysis.results.ensemble import Ensemble
     from ettrick.sim import Prepared, Scenario
 
     _Values = npt.NDArray[np.float64]
@@ -224,9 +224,8 @@ def _dropped(prepared: Prepared, name: str) -> Prepared:
     return replace(prepared.with_sources(tuple(prepared.sources[index] for index in kept)), upkeep=upkeep)
 
 
-def _mtbf(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+def _mtbf(scenario: Scenario, _: Prepared) -> tuple[Scenario, str]:
     """Make every life longer; what is planned keeps its dates, and a log what it says."""
-    del prepared
     entries = _written_out(scenario)
     longer = [_longer(entry) if not getattr(entry, "planned", True) else entry for entry in entries]
     if longer == entries:
@@ -250,8 +249,7 @@ def _longer(cause: Any) -> Any:
 def _scaled(section: str) -> Callable[[Scenario, Prepared], tuple[Scenario, str]]:
     """Return the knob that shortens all times of a section which has a scale."""
 
-    def knob(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
-        del prepared
+    def knob(scenario: Scenario, _: Prepared) -> tuple[Scenario, str]:
         strategy = getattr(scenario, section)
         return scenario.model_copy(
             update={section: strategy.model_copy(update={"scale": _LESS * strategy.scale})}
@@ -267,9 +265,8 @@ def _repair(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
     return scenario.model_copy(update={"failures": tuple(_written_out(scenario)), "repair": shorter}), "-10 %"
 
 
-def _checkpoint(scenario: Scenario, prepared: Prepared) -> tuple[Scenario, str]:
+def _checkpoint(scenario: Scenario, _: Prepared) -> tuple[Scenario, str]:
     """Shorten stalls, writes and restores of every store."""
-    del prepared
     checkpoint = scenario.checkpoint
     tiers = []
     for tier in checkpoint.tiers:
@@ -326,36 +323,18 @@ SAME = 1e-9
 """Width of an interval over its mean that is but the rounding of sums."""
 
 
-@dataclass(frozen=True)
-class Worth:
-    """What is worth what in a scenario.
-
-    Parameters
-    ----------
-    by
-        The metric that changes are sorted by: tokens per day where they are known, else ETTR.
-    price
-        Cost of a unit of `by`, if there are prices: of a token, or of a productive GPU-second.
-    """
-
-    base: Ensemble
-    formula: dict[str, float]
-    by: str
-    price: float | None
-    causes: WorthGroup
-    knobs: WorthGroup
-    left_out: dict[str, str]
-
-
 def worth(
     scenario: Scenario,
     replications: int = 16,
     *,
+    command: str = "",
     processes: int = 0,
     progress: Callable[[int, int | None], None] | None = None,
     most_events: float = MOST_EVENTS,
-) -> Worth:
-    """Return what each cause and each knob of a scenario is worth.
+) -> WorthDocument:
+    """Return the document of what each cause and each knob of a scenario is worth.
+
+    Changes are sorted by tokens per day where they are known, else by ETTR.
 
     Every change is simulated on the same replications as the scenario itself: lives and marks are addressed by cause,
     so those of all other causes stay what they were.
@@ -372,35 +351,66 @@ def worth(
     WorkError
         If more events are expected than may be.
     """
-    base = prepare(scenario)
-    changes = changes_of(base)
+    prepared = prepare(scenario)
+    changes = changes_of(prepared)
     kinds = ((changes.causes, changes.all_causes), (changes.knobs, changes.all_knobs))
-    listed = [[*single, *([together] if together is not None else ())] for single, together in kinds]
-    variants = [Variant("", base), *(Variant(change.name, change.prepared) for kind in listed for change in kind)]
-    found = compare(variants, replications, processes=processes, progress=progress, most_events=most_events)
-    ensembles = found.ensembles
-    first, *tables = (_contributions(found.rows) for found in ensembles)
-    by = "tokens_per_day" if "tokens_per_day" in first else "ettr"
-    price = _price(ensembles[0], by)
-    scale = _per_year(base, by) * price if price is not None else None
-    formula = _formula(base)
-    rest = iter(tables)
-    causes, knobs = (
-        _group(
-            [
-                _SimulatedChange(
-                    change, next(rest), _less(_formula(change.prepared), formula) if change.has_formula else {}
-                )
-                for change in kind
-            ],
-            together is not None,
-            first,
-            by,
-            scale,
-        )
-        for kind, (_, together) in zip(listed, kinds, strict=True)
+    listed = [change for singles, together in kinds for change in (*singles, together) if change is not None]
+    scenarios = [prepared, *(change.prepared for change in listed)]
+    base, *others = replicated(
+        scenarios,
+        1 if all(variant.is_deterministic for variant in scenarios) else replications,
+        processes=processes,
+        progress=progress,
+        most_events=most_events,
     )
-    return Worth(ensembles[0], formula, by, price, causes, knobs, changes.left_out)
+    simulated = {id(change): ensemble for change, ensemble in zip(listed, others, strict=True)}
+    by = "tokens_per_day" if "tokens_per_day" in base.rows[0] else "ettr"
+    price = _price(base, by)
+    scale = _per_year(prepared, by) * price if price is not None else None
+    causes, knobs = (
+        _group([_simulated(change, simulated[id(change)], base) for change in singles],
+               None if together is None else _simulated(together, simulated[id(together)], base),
+               _contributions(base.rows), by, scale)
+        for singles, together in kinds
+    )  # fmt: skip
+    form, cost = closed_form(prepared), prepared.upkeep.cost
+    return WorthDocument(
+        format=FORMAT,
+        scenario=prepared.name,
+        description=prepared.scenario.description,
+        replications=len(base.rows),
+        seed=prepared.seed,
+        one_history=replays_a_log(prepared),
+        by=by,
+        base=_base(base),
+        currency=cost.currency if cost is not None else None,
+        price_of_work=price,
+        one_point=_one_point(base),
+        causes=causes,
+        knobs=knobs,
+        left_out=dict(changes.left_out),
+        closed_form_reasons=list(form.reasons),
+        closed_form_assumptions=list(form.assumptions),
+        assumptions=list(prepared.scenario.assumptions),
+        warnings=list(prepared.warnings),
+        provenance=provenance(command, prepared.scenario),
+    )
+
+
+def _base(base: Ensemble) -> dict[str, WorthBase]:
+    """Return what the scenario comes to as it is, by metric."""
+    metrics, formula = summaries(base.rows), _formula(base.prepared)
+    return {
+        name: WorthBase(mean=metrics[name].mean, ci95=metrics[name].mean_ci95, closed_form=formula.get(name))
+        for name in METRICS
+        if name in metrics
+    }
+
+
+def _simulated(change: Improvement, ensemble: Ensemble, base: Ensemble) -> _SimulatedChange:
+    """Return a change with what came of it, and the closed form of what it is worth."""
+    formula = _less(_formula(change.prepared), _formula(base.prepared)) if change.has_formula else {}
+    return _SimulatedChange(change, _contributions(ensemble.rows), formula)
 
 
 def _contributions(rows: Sequence[Mapping[str, Ratio]]) -> _Table:
@@ -415,9 +425,10 @@ class _SimulatedChange(NamedTuple):
     formula: dict[str, float]
 
 
-def _group(simulated: list[_SimulatedChange], has_all: bool, base: _Table, by: str, scale: float | None) -> WorthGroup:
-    """Return what changes of a kind are worth, alone and, if the last one is that, all at once."""
-    singles = simulated[:-1] if has_all else simulated
+def _group(
+    singles: list[_SimulatedChange], together: _SimulatedChange | None, base: _Table, by: str, scale: float | None
+) -> WorthGroup:
+    """Return what changes of a kind are worth, alone and all at once."""
 
     def row(
         name: str,
@@ -443,9 +454,8 @@ def _group(simulated: list[_SimulatedChange], has_all: bool, base: _Table, by: s
 
     rows = [single(one, counts=one.change.counts) for one in singles]
     rows.sort(key=lambda row: math.inf if (gain := row.gain[by]) is None else -gain.mean)
-    if not has_all:
+    if together is None:
         return WorthGroup(rows=rows, together=None, added=None, residual=None)
-    together = simulated[-1]
     counted = [one for one in singles if one.change.counts]
     tables, bases = [one.table for one in counted], [base] * len(counted)
     parts = [one.formula for one in counted]
@@ -517,39 +527,6 @@ def _price(base: Ensemble, by: str) -> float | None:
 def _per_year(prepared: Prepared, by: str) -> float:
     """Return the work of a year, in tokens or productive GPU-seconds, that one unit of a metric stands for."""
     return YEAR / DAY if by == "tokens_per_day" else YEAR * sum(job.gpus for job in prepared.jobs)
-
-
-def worth_document(found: Worth, *, command: str) -> WorthDocument:
-    """Return the document of what `worth` returned."""
-    prepared = found.base.prepared
-    known = summaries(found.base.rows)
-    cost = prepared.upkeep.cost
-    formula = closed_form(prepared)
-    return WorthDocument(
-        format=FORMAT,
-        scenario=prepared.name,
-        description=prepared.scenario.description,
-        replications=len(found.base.rows),
-        seed=prepared.seed,
-        one_history=replays_a_log(prepared),
-        by=found.by,
-        base={
-            name: WorthBase(mean=known[name].mean, ci95=known[name].mean_ci95, closed_form=found.formula.get(name))
-            for name in METRICS
-            if name in known
-        },
-        currency=cost.currency if cost is not None else None,
-        price_of_work=found.price,
-        one_point=_one_point(found.base),
-        causes=found.causes,
-        knobs=found.knobs,
-        left_out=dict(found.left_out),
-        closed_form_reasons=list(formula.reasons),
-        closed_form_assumptions=list(formula.assumptions),
-        assumptions=list(prepared.scenario.assumptions),
-        warnings=list(prepared.warnings),
-        provenance=provenance(command, prepared.scenario),
-    )
 
 
 def _one_point(base: Ensemble) -> OnePoint | None:

@@ -1,4 +1,4 @@
-"""When there are enough replications: the one rule of runs, comparisons and sweeps.
+"""When there are enough replications: the one rule, and the one loop (`pursue`), of runs, comparisons and sweeps.
 
 A mean, or a difference, is precise enough once the half-width of the interval that is shown is. It is looked at when
 `FEWEST` replications are there, and then at goals that seem to be enough (`next_goal`), so that nothing depends on how
@@ -11,13 +11,17 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ettrick.analysis.metrics import is_share
 from ettrick.analysis.statistics.intervals import unseen
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ettrick.analysis.statistics.estimates import Interval
+
+Cell = TypeVar("Cell")
 
 BATCH = 10
 """Replications between two decisions are a multiple of it, so that the number of processes changes nothing."""
@@ -92,7 +96,53 @@ class Precision:
         return half / wanted if wanted else math.inf if half else 0.0
 
 
-def next_goal(done: int, excess: float, most: int | None = None) -> int:
+@dataclass
+class Pursuit:
+    """A cell on its way to a precision.
+
+    Parameters
+    ----------
+    goal
+        Replications at which is decided next, whole batches.
+    most
+        Replications after which the precision is given up.
+    precise
+        Whether it was reached at the last decision.
+    """
+
+    goal: int = FEWEST
+    most: int = MOST
+    precise: bool = False
+
+
+def pursue(
+    pursuits: Mapping[Cell, Pursuit],
+    simulate: Callable[[Mapping[Cell, Pursuit]], None],
+    excess: Callable[[Cell], float],
+) -> None:
+    """Simulate cells until each is precise enough, or never will be.
+
+    Parameters
+    ----------
+    simulate
+        Called with the cells that need more replications: each gets all up to its goal.
+    excess
+        Returns how wide the interval of a cell at its goal is over what it should be [-], from `Precision.excess`.
+    """
+    active = dict(pursuits)
+    while active:
+        simulate(active)
+        for cell, pursuit in tuple(active.items()):
+            over = excess(cell)
+            pursuit.precise = over <= 1
+            goal = next_goal(pursuit.goal, over, pursuit.most)
+            if goal > pursuit.goal:
+                pursuit.goal = goal
+            else:
+                del active[cell]
+
+
+def next_goal(done: int, excess: float, most: int = MOST) -> int:
     """Return how many replications to decide at next: as many as seem to be enough; `done` where the search ends.
 
     Parameters
@@ -102,8 +152,8 @@ def next_goal(done: int, excess: float, most: int | None = None) -> int:
     excess
         How wide the interval is over what it should be [-], from `Precision.excess`.
     most
-        Replications that there may be, by default `MOST`.
+        Replications that there may be.
     """
     if excess <= 1 or math.isinf(excess):
         return done
-    return min(BATCH * math.ceil(done * excess**2 / BATCH), _FASTER * done, MOST if most is None else most)
+    return min(BATCH * math.ceil(done * excess**2 / BATCH), _FASTER * done, most)

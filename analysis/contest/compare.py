@@ -1,17 +1,22 @@
-"""Variants of a question on the same failures: what each comes to, and by how much it differs from the first."""
+"""Variants of a question on the same failures: what each comes to, and by how much it differs from the first.
+
+`compare` simulates them, `compare_document` is the document of what came of it. Unlike clusters are compared fairly by
+what they make of a GPU, of a megawatt, or of money: `headline_at_equal`.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from ettrick import sim
-from ettrick.analysis.at_equal import Equal, at_equal_lines, headline_at_equal, taken
+from ettrick.analysis.amounts import amount_text
+from ettrick.analysis.contest.precision import FEWEST, Precision, ReplicationsError
+from ettrick.analysis.contest.runs import replicated
 from ettrick.analysis.metrics import METRICS, is_exact, is_share, lower_is_better
 from ettrick.analysis.parts import FORMAT, DifferenceSummary
+from ettrick.analysis.ratios import provisioned
 from ettrick.analysis.results.fleet import growth_of
 from ettrick.analysis.results.models import (
     AtEqual,
@@ -20,21 +25,35 @@ from ettrick.analysis.results.models import (
     RunDocument,
     Shortfall,
     StoresSummary,
+    TakenSummary,
     VariantSummary,
 )
 from ettrick.analysis.results.run import document, provenance
-from ettrick.analysis.runs import EnsembleBuilder, in_order
 from ettrick.analysis.statistics.differences import Ranking, difference, of_pair, ranking_of
 from ettrick.analysis.statistics.estimates import means, with_width
-from ettrick.analysis.statistics.precision import FEWEST, MOST, Precision, ReplicationsError, next_goal
-from ettrick.sim import MOST_EVENTS, check_work, run, with_engine
+from ettrick.sim import MOST_EVENTS
 from ettrick.sim.scenario.laws import LAW_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from ettrick.analysis.runs import Ensemble
-    from ettrick.sim import Prepared, Ratio, Result, Scenario
+    from ettrick.analysis.results.ensemble import Ensemble
+    from ettrick.sim import Prepared, Ratio, Scenario
+
+Equal = Literal["gpus", "power", "cost"]
+"""What unlike clusters are compared at."""
+
+_MW = 1e6
+
+HEADLINES: Mapping[Equal, str] = MappingProxyType(
+    {"gpus": "tokens_per_gpu_day", "power": "tokens_per_mw_day", "cost": "cost_per_token"}
+)
+
+TITLES: Mapping[Equal, str] = MappingProxyType({"gpus": "GPUs", "power": "power", "cost": "cost"})
+
+AS_GIVEN = (
+    "no cluster was made larger or smaller: how often failures strike, and what they cost, is that of the sizes given"
+)
 
 _TEXTS = ("name", "description", "assumptions", "cluster.name")
 """Keys that no result depends on."""
@@ -66,8 +85,6 @@ class Comparison:
         it. Empty for the first.
     differs
         What makes shares of the peak no measure of which variant is better: model, precision, layout or accelerator.
-    precise
-        Whether a precision that was asked for was reached; ``None`` if none was.
     at_equal
         What unlike clusters are compared at; ``None`` where they are compared as they are.
     """
@@ -77,8 +94,17 @@ class Comparison:
     differences: tuple[dict[str, DifferenceSummary | None], ...]
     headline: str
     differs: tuple[str, ...]
-    precise: bool | None = None
     at_equal: Equal | None = None
+
+    @property
+    def by_name(self) -> dict[str, Ensemble]:
+        """The replications of each variant, by its name."""
+        return dict(zip(self.names, self.ensembles, strict=True))
+
+    @property
+    def precise(self) -> bool | None:
+        """Whether a precision that was asked for was reached; ``None`` if none was."""
+        return self.ensembles[0].precise
 
     @property
     def replications(self) -> int:
@@ -93,9 +119,7 @@ class Comparison:
         if self.cost_cannot_tell:
             return ()
         sign = 1 if lower_is_better(self.headline) else -1
-        found = {
-            name: means(ensemble.rows)[self.headline] for name, ensemble in zip(self.names, self.ensembles, strict=True)
-        }
+        found = {name: means(ensemble.rows)[self.headline] for name, ensemble in self.by_name.items()}
         known = {name: mean for name, mean in found.items() if mean is not None}
         return tuple(sorted(known, key=lambda name: sign * known[name]))
 
@@ -147,7 +171,7 @@ def compare(
         Replicate until the interval of every variant's difference in the headline is as narrow as this; a part is one
         of the first variant's mean.
     at_equal
-        What unlike clusters are compared at; it chooses the headline, see `ettrick.analysis.at_equal`.
+        What unlike clusters are compared at; it chooses the headline, see `headline_at_equal`.
 
     Raises
     ------
@@ -155,63 +179,52 @@ def compare(
         If seeds or currencies differ, `precision` is in points and the headline is not a share, or a variant does not
         say what `at_equal` needs.
     WorkError
-        If more events are expected than may be; of a precision for the replications that are known to be needed.
+        If more events are expected than may be; of a precision for the replications before the first decision.
     """
     _check_common(variants)
-    variants = [
-        variant._replace(prepared=with_engine(variant.prepared, replications if precision is None else FEWEST))
-        for variant in variants
-    ]
-    found = [EnsembleBuilder(variant.prepared) for variant in variants]
-    rows = [mine.rows for mine in found]
-    differs = what_differs([variant.prepared.scenario for variant in variants])
-    metric = "" if at_equal is None else _at_equal(at_equal, variants, differs)
-    random = any(not variant.prepared.is_deterministic for variant in variants)
-    if random and replications < 2 and precision is None:
+    scenarios = [variant.prepared for variant in variants]
+    differs = what_differs([prepared.scenario for prepared in scenarios])
+    metric = "" if at_equal is None else headline_at_equal(at_equal, dict(variants), differs)
+    is_random = not all(prepared.is_deterministic for prepared in scenarios)
+    if is_random and replications < 2 and precision is None:
         raise ReplicationsError(f"--replications {replications}: chance is in the variants; at least 2 show how much")
-    goal = 1 if not random else replications if precision is None else FEWEST
-    precise = None if precision is None else False
-    while len(rows[0]) < goal:
-        check_work(goal * sum(variant.prepared.expected_events for variant in variants), most_events)
-        indices = range(len(variants) * len(rows[0]), len(variants) * goal)
-        # Replication by replication, so that all variants get equally far whatever happens.
-        work = in_order(_simulate, cast("Any", tuple(variant.prepared for variant in variants)), indices, processes)
-        with contextlib.closing(work) as source:
-            for index, result in zip(indices, source, strict=True):
-                position = index % len(variants)
-                found[position].add(result)
-                if progress is not None:
-                    progress(index + 1, None if precision is not None else indices.stop)
-        metric = metric or headline([mine[0] for mine in rows], differs, grows=_grows(*(f.ensemble() for f in found)))
-        if precision is not None:
-            precision.check(metric)
-            excess = _excess(found, metric, precision)
-            precise, goal = excess <= 1, next_goal(goal, excess, MOST)
-    ensembles = tuple(mine.ensemble() for mine in found)
+
+    def excess(found: Sequence[Ensemble]) -> float:
+        nonlocal metric
+        metric = metric or headline(found, differs)
+        return 0.0 if precision is None else _excess(found, metric, precision)
+
+    ensembles = replicated(
+        scenarios,
+        1 if not is_random else replications if precision is None else FEWEST,
+        None if precision is None else excess,
+        processes=processes,
+        progress=progress,
+        most_events=most_events,
+    )
     return Comparison(
         tuple(variant.name for variant in variants),
-        ensembles,
+        tuple(ensembles),
         ({}, *(differences(ensemble, ensembles[0]) for ensemble in ensembles[1:])),
-        metric,
+        metric or headline(ensembles, differs),
         differs,
-        precise,
         at_equal,
     )
 
 
-def headline(rows: Sequence[Mapping[str, Ratio]], differs: Sequence[str], *, grows: bool = False) -> str:
-    """Return the metric that variants are compared by, given one replication of each.
+def headline(ensembles: Sequence[Ensemble], differs: Sequence[str]) -> str:
+    """Return the metric that variants are compared by.
 
     Shares of the peak rank variants of the same job on the same hardware only: elsewhere they would punish the faster
     hardware. Then the cost of a token decides, or how many a day makes; where neither is known, nothing
     does, and `ettr` is shown without a rank. Of streams it is `ettr`, since below saturation the load makes the
-    goodput of the cluster; where the queue of a variant `grows` without end, only that goodput has a mean. Services
+    goodput of the cluster; where the queue of a variant grows without end, only that goodput has a mean. Services
     alone are compared by the requests that meet their SLO.
     """
-    known = set.intersection(*(set(row) for row in rows))
+    known = set.intersection(*(set(ensemble.rows[0]) for ensemble in ensembles))
     wanted = ("cost_per_token", "tokens_per_day") if differs else ("goodput",)
     if "occupancy" in known:
-        wanted = ("cluster_goodput" if grows else "ettr",)
+        wanted = ("cluster_goodput" if _grows(*ensembles) else "ettr",)
     return next((name for name in wanted if name in known), "ettr" if "ettr" in known else "slo_attainment")
 
 
@@ -291,17 +304,6 @@ def _labels(items: Sequence[Any]) -> tuple[str, ...]:
     )
 
 
-def _at_equal(kind: Equal, variants: Sequence[Variant], differs: Sequence[str]) -> str:
-    """Return the headline at equal GPUs, power or cost."""
-    return headline_at_equal(kind, {variant.name: variant.prepared for variant in variants}, differs)
-
-
-def _simulate(variants: Any, index: int) -> Result:
-    """Simulate one replication of one variant."""
-    replication, position = divmod(index, len(variants))
-    return run(variants[position], replication, most_events=math.inf)
-
-
 def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, DifferenceSummary | None]:
     """Return how far each metric that both have is above that of another variant, on the same failures.
 
@@ -327,7 +329,7 @@ def differences(ours: Ensemble, theirs: Ensemble) -> dict[str, DifferenceSummary
 
 def _grows(*ensembles: Ensemble) -> bool:
     """Return whether the queue of one grows without end."""
-    found = [growth_of(each.tally.queues) for each in ensembles]
+    found = [growth_of(ensemble.queues) for ensemble in ensembles]
     return any(growth is not None and growth.saturated for growth in found)
 
 
@@ -343,9 +345,10 @@ def _check_common(variants: Sequence[Variant]) -> None:
         raise ReplicationsError(f"cost.currency: is {' and '.join(currencies)}; prices of variants must be in the same")
 
 
-def _excess(found: Sequence[EnsembleBuilder], metric: str, precision: Precision) -> float:
+def _excess(ensembles: Sequence[Ensemble], metric: str, precision: Precision) -> float:
     """Return the widest interval of a difference over what it should be [-]; infinite where there is none."""
-    (first, *others), exact = found, _are_exact(found, metric)
+    precision.check(metric)
+    (first, *others), exact = ensembles, _are_exact(ensembles, metric)
     theirs = [row[metric] for row in first.rows]
     mean, worst = means(first.rows)[metric], 0.0
     for other in others:
@@ -357,252 +360,92 @@ def _excess(found: Sequence[EnsembleBuilder], metric: str, precision: Precision)
     return worst
 
 
-def _are_exact(found: Iterable[EnsembleBuilder | Ensemble], metric: str) -> bool:
-    return all(is_exact(each.prepared, metric) for each in found)
+def _are_exact(ensembles: Iterable[Ensemble], metric: str) -> bool:
+    return all(is_exact(ensemble.prepared, metric) for ensemble in ensembles)
 
 
-# Variants of scenarios: which ones a command asks for, what each is called, and reading them.
-
-_PAIRS = {"[": "]", "{": "}", "(": ")"}
-
-_MOST = 200
-"""Variants of one comparison; more are a slip of the pen."""
-
-_NAMED = 3
-"""Variants that a line about several of them names."""
-
-_ADD_THEM = "to add them: --set checkpoint.from_preset=true"
-"""What lines about stores of presets that are not used end with."""
+# Unlike clusters compared fairly: by what they make of a GPU, of a megawatt, or of money.
 
 
-class Variation(NamedTuple):
-    """A path of a scenario and the values that it takes, as text."""
+def headline_at_equal(kind: Equal, variants: Mapping[str, Prepared], differs: Sequence[str] = ()) -> str:
+    """Return the metric that compares variants at equal GPUs, power or cost.
 
-    path: str
-    values: tuple[str, ...]
-
-    @classmethod
-    def parse(cls, text: str) -> Variation:
-        """Read ``path=a,b,c``."""
-        path, equals, rest = text.partition("=")
-        path = path.strip()
-        if not (equals and path):
-            message = f"--vary {text}: needs path=value,value, for example --vary recovery.use=full-restart,hot-spare"
-            raise ReplicationsError(message)
-        try:
-            values = split(rest)
-        except ValueError as error:
-            raise ReplicationsError(f"--vary {text}: {error}") from None
-        for value in values:
-            if not value:
-                raise ReplicationsError(f"--vary {text}: a value is empty; write [] or '' for one that is meant to be")
-            if values.count(value) > 1:
-                raise ReplicationsError(f"--vary {text}: has {value} twice")
-        return cls(path, values)
-
-
-class Recipe(NamedTuple):
-    """A variant before it is read.
+    ``tokens_per_gpu_day``, ``tokens_per_mw_day`` or ``cost_per_token``. Where the tokens are unknown of any variant,
+    `cluster_goodput` compares at equal GPUs what does the same work on the same hardware.
 
     Parameters
     ----------
-    common, varied
-        Texts ``a.b=c`` that replace values: those of all variants, then those that make this one.
-    """
-
-    name: str
-    scenario: str
-    common: tuple[str, ...]
-    varied: tuple[str, ...]
-
-
-class Loaded(NamedTuple):
-    """The variants that can run, by name, and one line each about those that cannot.
-
-    Parameters
-    ----------
-    reasons
-        Why they cannot, a line for each mistake with the names of the variants that have it.
-    without_stores
-        The variant that has not the checkpoint stores of its recovery preset, by the name of the one that has.
-    """
-
-    scenarios: dict[str, Scenario]
-    cannot_run: dict[str, str]
-    reasons: list[str]
-    without_stores: dict[str, str]
-
-
-def split(text: str) -> tuple[str, ...]:
-    """Return the parts between commas that are in no bracket and in no quotes, without blanks around them."""
-    parts = [""]
-    ends: list[str] = []
-    quote = ""
-    for letter in text:
-        if quote:
-            quote = "" if letter == quote else quote
-        elif letter in "'\"" and parts[-1].rstrip()[-1:] in ("", *"[{(:,"):
-            quote = letter  # elsewhere it is an apostrophe
-        elif letter in _PAIRS:
-            ends.append(_PAIRS[letter])
-        elif ends and letter == ends[-1]:
-            ends.pop()
-        elif letter == "," and not ends:
-            parts.append("")
-            continue
-        parts[-1] += letter
-    if quote or ends:
-        raise ValueError(f"has no closing {quote or ends[-1]}")
-    return tuple(part.strip() for part in parts)
-
-
-def recipes(scenarios: Sequence[str], varied: Sequence[str], common: Sequence[str] = ()) -> tuple[Recipe, ...]:
-    """Return every scenario with every combination of what is varied, the last one varied fastest.
-
-    Parameters
-    ----------
-    varied
-        Texts ``path=a,b,c``.
-    common
-        Texts ``path=value``, for all variants.
+    differs
+        What of model, precision, layout and accelerator is not the same in all variants; see `compare.what_differs`.
 
     Raises
     ------
     RequestError
-        If a text is wrong, a path is both set for all and varied, or there are fewer than two variants, or far too
-        many.
+        With a line that names a variant, and what of it is not known.
     """
-    variations = [Variation.parse(text) for text in varied]
-    paths = [variation.path for variation in variations]
-    for path in paths:
-        if paths.count(path) > 1:
-            raise ReplicationsError(f"--vary {path}: is there twice; give all its values at once")
-    for scenario in scenarios:
-        if scenarios.count(scenario) > 1:
-            raise ReplicationsError(f"{scenario}: is there twice")
-    for text in common:
-        path = text.partition("=")[0].strip()
-        for variation in variations:
-            if path in (variation.path, f"{variation.path}.use"):
-                raise ReplicationsError(f"--set {text}: is varied too, by --vary {variation.path}; say it once")
-    choices = [[f"{variation.path}={value}" for value in variation.values] for variation in variations]
-    found = []
-    for scenario, combination in itertools.product(scenarios, itertools.islice(itertools.product(*choices), _MOST + 1)):
-        name = ", ".join([scenario] * (len(scenarios) > 1) + list(combination))
-        found.append(Recipe(name, scenario, tuple(common), combination))
-    if len(found) < 2:
-        raise ReplicationsError(
-            "nothing to compare with: add --vary KEY=A,B with two values or more, or another scenario"
-        )
-    if len(found) > _MOST:
-        raise ReplicationsError(f"--vary: makes more than {_MOST} variants; vary fewer values at once")
-    return tuple(found)
+    headline = METRICS[HEADLINES[kind]]
+    is_time_alone = kind == "gpus" and all(headline.lacks(prepared) for prepared in variants.values())
+    if is_time_alone and not differs:
+        return "cluster_goodput"
+    for need in headline.needs:
+        for name, prepared in variants.items():
+            if not need.has(prepared):
+                message = f"at equal {TITLES[kind]}: {name}: {need.rule}"
+                if is_time_alone:
+                    message += f" (GPU-time alone compares nothing where {' and '.join(differs)} differ)"
+                raise ReplicationsError(message)
+    return headline.name
 
 
-def load_variants(wanted: Sequence[Recipe], *, split_stores: bool = False) -> Loaded:
-    """Return the scenarios of variants.
-
-    Common values are set first, but for those inside of what varies. Choices come before both, see `ettrick.sim.load`.
-
-    Parameters
-    ----------
-    split_stores
-        Whether each variant whose recovery preset adds checkpoint stores is followed by one without these.
-
-    Raises
-    ------
-    RequestError
-        If the stores are to be split off, and no variant has any.
-    ScenarioError
-        If mistakes leave fewer than two variants: with one line for each, with the names of the variants that have it.
-    """
-    scenarios: dict[str, Scenario] = {}
-    cannot_run: dict[str, str] = {}
-    found: dict[str, list[Recipe]] = {}
-    without: dict[str, str] = {}
-    is_wrong = False
-    for recipe in wanted:
-        try:
-            loaded = scenarios[recipe.name] = sim.load(sim.find(recipe.scenario), _overrides(recipe))
-        except sim.ScenarioError as error:
-            lines = [_as_typed(line, recipe.varied) for line in error.lines]
-            cannot_run[recipe.name] = "; ".join(lines)
-            for line in lines:
-                found.setdefault(line, []).append(recipe)
-            is_wrong = is_wrong or not error.is_answer
-            continue
-        if split_stores and loaded.checkpoint.from_preset:
-            bare = sim.load(sim.find(recipe.scenario), [*_overrides(recipe), "checkpoint.from_preset=false"])
-            if bare.checkpoint.tiers != loaded.checkpoint.tiers:
-                without[recipe.name] = f"{recipe.name} without its stores"
-                scenarios[without[recipe.name]] = bare
-    reasons = [_reason(line, having, wanted) for line, having in found.items()]
-    if is_wrong and len(scenarios) - len(without) < 2:
-        raise sim.ScenarioError(reasons)
-    if split_stores and scenarios and not without:
-        raise ReplicationsError(f"--split: no variant has stores that its recovery preset adds; {_ADD_THEM}")
-    return Loaded(scenarios, cannot_run, reasons, without)
+def taken(prepared: Prepared, rows: Sequence[Mapping[str, Ratio]]) -> TakenSummary:
+    """Return what a variant has at hand, or takes, from its scenario and its replications."""
+    gpus = prepared.nodes * prepared.gpus_per_node
+    power = provisioned(prepared)
+    cost = prepared.upkeep.cost
+    costs = [row["cost"].amount for row in rows if "cost" in row]
+    days = [row["tokens_per_gpu_day"].base / gpus for row in rows if "tokens_per_gpu_day" in row]
+    is_known = cost is not None and costs and math.fsum(days) > 0
+    return TakenSummary(
+        gpus=gpus,
+        in_jobs=sum(plan.gpus for plan in prepared.jobs),
+        megawatts=None if power is None else power / _MW,
+        cost_per_day=math.fsum(costs) / math.fsum(days) if is_known else None,
+        currency=cost.currency if cost is not None else "",
+    )
 
 
-def prepared(loaded: Loaded) -> list[Variant]:
-    """Return the variants that can run, ready to run; those whose stores were split off do not warn of it."""
-    found = [Variant(name, sim.prepare(scenario)) for name, scenario in loaded.scenarios.items()]
-    bare = loaded.without_stores.values()
-    return [_without_advice(variant) if variant.name in bare else variant for variant in found]
+def at_equal_lines(kind: Equal, metric: str, of: Mapping[str, TakenSummary], differs: Sequence[str] = ()) -> list[str]:
+    """Return what was divided by what for each variant, and what that leaves open, in words."""
+    parts = [f"{name}: {_size_text(kind, found)}" for name, found in of.items()]
+    lines = [f"at equal {TITLES[kind]}: {DIVIDED[metric]}. {'; '.join(parts)}"]
+    sizes = {found.megawatts if kind == "power" else found.gpus for found in of.values()}
+    if len(sizes) > 1:
+        lines.append(AS_GIVEN)
+    if "model" in differs:
+        lines.append("the models differ: a token of one is not worth a token of another")
+    return lines
 
 
-def resolved_files(scenarios: Mapping[str, Scenario]) -> dict[str, str]:
-    """Return the files of the variants, in their order: names of variants may hold what names of files cannot."""
-    return {
-        f"variant-{number}.resolved.yaml": sim.dump(scenario.dump())
-        for number, scenario in enumerate(scenarios.values(), start=1)
+DIVIDED: Mapping[str, str] = MappingProxyType(
+    {
+        "tokens_per_gpu_day": "tokens that survived, over the days of all GPUs owned, spares and idle ones included",
+        "cluster_goodput": "productive GPU-time, over that of all GPUs owned, spares and idle ones included",
+        "tokens_per_mw_day": "tokens that survived, over days of the power that the facility is built for: all nodes "
+        "in training, switches and storage, times PUE",
+        "cost_per_token": "what the cluster cost, over the tokens that survived",
     }
+)
 
 
-def _without_advice(variant: Variant) -> Variant:
-    lines = tuple(line for line in variant.prepared.warnings if not line.endswith(_ADD_THEM))
-    return Variant(variant.name, replace(variant.prepared, warnings=lines))
-
-
-def warnings(variants: Sequence[Variant]) -> list[str]:
-    """Return what to warn of, with the name of the variant unless all have it."""
-    found: dict[str, list[str]] = {}
-    for variant in variants:
-        for line in variant.prepared.warnings:
-            found.setdefault(line, []).append(variant.name)
-    return [line if len(names) == len(variants) else _naming(line, names) for line, names in found.items()]
-
-
-def _overrides(recipe: Recipe) -> list[str]:
-    """Return what replaces values in a variant: what is set inside of a path that varies comes after it."""
-    varied = tuple(f"{text.partition('=')[0].strip()}." for text in recipe.varied)
-    inside = [text for text in recipe.common if text.strip().startswith(varied)]
-    return [*(text for text in recipe.common if text not in inside), *recipe.varied, *inside]
-
-
-def _reason(line: str, having: Sequence[Recipe], wanted: Sequence[Recipe]) -> str:
-    """Return a mistake with the names of the variants that have it, unless it begins with what they have in common."""
-    for text in having[0].varied:
-        if line.startswith(f"--vary {text}: ") and all(recipe in having for recipe in wanted if text in recipe.varied):
-            return line
-    return _naming(line, [recipe.name for recipe in having])
-
-
-def _naming(line: str, names: Sequence[str]) -> str:
-    """Return a line with the variants that it is about."""
-    if len(names) == 1:
-        return f"variant {names[0]}: {line}"
-    more = len(names) - _NAMED
-    listed = [f"'{name}'" for name in names[:_NAMED]] + ([f"{more} more"] if more > 0 else [])
-    return f"variants {', '.join(listed[:-1])} and {listed[-1]}: {line}"
-
-
-def _as_typed(line: str, varied: Sequence[str]) -> str:
-    """Return a complaint about a value that was varied with the name of the option that varied it."""
-    for text in varied:
-        if line.startswith(f"--set {text}:"):
-            return f"--vary {line.removeprefix('--set ')}"
-    return line
+def _size_text(kind: Equal, found: TakenSummary) -> str:
+    """Return what a variant has at hand, in words."""
+    if kind == "gpus":
+        return f"{found.gpus:,} GPUs, {found.in_jobs:,} of them in jobs"
+    if kind == "power":
+        return f"{found.megawatts:.4g} MW"
+    if found.cost_per_day is None:
+        return "an unknown cost"
+    return f"{amount_text(found.cost_per_day)} {found.currency} a day"
 
 
 # The document of a comparison.
@@ -627,9 +470,7 @@ def compare_document(
         The variant that the others were to be compared with, if it cannot run.
     """
     first = comparison.ensembles[0].prepared
-    scenarios = {
-        name: ensemble.prepared.scenario for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
-    }
+    scenarios = {name: ensemble.prepared.scenario for name, ensemble in comparison.by_name.items()}
     return CompareDocument(
         format=FORMAT,
         replications=comparison.replications,
@@ -648,9 +489,7 @@ def compare_document(
         unranked_because=_why_unranked(comparison),
         variants={
             name: _variant(ensemble, differences)
-            for name, ensemble, differences in zip(
-                comparison.names, comparison.ensembles, comparison.differences, strict=True
-            )
+            for (name, ensemble), differences in zip(comparison.by_name.items(), comparison.differences, strict=True)
         },
         cannot_run=dict(cannot_run),
         provenance=provenance(command),
@@ -686,10 +525,7 @@ def _what_is_equal(comparison: Comparison) -> AtEqual | None:
     """Return what was divided by what."""
     if comparison.at_equal is None:
         return None
-    of = {
-        name: taken(ensemble.prepared, ensemble.rows)
-        for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
-    }
+    of = {name: taken(ensemble.prepared, ensemble.rows) for name, ensemble in comparison.by_name.items()}
     return AtEqual(
         kind=comparison.at_equal,
         variants=of,
@@ -699,10 +535,7 @@ def _what_is_equal(comparison: Comparison) -> AtEqual | None:
 
 def _stores(comparison: Comparison, without: Mapping[str, str]) -> dict[str, StoresSummary]:
     """Return what checkpoint stores of presets make of the headline, and what the difference is without them."""
-    rows = {
-        name: [row[comparison.headline] for row in ensemble.rows]
-        for name, ensemble in zip(comparison.names, comparison.ensembles, strict=True)
-    }
+    rows = {name: [row[comparison.headline] for row in found.rows] for name, found in comparison.by_name.items()}
     first = comparison.names[0]
     base = without.get(first, first)
     return {

@@ -1,0 +1,389 @@
+"""Replications of scenarios on all cores: of one scenario, or of variants side by side, until there are enough.
+
+`replicated` is the contest of variants: one loop over replications, for a run as for a comparison. `replicate` is that
+of a single scenario. `band` simulates a run again with other failure rates.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import functools
+import itertools
+import math
+import os
+import signal
+import threading
+import time
+import warnings
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from ettrick.analysis.contest.precision import BATCH, FEWEST, MOST, Precision, Pursuit, ReplicationsError, pursue
+from ettrick.analysis.metrics import headline, is_exact
+from ettrick.analysis.ratios import ratios
+from ettrick.analysis.results.ensemble import Ensemble
+from ettrick.analysis.statistics.differences import controlled
+from ettrick.analysis.statistics.estimates import means
+from ettrick.analysis.statistics.intervals import doubt_of, mean_estimate, widened
+from ettrick.sim import MOST_EVENTS, Prepared, Result, check_work, run, with_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from ettrick.sim import Ratio
+
+# The same work on many indices: in order, and on all cores where that pays.
+
+Item = TypeVar("Item")
+Shared = TypeVar("Shared")
+
+_TRIAL = 0.3
+"""Seconds of work here before more processes are thought of: a precision is often reached sooner [s]."""
+
+_PATIENCE = 1.5
+"""Seconds of work left from which a process is worth its start [s]."""
+
+
+def in_order(work: Callable[[Shared, int], Item], shared: Shared, indices: range, processes: int) -> Generator[Item]:
+    """Yield the work on each index in order: here as long as that is quick, then on all cores.
+
+    Parameters
+    ----------
+    work
+        A function of a module, called with `shared` and an index; it may use nothing else.
+    processes
+        Processes at most; 0 for one per core. What is yielded does not depend on it.
+    """
+    workers = processes or cores()
+    done = 0
+    start = time.perf_counter()
+    for index in indices:
+        yield work(shared, index)
+        done += 1
+        if done == 1:
+            # The first one also pays for imports and says little about the others.
+            start = time.perf_counter()
+            continue
+        spent = time.perf_counter() - start
+        left = spent / (done - 1) * (len(indices) - done)
+        if workers > 1 and spent > _TRIAL and left > _PATIENCE * workers:
+            break
+    if done < len(indices):
+        yield from _on_processes(work, shared, indices[done:], workers)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _on_processes(work: Callable[[Shared, int], Item], shared: Shared, indices: range, workers: int) -> Generator[Item]:
+    """Yield the work on each index in order from worker processes, a few ahead."""
+    # What most runs do without: these imports take longer than a replication.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context(start_method())
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_adopt, initargs=(shared,))
+    pending: deque[Future[Item]] = deque()
+    waiting = iter(indices)
+    try:
+        with deaf():
+            # All processes start with these.
+            pending.extend(pool.submit(_work_adopted, work, index) for index in itertools.islice(waiting, 4 * workers))
+        while pending:
+            following = itertools.islice(waiting, 4 * workers - len(pending))
+            pending.extend(pool.submit(_work_adopted, work, index) for index in following)
+            yield pending.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def start_method() -> str:
+    """Return how processes are started here: by a server that forks where there is one."""
+    import multiprocessing
+
+    return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
+
+
+@contextlib.contextmanager
+def deaf() -> Iterator[None]:
+    """Put Ctrl-C off for a moment, so that processes started now never hear it: it is for the parent to stop them.
+
+    So is the end of a job (SIGTERM), where the program has something to tidy up.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    at_end = signal.getsignal(signal.SIGTERM)
+    if callable(at_end):
+        signal.signal(signal.SIGTERM, lambda number, _frame: heard.append(number))
+    try:
+        if start_method() == "forkserver":
+            from multiprocessing import forkserver
+
+            # The server passes on that it is ignored here; until it has imported what it needs, seconds may go by.
+            forkserver.ensure_running()
+            signal.signal(signal.SIGINT, lambda number, _frame: heard.append(number))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if callable(at_end):
+            signal.signal(signal.SIGTERM, at_end)
+        if heard:
+            # Also where a start has failed: the signal may have ended what starts processes.
+            signal.raise_signal(heard[0])
+
+
+_ADOPTED: list[Any] = []
+"""What a worker process shares with its parent; set once when it starts."""
+
+
+def _adopt(shared: Any) -> None:
+    """Begin as a worker process with what it shares with its parent."""
+    begin_as_worker()
+    _ADOPTED[:] = [shared]
+
+
+def begin_as_worker() -> None:
+    """Begin as a worker process: never hear Ctrl-C, and end with the parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.filterwarnings("ignore", ".*the simulation loop is compiled")  # the parent has said so
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """End this process when its parent has ended without saying so."""
+    import multiprocessing
+
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _work_adopted(work: Callable[[Any, int], Any], index: int) -> Any:
+    return work(_ADOPTED[0], index)
+
+
+def replications_of(prepared: Prepared) -> int:
+    """Return how many replications a scenario gets where nobody says: one where nothing is random."""
+    return 1 if prepared.is_deterministic else 8 if prepared.has_queue else 32
+
+
+def replicated(
+    variants: Sequence[Prepared],
+    replications: int,
+    excess: Callable[[Sequence[Ensemble]], float] | None = None,
+    *,
+    check: Callable[[Mapping[str, Ratio]], None] = lambda _first: None,
+    processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None,
+    keeps_log: bool = False,
+    most_events: float = MOST_EVENTS,
+) -> list[Ensemble]:
+    """Simulate replications 0, 1, 2, ... of variants, replication by replication: all get equally far.
+
+    Parameters
+    ----------
+    replications
+        How many of each; until a precision is reached, as many as before the first decision.
+    excess
+        How wide the interval that is to be narrow is over what it should be [-]; omitted: no precision is asked for.
+    check
+        Called with the metrics of the very first replication.
+    """
+    variants = tuple(with_engine(prepared, replications) for prepared in variants)
+    found = [Ensemble(prepared, keeps_results=keeps_log) for prepared in variants]
+    events = sum(prepared.expected_events for prepared in variants)
+    check_work(events * replications, most_events)
+    total = None if excess is not None else replications * len(variants)
+    simulate = functools.partial(_replication, keeps_log=keeps_log)
+    indices = range(MOST * len(variants) if total is None else total)
+    with contextlib.closing(in_order(simulate, variants, indices, processes)) as source:
+
+        def advance(goal: int) -> None:
+            for index in range(len(found[-1].rows) * len(variants), goal * len(variants)):
+                found[index % len(variants)].add(next(source))
+                if not index:
+                    check(found[0].rows[0])
+                if progress is not None:
+                    progress(index + 1, total)
+
+        if excess is None:
+            advance(replications)
+            return found
+        most = min(MOST, BATCH * (most_events / events // BATCH)) if events else MOST
+        pursuit = Pursuit(replications, int(most))
+        pursue({"all": pursuit}, lambda active: advance(active["all"].goal), lambda _: excess(found))
+    for ensemble in found:
+        ensemble.precise = pursuit.precise
+    return found
+
+
+def _replication(variants: Sequence[Prepared], index: int, *, keeps_log: bool) -> Result:
+    """Simulate one replication of one variant."""
+    replication, position = divmod(index, len(variants))
+    return run(variants[position], replication, keeps_log=keeps_log, most_events=math.inf)
+
+
+def replicate(
+    prepared: Prepared,
+    replications: int,
+    *,
+    precision: Precision | None = None,
+    metric: str | None = None,
+    processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None,
+    keeps_log: bool = False,
+    most_events: float = MOST_EVENTS,
+) -> Ensemble:
+    """Simulate replications 0, 1, 2, ... of a scenario.
+
+    Parameters
+    ----------
+    replications
+        How many; with `precision`, ignored.
+    precision, metric
+        Stop where the interval of `metric`, by default that of `headline`, is narrow enough, or can never be; see
+        `ettrick.analysis.contest.precision`.
+    processes
+        Worker processes at most; 0 for one per core. The numbers do not depend on it.
+    progress
+        Called with the number done and the total (``None`` if unknown).
+    keeps_log
+        Whether results are kept, and say when each node was down.
+    most_events
+        How many events may be simulated; a precision that is not reached with as many is given up.
+
+    Raises
+    ------
+    RequestError
+        If `metric` is not one of this scenario's, or `precision` is in points and it is not a share.
+    WorkError
+        If more events are expected than may be, of the fewest replications where a precision is asked for.
+    EngineError
+        If the scenario insists on machine code that cannot simulate it.
+    """
+    metric = metric or headline(prepared)
+    if precision is not None:
+        replications = 1 if prepared.is_deterministic else FEWEST
+    (found,) = replicated(
+        (prepared,),
+        replications,
+        None if precision is None else functools.partial(_excess, metric=metric, precision=precision),
+        check=functools.partial(_check_metric, metric=metric, precision=precision),
+        processes=processes,
+        progress=progress,
+        keeps_log=keeps_log,
+        most_events=most_events,
+    )
+    return found
+
+
+def _excess(found: Sequence[Ensemble], *, metric: str, precision: Precision) -> float:
+    """Return how wide the interval of a metric is over what it should be [-], with controls where they are known."""
+    ratios = [row[metric] for row in found[0].rows]
+    plain = mean_estimate(ratios, metric, is_exact=is_exact(found[0].prepared, metric), follows_tail=False)
+    if plain.method == "exact" and plain.interval is None:
+        return 0.0
+    taken = controlled(ratios, found[0].controls)
+    interval = plain.interval if taken is None else widened(taken.mean, taken.ci95, ratios, metric)
+    return precision.excess(interval, plain.mean, metric, len(ratios), doubt_of(ratios))
+
+
+def _check_metric(metrics: Mapping[str, Ratio], *, metric: str, precision: Precision | None) -> None:
+    """Refuse a metric that is not there, and percentage points of one that is no share."""
+    if metric not in metrics:
+        near = difflib.get_close_matches(metric, metrics, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(sorted(metrics))}"
+        raise ReplicationsError(f"this scenario has no metric '{metric}'; {hint}")
+    if precision is not None:
+        precision.check(metric)
+
+
+def band(
+    ensemble: Ensemble,
+    draws: int,
+    *,
+    replications: int = BATCH,
+    processes: int = 0,
+    progress: Callable[[int, int | None], None] | None = None,
+    most_events: float = MOST_EVENTS,
+) -> dict[str, tuple[float, float] | None]:
+    """Return the 90 % band of each metric's mean that comes from rates not known exactly.
+
+    Each draw scales the rate of every source that states how many events it rests on by a gamma variable with shape
+    ``events + 1/2`` and mean ``1 + 1 / (2 events)`` (Jeffreys' posterior of a Poisson rate), and simulates the first
+    replications again. Sources without such a statement are taken as exact. Random numbers are common to all draws, so
+    the noise of a few replications cancels in what a draw moves their mean by; the band is the mean of the whole
+    ensemble moved by that.
+
+    Parameters
+    ----------
+    draws
+        Parameter sets; at least 20, so that the band's ends are not its extremes.
+    replications
+        Replications of each set, at most.
+
+    Returns
+    -------
+    dict
+        Low and high of each metric; ``None`` where a mean does not exist, with the stated rates or in any draw.
+
+    References
+    ----------
+    H. Jeffreys, "Theory of Probability", 3rd ed. (1961): the prior of a Poisson rate.
+    """
+    few = min(replications, len(ensemble.rows))
+    check_work(ensemble.prepared.expected_events * few * draws, most_events)
+    work = functools.partial(_drawn_means, replications=few)
+    rows: list[dict[str, float | None]] = []
+    with contextlib.closing(in_order(work, ensemble.prepared, range(draws), processes)) as source:
+        for found in source:
+            rows.append(found)
+            if progress is not None:
+                progress(len(rows), draws)
+    stated = means(ensemble.rows[:few])
+    bands: dict[str, tuple[float, float] | None] = {}
+    for name, mean in means(ensemble.rows).items():
+        values = [row[name] for row in rows]
+        start = stated[name]
+        if mean is None or start is None or None in values:
+            bands[name] = None
+        else:
+            low, high = np.quantile([value - start for value in values if value is not None], [0.05, 0.95])
+            bands[name] = mean + float(low), mean + float(high)
+    return bands
+
+
+def _drawn_means(prepared: Prepared, draw: int, replications: int) -> dict[str, float | None]:
+    """Return the mean of each metric with the rates of a draw."""
+    changed = drawn(prepared, draw)
+    return means([ratios(changed, run(changed, index, most_events=math.inf)) for index in range(replications)])
+
+
+def drawn(prepared: Prepared, draw: int) -> Prepared:
+    """Return a scenario with the rates of a draw, as `band` takes them."""
+    sources = tuple(
+        replace(source, law=source.law.scaled(1 / _factor(prepared.seed, source.name, source.events, draw)))
+        if source.events and source.law is not None
+        else source
+        for source in prepared.sources
+    )
+    return prepared.with_sources(sources)
+
+
+def _factor(seed: int, name: str, events: int, draw: int) -> float:
+    """Return what a draw multiplies a rate by [-]."""
+    from numpy.random import SeedSequence, default_rng
+
+    entropy = [seed & 0xFFFFFFFF, seed >> 32, draw, *name.encode()]
+    return float(default_rng(SeedSequence(entropy)).gamma(events + 0.5) / events)

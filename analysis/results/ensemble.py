@@ -1,0 +1,317 @@
+"""What many replications come to, added up one by one: sums, and a few numbers of each where a spread is asked for.
+
+`Ensemble` has the replications of a scenario: `Ensemble.rows` their metrics, the rest of it what documents say beside
+them. `LazyRows` keeps rows of numbers without an object for each.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+
+from ettrick.analysis.fleet import FEWEST_REPLICATIONS, QueueLine, queue_line
+from ettrick.analysis.ratios import add_times, amounts_of, job_ratios, job_spending, ratios
+from ettrick.analysis.statistics.differences import CONTROL_COUNT, ControlVariates
+from ettrick.sim import CLUSTER, CLUSTER_BUCKETS, JOB_BUCKETS, NAMED, NO_FLEET, ROOTS, Bucket, Ratio, added
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import numpy.typing as npt
+
+    from ettrick.sim import FleetResult, JobResult, Prepared, Result
+
+    FloatArray = npt.NDArray[np.float64]
+
+# Numbers of many replications in little memory: rows of a few numbers each, without an object for each of them.
+
+Row = TypeVar("Row")
+
+
+class _Rows(Sequence[Row]):
+    """A sequence of rows that are made when they are read; equal to any sequence of the same rows."""
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another sequence has the same rows."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class LazyRows(_Rows[Row]):
+    """Rows of equally many numbers, such as ratios."""
+
+    __slots__ = ("_make", "_numbers", "_width")
+
+    def __init__(self, numbers: array[float], width: int, make: Callable[[Iterable[float]], Row]) -> None:
+        self._numbers, self._width, self._make = numbers[:], width, make  # a copy has no room for what may follow
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._numbers) // self._width
+
+    @overload
+    def __getitem__(self, index: int) -> Row: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Row]: ...
+
+    def __getitem__(self, index: int | slice) -> Row | Sequence[Row]:
+        """Return a row, or some of them."""
+        if isinstance(index, slice):
+            places = range(*index.indices(len(self)))
+            if places.step != 1:
+                return [self[place] for place in places]
+            return LazyRows(
+                self._numbers[places.start * self._width : places.stop * self._width], self._width, self._make
+            )
+        place = range(len(self))[index] * self._width
+        return self._make(self._numbers[place : place + self._width])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[np.float64]:
+        """Return the numbers, shape (n, width)."""
+        # Always a copy: whoever changes an array does not mean to change what was simulated.
+        return np.array(self._numbers, dtype=dtype or np.float64).reshape(-1, self._width)
+
+
+class _MetricRow(Mapping[str, Ratio]):
+    """The metrics of one replication, each made when it is asked for."""
+
+    __slots__ = ("_columns", "_place")
+
+    def __init__(self, columns: Mapping[str, array[float]], place: int) -> None:
+        self._columns, self._place = columns, _WIDTH * place
+
+    def __getitem__(self, name: str) -> Ratio:
+        """Return a metric."""
+        place = self._place
+        return Ratio(*self._columns[name][place : place + _WIDTH])
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names of the metrics."""
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        """Return how many metrics there are."""
+        return len(self._columns)
+
+
+_WIDTH = len(Ratio._fields)
+
+
+class MetricTable(_Rows[Mapping[str, Ratio]]):
+    """The metrics of all replications, 24 bytes each: a row for each, as `ettrick.analysis.metrics.ratios` has it."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, array[float]] = {}
+        self._count = 0
+
+    def append(self, row: Mapping[str, Ratio]) -> None:
+        """Add the metrics of a replication; one that another replication lacks, such as of a size, is nothing there."""
+        for name, ratio in row.items():
+            if name not in self._columns:
+                self._columns[name] = array("d", [0.0] * (_WIDTH * self._count))
+            self._columns[name].extend(ratio)
+        self._count += 1
+        for column in self._columns.values():
+            column.extend([0.0] * (_WIDTH * self._count - len(column)))
+
+    def __len__(self) -> int:
+        """Return the number of replications."""
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Mapping[str, Ratio]: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Ratio]]: ...
+
+    def __getitem__(self, index: int | slice) -> Mapping[str, Ratio] | Sequence[Mapping[str, Ratio]]:
+        """Return the metrics of a replication, or of some."""
+        places = range(self._count)[index]
+        if isinstance(places, range):
+            return [_MetricRow(self._columns, place) for place in places]
+        return _MetricRow(self._columns, places)
+
+
+class JobTally:
+    """What one job came to.
+
+    ``requested`` [GPU s] is of each replication, all others are sums; ``buckets`` [GPU s] has the shape (14,).
+    """
+
+    def __init__(self) -> None:
+        self.requested = array("d")
+        self.rows = MetricTable()
+        self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
+        self.finished = self.censored = self.never_started = self.never_arrived = self.waiting = self.accepted = 0
+        self.restores: Counter[str] = Counter()
+        self.given_up: list[tuple[float, int, int]] = []
+        """When it failed for good [s], for which cause, and after how many interruptions."""
+
+    def add(self, job: JobResult) -> None:
+        """Add a replication."""
+        if job.given_up < math.inf:
+            self.given_up.append((job.given_up, job.given_up_for, sum(job.interruptions.values())))
+        self.requested.append(job.requested)
+        self.buckets += job.buckets
+        self.finished += job.finished
+        self.censored += job.censored
+        self.never_started += math.isnan(job.start)
+        self.never_arrived += job.arrival >= job.end
+        self.waiting += math.isnan(job.start) and job.arrival < job.end
+        self.accepted += job.accepted
+        self.restores.update(job.restores)
+
+
+class Ensemble:
+    """The replications of a scenario: their metrics, and what they came to together.
+
+    Parameters
+    ----------
+    keeps_results
+        Whether the replications themselves are kept: each takes some kilobytes.
+
+    Attributes
+    ----------
+    rows
+        Metrics, in order of replication.
+    precise
+        Whether a precision that was asked for was reached; ``None`` if none was.
+    interrupted
+        In how many of them a failure hit a job.
+    owned, cluster
+        GPU-time of the cluster [GPU s], in all and by bucket, shape (21,).
+    requested, buckets
+        Requested GPU-time of all jobs [GPU s], and by bucket, shape (14,).
+    losses
+        GPU-seconds by bucket and cause, the roots that are no failure after the sources, of all jobs and services.
+    interruptions
+        For each cause, the interruptions of each replication.
+    down_times, unit_down_times
+        For how long how many nodes were down, and how many units that are used as wholes [s].
+    amounts
+        What each replication took, by name: energy by bucket, cost by what it was paid for.
+    repairs
+        Repairs that are paid for, by class of part.
+    windows
+        GPU-seconds of all jobs by window and bucket, of the replications that reached it.
+    reached
+        For each window, how many reached it, where it begins in the first of them, and where it ends in the last [s].
+    fleet
+        What streams of jobs and services came to in all replications.
+    first_fleets
+        The same of each of the first replications, of which batches are made while there are few.
+    queues
+        The queue of each replication over time, where it has a long run.
+    """
+
+    def __init__(self, prepared: Prepared, *, keeps_results: bool = False) -> None:
+        self.prepared = prepared
+        self.rows = MetricTable()
+        self.results: list[Result] = []
+        self.precise: bool | None = None
+        self._keeps_results = keeps_results
+        self._variates = ControlVariates(prepared)
+        self._controls = array("d")
+        self._has_controls = True
+        self.interrupted = 0
+        self._planned = [source.planned for source in prepared.sources]
+        self.jobs = [JobTally() for _ in prepared.jobs]
+        self.owned = 0.0
+        self.cluster: FloatArray = np.zeros(len(CLUSTER_BUCKETS))
+        self.requested = 0.0
+        self.buckets: FloatArray = np.zeros(len(JOB_BUCKETS))
+        self.losses: FloatArray = np.zeros((len(Bucket), len(prepared.sources) + 1 + len(ROOTS)))
+        self.interruptions = [array("q") for _ in prepared.sources]
+        self.counts: Counter[str] = Counter()
+        self.down_times: dict[int, float] = {}
+        self.unit_down_times: dict[int, float] = {}
+        self.amounts: dict[str, array[float]] = {}
+        self.repairs: Counter[str] = Counter()
+        self.windows: FloatArray = np.zeros((0, len(JOB_BUCKETS)))
+        self.reached: list[tuple[int, float, float]] = []
+        self.fleet = NO_FLEET
+        self.first_fleets: list[FleetResult] = []
+        self.queues: list[QueueLine] = []
+
+    @property
+    def controls(self) -> Sequence[tuple[float, ...]]:
+        """Control variates of each replication (`ettrick.analysis.statistics.differences`); empty where not known."""
+        return LazyRows(self._controls, CONTROL_COUNT, tuple) if self._has_controls and self._controls else []
+
+    def add(self, result: Result) -> None:
+        """Add a replication."""
+        self.rows.append(ratios(self.prepared, result))
+        controls = self._variates.of(result)
+        self._has_controls = self._has_controls and controls is not None
+        self._controls.extend(controls or ())
+        if self._keeps_results:
+            self.results.append(result)
+        self._add_sums(result)
+
+    def _add_sums(self, result: Result) -> None:
+        self.interrupted += any(job.disruptions for job in result.jobs)
+        self.owned += result.owned
+        self.cluster += result.cluster
+        plans, spent = self.prepared.jobs, job_spending(self.prepared, result)
+        for plan, job, tally, mine in zip(plans, result.jobs, self.jobs, spent, strict=True):
+            tally.add(job)
+            tally.rows.append(job_ratios(plan, job, self._planned) | mine)
+            self.requested += job.requested
+            self.buckets += job.buckets
+            self.losses[:, : job.totals.shape[2]] += job.totals.sum(axis=0)
+        for cause, column in enumerate(self.interruptions, 1):
+            column.append(sum(job.interruptions.get(cause, 0) for job in result.jobs))
+        self.counts.update(
+            {
+                **result.counts,
+                "interruptions": sum(sum(job.interruptions.values()) for job in result.jobs),
+                "disruptions": sum(sum(job.disruptions.values()) for job in result.jobs),
+                "merged": sum(job.merged for job in result.jobs),
+            }
+        )
+        add_times(self.down_times, result.down_times)
+        add_times(self.unit_down_times, result.unit_down_times)
+        amounts, repairs = amounts_of(self.prepared, result)
+        for name, amount in amounts.items():
+            self.amounts.setdefault(name, array("d")).append(amount)
+        self.repairs.update(repairs)
+        self._add_fleet(result.fleet)
+        if self.prepared.windows is not None:
+            self._add_windows(result)
+
+    def _add_fleet(self, fleet: FleetResult) -> None:
+        self.fleet = added((self.fleet, fleet))
+        if len(self.rows) < FEWEST_REPLICATIONS:
+            self.first_fleets.append(fleet)
+        line = queue_line(self.prepared, fleet)
+        if line is not None:
+            self.queues.append(line)
+        self.requested += float(fleet.buckets.sum())
+        self.buckets += fleet.buckets
+        for key, row in fleet.ledger.items():
+            if key.account != CLUSTER and key.account.stream < NAMED:
+                self.losses[key.bucket, key.cause] += float(row.sum())
+        for stop, rows in fleet.stops.items():
+            if not stop.via and stop.account.stream < NAMED and 0 < stop.cause <= len(self.interruptions):
+                self.interruptions[stop.cause - 1][-1] += round(float(rows[:, 0].sum()))
+
+    def _add_windows(self, result: Result) -> None:
+        """Add the windows that a replication has reached."""
+        edges = result.edges.tolist()
+        count = len(edges) - 1
+        if count > len(self.reached):
+            more = np.zeros((count - len(self.reached), len(JOB_BUCKETS)))
+            self.windows = np.concatenate((self.windows, more))
+            self.reached += [(0, edges[index], 0.0) for index in range(len(self.reached), count)]
+        for job in result.jobs:
+            self.windows[:count] += job.totals[:count, : len(JOB_BUCKETS)].sum(axis=2)
+        for index in range(count):
+            number, start, end = self.reached[index]
+            self.reached[index] = number + 1, start, max(end, edges[index + 1])
